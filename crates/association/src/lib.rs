@@ -1,0 +1,2 @@
+//! The sealed datagram channel between one terminal and one hub, without I/O.
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! The `bentpipe` command: argument parsing and nothing else.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The daemon: interception, explicit proxies, and splicing sockets to relay streams.

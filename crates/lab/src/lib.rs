@@ -1,0 +1,1 @@
+//! Experiments, the demo and the benchmarks.

@@ -1,0 +1,1 @@
+//! The real clock, sockets and packet interfaces that drive what is sans-IO.

@@ -1,0 +1,2 @@
+//! The discrete-event engine: the same code as the gateway, under virtual time.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! Hosts in network namespaces, wired with the emulator.

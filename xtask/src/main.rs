@@ -1,0 +1,2 @@
+//! Checks that hold the architecture.
+fn main() {}
