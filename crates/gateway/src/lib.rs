@@ -1,1 +1,4 @@
 //! The daemon: interception, explicit proxies, and splicing sockets to relay streams.
+
+pub mod intercept;
+pub mod proxy;

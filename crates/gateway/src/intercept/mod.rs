@@ -1,0 +1,1 @@
+//! Transparent interception: TPROXY rules, policy routes, and sockets with others' addresses.

@@ -1,0 +1,1 @@
+//! The explicit proxies, SOCKS5 and HTTP CONNECT, without I/O.
