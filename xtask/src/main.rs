@@ -1,2 +1,65 @@
-//! Checks that hold the architecture.
-fn main() {}
+//! Checks that hold the architecture: `cargo run -p xtask -- check`.
+//!
+//! ```text
+//!   layers  ── arrows between crates only as drawn; pure crates stay pure
+//!   sizes   ── no file or test module outgrows its bound, and what exceeds may only shrink
+//!   clauses ── clauses of the specification that no test names (a list, not a failure)
+//! ```
+//!
+//! Each check prints every violation with what was found and what is allowed.
+
+use std::process::ExitCode;
+
+mod clauses;
+mod layers;
+mod sizes;
+mod sources;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let checks: &[fn() -> Result<Report, String>] =
+        match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["check"] => &[layers::check, sizes::check, clauses::check],
+            ["layers"] => &[layers::check],
+            ["sizes"] => &[sizes::check],
+            ["clauses"] => &[clauses::check],
+            _ => {
+                eprintln!("usage: cargo run -p xtask -- check | layers | sizes | clauses");
+                return ExitCode::from(2);
+            }
+        };
+    let mut failed = false;
+    for check in checks {
+        match check() {
+            Ok(report) => failed |= report.print(),
+            Err(error) => {
+                eprintln!("error: {error}");
+                failed = true;
+            }
+        }
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// What one check found.
+struct Report {
+    name: &'static str,
+    /// What was looked at, for the line that says all is well.
+    looked_at: String,
+    violations: Vec<String>,
+    remarks: Vec<String>,
+}
+
+impl Report {
+    /// Prints the report; true when there were violations.
+    fn print(&self) -> bool {
+        for remark in &self.remarks {
+            println!("{}: note: {remark}", self.name);
+        }
+        for violation in &self.violations {
+            println!("{}: {violation}", self.name);
+        }
+        println!("{}: {}, {} violations", self.name, self.looked_at, self.violations.len());
+        !self.violations.is_empty()
+    }
+}
