@@ -1,0 +1,397 @@
+//! Links, addresses, routes and policy rules over netlink, without the `ip` program.
+//!
+//! A [`Netlink`] acts on the network namespace in which it was opened, whichever thread uses it
+//! later; [`sysctl`] acts on the namespace of the thread that calls it. Everything here works as
+//! root and inside a user namespace that owns its network namespace; what is refused is named,
+//! with the errno.
+//!
+//! ```no_run
+//! use rt::netlink::{Netlink, Route, VethEnd};
+//!
+//! let mut net = Netlink::open()?;
+//! net.create_veth(&VethEnd::new("a"), &VethEnd::new("b"))?;
+//! net.disable_offloads("a")?;
+//! net.set_up("a")?;
+//! net.add_address("a", "10.0.0.1".parse().unwrap(), 24)?;
+//! net.add_route(&Route::default_v4("10.0.0.2".parse().unwrap()))?;
+//! # Ok::<(), rt::netlink::NetlinkError>(())
+//! ```
+
+mod ethtool;
+mod route;
+#[cfg(test)]
+mod tests;
+
+pub use route::{MarkRule, Route, RouteKind};
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// What a call to the kernel's network configuration came to, when it came to nothing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NetlinkError {
+    /// The kernel refused the call; the source is its errno.
+    Refused {
+        /// The call and what it was about, such as `RTM_NEWLINK (veth a, b)`.
+        call: String,
+        /// The errno.
+        source: io::Error,
+    },
+    /// The kernel's answer could not be read.
+    Answer {
+        /// The call that was answered.
+        call: String,
+        /// What was wrong with the answer.
+        reason: String,
+    },
+    /// There is no interface of this name in the namespace.
+    NoSuchLink(String),
+}
+
+impl NetlinkError {
+    fn refused(call: impl Into<String>, source: io::Error) -> Self {
+        Self::Refused { call: call.into(), source }
+    }
+
+    /// The errno, when the kernel gave one.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Refused { source, .. } => source.raw_os_error(),
+            Self::Answer { .. } | Self::NoSuchLink(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for NetlinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { call, source } => write!(f, "{call} was refused: {source}"),
+            Self::Answer { call, reason } => write!(f, "{call}: unreadable answer: {reason}"),
+            Self::NoSuchLink(name) => write!(f, "there is no interface {name:?}"),
+        }
+    }
+}
+
+impl std::error::Error for NetlinkError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused { source, .. } => Some(source),
+            Self::Answer { .. } | Self::NoSuchLink(_) => None,
+        }
+    }
+}
+
+/// One end of a veth pair that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// The interface's name, at most 15 bytes.
+    pub name: &'a str,
+    /// The network namespace it is to live in; `None` for the one of the [`Netlink`].
+    pub namespace: Option<BorrowedFd<'a>>,
+    /// Its MTU in bytes; `None` for the kernel's default, 1500.
+    pub mtu: Option<u32>,
+}
+
+impl<'a> VethEnd<'a> {
+    /// An end called `name`, in the namespace of the [`Netlink`], with the default MTU.
+    pub fn new(name: &'a str) -> Self {
+        Self { name, namespace: None, mtu: None }
+    }
+
+    /// The same end in the namespace behind `fd`.
+    pub fn in_namespace(self, fd: BorrowedFd<'a>) -> Self {
+        Self { namespace: Some(fd), ..self }
+    }
+
+    fn message(&self) -> LinkMessage {
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::IfName(self.name.to_owned()));
+        if let Some(mtu) = self.mtu {
+            link.attributes.push(LinkAttribute::Mtu(mtu));
+        }
+        if let Some(fd) = self.namespace {
+            link.attributes.push(LinkAttribute::NetNsFd(fd.as_raw_fd()));
+        }
+        link
+    }
+}
+
+/// A blocking connection to one network namespace's configuration.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: Socket,
+    /// For the ioctls that netlink has no word for.
+    control: socket2::Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// When the kernel refuses a netlink or a datagram socket.
+    pub fn open() -> Result<Self, NetlinkError> {
+        let refused = |source| NetlinkError::refused("socket(AF_NETLINK, NETLINK_ROUTE)", source);
+        let mut socket = Socket::new(NETLINK_ROUTE).map_err(refused)?;
+        socket.bind_auto().map_err(refused)?;
+        socket.connect(&SocketAddr::new(0, 0)).map_err(refused)?;
+        let control = ethtool::control_socket()?;
+        Ok(Self { socket, control, sequence: 0 })
+    }
+
+    /// Makes a veth pair; each end goes to its namespace at once.
+    ///
+    /// # Errors
+    /// `EEXIST` when a name is taken, `EPERM` without the right over either namespace.
+    pub fn create_veth(
+        &mut self,
+        one: &VethEnd<'_>,
+        other: &VethEnd<'_>,
+    ) -> Result<(), NetlinkError> {
+        let mut link = one.message();
+        link.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(other.message()))),
+        ]));
+        self.create(
+            &format!("RTM_NEWLINK (veth {}, {})", one.name, other.name),
+            RouteNetlinkMessage::NewLink(link),
+        )
+    }
+
+    /// Removes an interface; a veth takes its peer along.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    pub fn delete_link(&mut self, name: &str) -> Result<(), NetlinkError> {
+        let mut link = LinkMessage::default();
+        link.header.index = self.link_index(name)?;
+        self.change(&format!("RTM_DELLINK ({name})"), RouteNetlinkMessage::DelLink(link))
+    }
+
+    /// The kernel's number for the interface `name`.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    pub fn link_index(&mut self, name: &str) -> Result<u32, NetlinkError> {
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        let call = format!("RTM_GETLINK ({name})");
+        match self.request(&call, RouteNetlinkMessage::GetLink(link), NLM_F_REQUEST | NLM_F_ACK) {
+            Ok(answers) => answers
+                .iter()
+                .find_map(|answer| match answer {
+                    RouteNetlinkMessage::NewLink(link) => Some(link.header.index),
+                    _ => None,
+                })
+                .ok_or_else(|| NetlinkError::NoSuchLink(name.to_owned())),
+            Err(error) if error.errno() == Some(libc::ENODEV) => {
+                Err(NetlinkError::NoSuchLink(name.to_owned()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Switches an interface on.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    pub fn set_up(&mut self, name: &str) -> Result<(), NetlinkError> {
+        self.set_flags(name, LinkFlags::Up, "up")
+    }
+
+    /// Switches an interface off; its routes go with it.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    pub fn set_down(&mut self, name: &str) -> Result<(), NetlinkError> {
+        self.set_flags(name, LinkFlags::empty(), "down")
+    }
+
+    /// Sets an interface's MTU, in bytes of layer 3.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), NetlinkError> {
+        let mut link = LinkMessage::default();
+        link.header.index = self.link_index(name)?;
+        link.attributes.push(LinkAttribute::Mtu(mtu));
+        self.change(&format!("RTM_SETLINK ({name} mtu {mtu})"), RouteNetlinkMessage::SetLink(link))
+    }
+
+    /// Gives an interface an address. IPv6 addresses are usable at once: duplicate address
+    /// detection is skipped.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    pub fn add_address(
+        &mut self,
+        name: &str,
+        address: IpAddr,
+        prefix: u8,
+    ) -> Result<(), NetlinkError> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = prefix;
+        message.header.index = self.link_index(name)?;
+        if address.is_ipv6() {
+            message.header.flags = AddressHeaderFlags::Nodad;
+        }
+        message.attributes.push(AddressAttribute::Local(address));
+        message.attributes.push(AddressAttribute::Address(address));
+        self.create(
+            &format!("RTM_NEWADDR ({address}/{prefix} on {name})"),
+            RouteNetlinkMessage::NewAddress(message),
+        )
+    }
+
+    /// Adds a route.
+    ///
+    /// # Errors
+    /// `EEXIST` when there is one like it, `ENETUNREACH` when the gateway is not on a link,
+    /// `ENOENT` when the congestion control is unknown.
+    pub fn add_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
+        let message = route.message(self)?;
+        self.create(&format!("RTM_NEWROUTE ({route})"), RouteNetlinkMessage::NewRoute(message))
+    }
+
+    /// Removes a route that was added with the same words.
+    ///
+    /// # Errors
+    /// `ESRCH` when there is none.
+    pub fn delete_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
+        let message = route.message(self)?;
+        self.change(&format!("RTM_DELROUTE ({route})"), RouteNetlinkMessage::DelRoute(message))
+    }
+
+    /// Adds a policy rule.
+    ///
+    /// # Errors
+    /// `EEXIST` when there is one like it.
+    pub fn add_rule(&mut self, rule: &MarkRule) -> Result<(), NetlinkError> {
+        self.create(&format!("RTM_NEWRULE ({rule})"), RouteNetlinkMessage::NewRule(rule.message()))
+    }
+
+    /// Removes a policy rule that was added with the same words.
+    ///
+    /// # Errors
+    /// `ENOENT` when there is none.
+    pub fn delete_rule(&mut self, rule: &MarkRule) -> Result<(), NetlinkError> {
+        self.change(&format!("RTM_DELRULE ({rule})"), RouteNetlinkMessage::DelRule(rule.message()))
+    }
+
+    /// Switches off what lets a veth hand on packets larger than its MTU or without checksums:
+    /// segmentation and receive offloads, scatter-gather, checksum offloads.
+    ///
+    /// # Errors
+    /// The kernel's refusal, with the feature's name. Features that the interface does not have
+    /// are not missed.
+    pub fn disable_offloads(&mut self, name: &str) -> Result<(), NetlinkError> {
+        ethtool::disable_offloads(&self.control, name)
+    }
+
+    fn set_flags(&mut self, name: &str, flags: LinkFlags, word: &str) -> Result<(), NetlinkError> {
+        let mut link = LinkMessage::default();
+        link.header.index = self.link_index(name)?;
+        link.header.flags = flags;
+        link.header.change_mask = LinkFlags::Up;
+        self.change(&format!("RTM_SETLINK ({name} {word})"), RouteNetlinkMessage::SetLink(link))
+    }
+
+    fn create(&mut self, call: &str, message: RouteNetlinkMessage) -> Result<(), NetlinkError> {
+        let flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+        self.request(call, message, flags).map(drop)
+    }
+
+    fn change(&mut self, call: &str, message: RouteNetlinkMessage) -> Result<(), NetlinkError> {
+        self.request(call, message, NLM_F_REQUEST | NLM_F_ACK).map(drop)
+    }
+
+    /// Sends one request and collects what comes before its acknowledgement.
+    fn request(
+        &mut self,
+        call: &str,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = NetlinkHeader::default();
+        header.flags = flags;
+        header.sequence_number = self.sequence;
+        let mut packet = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
+        packet.finalize();
+        let mut bytes = vec![0; packet.buffer_len()];
+        packet.serialize(&mut bytes);
+        self.socket.send(&bytes, 0).map_err(|source| NetlinkError::refused(call, source))?;
+
+        let mut answers = Vec::new();
+        loop {
+            let (datagram, _) = self
+                .socket
+                .recv_from_full()
+                .map_err(|source| NetlinkError::refused(call, source))?;
+            if self.read_answers(call, &datagram, &mut answers)? {
+                return Ok(answers);
+            }
+        }
+    }
+
+    /// Reads the messages of one datagram; true when the acknowledgement was among them.
+    fn read_answers(
+        &self,
+        call: &str,
+        mut datagram: &[u8],
+        answers: &mut Vec<RouteNetlinkMessage>,
+    ) -> Result<bool, NetlinkError> {
+        while !datagram.is_empty() {
+            let message =
+                NetlinkMessage::<RouteNetlinkMessage>::deserialize(datagram).map_err(|error| {
+                    NetlinkError::Answer { call: call.to_owned(), reason: error.to_string() }
+                })?;
+            let length = (message.header.length as usize).next_multiple_of(4);
+            datagram = &datagram[length.clamp(4, datagram.len().max(4)).min(datagram.len())..];
+            if message.header.sequence_number != self.sequence {
+                continue; // The rest of a request that failed half-way.
+            }
+            match message.payload {
+                NetlinkPayload::Error(error) => match error.code {
+                    None => return Ok(true),
+                    Some(_) => return Err(NetlinkError::refused(call, error.to_io())),
+                },
+                NetlinkPayload::Done(_) => return Ok(true),
+                NetlinkPayload::InnerMessage(inner) => answers.push(inner),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Sets a kernel parameter in the calling thread's network namespace: `net.ipv4.ip_forward`, `1`.
+///
+/// # Errors
+/// The refusal of the file, named by its path.
+pub fn sysctl(key: &str, value: &str) -> Result<(), NetlinkError> {
+    // Interface names may hold dots; keys with such names are written with slashes.
+    let path = if key.contains('/') { key.to_owned() } else { key.replace('.', "/") };
+    let path = format!("/proc/sys/{path}");
+    std::fs::write(&path, value)
+        .map_err(|source| NetlinkError::refused(format!("write of {value:?} to {path}"), source))
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
