@@ -32,12 +32,14 @@ use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, Addres
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
+use netlink_packet_route::route::{RouteAttribute, RouteMessage, RouteType};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 /// What a call to the kernel's network configuration came to, when it came to nothing.
 #[derive(Debug)]
@@ -232,8 +234,8 @@ impl Netlink {
         self.change(&format!("RTM_SETLINK ({name} mtu {mtu})"), RouteNetlinkMessage::SetLink(link))
     }
 
-    /// Gives an interface an address. IPv6 addresses are usable at once: duplicate address
-    /// detection is skipped.
+    /// Gives an interface an address. Duplicate address detection is skipped for IPv6; even so
+    /// the kernel finishes such an address a moment later: see [`Netlink::await_address`].
     ///
     /// # Errors
     /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
@@ -256,6 +258,35 @@ impl Netlink {
             &format!("RTM_NEWADDR ({address}/{prefix} on {name})"),
             RouteNetlinkMessage::NewAddress(message),
         )
+    }
+
+    /// Waits until packets to the namespace's own `address` reach it. The kernel adds an IPv6
+    /// address's host route in the background; a connection made before that waits for a
+    /// neighbour that does not exist.
+    ///
+    /// # Errors
+    /// `ETIMEDOUT` after two seconds, as when the interface is down.
+    pub fn await_address(&mut self, address: IpAddr) -> Result<(), NetlinkError> {
+        let call = format!("RTM_GETROUTE ({address})");
+        for _ in 0..2_000 {
+            let mut message = RouteMessage::default();
+            message.header.address_family = family(address);
+            message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
+            message.attributes.push(RouteAttribute::Destination(address.into()));
+            let flags = NLM_F_REQUEST | NLM_F_ACK;
+            let found = self.request(&call, RouteNetlinkMessage::GetRoute(message), flags);
+            let local = |answer: &RouteNetlinkMessage| {
+                matches!(answer, RouteNetlinkMessage::NewRoute(route)
+                    if route.header.kind == RouteType::Local)
+            };
+            // Until there is a route at all the kernel says ENETUNREACH.
+            if found.is_ok_and(|answers| answers.iter().any(local)) {
+                return Ok(());
+            }
+            #[expect(clippy::disallowed_methods, reason = "the kernel tells nobody")]
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(NetlinkError::refused(call, io::Error::from_raw_os_error(libc::ETIMEDOUT)))
     }
 
     /// Adds a route.

@@ -32,7 +32,7 @@ fn a_veth_pair_carries_both_address_families() {
         for (text, prefix) in [("10.1.0.1", 24), ("fd00:1::1", 64)] {
             let address: IpAddr = text.parse().unwrap();
             net.add_address("a", address, prefix).unwrap();
-            // Bindable at once: no duplicate address detection to wait for.
+            net.await_address(address).unwrap();
             let listener = TcpListener::bind((address, 0)).unwrap();
             TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         }
