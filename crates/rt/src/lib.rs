@@ -1,3 +1,30 @@
 //! The real clock, sockets and packet interfaces that drive what is sans-IO.
+//!
+//! ```text
+//!   Clock       the machine's monotonic clock, as units::Instant
+//!   sched       real-time scheduling: asked for, and what was granted
+//!   netlink     links, addresses, routes, rules and offloads
+//! ```
+//!
+//! Everything below this crate is handed the time; this is where it comes from. A driver's loop
+//! has the same shape everywhere:
+//!
+//! ```
+//! # struct Machine(Option<units::Instant>);
+//! # impl Machine {
+//! #     fn poll_timeout(&self) -> Option<units::Instant> { self.0 }
+//! #     fn handle_timeout(&mut self, now: units::Instant) { if self.0 <= Some(now) { self.0 = None } }
+//! # }
+//! let clock = rt::Clock::new();
+//! # let mut machine = Machine(Some(clock.now() + units::Span::from_micros(50)));
+//! while let Some(due) = machine.poll_timeout() {
+//!     clock.sleep_until(due); // or wait on sockets until then
+//!     machine.handle_timeout(clock.now());
+//! }
+//! ```
 
+mod clock;
 pub mod netlink;
+pub mod sched;
+
+pub use clock::Clock;
