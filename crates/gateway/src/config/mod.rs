@@ -1,0 +1,263 @@
+//! The daemon's configuration: a TOML file, checked in full before anything starts.
+//!
+//! ```
+//! let text = r#"
+//!     role = "terminal"
+//!     accept = "early"
+//!     security = "none"
+//!     [link]
+//!     peer = "192.0.2.1:7000"
+//!     rate_up = "1mbit"
+//!     rate_down = "10mbit"
+//!     [socks5]
+//!     listen = "127.0.0.1:1080"
+//! "#;
+//! let config = gateway::Config::parse("terminal.toml", text).unwrap();
+//! assert_eq!(config.link.rate_up.as_bps(), 1_000_000);
+//!
+//! let wrong = text.replace("10mbit", "10mb");
+//! let error = gateway::Config::parse("terminal.toml", &wrong).unwrap_err();
+//! assert!(error.to_string().starts_with("terminal.toml:8: link.rate_down: found \"10mb\""));
+//! ```
+
+mod read;
+mod reader;
+mod values;
+
+use reader::Reader;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use units::{BitRate, Span};
+
+/// Everything that a gateway is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which end of the satellite link this is.
+    pub role: Role,
+    /// The link between the two gateways.
+    pub link: LinkSection,
+    /// Bounds and times.
+    pub limits: Limits,
+}
+
+/// Which end of the satellite link this is, and what only that end is told.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// At the user's satellite terminal: takes the clients' connections.
+    Terminal(TerminalSection),
+    /// At the hub: connects on to the servers.
+    Hub(HubSection),
+}
+
+/// What only a terminal is told.
+#[derive(Clone, Debug)]
+pub struct TerminalSection {
+    /// When a client is told that its connection stands.
+    pub accept: AcceptMode,
+    /// Where SOCKS5 is spoken.
+    pub socks5: Vec<SocketAddr>,
+    /// Where HTTP CONNECT is spoken.
+    pub connect: Vec<SocketAddr>,
+    /// Transparent interception, when wanted.
+    pub intercept: Option<InterceptSection>,
+}
+
+/// When a client is told that its connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcceptMode {
+    /// At once: a round trip is saved; a refusal reaches the client as a reset.
+    Early,
+    /// Once the server has answered: a refusal is a refusal.
+    Confirm,
+}
+
+/// Transparent interception at a terminal.
+#[derive(Clone, Debug)]
+pub struct InterceptSection {
+    /// The port of the transparent listeners.
+    pub port: u16,
+    /// The clients' interfaces; `lan*` is allowed.
+    pub interfaces: Vec<String>,
+    /// Ports to take; all when empty.
+    pub include_ports: Vec<RangeInclusive<u16>>,
+    /// Ports to leave alone.
+    pub exclude_ports: Vec<RangeInclusive<u16>>,
+    /// Destinations to take; all when empty.
+    pub include: Vec<Network>,
+    /// Destinations to leave alone.
+    pub exclude: Vec<Network>,
+    /// Mark, routing table and rule priority, when not the usual.
+    pub marking: Marking,
+}
+
+/// The numbers that interception writes into the kernel's tables, where they are not the usual.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Marking {
+    /// The firewall mark.
+    pub mark: Option<u32>,
+    /// The routing table.
+    pub table: Option<u32>,
+    /// The priority of the policy rule.
+    pub priority: Option<u32>,
+}
+
+/// What only a hub is told.
+#[derive(Clone, Debug)]
+pub struct HubSection {
+    /// Whose address servers see.
+    pub source: SourceMode,
+    /// Interfaces towards the servers, for replies to clients' addresses; all when empty.
+    pub interfaces: Vec<String>,
+    /// Destinations that are refused.
+    pub deny: Vec<Network>,
+    /// Mark, routing table and rule priority, when not the usual.
+    pub marking: Marking,
+}
+
+/// Whose address servers see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceMode {
+    /// The hub's own.
+    Own,
+    /// The client's, where the client's address is known and of the server's family.
+    Client,
+}
+
+/// A network: its address and the length of its prefix.
+pub type Network = (IpAddr, u8);
+
+/// The link between the two gateways.
+#[derive(Clone, Debug)]
+pub struct LinkSection {
+    /// Where datagrams are received.
+    pub listen: SocketAddr,
+    /// The hub's address, at a terminal.
+    pub peer: Option<SocketAddr>,
+    /// The rate from terminal to hub: IP bytes and [`LinkSection::overhead`].
+    pub rate_up: BitRate,
+    /// The rate from hub to terminal: IP bytes and [`LinkSection::overhead`].
+    pub rate_down: BitRate,
+    /// The round trip to reckon with before one was measured.
+    pub round_trip: Span,
+    /// The largest IP packet that the path takes, in bytes.
+    pub mtu: u32,
+    /// Bytes that the link adds to each IP packet.
+    pub overhead: u32,
+}
+
+/// Bounds and times.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections at once.
+    pub connections: u32,
+    /// How long the hub tries to reach a server.
+    pub connect: Span,
+    /// How long an opening waits for the client's first bytes to ride with it.
+    pub first_bytes: Span,
+    /// How long a client may take to say to a proxy what it wants.
+    pub handshake: Span,
+    /// Idle time after which TCP asks whether the other end is still there.
+    pub keepalive: Span,
+    /// How long the other end of a TCP connection may leave TCP without an answer.
+    pub vanished: Span,
+}
+
+/// Why a configuration was not taken: every mistake in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file.
+    pub file: String,
+    /// What is wrong with it, by line.
+    pub mistakes: Vec<Mistake>,
+}
+
+/// One thing that is wrong in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The line, counted from one.
+    pub line: usize,
+    /// The key, with the names of its tables.
+    pub key: String,
+    /// What stands there.
+    pub found: String,
+    /// What should.
+    pub expected: String,
+}
+
+impl Default for HubSection {
+    fn default() -> Self {
+        Self {
+            source: SourceMode::Own,
+            interfaces: Vec::new(),
+            deny: Vec::new(),
+            marking: Marking::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    /// 4,096 connections; 20 s to connect, 4 ms for first bytes, 10 s for a proxy's handshake,
+    /// keep-alive after 60 s, and a peer that says nothing for 120 s has vanished.
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            connect: Span::from_secs(20),
+            first_bytes: Span::from_millis(4),
+            handshake: Span::from_secs(10),
+            keepalive: Span::from_secs(60),
+            vanished: Span::from_secs(120),
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks the file at `path`.
+    ///
+    /// # Errors
+    /// Every mistake in the file, or the one that it cannot be read.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let file = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&file, &text),
+            Err(error) => {
+                let mistake = Mistake {
+                    line: 0,
+                    key: "(file)".into(),
+                    found: error.to_string(),
+                    expected: "a readable TOML file".into(),
+                };
+                Err(ConfigError { file, mistakes: vec![mistake] })
+            }
+        }
+    }
+
+    /// Checks `text`; `file` is the name to use in messages.
+    ///
+    /// # Errors
+    /// Every mistake in the text.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
+        let (mut reader, top) = Reader::open(file, text)?;
+        let config = read::config(&mut reader, top);
+        reader.close(config)
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, mistake) in self.mistakes.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            let Mistake { line, key, found, expected } = mistake;
+            write!(f, "{}:{line}: {key}: found {found}, expected {expected}", self.file)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! What each key means, and what it must be.
+
+use super::reader::{Item, Reader, Section};
+use super::values;
+use super::{
+    AcceptMode, Config, HubSection, InterceptSection, Limits, LinkSection, Marking, Network, Role,
+    SourceMode, TerminalSection,
+};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use units::Span;
+
+#[derive(Clone, Copy, PartialEq)]
+enum RoleWord {
+    Terminal,
+    Hub,
+}
+
+pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
+    const ROLES: [(&str, RoleWord); 2] = [("terminal", RoleWord::Terminal), ("hub", RoleWord::Hub)];
+    // Without a role the rest can only be guessed at.
+    let role = top.required(reader, "role", "\"terminal\" or \"hub\"", |reader, item| {
+        item.word(reader, &ROLES)
+    })?;
+    let open =
+        top.or(reader, "security", false, |reader, item| item.word(reader, &[("none", true)]));
+    let link = read_link(reader, &mut top, role, open.unwrap_or(true));
+    let limits = match top.section(reader, "limits") {
+        Some(section) => read_limits(reader, section),
+        None => Some(Limits::default()),
+    };
+    let role = match role {
+        RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
+        RoleWord::Hub => read_hub(reader, &mut top).map(Role::Hub),
+    };
+    top.finish(reader);
+    Some(Config { role: role?, link: link?, limits: limits? })
+}
+
+fn read_link(
+    reader: &mut Reader<'_>,
+    top: &mut Section<'_>,
+    role: RoleWord,
+    open: bool,
+) -> Option<LinkSection> {
+    let Some(mut section) = top.section(reader, "link") else {
+        top.required(reader, "link", "a table, `[link]`, with the rates of the link", |_, _| {
+            Some(())
+        });
+        return None;
+    };
+    let hub = role == RoleWord::Hub;
+    let listen = if hub {
+        let expected = "the hub's address and port";
+        section.required(reader, "listen", expected, |r, i| listen_address(r, i, open)).map(Some)
+    } else {
+        section.or(reader, "listen", None, |r, i| i.address(r).map(Some))
+    };
+    let peer = if hub {
+        Some(None)
+    } else {
+        let expected = "the hub's address and port";
+        section.required(reader, "peer", expected, |r, i| i.address(r)).map(Some)
+    };
+    let rate_up = section.required(reader, "rate_up", values::RATE, |r, i| i.rate(r));
+    let rate_down = section.required(reader, "rate_down", values::RATE, |r, i| i.rate(r));
+    let round_trip = section.or(reader, "round_trip", Span::from_millis(600), |r, i| {
+        positive_span(r, i, Span::from_secs(60))
+    });
+    let mtu = section.or(reader, "mtu", 1500, |r, i| i.integer(r, 576..=9000));
+    let overhead = section.or(reader, "overhead", 0, |r, i| i.integer(r, 0..=500));
+    section.finish(reader);
+
+    let (listen, peer) = (listen?, peer?);
+    let listen = listen.unwrap_or_else(|| any_port_for(peer));
+    Some(LinkSection {
+        listen,
+        peer,
+        rate_up: rate_up?,
+        rate_down: rate_down?,
+        round_trip: round_trip?,
+        mtu: mtu?,
+        overhead: overhead?,
+    })
+}
+
+/// Where a hub listens: beyond loopback only when it was said aloud that nothing secures it.
+fn listen_address(reader: &mut Reader<'_>, item: Item<'_>, open: bool) -> Option<SocketAddr> {
+    const EXPECTED: &str = "a loopback address, or `security = \"none\"` beside it: whoever reaches \
+                            this port can connect through the hub";
+    let address = item.as_str().and_then(|text| text.parse::<SocketAddr>().ok());
+    match address {
+        Some(address) if !open && !address.ip().is_loopback() => reader.wrong(&item, EXPECTED),
+        Some(_) | None => item.address(reader),
+    }
+}
+
+/// Any port, of the family of `peer`.
+fn any_port_for(peer: Option<SocketAddr>) -> SocketAddr {
+    match peer {
+        Some(SocketAddr::V6(_)) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        Some(SocketAddr::V4(_)) | None => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+    }
+}
+
+fn read_terminal(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<TerminalSection> {
+    const MODES: [(&str, AcceptMode); 2] =
+        [("early", AcceptMode::Early), ("confirm", AcceptMode::Confirm)];
+    let accept = top.or(reader, "accept", AcceptMode::Early, |r, i| i.word(r, &MODES));
+    let socks5 = read_listeners(reader, top, "socks5");
+    let connect = read_listeners(reader, top, "connect");
+    let intercept = match top.section(reader, "intercept") {
+        Some(section) => read_intercept(reader, section).map(Some),
+        None => Some(None),
+    };
+    let terminal = TerminalSection {
+        accept: accept?,
+        socks5: socks5?,
+        connect: connect?,
+        intercept: intercept?,
+    };
+    if terminal.intercept.is_none() && terminal.socks5.is_empty() && terminal.connect.is_empty() {
+        let expected =
+            "at least one of [intercept], [socks5] and [connect], or no client is served";
+        reader.mistake(1, "(file)", "no way in for clients", expected);
+    }
+    Some(terminal)
+}
+
+fn read_listeners(
+    reader: &mut Reader<'_>,
+    top: &mut Section<'_>,
+    key: &'static str,
+) -> Option<Vec<SocketAddr>> {
+    // A table that is not one was noted; absence is fine.
+    let Some(mut section) = top.section(reader, key) else { return Some(Vec::new()) };
+    let expected = "the addresses and ports to listen on";
+    let listen = section.required(reader, "listen", expected, |reader, item| {
+        item.list(reader, |reader, item| item.address(reader))
+    });
+    section.finish(reader);
+    listen
+}
+
+fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<InterceptSection> {
+    let port = section.or(reader, "port", 7900, |r, i| i.integer(r, 1..=65_535));
+    let expected = "the clients' interfaces, such as [\"lan0\"]";
+    let interfaces = section.required(reader, "interfaces", expected, |r, i| i.list(r, interface));
+    let include_ports = section.or(reader, "include_ports", Vec::new(), |r, i| i.list(r, ports));
+    let exclude_ports = section.or(reader, "exclude_ports", Vec::new(), |r, i| i.list(r, ports));
+    let include = section.or(reader, "include", Vec::new(), |r, i| i.list(r, network));
+    let exclude = section.or(reader, "exclude", Vec::new(), |r, i| i.list(r, network));
+    let marking = read_marking(reader, &mut section);
+    section.finish(reader);
+    Some(InterceptSection {
+        port: port? as u16,
+        interfaces: interfaces?,
+        include_ports: include_ports?,
+        exclude_ports: exclude_ports?,
+        include: include?,
+        exclude: exclude?,
+        marking: marking?,
+    })
+}
+
+fn read_hub(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<HubSection> {
+    const SOURCES: [(&str, SourceMode); 2] =
+        [("own", SourceMode::Own), ("client", SourceMode::Client)];
+    let Some(mut section) = top.section(reader, "hub") else { return Some(HubSection::default()) };
+    let source = section.or(reader, "source", SourceMode::Own, |r, i| i.word(r, &SOURCES));
+    let interfaces = section.or(reader, "interfaces", Vec::new(), |r, i| i.list(r, interface));
+    let deny = section.or(reader, "deny", Vec::new(), |r, i| i.list(r, network));
+    let marking = read_marking(reader, &mut section);
+    section.finish(reader);
+    Some(HubSection { source: source?, interfaces: interfaces?, deny: deny?, marking: marking? })
+}
+
+fn read_marking(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<Marking> {
+    let number = |r: &mut Reader<'_>, i: Item<'_>| i.integer(r, 1..=u32::MAX).map(Some);
+    let mark = section.or(reader, "mark", None, number);
+    let table = section.or(reader, "table", None, number);
+    let priority = section.or(reader, "priority", None, number);
+    Some(Marking { mark: mark?, table: table?, priority: priority? })
+}
+
+fn read_limits(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<Limits> {
+    let usual = Limits::default();
+    let hour = Span::from_secs(3600);
+    let connections =
+        section.or(reader, "connections", usual.connections, |r, i| i.integer(r, 1..=1_000_000));
+    let connect = section.or(reader, "connect", usual.connect, |r, i| positive_span(r, i, hour));
+    let first_bytes = section.or(reader, "first_bytes", usual.first_bytes, |r, i| i.span(r));
+    let handshake =
+        section.or(reader, "handshake", usual.handshake, |r, i| positive_span(r, i, hour));
+    let keepalive = section.or(reader, "keepalive", usual.keepalive, |r, i| whole_seconds(r, i));
+    let vanished = section.or(reader, "vanished", usual.vanished, |r, i| whole_seconds(r, i));
+    section.finish(reader);
+    Some(Limits {
+        connections: connections?,
+        connect: connect?,
+        first_bytes: first_bytes?,
+        handshake: handshake?,
+        keepalive: keepalive?,
+        vanished: vanished?,
+    })
+}
+
+fn positive_span(reader: &mut Reader<'_>, item: Item<'_>, most: Span) -> Option<Span> {
+    let expected = format!("{} above zero and at most {most}", values::SPAN);
+    item.parsed(reader, &expected, |text| {
+        values::span(text).filter(|&span| !span.is_zero() && span <= most)
+    })
+}
+
+/// The kernel counts these in seconds.
+fn whole_seconds(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Span> {
+    let expected = "a length of time from \"1s\" to \"9h\"";
+    item.parsed(reader, expected, |text| {
+        let range = Span::from_secs(1)..=Span::from_secs(9 * 3600);
+        values::span(text).filter(|span| range.contains(span))
+    })
+}
+
+fn interface(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
+    item.parsed(reader, "an interface's name, such as \"eth0\"", |text| {
+        // The kernel's rule: 15 bytes, no slash, no space.
+        let fits = (1..=15).contains(&text.len())
+            && !text.contains(|c: char| c == '/' || c.is_whitespace());
+        fits.then(|| text.to_owned())
+    })
+}
+
+fn ports(reader: &mut Reader<'_>, item: Item<'_>) -> Option<RangeInclusive<u16>> {
+    item.text(reader, values::PORTS, values::ports)
+}
+
+fn network(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Network> {
+    item.parsed(reader, values::NETWORK, values::network)
+}

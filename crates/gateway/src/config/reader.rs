@@ -1,0 +1,294 @@
+//! Reading a TOML document key by key, so that every mistake can say where it stands.
+//!
+//! A [`Section`] hands out its keys one at a time and notes what is wrong with each; what nobody
+//! asked for is an unknown key. All mistakes of a file are collected, not only the first.
+
+use super::values;
+use super::{ConfigError, Mistake};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+use units::{BitRate, Span};
+
+/// A document being read, and the mistakes found so far.
+pub(super) struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+    mistakes: Vec<Mistake>,
+}
+
+/// One table of the document.
+pub(super) struct Section<'a> {
+    /// Dotted, with the trailing dot; empty at the top.
+    path: String,
+    line: usize,
+    table: DeTable<'a>,
+    /// Keys that were asked for, present or not.
+    known: BTreeSet<&'static str>,
+}
+
+/// One value, with its key and line.
+pub(super) struct Item<'a> {
+    key: String,
+    line: usize,
+    value: DeValue<'a>,
+}
+
+impl<'a> Reader<'a> {
+    /// Parses `text`; `file` is the name to use in messages.
+    pub(super) fn open(file: &'a str, text: &'a str) -> Result<(Self, Section<'a>), ConfigError> {
+        let reader = Self { file, text, mistakes: Vec::new() };
+        match DeTable::parse(text) {
+            Ok(table) => Ok((
+                reader,
+                Section {
+                    path: String::new(),
+                    line: 1,
+                    table: table.into_inner(),
+                    known: BTreeSet::new(),
+                },
+            )),
+            Err(error) => {
+                let at = error.span().map_or(0, |span| span.start);
+                let line = reader.line_at(at);
+                let found = text.lines().nth(line - 1).unwrap_or_default().trim();
+                let mistake = Mistake {
+                    line,
+                    key: "(syntax)".into(),
+                    found: format!("`{found}`"),
+                    expected: format!("TOML: {}", error.message()),
+                };
+                Err(ConfigError { file: file.into(), mistakes: vec![mistake] })
+            }
+        }
+    }
+
+    /// The mistakes, or `value` when there were none.
+    pub(super) fn close<T>(mut self, value: Option<T>) -> Result<T, ConfigError> {
+        self.mistakes.sort_by_key(|mistake| mistake.line);
+        match value {
+            Some(value) if self.mistakes.is_empty() => Ok(value),
+            _ => Err(ConfigError { file: self.file.into(), mistakes: self.mistakes }),
+        }
+    }
+
+    /// Notes that `key` on `line` is wrong.
+    pub(super) fn mistake(&mut self, line: usize, key: &str, found: &str, expected: &str) {
+        self.mistakes.push(Mistake {
+            line,
+            key: key.into(),
+            found: found.into(),
+            expected: expected.into(),
+        });
+    }
+
+    /// Notes that `item` is wrong; its own value is what was found.
+    pub(super) fn wrong<T>(&mut self, item: &Item<'_>, expected: &str) -> Option<T> {
+        self.mistake(item.line, &item.key, &describe(&item.value), expected);
+        None
+    }
+
+    fn line_at(&self, offset: usize) -> usize {
+        let offset = offset.min(self.text.len());
+        1 + self.text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count()
+    }
+}
+
+impl<'a> Section<'a> {
+    /// The value of `key`, if it is there.
+    pub(super) fn take(&mut self, reader: &Reader<'_>, key: &'static str) -> Option<Item<'a>> {
+        self.known.insert(key);
+        let (name, value) = self.table.remove_entry(key)?;
+        let line = reader.line_at(name.span().start);
+        Some(Item { key: format!("{}{key}", self.path), line, value: value.into_inner() })
+    }
+
+    /// The table `key`, if it is there.
+    pub(super) fn section(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+    ) -> Option<Section<'a>> {
+        let item = self.take(reader, key)?;
+        match item.value {
+            DeValue::Table(table) => Some(Section {
+                path: format!("{}.", item.key),
+                line: item.line,
+                table,
+                known: BTreeSet::new(),
+            }),
+            _ => reader.wrong(&item, &format!("a table, `[{key}]`")),
+        }
+    }
+
+    /// The value of `key` as `read` understands it, or `default` when the key is absent.
+    pub(super) fn or<T>(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+        default: T,
+        read: impl FnOnce(&mut Reader<'_>, Item<'a>) -> Option<T>,
+    ) -> Option<T> {
+        match self.take(reader, key) {
+            Some(item) => read(reader, item),
+            None => Some(default),
+        }
+    }
+
+    /// The value of `key` as `read` understands it; its absence is a mistake.
+    pub(super) fn required<T>(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+        expected: &str,
+        read: impl FnOnce(&mut Reader<'_>, Item<'a>) -> Option<T>,
+    ) -> Option<T> {
+        match self.take(reader, key) {
+            Some(item) => read(reader, item),
+            None => {
+                reader.mistake(self.line, &format!("{}{key}", self.path), "nothing", expected);
+                None
+            }
+        }
+    }
+
+    /// Every key that nobody asked for is a mistake.
+    pub(super) fn finish(self, reader: &mut Reader<'_>) {
+        let known: Vec<&str> = self.known.iter().copied().collect();
+        let expected = format!("one of {}", known.join(", "));
+        for (name, _) in &self.table {
+            let line = reader.line_at(name.span().start);
+            let key = format!("{}{}", self.path, name.get_ref());
+            reader.mistake(line, &key, "a key that is not known here", &expected);
+        }
+    }
+}
+
+impl<'a> Item<'a> {
+    /// The value when it is a string.
+    pub(super) fn as_str(&self) -> Option<&str> {
+        self.value.as_str()
+    }
+
+    /// A string or a whole number, so that 443 and "443" both do, that `parse` understands.
+    pub(super) fn text<T>(
+        self,
+        reader: &mut Reader<'_>,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let parsed = match &self.value {
+            DeValue::String(text) => parse(text),
+            DeValue::Integer(number) => parse(&number.to_string()),
+            DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_)
+            | DeValue::Table(_) => None,
+        };
+        match parsed {
+            Some(value) => Some(value),
+            None => reader.wrong(&self, expected),
+        }
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(self, reader: &mut Reader<'_>, words: &[(&str, T)]) -> Option<T> {
+        let found = self.as_str().and_then(|text| words.iter().find(|(word, _)| *word == text));
+        match found {
+            Some(&(_, value)) => Some(value),
+            None => {
+                let quoted: Vec<String> =
+                    words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+                reader.wrong(&self, &quoted.join(" or "))
+            }
+        }
+    }
+
+    /// A string that `parse` understands.
+    pub(super) fn parsed<T>(
+        self,
+        reader: &mut Reader<'_>,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        match self.as_str().and_then(parse) {
+            Some(value) => Some(value),
+            None => reader.wrong(&self, expected),
+        }
+    }
+
+    /// An address with its port.
+    pub(super) fn address(self, reader: &mut Reader<'_>) -> Option<SocketAddr> {
+        let expected = "an address and port, such as \"192.0.2.1:7000\" or \"[2001:db8::1]:7000\"";
+        self.parsed(reader, expected, |text| text.parse().ok())
+    }
+
+    /// A rate with its unit.
+    pub(super) fn rate(self, reader: &mut Reader<'_>) -> Option<BitRate> {
+        self.parsed(reader, values::RATE, values::rate)
+    }
+
+    /// A length of time with its unit.
+    pub(super) fn span(self, reader: &mut Reader<'_>) -> Option<Span> {
+        self.parsed(reader, values::SPAN, values::span)
+    }
+
+    /// A whole number in `range`.
+    pub(super) fn integer(
+        self,
+        reader: &mut Reader<'_>,
+        range: std::ops::RangeInclusive<u32>,
+    ) -> Option<u32> {
+        let number = match &self.value {
+            DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Some(number),
+            None => {
+                let expected = format!("a whole number from {} to {}", range.start(), range.end());
+                reader.wrong(&self, &expected)
+            }
+        }
+    }
+
+    /// A list whose items `read` understands; a single value counts as a list of one.
+    pub(super) fn list<T>(
+        self,
+        reader: &mut Reader<'_>,
+        mut read: impl FnMut(&mut Reader<'_>, Item<'a>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let Self { key, line, value } = self;
+        let items: DeArray<'a> = match value {
+            DeValue::Array(items) => items,
+            single => std::iter::once(Spanned::new(0..0, single)).collect(),
+        };
+        let mut all = Some(Vec::new());
+        for item in items {
+            // An element made from a single value has no place of its own.
+            let span = item.span();
+            let line = if span.is_empty() { line } else { reader.line_at(span.start) };
+            let read = read(reader, Item { key: key.clone(), line, value: item.into_inner() });
+            match (&mut all, read) {
+                (Some(list), Some(value)) => list.push(value),
+                (Some(_), None) | (None, _) => all = None,
+            }
+        }
+        all
+    }
+}
+
+/// A value as a person would quote it.
+fn describe(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("\"{}\"", text.escape_debug()),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(_) => "a list".into(),
+        DeValue::Table(_) => "a table".into(),
+    }
+}

@@ -1,0 +1,264 @@
+//! Right configurations, and what is said about wrong ones.
+
+use super::*;
+
+const TERMINAL: &str = r#"role = "terminal"
+security = "none"
+[link]
+peer = "192.0.2.1:7000"
+rate_up = "1mbit"
+rate_down = "10mbit"
+[socks5]
+listen = "127.0.0.1:1080"
+"#;
+
+const HUB: &str = r#"role = "hub"
+security = "none"
+[link]
+listen = "0.0.0.0:7000"
+rate_up = "1mbit"
+rate_down = "10mbit"
+"#;
+
+/// What is said about `text` with `from` replaced by `to`.
+fn said(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "the text has no {from:?}");
+    Config::parse("g.toml", &text.replacen(from, to, 1)).expect_err("a mistake").to_string()
+}
+
+#[test]
+fn a_short_terminal_gets_the_usual_values() {
+    let config = Config::parse("g.toml", TERMINAL).unwrap();
+    assert_eq!(config.link.peer, Some("192.0.2.1:7000".parse().unwrap()));
+    assert_eq!(config.link.listen, "0.0.0.0:0".parse().unwrap());
+    assert_eq!(config.link.mtu, 1500);
+    assert_eq!(config.limits.connections, 4096);
+    let Role::Terminal(terminal) = config.role else { panic!("a terminal") };
+    assert_eq!(terminal.accept, AcceptMode::Early);
+    assert_eq!(terminal.socks5, ["127.0.0.1:1080".parse().unwrap()]);
+    assert!(terminal.connect.is_empty() && terminal.intercept.is_none());
+}
+
+#[test]
+fn every_key_of_a_terminal_is_read() {
+    let text = r#"
+        role = "terminal"
+        accept = "confirm"
+        security = "none"
+        [link]
+        listen = "[::]:7001"
+        peer = "[2001:db8::1]:7000"
+        rate_up = "512kbit"
+        rate_down = "2.5mbit"
+        round_trip = "550ms"
+        mtu = 1400
+        overhead = 18
+        [intercept]
+        port = 7999
+        interfaces = ["lan0", "lan1"]
+        include_ports = [80, "8000-8099"]
+        exclude_ports = 22
+        include = "0.0.0.0/0"
+        exclude = ["10.0.0.0/8", "fd00::/8"]
+        mark = 0x1234
+        table = 99
+        priority = 50
+        [socks5]
+        listen = ["127.0.0.1:1080", "[::1]:1080"]
+        [connect]
+        listen = "127.0.0.1:3128"
+        [limits]
+        connections = 10
+        connect = "5s"
+        first_bytes = "0ms"
+        handshake = "3s"
+        keepalive = "30s"
+        vanished = "1m"
+    "#;
+    let config = Config::parse("g.toml", text).unwrap();
+    assert_eq!(config.link.rate_down, BitRate::from_kbps(2_500));
+    assert_eq!((config.link.mtu, config.link.overhead), (1400, 18));
+    assert_eq!(config.limits.vanished, Span::from_secs(60));
+    assert_eq!(config.limits.first_bytes, Span::ZERO);
+    let Role::Terminal(terminal) = config.role else { panic!("a terminal") };
+    assert_eq!(terminal.accept, AcceptMode::Confirm);
+    assert_eq!(terminal.socks5.len(), 2);
+    let intercept = terminal.intercept.unwrap();
+    assert_eq!(intercept.include_ports, [80..=80, 8000..=8099]);
+    assert_eq!(intercept.exclude_ports, [22..=22]);
+    assert_eq!(intercept.exclude[1], ("fd00::".parse().unwrap(), 8));
+    assert_eq!(intercept.marking.mark, Some(0x1234));
+}
+
+#[test]
+fn every_key_of_a_hub_is_read() {
+    let text = format!(
+        "{HUB}[hub]\nsource = \"client\"\ninterfaces = \"wan0\"\ndeny = [\"127.0.0.0/8\"]\ntable = 7\n"
+    );
+    let config = Config::parse("g.toml", &text).unwrap();
+    let Role::Hub(hub) = config.role else { panic!("a hub") };
+    assert_eq!(hub.source, SourceMode::Client);
+    assert_eq!(hub.interfaces, ["wan0"]);
+    assert_eq!(hub.deny, [("127.0.0.0".parse().unwrap(), 8)]);
+    assert_eq!(hub.marking.table, Some(7));
+}
+
+#[test]
+fn words_and_roles_are_checked() {
+    assert_eq!(
+        said(TERMINAL, "\"terminal\"", "\"client\""),
+        "g.toml:1: role: found \"client\", expected \"terminal\" or \"hub\""
+    );
+    assert_eq!(
+        said(HUB, "role = \"hub\"\n", ""),
+        "g.toml:1: role: found nothing, expected \"terminal\" or \"hub\""
+    );
+    assert_eq!(
+        said(TERMINAL, "security = \"none\"", "security = \"tls\""),
+        "g.toml:2: security: found \"tls\", expected \"none\""
+    );
+    assert_eq!(
+        said(TERMINAL, "security = \"none\"", "accept = true"),
+        "g.toml:2: accept: found true, expected \"early\" or \"confirm\""
+    );
+}
+
+#[test]
+fn addresses_rates_and_numbers_are_checked() {
+    let address = "an address and port, such as \"192.0.2.1:7000\" or \"[2001:db8::1]:7000\"";
+    let rate = "a rate, such as \"512kbit\" or \"10mbit\"";
+    assert_eq!(
+        said(TERMINAL, "192.0.2.1:7000", "hub.example:7000"),
+        format!("g.toml:4: link.peer: found \"hub.example:7000\", expected {address}")
+    );
+    assert_eq!(
+        said(TERMINAL, "\"1mbit\"", "1"),
+        format!("g.toml:5: link.rate_up: found 1, expected {rate}")
+    );
+    assert_eq!(
+        said(TERMINAL, "\"10mbit\"", "\"10mb\""),
+        format!("g.toml:6: link.rate_down: found \"10mb\", expected {rate}")
+    );
+    assert_eq!(
+        said(TERMINAL, "[socks5]", "mtu = 100\n[socks5]"),
+        "g.toml:7: link.mtu: found 100, expected a whole number from 576 to 9000"
+    );
+    assert_eq!(
+        said(TERMINAL, "[socks5]", "round_trip = \"0ms\"\n[socks5]"),
+        "g.toml:7: link.round_trip: found \"0ms\", expected a length of time, such as \"4ms\" or \
+         \"20s\" above zero and at most 60.000 s"
+    );
+    assert_eq!(
+        said(TERMINAL, "\"127.0.0.1:1080\"", "[\"127.0.0.1:1080\",\n\"localhost\"]"),
+        format!("g.toml:9: socks5.listen: found \"localhost\", expected {address}")
+    );
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    assert_eq!(
+        said(TERMINAL, "peer = \"192.0.2.1:7000\"\n", ""),
+        "g.toml:3: link.peer: found nothing, expected the hub's address and port"
+    );
+    assert_eq!(
+        said(HUB, "listen = \"0.0.0.0:7000\"\n", ""),
+        "g.toml:3: link.listen: found nothing, expected the hub's address and port"
+    );
+    assert_eq!(
+        said(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", ""),
+        "g.toml:1: (file): found no way in for clients, expected at least one of [intercept], \
+         [socks5] and [connect], or no client is served"
+    );
+    assert_eq!(
+        said("role = \"hub\"\n", "", ""),
+        "g.toml:1: link: found nothing, expected a table, `[link]`, with the rates of the link"
+    );
+}
+
+#[test]
+fn unknown_keys_are_named_with_the_known_ones() {
+    assert_eq!(
+        said(TERMINAL, "security", "sekurity"),
+        "g.toml:2: sekurity: found a key that is not known here, expected one of accept, connect, \
+         intercept, limits, link, role, security, socks5"
+    );
+    assert_eq!(
+        said(HUB, "rate_up", "rate_upp"),
+        "g.toml:3: link.rate_up: found nothing, expected a rate, such as \"512kbit\" or \"10mbit\"\n\
+         g.toml:5: link.rate_upp: found a key that is not known here, expected one of listen, mtu, \
+         overhead, rate_down, rate_up, round_trip"
+    );
+    // A hub has no clients of its own.
+    assert_eq!(
+        said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
+        "g.toml:3: socks5: found a key that is not known here, expected one of hub, limits, link, \
+         role, security"
+    );
+}
+
+#[test]
+fn tables_and_values_are_told_apart() {
+    assert_eq!(
+        said(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", "[link.peer2]"),
+        "g.toml:1: (file): found no way in for clients, expected at least one of [intercept], \
+         [socks5] and [connect], or no client is served\n\
+         g.toml:7: link.peer2: found a key that is not known here, expected one of listen, mtu, \
+         overhead, peer, rate_down, rate_up, round_trip"
+    );
+    assert_eq!(
+        said(TERMINAL, "security = \"none\"", "limits = 4"),
+        "g.toml:2: limits: found 4, expected a table, `[limits]`"
+    );
+}
+
+#[test]
+fn interception_is_checked() {
+    let text = format!("{TERMINAL}[intercept]\ninterfaces = [\"lan0\"]\nports = [80]\n");
+    assert_eq!(
+        said(&text, "ports = [80]", "include_ports = [80, \"9-8\"]"),
+        "g.toml:11: intercept.include_ports: found \"9-8\", expected a port, such as 443, or a \
+         range, such as \"8000-8099\""
+    );
+    assert_eq!(
+        said(&text, "ports = [80]", "exclude = \"10.0.0.1/8\""),
+        "g.toml:11: intercept.exclude: found \"10.0.0.1/8\", expected a network, such as \
+         \"10.0.0.0/8\" or \"2001:db8::/32\""
+    );
+    assert_eq!(
+        said(&text, "interfaces = [\"lan0\"]\nports = [80]", ""),
+        "g.toml:9: intercept.interfaces: found nothing, expected the clients' interfaces, such as \
+         [\"lan0\"]"
+    );
+}
+
+#[test]
+fn an_open_hub_must_say_so() {
+    let said = said(HUB, "security = \"none\"\n", "");
+    assert!(
+        said.starts_with("g.toml:3: link.listen: found \"0.0.0.0:7000\", expected a loopback"),
+        "{said}"
+    );
+    for loopback in ["127.0.0.1:7000", "127.9.9.9:1", "[::1]:7000"] {
+        let text = HUB.replace("security = \"none\"\n", "").replace("0.0.0.0:7000", loopback);
+        assert!(Config::parse("g.toml", &text).is_ok(), "{loopback}");
+    }
+}
+
+#[test]
+fn broken_toml_names_its_line() {
+    let said = said(TERMINAL, "rate_up = \"1mbit\"", "rate_up = \"1mbit");
+    assert!(said.starts_with("g.toml:5: (syntax): found `rate_up = \"1mbit`"), "{said}");
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_in_order() {
+    let said = said(TERMINAL, "security = \"none\"\n", "security = 1\nfoo = 2\n");
+    let lines: Vec<&str> = said.lines().map(|line| &line[..9]).collect();
+    assert_eq!(lines, ["g.toml:2:", "g.toml:3:"].map(|s| &s[..9]));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Config::load(Path::new("/nonexistent/g.toml")).unwrap_err().to_string();
+    assert!(error.starts_with("/nonexistent/g.toml:0: (file): found No such file"), "{error}");
+}

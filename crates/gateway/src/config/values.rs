@@ -1,0 +1,123 @@
+//! Values with units, as people write them in a configuration.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use units::{BitRate, Span};
+
+/// What a rate looks like, for messages.
+pub(super) const RATE: &str = "a rate, such as \"512kbit\" or \"10mbit\"";
+/// What a length of time looks like, for messages.
+pub(super) const SPAN: &str = "a length of time, such as \"4ms\" or \"20s\"";
+/// What ports look like, for messages.
+pub(super) const PORTS: &str = "a port, such as 443, or a range, such as \"8000-8099\"";
+/// What a network looks like, for messages.
+pub(super) const NETWORK: &str = "a network, such as \"10.0.0.0/8\" or \"2001:db8::/32\"";
+
+/// A rate: a number and `bit`, `kbit`, `mbit` or `gbit`, with or without `/s` or `ps`.
+pub(super) fn rate(text: &str) -> Option<BitRate> {
+    let text = text.trim().to_ascii_lowercase();
+    let text = text.strip_suffix("/s").or_else(|| text.strip_suffix("ps")).unwrap_or(&text);
+    let (number, unit) = split_number(text)?;
+    let scale = match unit {
+        "bit" => 1.0,
+        "kbit" => 1e3,
+        "mbit" => 1e6,
+        "gbit" => 1e9,
+        _ => return None,
+    };
+    let bps = (number * scale).round();
+    // 10 Tbit/s is beyond any satellite and keeps what is computed from it within 64 bits.
+    if (1.0..=1e13).contains(&bps) { BitRate::new(bps as u64) } else { None }
+}
+
+/// A length of time: a number and `us`, `ms`, `s`, `m` or `h`; at most a year.
+pub(super) fn span(text: &str) -> Option<Span> {
+    let (number, unit) = split_number(text.trim())?;
+    let scale = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    let secs = number * scale;
+    if secs <= 365.0 * 86_400.0 { Some(Span::from_secs_f64(secs)) } else { None }
+}
+
+/// One port, or a range `low-high`.
+pub(super) fn ports(text: &str) -> Option<RangeInclusive<u16>> {
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    let (low, high) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
+    if low > 0 && low <= high { Some(low..=high) } else { None }
+}
+
+/// A network: an address, a slash, and the length of its prefix. Bits beyond it must be zero.
+pub(super) fn network(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, prefix) = match text.split_once('/') {
+        Some((address, prefix)) => (address.parse().ok()?, Some(prefix.parse::<u8>().ok()?)),
+        None => (text.parse::<IpAddr>().ok()?, None),
+    };
+    let (bits, whole) = match address {
+        IpAddr::V4(v4) => (u128::from(v4.to_bits()) << 96, 32),
+        IpAddr::V6(v6) => (v6.to_bits(), 128),
+    };
+    let prefix = prefix.unwrap_or(whole);
+    let host_bits = bits.checked_shl(u32::from(prefix)).unwrap_or(0);
+    if prefix <= whole && host_bits == 0 { Some((address, prefix)) } else { None }
+}
+
+/// Splits `1.5mbit` into 1.5 and `mbit`. The number is plain: no sign, no exponent.
+fn split_number(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let number: f64 = text[..end].parse().ok()?;
+    Some((number, text[end..].trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_carry_their_unit() {
+        assert_eq!(rate("10mbit"), Some(BitRate::from_mbps(10)));
+        assert_eq!(rate("1.5 Mbit/s"), Some(BitRate::from_kbps(1_500)));
+        assert_eq!(rate("512kbps"), None);
+        assert_eq!(rate("512kbitps"), Some(BitRate::from_kbps(512)));
+        assert_eq!(rate("9600bit"), Some(BitRate::from_bps(9_600)));
+        for wrong in ["", "10", "mbit", "-1mbit", "0mbit", "1e3kbit", "10mb", "nanmbit"] {
+            assert_eq!(rate(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn spans_carry_their_unit() {
+        assert_eq!(span("600ms"), Some(Span::from_millis(600)));
+        assert_eq!(span("0.5s"), Some(Span::from_millis(500)));
+        assert_eq!(span("2m"), Some(Span::from_secs(120)));
+        assert_eq!(span("0ms"), Some(Span::ZERO));
+        for wrong in ["", "5", "ms", "-5ms", "5 days", "99999999h"] {
+            assert_eq!(span(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn networks_have_no_bits_beyond_their_prefix() {
+        assert_eq!(network("10.0.0.0/8"), Some(("10.0.0.0".parse().unwrap(), 8)));
+        assert_eq!(network("2001:db8::/32"), Some(("2001:db8::".parse().unwrap(), 32)));
+        assert_eq!(network("192.0.2.7"), Some(("192.0.2.7".parse().unwrap(), 32)));
+        assert_eq!(network("0.0.0.0/0"), Some(("0.0.0.0".parse().unwrap(), 0)));
+        for wrong in ["10.0.0.1/8", "10.0.0.0/33", "::1/64", "10.0.0/8", "host/8"] {
+            assert_eq!(network(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ports_are_single_or_ranges() {
+        assert_eq!(ports("443"), Some(443..=443));
+        assert_eq!(ports("8000-8099"), Some(8000..=8099));
+        for wrong in ["", "0", "70000", "9-8", "http"] {
+            assert_eq!(ports(wrong), None, "{wrong}");
+        }
+    }
+}
