@@ -1,2 +1,248 @@
 //! The sealed datagram channel between one terminal and one hub, without I/O.
+//!
+//! ```text
+//!   terminal                                   hub
+//!     │ ── Hello (name, limits) ───────────────▶ │  answered by the same Welcome
+//!     │ ◀─────────────── Welcome (index, limits)─ │  as often as it comes
+//!     │ ══ Data, sealed, counter 0, 1, 2 … ═════▶ │  the first one confirms
+//!     │ ◀════════════════════════ Data, sealed ══ │
+//!     │ ── Data ────────────────▶ (hub restarted) │
+//!     │ ◀──────────────────────────────── Unknown │  the terminal says Hello again
+//! ```
+//!
+//! A datagram is 8 bytes of header, the payload, and 16 bytes of tag. There is one suite today,
+//! the *null* suite: it has the framing of a real one, so that security will change no layout,
+//! and its tag is a checksum. It finds corruption, replays and the datagrams of an association
+//! that is gone; it stops nobody who means harm. `docs/spec/association.md` has the layouts.
+//!
+//! [`Terminal`] asks for an association and keeps it; [`Hub`] grants them. Time, addresses and
+//! randomness are handed in:
+//!
+//! ```
+//! use association::{Config, Hub, HubReceived, Limits, OVERHEAD, Terminal, TerminalReceived,
+//!     TransmitBatch};
+//! use units::{Instant, RngStream};
+//!
+//! let now = Instant::ZERO;
+//! let from = "192.0.2.1:4500".parse().unwrap();
+//! let mut terminal = Terminal::new(Config::new("boat"), now, RngStream::new(1, 0, "boat"));
+//! let mut hub = Hub::new(Config::new("hub"), RngStream::new(1, 0, "hub"));
+//!
+//! let mut buffer = [0u8; 1500];
+//! let mut batch = TransmitBatch::new(&mut buffer, 1);
+//! assert!(terminal.poll_transmit(now, &mut batch));
+//! let mut hello = batch.datagrams().next().unwrap().to_vec();
+//! assert!(matches!(hub.handle_datagram(now, from, &mut hello), Ok(HubReceived::Nothing)));
+//!
+//! batch.clear();
+//! assert_eq!(hub.poll_transmit(&mut batch), Some(from));
+//! let mut welcome = batch.datagrams().next().unwrap().to_vec();
+//! let received = terminal.handle_datagram(now, &mut welcome);
+//! assert!(matches!(received, Ok(TerminalReceived::Established)));
+//!
+//! let mut datagram = vec![0u8; OVERHEAD + 5];
+//! datagram[8..13].copy_from_slice(b"bytes");
+//! assert!(terminal.seal(&mut datagram));
+//! match hub.handle_datagram(now, from, &mut datagram) {
+//!     Ok(HubReceived::Payload { payload, first: true, .. }) => assert_eq!(payload, b"bytes"),
+//!     other => panic!("{other:?}"),
+//! }
+//! ```
 #![forbid(unsafe_code)]
+
+mod batch;
+mod channel;
+mod handshake;
+mod hub;
+mod replay;
+mod terminal;
+mod wire;
+
+pub use batch::{Transmit, TransmitBatch};
+pub use handshake::MAX_NAME;
+pub use hub::{Hub, HubReceived, PeerId};
+pub use replay::REPLAY_WINDOW;
+pub use terminal::{Terminal, TerminalReceived};
+pub use wire::{HEADER_LEN, OVERHEAD, TAG_LEN};
+
+use core::fmt;
+use units::Span;
+
+/// What one side tells the other before anything else: what it is ready to receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest datagram, bytes of UDP payload.
+    pub max_datagram: u32,
+    /// Streams that the peer may have open at once.
+    pub streams: u32,
+    /// Credit that each stream has from its start, bytes.
+    pub minimum_credit: u32,
+    /// Credit that streams share before they have some of their own, bytes.
+    pub shared_credit: u32,
+    /// The rate that this side's link takes, bits of IP per second; 0 when it is not known.
+    pub receive_rate_bps: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_datagram: 1472,
+            streams: 4096,
+            minimum_credit: 16 << 10,
+            shared_credit: 8 << 20,
+            receive_rate_bps: 0,
+        }
+    }
+}
+
+/// How an association is made and kept.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// A terminal's name, by which the hub knows it again; at most [`MAX_NAME`] bytes.
+    pub name: String,
+    /// What is announced to the other side.
+    pub limits: Limits,
+    /// Time to the second Hello; each further one waits half as long again.
+    pub hello_interval: Span,
+    /// Longest time between two Hellos.
+    pub hello_interval_max: Span,
+    /// The wall clock at [`units::Instant::ZERO`], nanoseconds since 1970; goes into Hellos.
+    pub wall_clock_ns: u64,
+    /// Terminals that a hub keeps; one more is not answered.
+    pub max_terminals: usize,
+    /// Associations that a hub keeps without having heard from the terminal again.
+    pub max_pending: usize,
+    /// How long such an association is kept.
+    pub pending_lifetime: Span,
+}
+
+impl Config {
+    /// The usual values for a side called `name`.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            limits: Limits::default(),
+            hello_interval: Span::from_secs(1),
+            hello_interval_max: Span::from_secs(5),
+            wall_clock_ns: 0,
+            max_terminals: 256,
+            max_pending: 64,
+            pending_lifetime: Span::from_secs(15),
+        }
+    }
+}
+
+/// Why a datagram was not accepted. Nothing but a counter has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Too short for what it says it is.
+    Truncated {
+        /// Bytes that came.
+        found: usize,
+        /// Bytes that its kind has at least.
+        expected: usize,
+    },
+    /// Of another version of the format.
+    Version {
+        /// The version that came.
+        found: u8,
+        /// The version that this side speaks.
+        expected: u8,
+    },
+    /// Of no known kind.
+    Kind {
+        /// The kind that came.
+        found: u8,
+    },
+    /// Of a kind that this side never receives, or not now.
+    Unexpected,
+    /// Of a suite that this side does not speak.
+    Suite {
+        /// The suite that came.
+        found: u8,
+    },
+    /// A handshake message that contradicts itself.
+    Malformed(&'static str),
+    /// For an association that does not exist here.
+    UnknownIndex {
+        /// The index that came.
+        index: u32,
+    },
+    /// Seen before, or too old to tell.
+    Replayed {
+        /// The counter that came.
+        counter: u64,
+    },
+    /// The tag does not fit: damaged, or not from the peer.
+    Tag,
+    /// No room for another terminal.
+    Full,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { found, expected } => {
+                write!(f, "datagram of {found} bytes where at least {expected} were expected")
+            }
+            Self::Version { found, expected } => {
+                write!(f, "datagram of version {found} where {expected} was expected")
+            }
+            Self::Kind { found } => write!(f, "datagram of unknown kind {found}"),
+            Self::Unexpected => write!(f, "datagram of a kind that is not expected here"),
+            Self::Suite { found } => {
+                write!(f, "peer asks for suite {found}; only suite 0 (null) is known")
+            }
+            Self::Malformed(what) => write!(f, "handshake message with a bad {what}"),
+            Self::UnknownIndex { index } => {
+                write!(f, "datagram for unknown association {index:06x}")
+            }
+            Self::Replayed { counter } => write!(f, "datagram {counter} was seen before"),
+            Self::Tag => write!(f, "datagram is damaged, or not from the peer"),
+            Self::Full => write!(f, "no room for another terminal"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// How many datagrams met which fate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Sealed.
+    pub sealed: u64,
+    /// Opened.
+    pub opened: u64,
+    /// Hellos sent (terminal) or answered (hub).
+    pub hellos: u64,
+    /// Unknowns sent (hub) or heeded (terminal).
+    pub unknowns: u64,
+    /// Too short, of a wrong version, kind or suite, or contradictory.
+    pub malformed: u64,
+    /// For an index that is not known.
+    pub unknown_index: u64,
+    /// Seen before.
+    pub replayed: u64,
+    /// With a tag that does not fit.
+    pub bad_tag: u64,
+    /// Turned away for want of room.
+    pub full: u64,
+}
+
+impl Counters {
+    fn count(&mut self, error: OpenError) {
+        match error {
+            OpenError::Truncated { .. }
+            | OpenError::Version { .. }
+            | OpenError::Kind { .. }
+            | OpenError::Unexpected
+            | OpenError::Suite { .. }
+            | OpenError::Malformed(_) => self.malformed += 1,
+            OpenError::UnknownIndex { .. } => self.unknown_index += 1,
+            OpenError::Replayed { .. } => self.replayed += 1,
+            OpenError::Tag => self.bad_tag += 1,
+            OpenError::Full => self.full += 1,
+        }
+    }
+}
