@@ -32,6 +32,9 @@ use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, Addres
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
 use netlink_packet_route::route::{RouteAttribute, RouteMessage, RouteType};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -105,12 +108,14 @@ pub struct VethEnd<'a> {
     pub namespace: Option<BorrowedFd<'a>>,
     /// Its MTU in bytes; `None` for the kernel's default, 1500.
     pub mtu: Option<u32>,
+    /// Its hardware address; `None` for one that the kernel draws.
+    pub hardware: Option<[u8; 6]>,
 }
 
 impl<'a> VethEnd<'a> {
     /// An end called `name`, in the namespace of the [`Netlink`], with the default MTU.
     pub fn new(name: &'a str) -> Self {
-        Self { name, namespace: None, mtu: None }
+        Self { name, namespace: None, mtu: None, hardware: None }
     }
 
     /// The same end in the namespace behind `fd`.
@@ -123,6 +128,9 @@ impl<'a> VethEnd<'a> {
         link.attributes.push(LinkAttribute::IfName(self.name.to_owned()));
         if let Some(mtu) = self.mtu {
             link.attributes.push(LinkAttribute::Mtu(mtu));
+        }
+        if let Some(hardware) = self.hardware {
+            link.attributes.push(LinkAttribute::Address(hardware.to_vec()));
         }
         if let Some(fd) = self.namespace {
             link.attributes.push(LinkAttribute::NetNsFd(fd.as_raw_fd()));
@@ -287,6 +295,32 @@ impl Netlink {
             std::thread::sleep(Duration::from_millis(1));
         }
         Err(NetlinkError::refused(call, io::Error::from_raw_os_error(libc::ETIMEDOUT)))
+    }
+
+    /// Tells the kernel for good where a neighbour is, so that it never asks (ARP and neighbour
+    /// discovery cost a round trip, which over a satellite is half a second).
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    pub fn add_neighbour(
+        &mut self,
+        name: &str,
+        address: IpAddr,
+        hardware: [u8; 6],
+    ) -> Result<(), NetlinkError> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = family(address);
+        message.header.ifindex = self.link_index(name)?;
+        message.header.state = NeighbourState::Permanent;
+        message.attributes.push(NeighbourAttribute::Destination(match address {
+            IpAddr::V4(v4) => NeighbourAddress::Inet(v4),
+            IpAddr::V6(v6) => NeighbourAddress::Inet6(v6),
+        }));
+        message.attributes.push(NeighbourAttribute::LinkLayerAddress(hardware.to_vec()));
+        self.create(
+            &format!("RTM_NEWNEIGH ({address} on {name})"),
+            RouteNetlinkMessage::NewNeighbour(message),
+        )
     }
 
     /// Adds a route.

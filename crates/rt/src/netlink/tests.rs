@@ -36,6 +36,8 @@ fn a_veth_pair_carries_both_address_families() {
             let listener = TcpListener::bind((address, 0)).unwrap();
             TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         }
+        net.add_neighbour("a", "10.1.0.2".parse().unwrap(), [2, 0, 0, 0, 0, 2]).unwrap();
+        net.add_neighbour("a", "fd00:1::2".parse().unwrap(), [2, 0, 0, 0, 0, 2]).unwrap();
         net.delete_link("a").unwrap();
         assert!(matches!(net.link_index("b"), Err(NetlinkError::NoSuchLink(_))));
     });

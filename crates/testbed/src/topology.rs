@@ -1,0 +1,202 @@
+//! The network of the main job: a client behind a terminal, a server behind a hub.
+
+use crate::{Host, TestbedError};
+use rt::netlink::{Netlink, NetlinkError, Route, VethEnd, sysctl};
+use std::net::IpAddr;
+
+/// Who has which address. Every wire is its own network, `10.n.0.0/24` and `fd00:n::/64`.
+pub mod addresses {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    /// The client's.
+    pub const CLIENT: (Ipv4Addr, Ipv6Addr) = on_wire(1, 2);
+    /// The terminal's on the client's side.
+    pub const TERMINAL_LAN: (Ipv4Addr, Ipv6Addr) = on_wire(1, 1);
+    /// The terminal's on the satellite's side.
+    pub const TERMINAL: (Ipv4Addr, Ipv6Addr) = on_wire(2, 1);
+    /// The hub's on the satellite's side.
+    pub const HUB: (Ipv4Addr, Ipv6Addr) = on_wire(2, 2);
+    /// The hub's on the server's side.
+    pub const HUB_WAN: (Ipv4Addr, Ipv6Addr) = on_wire(3, 1);
+    /// The server's.
+    pub const SERVER: (Ipv4Addr, Ipv6Addr) = on_wire(3, 2);
+
+    const fn on_wire(wire: u8, host: u8) -> (Ipv4Addr, Ipv6Addr) {
+        let (w, h) = (wire as u16, host as u16);
+        (Ipv4Addr::new(10, wire, 0, host), Ipv6Addr::new(0xfd00, w, 0, 0, 0, 0, 0, h))
+    }
+}
+
+/// How the network is to be built.
+#[derive(Clone, Debug)]
+pub struct SatelliteConfig {
+    /// The MTU of every wire, in bytes of layer 3.
+    pub mtu: u32,
+    /// What each TCP socket may buffer at most in each direction, in bytes. The default is
+    /// enough for 50 Mbit/s over 600 ms with a queue as long as that again, counted as the
+    /// kernel counts (twice the payload).
+    pub tcp_buffer: u32,
+}
+
+impl Default for SatelliteConfig {
+    fn default() -> Self {
+        Self { mtu: 1500, tcp_buffer: 32 << 20 }
+    }
+}
+
+/// Client, terminal, emulator, hub and server.
+///
+/// The satellite's two wires end on [`Satellite::space`] in the interfaces [`TO_TERMINAL`] and
+/// [`TO_HUB`]; nothing passes between them until an emulator runs there.
+///
+/// [`TO_TERMINAL`]: Satellite::TO_TERMINAL
+/// [`TO_HUB`]: Satellite::TO_HUB
+#[derive(Debug)]
+pub struct Satellite {
+    /// The user's machine; its interface is `eth0`.
+    pub client: Host,
+    /// The user's side of the link: `lan` and `sat`.
+    pub terminal: Host,
+    /// Where the emulator runs.
+    pub space: Host,
+    /// The operator's side: `sat` and `wan`.
+    pub hub: Host,
+    /// The far machine; its interface is `eth0`.
+    pub server: Host,
+}
+
+/// An interface of a host.
+type End<'a> = (&'a Host, &'static str);
+
+impl Satellite {
+    /// The emulator's interface towards the terminal.
+    pub const TO_TERMINAL: &'static str = "term";
+    /// The emulator's interface towards the hub.
+    pub const TO_HUB: &'static str = "hub";
+
+    /// Builds the five hosts and their wires.
+    ///
+    /// # Errors
+    /// What the kernel refused, and on which host.
+    pub fn new(config: &SatelliteConfig) -> Result<Self, TestbedError> {
+        let net = Self {
+            client: Host::new("client")?,
+            terminal: Host::new("terminal")?,
+            space: Host::new("space")?,
+            hub: Host::new("hub")?,
+            server: Host::new("server")?,
+        };
+        for host in [&net.client, &net.terminal, &net.space, &net.hub, &net.server] {
+            host.configure(|_| tune(config))?;
+        }
+        // Frames are carried by the emulator alone, and nothing is to speak of its own accord.
+        net.space.configure(|_| sysctl("net.ipv6.conf.default.disable_ipv6", "1"))?;
+        for (near, far) in [
+            ((&net.terminal, "lan"), (&net.client, "eth0")),
+            ((&net.terminal, "sat"), (&net.space, Self::TO_TERMINAL)),
+            ((&net.hub, "sat"), (&net.space, Self::TO_HUB)),
+            ((&net.hub, "wan"), (&net.server, "eth0")),
+        ] {
+            lay_wire(near, far, config.mtu)?;
+        }
+        net.address()?;
+        net.route()?;
+        Ok(net)
+    }
+
+    fn address(&self) -> Result<(), TestbedError> {
+        use addresses::*;
+        let neighbours = [
+            ((&self.client, "eth0", CLIENT), (&self.terminal, "lan", TERMINAL_LAN)),
+            ((&self.terminal, "sat", TERMINAL), (&self.hub, "sat", HUB)),
+            ((&self.hub, "wan", HUB_WAN), (&self.server, "eth0", SERVER)),
+        ];
+        for (one, other) in neighbours {
+            for ((host, interface, own), (far, far_interface, theirs)) in
+                [(one, other), (other, one)]
+            {
+                let hardware = hardware((far, far_interface));
+                host.configure(|net| {
+                    give_address(net, interface, own.0.into())?;
+                    give_address(net, interface, own.1.into())?;
+                    net.add_neighbour(interface, theirs.0.into(), hardware)?;
+                    net.add_neighbour(interface, theirs.1.into(), hardware)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn route(&self) -> Result<(), TestbedError> {
+        use addresses::*;
+        let defaults = [
+            (&self.client, TERMINAL_LAN),
+            (&self.terminal, HUB),
+            (&self.hub, TERMINAL),
+            (&self.server, HUB_WAN),
+        ];
+        for (host, gateway) in defaults {
+            host.configure(|net| {
+                net.add_route(&Route::default_v4(gateway.0))?;
+                net.add_route(&Route::default_v6(gateway.1))
+            })?;
+        }
+        for host in [&self.terminal, &self.hub] {
+            host.configure(|_| {
+                sysctl("net.ipv4.ip_forward", "1")?;
+                sysctl("net.ipv6.conf.all.forwarding", "1")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn lay_wire(near: End<'_>, far: End<'_>, mtu: u32) -> Result<(), TestbedError> {
+    let end = |end: End<'_>| VethEnd {
+        mtu: Some(mtu),
+        hardware: Some(hardware(end)),
+        ..VethEnd::new(end.1)
+    };
+    let peer = end(far).in_namespace(far.0.namespace());
+    near.0.configure(|net| net.create_veth(&end(near), &peer))?;
+    for (host, name) in [near, far] {
+        host.configure(|net| {
+            net.disable_offloads(name)?;
+            net.set_up(name)
+        })?;
+    }
+    Ok(())
+}
+
+/// Hardware addresses are fixed, so that neighbours can be told once and never ask.
+fn hardware((host, interface): End<'_>) -> [u8; 6] {
+    let sum = |text: &str| text.bytes().fold(0, |sum: u8, byte| sum.wrapping_mul(31) ^ byte);
+    [0x02, 0, 0, 0, sum(host.name()), sum(interface)]
+}
+
+fn give_address(net: &mut Netlink, interface: &str, own: IpAddr) -> Result<(), NetlinkError> {
+    net.add_address(interface, own, if own.is_ipv4() { 24 } else { 64 })?;
+    net.await_address(own)
+}
+
+/// What every host is told before it has interfaces.
+fn tune(config: &SatelliteConfig) -> Result<(), NetlinkError> {
+    let memory = format!("4096 131072 {}", config.tcp_buffer);
+    let settings = [
+        ("net.ipv4.tcp_rmem", memory.as_str()),
+        ("net.ipv4.tcp_wmem", memory.as_str()),
+        // One measurement must not teach the next.
+        ("net.ipv4.tcp_no_metrics_save", "1"),
+        // Interception makes routes look asymmetric.
+        ("net.ipv4.conf.all.rp_filter", "0"),
+        ("net.ipv4.conf.default.rp_filter", "0"),
+        ("net.ipv4.conf.all.send_redirects", "0"),
+        ("net.ipv4.conf.default.send_redirects", "0"),
+        // Nothing is to be sent that no program sent.
+        ("net.ipv6.conf.default.accept_dad", "0"),
+        ("net.ipv6.conf.default.accept_ra", "0"),
+        ("net.ipv6.conf.default.router_solicitations", "0"),
+        ("net.ipv6.conf.default.addr_gen_mode", "1"),
+    ];
+    settings.into_iter().try_for_each(|(key, value)| sysctl(key, value))
+}
