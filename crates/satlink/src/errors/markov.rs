@@ -1,0 +1,170 @@
+//! Fading in continuous time: the two-state process of XDELDROP.
+
+use alloc::collections::VecDeque;
+use units::{Instant, RngStream, Span};
+
+/// A two-state Markov process in continuous time, one for both directions (Elaasar et al.
+/// 2003, section 5). It starts in the first state, at the link's epoch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TwoStateMarkov {
+    /// The states, which alternate; by custom the good one first.
+    pub states: [MarkovState; 2],
+}
+
+/// One state of a [`TwoStateMarkov`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MarkovState {
+    /// The mean of the exponentially distributed stay, at least a millisecond.
+    pub mean_stay: Span,
+    /// Share of the packets lost, of those wholly inside the state. A packet that is on air in
+    /// several stays survives with the product of `(1 - drop)^(its share of the time)`.
+    pub drop: f64,
+    /// One of these, drawn evenly at each entry, is added to the propagation delay of what
+    /// leaves during the stay.
+    pub delays: [Span; 2],
+}
+
+/// One stay in a state: `[from, until)`.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    from: Instant,
+    until: Instant,
+    state: usize,
+    delay: usize,
+}
+
+/// The process as it runs: stays are drawn in order as time demands them, whoever asks, so that
+/// neither the number of packets nor the lateness of a call changes them.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    rng: RngStream,
+    stays: VecDeque<Stay>,
+}
+
+impl Chain {
+    pub(crate) fn new(model: &TwoStateMarkov, start: Instant, mut rng: RngStream) -> Self {
+        let first = draw(model, 0, start, &mut rng);
+        Self { rng, stays: VecDeque::from([first]) }
+    }
+
+    /// Forgets what ended by `before`: nobody will ask about it.
+    pub(crate) fn forget(&mut self, model: &TwoStateMarkov, before: Instant) {
+        while self.stays[0].until <= before {
+            self.demand_two(model);
+            self.stays.pop_front();
+        }
+    }
+
+    /// The chance to survive from `from` to `to`, and the delay of what leaves at `to`.
+    pub(crate) fn passage(
+        &mut self,
+        model: &TwoStateMarkov,
+        from: Instant,
+        to: Instant,
+    ) -> (f64, Span) {
+        while self.last().until <= to {
+            let last = *self.last();
+            self.stays.push_back(draw(model, 1 - last.state, last.until, &mut self.rng));
+        }
+        let whole = to.since(from).as_secs_f64();
+        let mut survival = 1.0;
+        let mut delay = Span::ZERO;
+        for stay in self.stays.iter().filter(|stay| stay.until > from && stay.from <= to) {
+            let state = &model.states[stay.state];
+            let inside = to.min(stay.until).since(from.max(stay.from)).as_secs_f64();
+            let share = if whole > 0.0 { inside / whole } else { 1.0 };
+            survival *= libm::pow(1.0 - state.drop, share);
+            delay = state.delays[stay.delay];
+        }
+        (survival, delay)
+    }
+
+    fn demand_two(&mut self, model: &TwoStateMarkov) {
+        if self.stays.len() < 2 {
+            let last = *self.last();
+            self.stays.push_back(draw(model, 1 - last.state, last.until, &mut self.rng));
+        }
+    }
+
+    fn last(&self) -> &Stay {
+        &self.stays[self.stays.len() - 1]
+    }
+}
+
+fn draw(model: &TwoStateMarkov, state: usize, from: Instant, rng: &mut RngStream) -> Stay {
+    let length = rng.exponential_span(model.states[state].mean_stay);
+    let delay = rng.below(2) as usize;
+    // A stay of no length would make the forgetting loop wait on itself.
+    Stay { from, until: from + length.max(Span::from_nanos(1)), state, delay }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn model() -> TwoStateMarkov {
+        let delays = [Span::from_millis(100), Span::from_millis(150)];
+        TwoStateMarkov {
+            states: [
+                MarkovState { mean_stay: Span::from_secs(10), drop: 0.0, delays },
+                MarkovState { mean_stay: Span::from_secs(1), drop: 1.0, delays },
+            ],
+        }
+    }
+
+    #[test]
+    fn stays_have_the_means_of_their_states_and_even_delays() {
+        let model = model();
+        let mut chain = Chain::new(&model, Instant::ZERO, RngStream::new(11, 0, "satlink/shared"));
+        let mut sums = [0.0, 0.0];
+        let mut long = 0u32;
+        let count = 40_000;
+        for _ in 0..count {
+            let stay = chain.stays[0];
+            sums[stay.state] += stay.until.since(stay.from).as_secs_f64();
+            long += u32::from(stay.delay == 1);
+            chain.forget(&model, stay.until);
+        }
+        // An exponential's deviation is its mean: standard error 1/sqrt(20,000) = 0.7 %; four.
+        let half = f64::from(count) / 2.0;
+        assert!((sums[0] / half / 10.0 - 1.0).abs() < 0.028, "{}", sums[0] / half);
+        assert!((sums[1] / half - 1.0).abs() < 0.028, "{}", sums[1] / half);
+        assert!((f64::from(long) / f64::from(count) - 0.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_share_of_the_time_gives_a_share_of_the_exponent() {
+        let mut model = model();
+        model.states[1].drop = 0.75;
+        let mut chain = Chain::new(&model, Instant::ZERO, RngStream::new(3, 0, "c"));
+        let until = chain.stays[0].until;
+        let half = Span::from_nanos(500);
+        let (survival, _) = chain.passage(&model, until - half, until + half);
+        assert!((survival - 0.5).abs() < 1e-9, "(1/4)^(1/2), found {survival}");
+        let (survival, _) = chain.passage(&model, until - half, until - Span::from_nanos(1));
+        assert!((survival - 1.0).abs() < 1e-12);
+        let (survival, _) = chain.passage(&model, until, until);
+        assert!((survival - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn asking_often_or_seldom_gives_the_same_stays() {
+        let model = model();
+        let stream = || RngStream::new(5, 0, "chain");
+        let mut often = Chain::new(&model, Instant::ZERO, stream());
+        let mut seldom = Chain::new(&model, Instant::ZERO, stream());
+        let at = |n: u64| Instant::ZERO + Span::from_millis(700 * n);
+        let seen: Vec<_> = (0..1_000)
+            .map(|n| {
+                often.forget(&model, at(n));
+                often.passage(&model, at(n), at(n))
+            })
+            .collect();
+        assert!(often.stays.len() < 4, "what is past is forgotten");
+        seldom.passage(&model, at(999), at(999));
+        let again: Vec<_> = (0..1_000).map(|n| seldom.passage(&model, at(n), at(n))).collect();
+        assert_eq!(seen, again);
+        assert!(seen.iter().any(|(survival, _)| *survival == 0.0));
+    }
+}

@@ -1,0 +1,226 @@
+//! One direction: the queue, the line, what happens on air, and the way.
+
+use crate::errors::{Air, Errors};
+use crate::propagation::{Flight, Propagation};
+use crate::queue::{Entry, InService, Queue, Waiting};
+use crate::{Admission, Counters, Direction, DirectionConfig, DropCause, Frame, LinkConfig};
+use alloc::format;
+use units::{BitRate, Instant, RngStream, Serializer, Span};
+
+/// How long the packet is whose sending time RED counts idle time in, bytes.
+const TYPICAL_PACKET: u64 = 1_000;
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(crate) struct Pipeline<F> {
+    direction: Direction,
+    config: DirectionConfig,
+    queue: Queue<F>,
+    line: Option<Serializer>,
+    on_line: Option<OnLine<F>>,
+    errors: Errors,
+    way: Propagation<F>,
+    early: RngStream,
+    copies: RngStream,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct OnLine<F> {
+    waiting: Waiting<F>,
+    from: Instant,
+    until: Instant,
+}
+
+impl<F: Frame> Pipeline<F> {
+    pub(crate) fn new(config: &LinkConfig, direction: Direction, seed: u64, run: u64) -> Self {
+        let name = match direction {
+            Direction::Forward => "forward",
+            Direction::Return => "return",
+        };
+        let stream = |part: &str| RngStream::new(seed, run, &format!("satlink/{name}/{part}"));
+        let own = config.direction(direction).clone();
+        Self {
+            direction,
+            queue: Queue::new(config, direction),
+            line: own.rate.map(Serializer::new),
+            on_line: None,
+            errors: Errors::new(seed, run, name),
+            way: Propagation::new(seed, run, name),
+            early: stream("red"),
+            copies: stream("duplicate"),
+            counters: Counters::default(),
+            config: own,
+        }
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Waiting and on the line, in frames and bytes on air.
+    pub(crate) fn backlog(&self) -> InService {
+        let (waiting, service) = (self.queue.backlog(), self.in_service());
+        InService {
+            packets: waiting.packets + service.packets,
+            bytes: waiting.bytes + service.bytes,
+        }
+    }
+
+    /// Takes new settings at a time up to which this direction has been advanced.
+    pub(crate) fn reconfigure(&mut self, config: &LinkConfig, now: Instant, air: &mut Air) {
+        let new = config.direction(self.direction);
+        self.queue.reconfigure(config, self.direction);
+        if new.rate != self.config.rate {
+            self.line = new.rate.map(|rate| self.line_at(rate));
+        }
+        self.config = new.clone();
+        if self.on_line.is_none() {
+            // Without a rate, what waited goes at once.
+            self.start_next(now, air);
+        }
+    }
+
+    /// Takes a frame at `now`, a time up to which this direction has been advanced.
+    pub(crate) fn offer(&mut self, now: Instant, frame: F, air: &mut Air) -> Admission<F> {
+        self.counters.offered.add(frame.len() as u64);
+        let copy = (self.config.duplicate > 0.0 && self.copies.chance(self.config.duplicate))
+            .then(|| frame.clone());
+        let admission = self.admit(now, frame, air);
+        if let Some(copy) = copy {
+            self.counters.duplicated.add(copy.len() as u64);
+            // Its fate is in the counters: nobody waits for an answer about it.
+            drop(self.admit(now, copy, air));
+        }
+        admission
+    }
+
+    /// Lets everything happen that is due by `now`.
+    pub(crate) fn advance(&mut self, now: Instant, air: &mut Air) {
+        while let Some(on_line) = self.on_line.take_if(|on_line| on_line.until <= now) {
+            let free = on_line.until;
+            self.finish(on_line, air);
+            self.start_next(free, air);
+        }
+    }
+
+    /// A frame that is due by `now`.
+    pub(crate) fn deliver(&mut self, now: Instant) -> Option<Flight<F>> {
+        let flight = self.way.land(now)?;
+        let bytes = flight.frame.len() as u64;
+        self.counters.delivered.add(bytes);
+        self.counters.held.remove(bytes);
+        Some(flight)
+    }
+
+    /// When the next frame is due.
+    pub(crate) fn next_delivery(&self) -> Option<Instant> {
+        self.way.next_at()
+    }
+
+    /// When to look again: at the next delivery, or, where a frame still on the line may come
+    /// before it, at that frame's end.
+    pub(crate) fn next_event(&self) -> Option<Instant> {
+        let line = self.on_line.as_ref().map(|on_line| on_line.until);
+        let way = self.way.next_at();
+        let in_order = self.config.keep_order && self.config.reorder.is_none();
+        match (line, way) {
+            (Some(_), Some(at)) if in_order => Some(at),
+            (Some(until), Some(at)) => Some(until.min(at)),
+            (Some(at), None) | (None, Some(at)) => Some(at),
+            (None, None) => None,
+        }
+    }
+
+    /// Since when a frame has been on air; `now` if none is.
+    pub(crate) fn on_air_since(&self, now: Instant) -> Instant {
+        self.on_line.as_ref().map_or(now, |on_line| on_line.from)
+    }
+
+    /// What is held, counted anew from what is there: packets and layer-3 bytes.
+    pub(crate) fn audit(&self) -> (u64, u64) {
+        let way = self.way.frames().map(|frame| (1, frame.len() as u64));
+        let line = self.on_line.iter().map(|on_line| (1, on_line.waiting.frame.len() as u64));
+        let waiting = self.queue.frames().map(|frame| (1, frame.len() as u64));
+        way.chain(line)
+            .chain(waiting)
+            .fold((0, 0), |(packets, bytes), (one, len)| (packets + one, bytes + len))
+    }
+
+    fn admit(&mut self, now: Instant, frame: F, air: &mut Air) -> Admission<F> {
+        let bytes = frame.len() as u64;
+        let waiting = Waiting { offered_at: now, on_air: self.config.framing.on_air(bytes), frame };
+        self.counters.held.add(bytes);
+        let service = self.in_service();
+        let typical = self.config.rate.map_or(Span::ZERO, |rate| rate.time_for(TYPICAL_PACKET));
+        let admission = match self.queue.enter(now, waiting, service, typical, &mut self.early) {
+            Entry::Waits { marked } => {
+                self.counters.marked += u64::from(marked);
+                Admission::Queued
+            }
+            Entry::Displaced(cause, victim) => {
+                self.lose(cause, victim.len() as u64);
+                Admission::Queued
+            }
+            Entry::Refused(cause, frame) => {
+                self.lose(cause, bytes);
+                Admission::Dropped(cause, frame)
+            }
+        };
+        let backlog = self.backlog();
+        self.counters.note_backlog(backlog.packets, backlog.bytes);
+        if self.on_line.is_none() {
+            self.start_next(now, air);
+        }
+        admission
+    }
+
+    /// Puts the next frame on the line; with no rate, all of them through it.
+    fn start_next(&mut self, now: Instant, air: &mut Air) {
+        while let Some(waiting) = self.queue.leave(now) {
+            let until = match &mut self.line {
+                Some(line) => line.send(now, waiting.on_air),
+                None => now,
+            };
+            let on_line = OnLine { waiting, from: now, until };
+            if self.line.is_some() {
+                self.on_line = Some(on_line);
+                return;
+            }
+            self.finish(on_line, air);
+        }
+    }
+
+    /// The last bit has left: what became of the frame on air?
+    fn finish(&mut self, on_line: OnLine<F>, air: &mut Air) {
+        let OnLine { waiting, from, until } = on_line;
+        let Waiting { frame, offered_at, on_air } = waiting;
+        self.counters.sent.add(on_air);
+        let passage = air.passage(self.direction, from, until);
+        if let Some(cause) = self.errors.strike(&self.config, &passage, on_air) {
+            self.lose(cause, frame.len() as u64);
+            return;
+        }
+        let ahead = self.way.launch(&self.config, frame, offered_at, until, passage.delay);
+        self.counters.reordered += u64::from(ahead);
+    }
+
+    fn lose(&mut self, cause: DropCause, bytes: u64) {
+        self.counters.drop_frame(cause, bytes);
+        self.counters.held.remove(bytes);
+    }
+
+    fn in_service(&self) -> InService {
+        self.on_line.as_ref().map_or(InService::default(), |on_line| InService {
+            packets: 1,
+            bytes: on_line.waiting.on_air,
+        })
+    }
+
+    /// A line of `rate` that is free when the present one is.
+    fn line_at(&self, rate: BitRate) -> Serializer {
+        let mut line = self.line.clone().unwrap_or_else(|| Serializer::new(rate));
+        line.set_rate(rate);
+        line
+    }
+}

@@ -1,0 +1,106 @@
+//! The way through space: delay, jitter, and who may overtake whom.
+
+use crate::config::Jitter;
+use crate::{DirectionConfig, Frame};
+use alloc::collections::VecDeque;
+use alloc::format;
+use units::{Instant, RngStream, Span};
+
+/// A frame under way, or due.
+#[derive(Debug)]
+pub(crate) struct Flight<F> {
+    pub(crate) at: Instant,
+    pub(crate) frame: F,
+    pub(crate) offered_at: Instant,
+    pub(crate) sent_at: Instant,
+}
+
+/// The frames of one direction that have left the line.
+#[derive(Debug)]
+pub(crate) struct Propagation<F> {
+    /// By time of delivery; of equals the one that left first.
+    flights: VecDeque<Flight<F>>,
+    /// No frame that keeps the order is delivered before this.
+    latest: Instant,
+    /// Frames delayed since the last that skipped the delay.
+    delayed: u32,
+    jitter: RngStream,
+    reorder: RngStream,
+}
+
+impl<F: Frame> Propagation<F> {
+    pub(crate) fn new(seed: u64, run: u64, name: &str) -> Self {
+        let stream = |part: &str| RngStream::new(seed, run, &format!("satlink/{name}/{part}"));
+        Self {
+            flights: VecDeque::new(),
+            latest: Instant::ZERO,
+            delayed: 0,
+            jitter: stream("jitter"),
+            reorder: stream("reorder"),
+        }
+    }
+
+    /// Sends a frame on its way that left the line at `sent_at`; `extra` comes on top of the
+    /// configured delay. Returns whether it skipped the delay.
+    pub(crate) fn launch(
+        &mut self,
+        config: &DirectionConfig,
+        frame: F,
+        offered_at: Instant,
+        sent_at: Instant,
+        extra: Span,
+    ) -> bool {
+        let ahead = self.skips(config);
+        let mut at = sent_at;
+        if !ahead {
+            at += self.delay(config) + extra;
+            if config.keep_order {
+                at = at.max(self.latest);
+                self.latest = at;
+            }
+        }
+        let place = self.flights.partition_point(|flight| flight.at <= at);
+        self.flights.insert(place, Flight { at, frame, offered_at, sent_at });
+        ahead
+    }
+
+    /// When the next is due.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.flights.front().map(|flight| flight.at)
+    }
+
+    /// The next, if due by `now`.
+    pub(crate) fn land(&mut self, now: Instant) -> Option<Flight<F>> {
+        if self.next_at()? <= now { self.flights.pop_front() } else { None }
+    }
+
+    /// All frames under way, for auditing.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &F> {
+        self.flights.iter().map(|flight| &flight.frame)
+    }
+
+    fn delay(&mut self, config: &DirectionConfig) -> Span {
+        let delay = config.delay.as_secs_f64();
+        match config.jitter {
+            Jitter::None => config.delay,
+            Jitter::Uniform(width) => {
+                let width = width.as_secs_f64();
+                Span::from_secs_f64(delay - width + 2.0 * width * self.jitter.uniform())
+            }
+            Jitter::Normal(deviation) => {
+                Span::from_secs_f64(self.jitter.normal(delay, deviation.as_secs_f64()))
+            }
+        }
+    }
+
+    fn skips(&mut self, config: &DirectionConfig) -> bool {
+        let Some(reorder) = &config.reorder else { return false };
+        let turn = self.delayed + 1 >= reorder.gap;
+        if turn && self.reorder.chance(reorder.probability) {
+            self.delayed = 0;
+            return true;
+        }
+        self.delayed = self.delayed.saturating_add(1);
+        false
+    }
+}

@@ -1,0 +1,334 @@
+//! Links in words: netem's, and a few of our own.
+//!
+//! A direction is a run of these, in any order; a later word overrules an earlier one.
+//!
+//! | words | meaning |
+//! |---|---|
+//! | `delay TIME [JITTER] [distribution uniform\|normal] [unordered]` | propagation; jitter never reorders unless `unordered` |
+//! | `rate RATE [OVERHEAD [CELLSIZE [CELLOVERHEAD]]]` | bits per second on the line; netem's framing |
+//! | `framing plain\|ethernet\|hdlc\|aal5\|aal5-vc\|mpe\|ax25` | what the link layer adds |
+//! | `limit N[p\|b\|k\|m\|bdp]` | the queue: packets, bytes, or bandwidth-delay products |
+//! | `queue droptail` | first in, first out |
+//! | `queue red LOWER UPPER SHARE [ecn]` | random early detection, thresholds as `limit`'s |
+//! | `queue fair [QUANTUM]` | deficit round robin over flows |
+//! | `loss [random] SHARE` | of the packets |
+//! | `loss gemodel P [R [1-H [1-K]]]`, `gemodel ...` | Gilbert-Elliott |
+//! | `ber RATIO` | of the bits, as in `1e-6` |
+//! | `duplicate SHARE` | |
+//! | `reorder SHARE [gap N]` | these packets skip the delay |
+//!
+//! A link ([`parse_link`], [`parse_file`]) is a run of direction words, which mean both
+//! directions until `forward` or `return` says otherwise (and `both` takes it back), and:
+//!
+//! | words | meaning |
+//! |---|---|
+//! | `profile NAME` | start from a profile; what follows changes it |
+//! | `outage [forward\|return] at TIME for TIME [every TIME]` | nothing gets through |
+//! | `fade TIME SHARE TIME SHARE [delays TIME TIME]` | the shared two-state process: mean stay and drop rate, good and bad; one of two delays drawn for each stay |
+//!
+//! `TIME` is `300ms`, `1.5s`, `20us`; a bare number is microseconds, as netem has it. `RATE` is
+//! `10mbit`, `64kbit`, `1.5gbit`; `kbps` and `mbps` are *bytes*, as tc has it; a bare number is
+//! bits per second. `SHARE` is `1%`; a bare number is percent too. Sizes in `k` and `m` are
+//! powers of 1,024, as tc has it. Correlations are not modelled: they are an error, not ignored.
+//!
+//! ```
+//! use satlink::words;
+//!
+//! let link = words::parse_link("delay 300ms rate 10mbit limit 1bdp return rate 1mbit loss 0.1%")?;
+//! assert_eq!(link.forward.delay, link.return_.delay);
+//! assert!(link.return_.loss > 0.0 && link.forward.loss == 0.0);
+//!
+//! let error = words::parse_link("delay 300sm").unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "column 7: delay: found \"300sm\", expected a time, such as 300ms"
+//! );
+//! # Ok::<(), words::WordError>(())
+//! ```
+
+mod scan;
+mod values;
+
+pub use scan::WordError;
+
+use crate::errors::{GilbertElliott, MarkovState, Outage, TwoStateMarkov};
+use crate::{
+    Direction, DirectionConfig, Discipline, Framing, Jitter, Limit, LinkConfig, Red, Reorder,
+    profiles,
+};
+use core::fmt;
+use scan::Words;
+use units::Span;
+
+/// One direction from nothing but words.
+pub fn parse_direction(text: &str) -> Result<DirectionConfig, WordError> {
+    let mut config = DirectionConfig::default();
+    let mut words = Words::new(text);
+    while let Some(word) = words.next_word() {
+        if !direction_word(word, &mut words, &mut config)? {
+            return Err(words.unknown(word, "a word such as delay, rate, loss, limit, queue"));
+        }
+    }
+    Ok(config)
+}
+
+/// A link from words.
+pub fn parse_link(text: &str) -> Result<LinkConfig, WordError> {
+    let mut config = LinkConfig::default();
+    apply_link(&mut config, text)?;
+    Ok(config)
+}
+
+/// Changes `config` by words; those of a direction mean both until `forward` or `return`.
+pub fn apply_link(config: &mut LinkConfig, text: &str) -> Result<(), WordError> {
+    let mut words = Words::new(text);
+    let mut scope = [true, true];
+    while let Some(word) = words.next_word() {
+        match word {
+            "forward" => scope = [true, false],
+            "return" => scope = [false, true],
+            "both" => scope = [true, true],
+            "profile" => {
+                *config = words.value("the name of a profile", profiles::by_name)?;
+            }
+            "outage" => config.outages.push(outage(&mut words)?),
+            "fade" => config.shared = Some(fade(&mut words)?),
+            _ => link_direction_word(word, &mut words, config, scope)?,
+        }
+    }
+    Ok(())
+}
+
+/// A link from a file: the words of a link, line by line; each line begins anew with both
+/// directions, and what follows `#` is a comment.
+pub fn parse_file(text: &str) -> Result<LinkConfig, FileError> {
+    let mut config = LinkConfig::default();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default();
+        apply_link(&mut config, line).map_err(|error| FileError { line: index + 1, error })?;
+    }
+    Ok(config)
+}
+
+/// What is wrong with a link file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError {
+    /// Which line, from 1.
+    pub line: usize,
+    /// What is wrong in it.
+    pub error: WordError,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, {}", self.line, self.error)
+    }
+}
+
+impl core::error::Error for FileError {}
+
+fn link_direction_word(
+    word: &str,
+    words: &mut Words<'_>,
+    config: &mut LinkConfig,
+    scope: [bool; 2],
+) -> Result<(), WordError> {
+    let mark = words.clone();
+    let mut known = false;
+    for (direction, wanted) in Direction::BOTH.into_iter().zip(scope) {
+        if wanted {
+            *words = mark.clone();
+            known = direction_word(word, words, config.direction_mut(direction))?;
+        }
+    }
+    if known {
+        return Ok(());
+    }
+    Err(words.unknown(
+        word,
+        "a word such as delay, rate, loss, limit, queue, forward, return, outage, fade, profile",
+    ))
+}
+
+/// Takes what belongs to `word`; false when it is not a direction's word.
+fn direction_word(
+    word: &str,
+    words: &mut Words<'_>,
+    config: &mut DirectionConfig,
+) -> Result<bool, WordError> {
+    match word {
+        "delay" => delay(words, config)?,
+        "rate" => rate(words, config)?,
+        "framing" => {
+            config.framing = words.value(
+                "plain, ethernet, hdlc, aal5, aal5-vc, mpe or ax25",
+                |text| match text {
+                    "plain" => Some(Framing::Plain),
+                    "ethernet" => Some(Framing::Ethernet),
+                    "hdlc" => Some(Framing::Hdlc),
+                    "aal5" => Some(Framing::Aal5),
+                    "aal5-vc" => Some(Framing::Aal5VirtualCircuit),
+                    "mpe" => Some(Framing::MpeTransportStream),
+                    "ax25" => Some(Framing::Ax25),
+                    _ => None,
+                },
+            )?;
+        }
+        "limit" => config.queue.limit = words.value(LIMIT, values::limit)?,
+        "queue" => config.queue.discipline = discipline(words)?,
+        "loss" => {
+            if words.take("gemodel") {
+                config.gilbert = Some(gilbert(words)?);
+            } else {
+                words.take("random");
+                config.loss = words.value(SHARE, values::share)?;
+                words.refuse_correlation()?;
+            }
+        }
+        "gemodel" => config.gilbert = Some(gilbert(words)?),
+        "ber" => {
+            config.bit_error_ratio =
+                words.value("a ratio from 0 to 1, such as 1e-6", values::ratio)?;
+        }
+        "duplicate" => {
+            config.duplicate = words.value(SHARE, values::share)?;
+            words.refuse_correlation()?;
+        }
+        "reorder" => {
+            let probability = words.value(SHARE, values::share)?;
+            words.refuse_correlation()?;
+            let gap = if words.take("gap") {
+                words.value("a number of packets, at least 1", values::whole)?
+            } else {
+                1
+            };
+            config.reorder = Some(Reorder { probability, gap });
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+const TIME: &str = "a time, such as 300ms";
+const SHARE: &str = "a share, such as 0.1%";
+const LIMIT: &str = "a size, such as 1000 (packets), 64000b or 1bdp";
+
+fn delay(words: &mut Words<'_>, config: &mut DirectionConfig) -> Result<(), WordError> {
+    config.delay = words.value(TIME, values::time)?;
+    config.keep_order = true;
+    let width = words.optional(TIME, values::time)?.filter(|width| !width.is_zero());
+    words.refuse_correlation()?;
+    config.jitter = width.map_or(Jitter::None, Jitter::Uniform);
+    if words.take("distribution") {
+        let normal = words.value("uniform or normal", |text| match text {
+            "uniform" => Some(false),
+            "normal" => Some(true),
+            _ => None,
+        })?;
+        config.jitter = match width {
+            Some(width) if normal => Jitter::Normal(width),
+            Some(width) => Jitter::Uniform(width),
+            None => Jitter::None,
+        };
+    }
+    if words.take("unordered") {
+        config.keep_order = false;
+    }
+    Ok(())
+}
+
+fn rate(words: &mut Words<'_>, config: &mut DirectionConfig) -> Result<(), WordError> {
+    config.rate = Some(words.value("a rate above 0, such as 10mbit", values::rate)?);
+    const BYTES: &str = "a number of bytes";
+    if let Some(overhead) = words.optional(BYTES, values::number)? {
+        let cell_size = words.optional(BYTES, values::number)?;
+        let cell_overhead = match cell_size {
+            Some(_) => words.optional(BYTES, values::number)?,
+            None => None,
+        };
+        config.framing = Framing::Cells {
+            overhead,
+            cell_size: cell_size.unwrap_or(0),
+            cell_overhead: cell_overhead.unwrap_or(0),
+        };
+    }
+    Ok(())
+}
+
+fn discipline(words: &mut Words<'_>) -> Result<Discipline, WordError> {
+    enum Kind {
+        DropTail,
+        Red,
+        Fair,
+    }
+    let kind = words.value("droptail, red or fair", |text| match text {
+        "droptail" => Some(Kind::DropTail),
+        "red" => Some(Kind::Red),
+        "fair" => Some(Kind::Fair),
+        _ => None,
+    })?;
+    Ok(match kind {
+        Kind::DropTail => Discipline::DropTail,
+        Kind::Red => {
+            let lower: Limit = words.value(LIMIT, values::limit)?;
+            let upper = words.value(LIMIT, values::limit)?;
+            let largest_probability = words.value(SHARE, values::share)?;
+            let mark = words.take("ecn");
+            Discipline::Red(Red { lower, upper, largest_probability, weight: 0.002, mark })
+        }
+        Kind::Fair => Discipline::Fair {
+            quantum: words
+                .optional("a number of bytes, at least 64", values::number)?
+                .unwrap_or(1514),
+        },
+    })
+}
+
+/// netem's defaults: `r = 1 - p`, everything lost in the bad state, nothing in the good one.
+fn gilbert(words: &mut Words<'_>) -> Result<GilbertElliott, WordError> {
+    let to_bad = words.value(SHARE, values::share)?;
+    let to_good = words.optional(SHARE, values::share)?;
+    let loss_in_bad = words.optional(SHARE, values::share)?;
+    let loss_in_good = words.optional(SHARE, values::share)?;
+    Ok(GilbertElliott {
+        to_bad,
+        to_good: to_good.unwrap_or(1.0 - to_bad),
+        loss_in_bad: loss_in_bad.unwrap_or(1.0),
+        loss_in_good: loss_in_good.unwrap_or(0.0),
+    })
+}
+
+fn outage(words: &mut Words<'_>) -> Result<Outage, WordError> {
+    let direction = if words.take("forward") {
+        Some(Direction::Forward)
+    } else if words.take("return") {
+        Some(Direction::Return)
+    } else {
+        None
+    };
+    words.expect("at")?;
+    let at = words.value(TIME, values::time)?;
+    words.expect("for")?;
+    let length = words.value(TIME, values::time)?;
+    let every = if words.take("every") { Some(words.value(TIME, values::time)?) } else { None };
+    Ok(Outage { at, length, every, direction })
+}
+
+fn fade(words: &mut Words<'_>) -> Result<TwoStateMarkov, WordError> {
+    let mut state = || {
+        let mean_stay = words.value(TIME, values::time)?;
+        let drop = words.value(SHARE, values::share)?;
+        Ok(MarkovState { mean_stay, drop, delays: [Span::ZERO; 2] })
+    };
+    let mut states = [state()?, state()?];
+    if words.take("delays") {
+        let delays = [words.value(TIME, values::time)?, words.value(TIME, values::time)?];
+        for state in &mut states {
+            state.delays = delays;
+        }
+    }
+    Ok(TwoStateMarkov { states })
+}
+
+#[cfg(test)]
+mod tests;
