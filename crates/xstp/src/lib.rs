@@ -3,3 +3,11 @@
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod seq;
+pub mod session;
+pub mod wire;
+
+pub use seq::Seq24;

@@ -1,0 +1,135 @@
+//! BGN and BGNAK.
+//!
+//! ```text
+//! published   +---------------+-------------------------------+--------
+//!             |  incarnation  |      largest segment          |  echo (4 octets, BGNAK only)
+//!             +---------------+-------------------------------+--------
+//! sealed      +---------------+---------------+---------------+---------------+
+//!             |   version 1   |   delivery    |      largest segment          |
+//!             +---------------+---------------+---------------+---------------+
+//!             |                          incarnation                          |
+//!             +---------------------------------------------------------------+
+//!             |   window, variable-length     |  echo (4 octets, BGNAK only)
+//!             +-------------------------------+--------
+//! ```
+
+use super::header::Header;
+use super::octets::{Reader, Sink};
+use super::{DecodeError, Profile};
+use crate::Seq24;
+
+/// The version of the sealed profile.
+const VERSION: u8 = 1;
+
+/// What the sender of BGN or BGNAK does with packets that arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// One stream of bytes.
+    InOrder,
+    /// Each packet as it arrives (sealed profile only).
+    Immediate,
+}
+
+/// BGN: a wish to be connected, and what its sender can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begin {
+    /// Tells this connection from earlier ones between the same ends; 8 bits as published (what
+    /// is above them is not sent), 32 bits sealed.
+    pub incarnation: u32,
+    /// How many numbers from 0 on its receiver accepts.
+    pub window: u32,
+    /// The largest segment that its receiver takes, in octets with the header.
+    pub max_segment: u16,
+    /// What its receiver does with packets; always [`Delivery::InOrder`] as published.
+    pub delivery: Delivery,
+}
+
+/// BGNAK: yes to the BGN with the same incarnation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BeginAck {
+    /// What the accepting end can take; the incarnation is that of the BGN.
+    pub begin: Begin,
+    /// The stamp of the BGN.
+    pub echo: u32,
+}
+
+impl Begin {
+    pub(super) fn encode(&self, profile: &Profile, sink: &mut impl Sink) {
+        match profile {
+            Profile::Published(_) => {
+                sink.octet(self.incarnation as u8);
+                sink.u16(self.max_segment);
+            }
+            Profile::Sealed => {
+                sink.octet(VERSION);
+                sink.octet(match self.delivery {
+                    Delivery::InOrder => 0,
+                    Delivery::Immediate => 1,
+                });
+                sink.u16(self.max_segment);
+                sink.u32(self.incarnation);
+                sink.varint(self.window.min(Seq24::HALF));
+            }
+        }
+    }
+
+    pub(super) fn decode(
+        profile: &Profile,
+        header: &Header,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, DecodeError> {
+        match profile {
+            Profile::Published(_) => Ok(Self {
+                incarnation: u32::from(reader.octet()?),
+                window: header.window,
+                max_segment: reader.u16()?,
+                delivery: Delivery::InOrder,
+            }),
+            Profile::Sealed => {
+                let version = reader.octet()?;
+                if version != VERSION {
+                    return Err(DecodeError::Field {
+                        part: reader.part(),
+                        field: "version",
+                        expected: u32::from(VERSION),
+                        found: u32::from(version),
+                    });
+                }
+                let delivery = match reader.octet()? {
+                    0 => Delivery::InOrder,
+                    1 => Delivery::Immediate,
+                    found => {
+                        return Err(DecodeError::Field {
+                            part: reader.part(),
+                            field: "delivery",
+                            expected: 1,
+                            found: u32::from(found),
+                        });
+                    }
+                };
+                Ok(Self {
+                    max_segment: reader.u16()?,
+                    incarnation: reader.u32()?,
+                    window: reader.varint_up_to(Seq24::HALF, "window")?,
+                    delivery,
+                })
+            }
+        }
+    }
+}
+
+impl BeginAck {
+    pub(super) fn encode(&self, profile: &Profile, sink: &mut impl Sink) {
+        self.begin.encode(profile, sink);
+        sink.u32(self.echo);
+    }
+
+    pub(super) fn decode(
+        profile: &Profile,
+        header: &Header,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, DecodeError> {
+        let begin = Begin::decode(profile, header, reader)?;
+        Ok(Self { begin, echo: reader.u32()? })
+    }
+}

@@ -1,0 +1,193 @@
+//! A segment to octets and back: the parts in their order.
+//!
+//! ```text
+//!  header | BGN, BGNAK, END, ENDAK or RST | stamp | POLL | STAT | USTAT | NOTE | SD payload
+//! ```
+
+use super::header::{CHECKSUM, Header};
+use super::octets::{self, Counter, Reader, Sink, Writer};
+use super::segment::{Control, Segment};
+use super::{
+    Begin, BeginAck, DecodeError, EncodeError, End, Kinds, Part, Poll, Profile, Stat, Ustat,
+    checksum, data, note,
+};
+
+/// To octets.
+impl Segment<'_> {
+    /// Octets that the segment takes beside the payload of its SD.
+    pub fn overhead(&self, profile: &Profile) -> usize {
+        let mut counter = Counter::default();
+        // A list that is too long to be written is refused when it is written.
+        let _ = self.encode_head(profile, &mut counter);
+        counter.0
+    }
+
+    /// Octets that a NOTE of `len` octets adds to a sealed segment with POLL or STAT.
+    pub const fn note_overhead(len: usize) -> usize {
+        // One octet of length is there in any case.
+        octets::varint_len(len as u32) - 1 + len
+    }
+
+    /// Writes the segment to the start of `out`; returns its length.
+    ///
+    /// # Errors
+    /// When `out` is too short, or a published list has more than 255 boundaries.
+    pub fn encode(&self, profile: &Profile, out: &mut [u8]) -> Result<usize, EncodeError> {
+        let payload = self.payload.unwrap_or_default();
+        let overhead = self.overhead(profile);
+        let expected = overhead + payload.len();
+        let found = out.len();
+        let place =
+            out.get_mut(overhead..expected).ok_or(EncodeError::NoRoom { expected, found })?;
+        place.copy_from_slice(payload);
+        self.encode_in_place(profile, out, payload.len())
+    }
+
+    /// Writes the segment around a payload of `payload_len` octets that stands in `out` already,
+    /// from [`Segment::overhead`] on; the payload in this segment is not looked at. Returns the
+    /// segment's length.
+    ///
+    /// # Errors
+    /// When `out` is too short, or a published list has more than 255 boundaries.
+    ///
+    /// # Panics
+    /// When `payload_len` is above zero and the segment has no SD.
+    pub fn encode_in_place(
+        &self,
+        profile: &Profile,
+        out: &mut [u8],
+        payload_len: usize,
+    ) -> Result<usize, EncodeError> {
+        assert!(payload_len == 0 || self.payload.is_some(), "a payload needs SD");
+        let expected = self.overhead(profile) + payload_len;
+        let found = out.len();
+        let segment = out.get_mut(..expected).ok_or(EncodeError::NoRoom { expected, found })?;
+        self.encode_head(profile, &mut Writer { out: segment, at: 0 })?;
+        if let Profile::Published(ends) = profile {
+            let sum = checksum::outgoing(ends, segment);
+            segment[CHECKSUM].copy_from_slice(&sum.to_be_bytes());
+        }
+        Ok(expected)
+    }
+
+    /// Everything but the payload.
+    fn encode_head(&self, profile: &Profile, sink: &mut impl Sink) -> Result<(), EncodeError> {
+        let kinds = self.kinds();
+        let header = Header {
+            kinds,
+            number: self.number,
+            window: self.header_window(),
+            timestamp: self.poll.map_or(self.stamp, |poll| poll.count),
+        };
+        header.encode(profile, sink);
+        match self.control {
+            Some(Control::Begin(begin)) => begin.encode(profile, sink),
+            Some(Control::BeginAck(begin_ack)) => begin_ack.encode(profile, sink),
+            Some(Control::End(end) | Control::EndAck(end) | Control::Reset(end)) => {
+                end.encode(profile, sink);
+            }
+            None => {}
+        }
+        if has_stamp(profile, kinds) {
+            sink.u32(self.stamp);
+        }
+        if let Some(poll) = self.poll {
+            poll.encode(profile, self.payload.map(|_| self.number), sink);
+        }
+        if let Some(stat) = self.stat {
+            stat.encode(profile, sink)?;
+        }
+        if let Some(ustat) = self.ustat {
+            ustat.encode(profile, sink)?;
+        }
+        if note::is_carried(profile, kinds) {
+            note::encode(self.note, sink);
+        }
+        Ok(())
+    }
+
+    /// The window in a published header: STAT's, otherwise that of BGN or BGNAK.
+    fn header_window(&self) -> u32 {
+        match (self.stat, self.control) {
+            (Some(stat), _) => stat.window,
+            (None, Some(Control::Begin(begin))) => begin.window,
+            (None, Some(Control::BeginAck(ack))) => ack.begin.window,
+            (None, Some(Control::End(_) | Control::EndAck(_) | Control::Reset(_)) | None) => 0,
+        }
+    }
+}
+
+/// From octets.
+impl<'a> Segment<'a> {
+    /// What the octets of one segment say.
+    ///
+    /// # Errors
+    /// When they are not a segment of this profile, whole and in the only form it has.
+    pub fn decode(profile: &Profile, octets: &'a [u8]) -> Result<Self, DecodeError> {
+        let header = Header::decode(profile, octets)?;
+        let kinds = header.kinds;
+        let mut reader = Reader::new(&octets[profile.header_len()..], Part::Header);
+        let mut segment = Self::empty(header.number);
+        segment.control = decode_control(profile, &header, &mut reader)?;
+        if has_stamp(profile, kinds) {
+            segment.stamp = reader.in_part(Part::Stamp).u32()?;
+        } else if is_stamped(kinds) {
+            segment.stamp = header.timestamp;
+        }
+        if kinds.contains(Kinds::POLL) {
+            let has_data = kinds.contains(Kinds::SD);
+            let reader = reader.in_part(Part::Poll);
+            let poll = Poll::decode(profile, header.number, has_data, header.timestamp, reader)?;
+            segment.poll = Some(poll);
+        }
+        if kinds.contains(Kinds::STAT) {
+            segment.stat = Some(Stat::decode(profile, &header, reader.in_part(Part::Stat))?);
+        }
+        if kinds.contains(Kinds::USTAT) {
+            segment.ustat = Some(Ustat::decode(profile, reader.in_part(Part::Ustat))?);
+        }
+        if note::is_carried(profile, kinds) {
+            segment.note = note::decode(reader.in_part(Part::Note))?;
+        }
+        segment.payload = data::decode(kinds.contains(Kinds::SD), reader)?;
+        Ok(segment)
+    }
+}
+
+/// Whether a segment of these types says when it was sent; BGNAK alone does not.
+const fn is_stamped(kinds: Kinds) -> bool {
+    kinds.contains(Kinds::POLL) || kinds.contains(Kinds::BGN) && !kinds.contains(Kinds::AK)
+}
+
+/// Whether the stamp is a part of its own.
+const fn has_stamp(profile: &Profile, kinds: Kinds) -> bool {
+    match profile {
+        Profile::Published(_) => false,
+        Profile::Sealed => is_stamped(kinds),
+    }
+}
+
+fn decode_control(
+    profile: &Profile,
+    header: &Header,
+    reader: &mut Reader<'_>,
+) -> Result<Option<Control>, DecodeError> {
+    let kinds = header.kinds;
+    let answers = kinds.contains(Kinds::AK);
+    let control = if kinds.contains(Kinds::BGN) {
+        let reader = reader.in_part(Part::Begin);
+        if answers {
+            Control::BeginAck(BeginAck::decode(profile, header, reader)?)
+        } else {
+            Control::Begin(Begin::decode(profile, header, reader)?)
+        }
+    } else if kinds.contains(Kinds::END) {
+        let end = End::decode(profile, reader.in_part(Part::End))?;
+        if answers { Control::EndAck(end) } else { Control::End(end) }
+    } else if kinds.contains(Kinds::RST) {
+        Control::Reset(End::decode(profile, reader.in_part(Part::Reset))?)
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(control))
+}

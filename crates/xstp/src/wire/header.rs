@@ -1,0 +1,145 @@
+//! The two headers.
+//!
+//! ```text
+//! published, 16 octets                  0                   1                   2                   3
+//!                                       0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//!                                      +-------------------------------+-------------------------------+
+//!                                      |          source port          |       destination port        |
+//!                                      +---------------+---------------+-------------------------------+
+//!                                      |     type      |                    number                     |
+//!                                      +---------------+---------------+-------------------------------+
+//!                                      |            window             |           checksum            |
+//!                                      +-------------------------------+-------------------------------+
+//!                                      |                           timestamp                           |
+//!                                      +---------------------------------------------------------------+
+//! sealed, 4 octets                     +---------------+-----------------------------------------------+
+//!                                      |     type      |                    number                     |
+//!                                      +---------------+-----------------------------------------------+
+//! ```
+//!
+//! The number is N(S) in a segment with SD, otherwise VT(S). The window is that of BGN, BGNAK
+//! or STAT, in segments. The timestamp is the POLL's count in a segment with POLL, otherwise
+//! BGN's stamp; in both cases milliseconds of the sender's clock. Fields that a segment's types
+//! do not use are sent as zero and not looked at.
+
+use super::checksum::checksum;
+use super::octets::{Reader, Sink};
+use super::{DecodeError, Kinds, Part};
+use crate::Seq24;
+use core::net::SocketAddr;
+use units::Span;
+
+/// The IP protocol number of published segments: 253, which RFC 3692 sets aside for experiments.
+pub const PROTOCOL_NUMBER: u8 = 253;
+
+/// Where the checksum stands in a published header.
+pub(super) const CHECKSUM: core::ops::Range<usize> = 10..12;
+
+/// Both ends of a published connection: they give the ports and the pseudo-header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+}
+
+/// How segments are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// On IP, as the papers have it: 16 octets with ports, checksum and timestamp.
+    Published(Endpoints),
+    /// Inside an association, which knows the peer and guards the octets: 4 octets.
+    Sealed,
+}
+
+impl Profile {
+    /// The unit of stamps: a millisecond as published, a microsecond when sealed.
+    pub const fn tick(&self) -> Span {
+        match self {
+            Self::Published(_) => Span::from_millis(1),
+            Self::Sealed => Span::from_micros(1),
+        }
+    }
+
+    /// The widest window that can be told, in numbers.
+    pub const fn max_window(&self) -> u32 {
+        match self {
+            Self::Published(_) => u16::MAX as u32,
+            Self::Sealed => Seq24::HALF,
+        }
+    }
+
+    pub(super) const fn header_len(&self) -> usize {
+        match self {
+            Self::Published(_) => 16,
+            Self::Sealed => 4,
+        }
+    }
+}
+
+/// A header's meaning; `window` and `timestamp` are zero in the sealed profile.
+pub(super) struct Header {
+    pub(super) kinds: Kinds,
+    pub(super) number: Seq24,
+    pub(super) window: u32,
+    pub(super) timestamp: u32,
+}
+
+impl Header {
+    /// Writes the header, the checksum as zero.
+    pub(super) fn encode(&self, profile: &Profile, sink: &mut impl Sink) {
+        if let Profile::Published(ends) = profile {
+            sink.u16(ends.local.port());
+            sink.u16(ends.remote.port());
+        }
+        sink.octet(self.kinds.bits());
+        sink.number(self.number);
+        if let Profile::Published(_) = profile {
+            sink.u16(u16::try_from(self.window).unwrap_or(u16::MAX));
+            sink.u16(0);
+            sink.u32(self.timestamp);
+        }
+    }
+
+    /// Reads the header, and checks what guards the whole segment.
+    pub(super) fn decode(profile: &Profile, octets: &[u8]) -> Result<Self, DecodeError> {
+        let found = octets.len();
+        let expected = profile.header_len();
+        if found < expected {
+            return Err(DecodeError::Truncated { part: Part::Header, expected, found });
+        }
+        let mut reader = Reader::new(octets, Part::Header);
+        if let Profile::Published(ends) = profile {
+            check_sum(ends, octets)?;
+            let found = (reader.u16()?, reader.u16()?);
+            let expected = (ends.remote.port(), ends.local.port());
+            if found != expected {
+                return Err(DecodeError::Ports { expected, found });
+            }
+        }
+        let bits = reader.octet()?;
+        let kinds = Kinds::from_bits(bits)
+            .ok_or(DecodeError::Combination { found: Kinds::unchecked(bits) })?;
+        let mut header = Self { kinds, number: reader.number()?, window: 0, timestamp: 0 };
+        if let Profile::Published(_) = profile {
+            header.window = u32::from(reader.u16()?);
+            reader.take(CHECKSUM.len())?;
+            header.timestamp = reader.u32()?;
+        }
+        Ok(header)
+    }
+}
+
+fn check_sum(ends: &Endpoints, octets: &[u8]) -> Result<(), DecodeError> {
+    let rest = checksum(ends.remote.ip(), ends.local.ip(), octets);
+    if rest == 0 {
+        return Ok(());
+    }
+    let mut field = Reader::new(&octets[CHECKSUM], Part::Header);
+    let found = field.u16()?;
+    // In one's complement arithmetic the right field is the wrong one plus what is left over.
+    let sum = u32::from(found) + u32::from(rest);
+    let expected = ((sum & 0xffff) + (sum >> 16)) as u16;
+    Err(DecodeError::Checksum { expected, found })
+}

@@ -1,0 +1,128 @@
+//! The type bits, and which of them go together.
+//!
+//! ```text
+//!    7     6     5     4     3     2     1     0
+//! +-----+-----+-----+-----+-----+-----+-----+-----+
+//! | RST | AK  | END | BGN |USTAT|STAT |POLL | SD  |
+//! +-----+-----+-----+-----+-----+-----+-----+-----+
+//! ```
+
+use core::fmt;
+
+/// The types that one segment combines.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// Sequenced data.
+    pub const SD: Self = Self(0x01);
+    /// Asks for a STAT.
+    pub const POLL: Self = Self(0x02);
+    /// The state of the receiver, as a POLL asked for it.
+    pub const STAT: Self = Self(0x04);
+    /// Gaps that the receiver just found.
+    pub const USTAT: Self = Self(0x08);
+    /// Begins a connection; with AK, accepts it.
+    pub const BGN: Self = Self(0x10);
+    /// Ends one direction; with AK, confirms that.
+    pub const END: Self = Self(0x20);
+    /// Turns BGN and END into their answers.
+    pub const AK: Self = Self(0x40);
+    /// Drops the connection.
+    pub const RST: Self = Self(0x80);
+
+    /// The types with these bits, when they go together.
+    pub const fn from_bits(bits: u8) -> Option<Self> {
+        let kinds = Self(bits);
+        if kinds.is_legal() { Some(kinds) } else { None }
+    }
+
+    /// The types with these bits, whether they go together or not.
+    pub(super) const fn unchecked(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// The bits.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all types of `other` are here.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any type of `other` is here.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether the types go together: the table of clause XSTP-3.2.2.
+    pub const fn is_legal(self) -> bool {
+        let traffic = self.0 & 0x0f;
+        let company = match self.0 & 0xf0 {
+            0x00 => return traffic != 0,
+            0x10 => Self::SD.and(Self::POLL),
+            0x50 => Self(0x0f),
+            0x20 | 0x60 => Self::STAT,
+            0x80 => Self(0),
+            _ => return false,
+        };
+        traffic & !company.0 == 0
+    }
+}
+
+impl fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [&str; 8] = ["SD", "POLL", "STAT", "USTAT", "BGN", "END", "AK", "RST"];
+        if self.0 == 0 {
+            return f.write_str("none");
+        }
+        let mut separator = "";
+        for (bit, name) in NAMES.iter().enumerate() {
+            if self.0 & (1 << bit) != 0 {
+                write!(f, "{separator}{name}")?;
+                separator = "+";
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+
+    // XSTP-3.2.2
+    #[test]
+    fn these_go_together_and_no_others() {
+        let legal: std::vec::Vec<u8> =
+            (0..=255).filter(|&bits| Kinds::from_bits(bits).is_some()).collect();
+        let expected: std::vec::Vec<u8> = (0x01..=0x0f)
+            .chain([0x10, 0x11, 0x12, 0x13])
+            .chain([0x20, 0x24])
+            .chain(0x50..=0x5f)
+            .chain([0x60, 0x64, 0x80])
+            .collect();
+        assert_eq!(legal, expected);
+    }
+
+    #[test]
+    fn kinds_print_as_their_names() {
+        assert_eq!(format!("{}", Kinds::unchecked(0x53)), "SD+POLL+BGN+AK");
+        assert_eq!(format!("{}", Kinds::unchecked(0)), "none");
+    }
+}
