@@ -1,1 +1,3 @@
 //! Experiments, the demo and the benchmarks.
+
+pub mod plot;

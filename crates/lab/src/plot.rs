@@ -1,0 +1,169 @@
+//! Plots as SVG and PNG.
+
+use kuva::plot::legend::LegendPosition;
+use kuva::plot::{LinePlot, LineStyle};
+use kuva::render::layout::Layout;
+use kuva::render::plots::Plot;
+use std::path::{Path, PathBuf};
+
+/// One line of a plot.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// What the legend calls it.
+    pub name: String,
+    /// Seconds since the first byte was asked for, and Mbit/s around then.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Goodput over time, for each way over one link.
+#[derive(Clone, Debug)]
+pub struct GoodputPlot {
+    /// Above the plot: which link.
+    pub title: String,
+    /// One line for each way, in the order of the legend.
+    pub series: Vec<Series>,
+    /// What the link allows, in Mbit/s, as a dashed line.
+    pub bound_mbps: Option<f64>,
+}
+
+/// Why a plot could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlotError {
+    /// There is not one point to show.
+    #[error("there is nothing to plot")]
+    Empty,
+    /// The picture could not be drawn.
+    #[error("the plot could not be drawn: {0}")]
+    Draw(String),
+    /// The file could not be written.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Colours that people with any kind of colour vision can tell apart (Okabe and Ito).
+const COLOURS: [&str; 6] = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
+const BOUND_COLOUR: &str = "#666666";
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 420.0;
+/// Pixels of the PNG for each unit of the SVG: sharp on screens of double density.
+const PNG_SCALE: f32 = 2.0;
+
+/// Draws `plot` as SVG and PNG.
+///
+/// # Errors
+/// When there is nothing to draw, or a file cannot be written; nothing half-written is left.
+pub fn goodput(plot: &GoodputPlot, svg: &Path, png: &Path) -> Result<(), PlotError> {
+    let (plots, layout) = compose(plot)?;
+    let picture = kuva::render_to_svg(plots, layout);
+    write(svg, picture.as_bytes())?;
+    let (plots, layout) = compose(plot)?;
+    let picture = kuva::render_to_png(plots, layout, PNG_SCALE)
+        .map_err(|error| PlotError::Draw(error.to_string()))?;
+    write(png, &picture)
+}
+
+fn compose(plot: &GoodputPlot) -> Result<(Vec<Plot>, Layout), PlotError> {
+    let points = || plot.series.iter().flat_map(|series| &series.points);
+    let last = points().map(|(x, _)| *x).fold(0.0, f64::max);
+    let highest = points().map(|(_, y)| *y).chain(plot.bound_mbps).fold(0.0, f64::max);
+    if last <= 0.0 {
+        return Err(PlotError::Empty);
+    }
+    let mut plots = Vec::new();
+    for (series, colour) in plot.series.iter().zip(COLOURS.iter().cycle()) {
+        let line = LinePlot::new()
+            .with_data(series.points.iter().copied())
+            .with_color(*colour)
+            .with_stroke_width(2.0)
+            .with_legend(series.name.as_str());
+        plots.push(Plot::Line(line));
+    }
+    if let Some(bound) = plot.bound_mbps {
+        let line = LinePlot::new()
+            .with_data([(0.0, bound), (last, bound)])
+            .with_color(BOUND_COLOUR)
+            .with_stroke_width(1.5)
+            .with_line_style(LineStyle::Dashed)
+            .with_legend("what the link allows");
+        plots.push(Plot::Line(line));
+    }
+    let layout = Layout::auto_from_plots(&plots)
+        .with_title(plot.title.as_str())
+        .with_x_label("time since the request (s)")
+        .with_y_label("goodput (Mbit/s)")
+        .with_width(WIDTH)
+        .with_height(HEIGHT)
+        .with_x_axis_min(0.0)
+        .with_x_axis_max(last)
+        .with_y_axis_min(0.0)
+        .with_y_axis_max(if highest > 0.0 { highest * 1.08 } else { 1.0 })
+        .with_legend_position(LegendPosition::OutsideRightTop);
+    Ok((plots, layout))
+}
+
+/// Writes a whole file or none: first beside it, then in its place.
+fn write(path: &Path, content: &[u8]) -> Result<(), PlotError> {
+    let failed = |source| PlotError::Write { path: path.to_path_buf(), source };
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    std::fs::write(&beside, content).map_err(failed)?;
+    std::fs::rename(&beside, path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> GoodputPlot {
+        let line = |name: &str, level: f64| Series {
+            name: name.into(),
+            points: (0..=60)
+                .map(|t| (f64::from(t), level.min(f64::from(t) * level / 8.0)))
+                .collect(),
+        };
+        GoodputPlot {
+            title: "geo: 10 Mbit/s, 600 ms, 1 % loss".into(),
+            series: vec![line("cubic", 0.4), line("bbr", 7.5), line("bentpipe", 9.3)],
+            bound_mbps: Some(9.5),
+        }
+    }
+
+    #[test]
+    fn a_plot_names_its_axes_its_lines_and_the_bound() {
+        let folder = std::env::temp_dir().join(format!("bentpipe-plot-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (svg, png) = (folder.join("goodput.svg"), folder.join("goodput.png"));
+        goodput(&sample(), &svg, &png).unwrap();
+        let text = std::fs::read_to_string(&svg).unwrap();
+        for word in ["goodput (Mbit/s)", "time since the request (s)", "cubic", "allows"] {
+            assert!(text.contains(word), "the SVG lacks {word:?}");
+        }
+        let picture = std::fs::read(&png).unwrap();
+        assert_eq!(&picture[1..4], b"PNG");
+        // The width stands in bytes 16 to 19 of a PNG file.
+        let width = u32::from_be_bytes(picture[16..20].try_into().unwrap());
+        assert!(f64::from(width) >= WIDTH, "{width} pixels wide");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn nothing_to_plot_is_an_error_and_leaves_no_file() {
+        let empty = GoodputPlot { title: String::new(), series: Vec::new(), bound_mbps: None };
+        let path = std::env::temp_dir().join("bentpipe-plot-empty.svg");
+        assert!(matches!(goodput(&empty, &path, &path), Err(PlotError::Empty)));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let path = Path::new("/nonexistent/goodput.svg");
+        let error = goodput(&sample(), path, path).unwrap_err();
+        assert!(error.to_string().starts_with("/nonexistent/goodput.svg: "), "{error}");
+    }
+}
