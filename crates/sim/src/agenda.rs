@@ -1,0 +1,96 @@
+//! What is to happen, and when.
+
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+use units::Instant;
+
+/// Events in the order of their times; of equal times in the order in which they were put in.
+#[derive(Debug)]
+pub struct Agenda<E> {
+    heap: BinaryHeap<Reverse<Entry<E>>>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Entry<E> {
+    at: Instant,
+    number: u64,
+    event: E,
+}
+
+impl<E> Agenda<E> {
+    /// Nothing is to happen.
+    pub fn new() -> Self {
+        Self { heap: BinaryHeap::new(), next: 0 }
+    }
+
+    /// Puts `event` down for `at`.
+    pub fn put(&mut self, at: Instant, event: E) {
+        self.heap.push(Reverse(Entry { at, number: self.next, event }));
+        self.next += 1;
+    }
+
+    /// When the next event is due.
+    pub fn next_at(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse(entry)| entry.at)
+    }
+
+    /// The next event, if it is due by `now`.
+    pub fn take_due(&mut self, now: Instant) -> Option<(Instant, E)> {
+        if self.next_at()? > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(entry)| (entry.at, entry.event))
+    }
+}
+
+impl<E> Default for Agenda<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E> Entry<E> {
+    fn key(&self) -> (Instant, u64) {
+        (self.at, self.number)
+    }
+}
+
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<E> Eq for Entry<E> {}
+
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_by_time_then_by_number() {
+        let mut agenda = Agenda::new();
+        let at = |ns| Instant::from_nanos(ns);
+        for (time, event) in [(5, 'c'), (3, 'a'), (5, 'd'), (3, 'b')] {
+            agenda.put(at(time), event);
+        }
+        assert_eq!(agenda.take_due(at(2)), None);
+        let order: String =
+            core::iter::from_fn(|| agenda.take_due(at(9)).map(|(_, event)| event)).collect();
+        assert_eq!(order, "abcd");
+        assert_eq!(agenda.next_at(), None);
+    }
+}

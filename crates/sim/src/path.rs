@@ -1,0 +1,232 @@
+//! Two endpoints and the link between them.
+
+use crate::faults::FaultSource;
+use crate::{Agenda, Faults, Meter, TraceHash};
+use satlink::{Admission, ConfigError, Direction, Frame, Link, LinkConfig};
+use units::{Instant, RngStream, Span};
+
+/// IPv4 and UDP.
+const IPV4_UDP: usize = 28;
+
+/// A sans-IO protocol with whatever uses it, driven by the usual verbs.
+pub trait Endpoint {
+    /// Takes a datagram that arrived at `now`; it may be scratched over.
+    fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]);
+    /// Sends all datagrams that may leave at `now`.
+    fn poll_transmit(&mut self, now: Instant, send: &mut dyn FnMut(&[u8]));
+    /// When to call [`Endpoint::handle_timeout`], and then [`Endpoint::poll_transmit`].
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// Does what is due at `now`.
+    fn handle_timeout(&mut self, now: Instant);
+}
+
+/// A datagram on the link: its bytes, and those of the headers before it.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    bytes: Vec<u8>,
+    header: usize,
+}
+
+impl Frame for Datagram {
+    fn len(&self) -> usize {
+        self.header + self.bytes.len()
+    }
+}
+
+/// How two endpoints are joined.
+#[derive(Clone, Debug)]
+pub struct PathConfig {
+    /// The link.
+    pub link: LinkConfig,
+    /// With `run` the source of all chance.
+    pub seed: u64,
+    /// Which replication.
+    pub run: u64,
+    /// Bytes of IP and UDP before each datagram.
+    pub header: usize,
+    /// What happens to datagrams besides.
+    pub faults: Faults,
+}
+
+impl PathConfig {
+    /// A path over `link` with IPv4 and UDP headers, seed 1, no faults.
+    pub fn new(link: LinkConfig) -> Self {
+        Self { link, seed: 1, run: 0, header: IPV4_UDP, faults: Faults::default() }
+    }
+}
+
+/// What may be changed at a time that is set beforehand.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// The link becomes this one.
+    Link(Box<LinkConfig>),
+    /// The faults become these.
+    Faults(Faults),
+}
+
+/// Two endpoints, the link between them, and time. The terminal's datagrams take the return
+/// direction, the hub's the forward one.
+#[derive(Debug)]
+pub struct Path<T, H> {
+    /// The endpoint at the terminal.
+    pub terminal: T,
+    /// The endpoint at the hub.
+    pub hub: H,
+    link: Link<Datagram>,
+    header: usize,
+    faults: Faults,
+    sources: [FaultSource; 2],
+    changes: Agenda<Change>,
+    offered: [Meter; 2],
+    delivered: [Meter; 2],
+    trace: TraceHash,
+    now: Instant,
+    /// Rounds without any time passing.
+    standing: u32,
+}
+
+impl<T: Endpoint, H: Endpoint> Path<T, H> {
+    /// Joins `terminal` and `hub` at time zero.
+    pub fn new(config: &PathConfig, terminal: T, hub: H) -> Result<Self, ConfigError> {
+        let source = |name| FaultSource::new(RngStream::new(config.seed, config.run, name));
+        let meters = || [(); 2].map(|()| Meter::new(Span::from_millis(10)));
+        Ok(Self {
+            terminal,
+            hub,
+            link: Link::new(&config.link, config.seed, config.run)?,
+            header: config.header,
+            faults: config.faults,
+            sources: [source("sim/faults/forward"), source("sim/faults/return")],
+            changes: Agenda::new(),
+            offered: meters(),
+            delivered: meters(),
+            trace: TraceHash::new(),
+            now: Instant::ZERO,
+            standing: 0,
+        })
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The link, for its counters.
+    pub fn link(&self) -> &Link<Datagram> {
+        &self.link
+    }
+
+    /// Bytes offered to the link, headers included.
+    pub fn offered(&self, direction: Direction) -> &Meter {
+        &self.offered[direction as usize]
+    }
+
+    /// Bytes that came out of the link, headers included.
+    pub fn delivered(&self, direction: Direction) -> &Meter {
+        &self.delivered[direction as usize]
+    }
+
+    /// A number that two runs share only if they were the same.
+    pub fn trace_hash(&self) -> u64 {
+        self.trace.value()
+    }
+
+    /// Changes the link or the faults at `at`.
+    pub fn change_at(&mut self, at: Instant, change: Change) {
+        self.changes.put(at, change);
+    }
+
+    /// Runs until `end`; what is due then has happened.
+    pub fn run_until(&mut self, end: Instant) {
+        self.run_while(end, |_| true);
+    }
+
+    /// Runs while `go_on` says so, `end` at most; says whether it stopped before.
+    pub fn run_while(&mut self, end: Instant, mut go_on: impl FnMut(&Self) -> bool) -> bool {
+        loop {
+            self.transmit();
+            if !go_on(self) {
+                return true;
+            }
+            match self.next_at() {
+                Some(at) if at <= end => self.step(at),
+                Some(_) | None => {
+                    self.now = self.now.max(end);
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        [
+            self.link.poll_timeout(),
+            self.terminal.poll_timeout(),
+            self.hub.poll_timeout(),
+            self.changes.next_at(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Goes to `at`, or stays when that is past, and does what is due.
+    fn step(&mut self, at: Instant) {
+        if at > self.now {
+            self.now = at;
+            self.standing = 0;
+        } else {
+            self.standing += 1;
+            assert!(self.standing < 100_000, "at {:?} somebody is always due: {at:?}", self.now);
+        }
+        let now = self.now;
+        while let Some((_, change)) = self.changes.take_due(now) {
+            match change {
+                Change::Link(config) => {
+                    self.link.reconfigure(now, &config).expect("a change must be a valid link");
+                }
+                Change::Faults(faults) => self.faults = faults,
+            }
+        }
+        while let Some(delivery) = self.link.poll_delivery(now) {
+            let direction = delivery.direction;
+            self.delivered[direction as usize].count(now, delivery.frame.len() as u64);
+            let source = &mut self.sources[direction as usize];
+            for mut datagram in source.strike(&self.faults, delivery.frame.bytes) {
+                self.trace.event(now, direction as u8, &datagram);
+                match direction {
+                    Direction::Forward => self.terminal.handle_datagram(now, &mut datagram),
+                    Direction::Return => self.hub.handle_datagram(now, &mut datagram),
+                }
+            }
+        }
+        if self.terminal.poll_timeout().is_some_and(|due| due <= now) {
+            self.terminal.handle_timeout(now);
+        }
+        if self.hub.poll_timeout().is_some_and(|due| due <= now) {
+            self.hub.handle_timeout(now);
+        }
+    }
+
+    fn transmit(&mut self) {
+        let now = self.now;
+        for direction in Direction::BOTH {
+            let (link, meter) = (&mut self.link, &mut self.offered[direction as usize]);
+            let header = self.header;
+            let mut send = |bytes: &[u8]| {
+                let datagram = Datagram { bytes: bytes.to_vec(), header };
+                meter.count(now, datagram.len() as u64);
+                match link.offer(now, direction, datagram) {
+                    Admission::Queued | Admission::Dropped(..) => {}
+                }
+            };
+            match direction {
+                Direction::Forward => self.hub.poll_transmit(now, &mut send),
+                Direction::Return => self.terminal.poll_transmit(now, &mut send),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
