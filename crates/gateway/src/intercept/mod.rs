@@ -1,1 +1,270 @@
-//! Transparent interception: TPROXY rules, policy routes, and sockets with others' addresses.
+//! Transparent interception: TCP connections of others, taken over by TPROXY.
+//!
+//! ```text
+//! client ─SYN→ [prerouting: tproxy, mark] ─→ [rule: mark → table] ─→ [local default] ─→ listener
+//!                                                                     accepted.local_addr() is
+//!                                                                     the server's address
+//!
+//! hub's socket, bound to the client's address ─SYN→ server
+//! server ─SYN ACK→ [prerouting: socket transparent, mark] ─→ [rule] ─→ [local default] ─→ socket
+//! ```
+//!
+//! An [`Interception`] is put into the kernel over netlink, without the `nft` and `ip` programs:
+//! one nf_tables table of its own, `inet bentpipe_<id>`, and for IPv4 and IPv6 each one policy
+//! rule and one route. It adds and removes these and touches nothing else. The table is owned by
+//! this process, so it vanishes even if the process is killed; the rules and routes that a kill
+//! leaves behind do nothing without the table's marks, and the next start takes them over.
+//!
+//! ```no_run
+//! use gateway::intercept::{self, Interception, TerminalRules};
+//!
+//! let listeners = intercept::listen(0)?;
+//! let port = listeners.v4.local_addr()?.port();
+//! let interception = Interception::terminal(&TerminalRules::new("terminal", &["lan0"], port))?;
+//! for note in interception.notes() {
+//!     eprintln!("{note}");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Everything acts on the network namespace of the calling thread.
+
+mod attributes;
+mod expressions;
+mod kernel;
+mod nftables;
+mod prefix;
+mod ruleset;
+mod socket;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
+
+pub use prefix::{PortRange, Prefix};
+pub use ruleset::{HubRules, TerminalRules};
+pub use socket::{Listeners, connect_from, listen, original_destination};
+
+use nftables::Nftables;
+use ruleset::Plan;
+
+/// Why an interception could not be put in place.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InterceptError {
+    /// The kernel refused a call of the packet filter.
+    #[error("{call} was refused: {source}{advice}")]
+    Refused {
+        /// The call and what it was about.
+        call: String,
+        /// The errno.
+        source: io::Error,
+        /// What to do about it, for people; begins with a separator, or is empty.
+        advice: String,
+    },
+    /// The kernel refused a policy rule or a route.
+    #[error("{source}{advice}")]
+    Routing {
+        /// The call and the errno.
+        source: NetlinkError,
+        /// What to do about it, for people; begins with a separator, or is empty.
+        advice: String,
+    },
+    /// Another process has a table of the same name.
+    #[error(
+        "table inet {table} belongs to a running process (netlink port {port}); \
+             choose another id, or stop that process"
+    )]
+    InUse {
+        /// The table's name.
+        table: String,
+        /// Its owner's netlink port, by custom the process id.
+        port: u32,
+    },
+    /// What was asked for makes no sense.
+    #[error("interception: {0}")]
+    Configuration(String),
+}
+
+impl InterceptError {
+    /// The errno, when the kernel gave one.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Refused { source, .. } => source.raw_os_error(),
+            Self::Routing { source, .. } => source.errno(),
+            Self::InUse { .. } | Self::Configuration(_) => None,
+        }
+    }
+
+    fn refused(call: impl Into<String>, source: io::Error, needs: &str) -> Self {
+        let advice = advice(source.raw_os_error(), needs);
+        Self::Refused { call: call.into(), source, advice }
+    }
+
+    fn routing(source: NetlinkError) -> Self {
+        let advice = match source.errno() {
+            Some(libc::ENETDOWN) => "; is the loopback interface up? (ip link set lo up)".into(),
+            Some(libc::EOPNOTSUPP) => "; the kernel needs CONFIG_IP_MULTIPLE_TABLES".into(),
+            errno => advice(errno, ""),
+        };
+        Self::Routing { source, advice }
+    }
+}
+
+/// What to do about an errno, when kernel modules called `needs` may be missing.
+fn advice(errno: Option<i32>, needs: &str) -> String {
+    match errno {
+        Some(libc::EPERM | libc::EACCES) => {
+            "; interception needs CAP_NET_ADMIN (root, or a user namespace of its own)".into()
+        }
+        Some(
+            libc::ENOENT
+            | libc::EINVAL
+            | libc::EOPNOTSUPP
+            | libc::EPROTONOSUPPORT
+            | libc::EAFNOSUPPORT,
+        ) if !needs.is_empty() => format!("; the kernel seems to lack {needs}: try modprobe"),
+        _ => String::new(),
+    }
+}
+
+/// An interception that is in place, until it is dropped.
+#[derive(Debug)]
+pub struct Interception {
+    plan: Plan,
+    /// Present while the table is in place; the table belongs to this socket.
+    nftables: Option<Nftables>,
+    netlink: Netlink,
+    /// What was added and has to go, in the order of adding.
+    rules: Vec<MarkRule>,
+    routes: Vec<Route>,
+    notes: Vec<String>,
+}
+
+impl Interception {
+    /// Intercepts what a terminal gateway is to intercept. The listeners should listen already:
+    /// a connection that finds none goes its ordinary way.
+    ///
+    /// # Errors
+    /// When the rules make no sense, another process uses the same id, or the kernel refuses a
+    /// call; nothing is left behind then.
+    pub fn terminal(rules: &TerminalRules) -> Result<Self, InterceptError> {
+        let notes = kernel::notes(&rules.interfaces, kernel::Role::Terminal);
+        Self::install(rules.plan()?, notes)
+    }
+
+    /// Lets a hub gateway have the answers to connections that it makes with its clients' own
+    /// addresses ([`connect_from`]).
+    ///
+    /// # Errors
+    /// As [`Interception::terminal`].
+    pub fn hub(rules: &HubRules) -> Result<Self, InterceptError> {
+        let notes = kernel::notes(&rules.interfaces, kernel::Role::Hub);
+        Self::install(rules.plan()?, notes)
+    }
+
+    /// What the administrator should know: settings of the kernel that stand in the way, and
+    /// what an earlier run had left behind. Nothing of this was changed, except for the latter.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Takes everything away, as dropping does, and tells what could not be.
+    ///
+    /// # Errors
+    /// The first refusal; the rest was tried all the same.
+    pub fn remove(mut self) -> Result<(), InterceptError> {
+        self.take_away()
+    }
+
+    fn install(plan: Plan, notes: Vec<String>) -> Result<Self, InterceptError> {
+        let mut nftables = Nftables::open()?;
+        let netlink = Netlink::open().map_err(InterceptError::routing)?;
+        let stale = match nftables.table(&plan.table)? {
+            None => false,
+            Some(nftables::Table { owner: None }) => true,
+            Some(nftables::Table { owner: Some(port) }) => {
+                return Err(InterceptError::InUse { table: plan.table, port });
+            }
+        };
+        let mut this = Self { plan, nftables: None, netlink, rules: vec![], routes: vec![], notes };
+        if stale {
+            this.notes.push(format!("replaced table inet {} of an earlier run", this.plan.table));
+        }
+        // Marked packets have somewhere to go before the first is marked.
+        this.add_routing(Ipv4Addr::UNSPECIFIED.into())?;
+        if kernel::has_ipv6() {
+            this.add_routing(Ipv6Addr::UNSPECIFIED.into())?;
+        } else {
+            this.notes.push("this host has no IPv6; only IPv4 is intercepted".into());
+        }
+        nftables.install(&this.plan, stale)?;
+        this.nftables = Some(nftables);
+        Ok(this)
+    }
+
+    fn add_routing(&mut self, any: IpAddr) -> Result<(), InterceptError> {
+        let route = Route::local_default(any, self.plan.routing_table);
+        let added = self.netlink.add_route(&route);
+        self.settle(added, &route.to_string())?;
+        self.routes.push(route);
+        let rule = MarkRule {
+            v6: any.is_ipv6(),
+            mark: self.plan.mark,
+            mask: u32::MAX,
+            table: self.plan.routing_table,
+            priority: self.plan.priority,
+        };
+        let added = self.netlink.add_rule(&rule);
+        self.settle(added, &rule.to_string())?;
+        self.rules.push(rule);
+        Ok(())
+    }
+
+    /// What is there already, equal in every part, was left by an earlier run of this id.
+    fn settle(
+        &mut self,
+        added: Result<(), NetlinkError>,
+        what: &str,
+    ) -> Result<(), InterceptError> {
+        match added {
+            Err(error) if error.errno() == Some(libc::EEXIST) => {
+                self.notes.push(format!("took over from an earlier run: {what}"));
+                Ok(())
+            }
+            other => other.map_err(InterceptError::routing),
+        }
+    }
+
+    fn take_away(&mut self) -> Result<(), InterceptError> {
+        let mut first = Ok(());
+        let mut keep = |result: Result<(), InterceptError>| {
+            if first.is_ok() {
+                first = result;
+            }
+        };
+        // First the marks, then what they lead to.
+        if let Some(mut nftables) = self.nftables.take() {
+            keep(nftables.remove(&self.plan.table));
+        }
+        for rule in std::mem::take(&mut self.rules).iter().rev() {
+            keep(self.netlink.delete_rule(rule).map_err(InterceptError::routing));
+        }
+        for route in std::mem::take(&mut self.routes).iter().rev() {
+            keep(self.netlink.delete_route(route).map_err(InterceptError::routing));
+        }
+        first
+    }
+}
+
+impl Drop for Interception {
+    fn drop(&mut self) {
+        if let Err(error) = self.take_away() {
+            tracing::warn!(%error, "could not take the whole interception away");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! What the two roles want from the packet filter, as chains of rules.
+//!
+//! ```text
+//! terminal                                           hub
+//! prerouting ── TCP from a LAN interface ─▶ lan      prerouting ── TCP of a transparent socket:
+//! lan        known connection: mark, accept                        mark, accept
+//!            not a SYN: leave
+//!            to this host: leave
+//!            excluded network or port: leave
+//!            included network (or any) ─▶ ports
+//! ports      included port (or any) ─▶ capture
+//! capture    tproxy to the listener, mark, accept
+//! ```
+//! The policy route turns the mark into local delivery. Only a SYN can begin an interception:
+//! connections that were there before pass by untouched, as does everything that is not TCP.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::InterceptError;
+use super::expressions::{Expressions, Verdict};
+use super::prefix::{PortRange, Prefix};
+
+/// The most networks, ports or interfaces that one list may have: a bound on the rule set.
+const LONGEST_LIST: usize = 256;
+/// Where the policy rules stand: before the main table (32766).
+const PRIORITY: u32 = 2520;
+
+/// What a terminal gateway intercepts.
+#[derive(Clone, Debug)]
+pub struct TerminalRules {
+    /// Names the table (`inet bentpipe_<id>`): letters, digits and `_`, at most 32.
+    pub id: String,
+    /// The LAN interfaces whose clients are intercepted; `lan*` stands for all that begin so.
+    pub interfaces: Vec<String>,
+    /// The port on which [`listen`](super::listen) listens.
+    pub port: u16,
+    /// The firewall mark of intercepted packets.
+    pub mark: u32,
+    /// The routing table that delivers marked packets here.
+    pub table: u32,
+    /// The place of the policy rule that leads to it.
+    pub priority: u32,
+    /// Only connections to these networks; empty for all.
+    pub include_destinations: Vec<Prefix>,
+    /// No connections to these networks.
+    pub exclude_destinations: Vec<Prefix>,
+    /// Only connections to these ports; empty for all.
+    pub include_ports: Vec<PortRange>,
+    /// No connections to these ports.
+    pub exclude_ports: Vec<PortRange>,
+}
+
+impl TerminalRules {
+    /// All TCP from `interfaces`, except what is for this host itself; the mark and the table
+    /// follow from the id, so that gateways on one host keep out of each other's way.
+    pub fn new(id: &str, interfaces: &[&str], port: u16) -> Self {
+        Self {
+            id: id.into(),
+            interfaces: interfaces.iter().map(|&name| name.into()).collect(),
+            port,
+            mark: number_of(id),
+            table: number_of(id),
+            priority: PRIORITY,
+            include_destinations: Vec::new(),
+            exclude_destinations: Vec::new(),
+            include_ports: Vec::new(),
+            exclude_ports: Vec::new(),
+        }
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan, InterceptError> {
+        check_interfaces(&self.interfaces)?;
+        let bounded = |what: &str, length: usize| match length {
+            0..=LONGEST_LIST => Ok(()),
+            _ => Err(InterceptError::Configuration(format!(
+                "{length} {what}; at most {LONGEST_LIST} are allowed"
+            ))),
+        };
+        bounded("included networks", self.include_destinations.len())?;
+        bounded("excluded networks", self.exclude_destinations.len())?;
+        bounded("included ranges of ports", self.include_ports.len())?;
+        bounded("excluded ranges of ports", self.exclude_ports.len())?;
+        if self.interfaces.is_empty() {
+            return Err(InterceptError::Configuration("no LAN interface is named".into()));
+        }
+        if self.port == 0 {
+            return Err(InterceptError::Configuration("the listener's port is 0".into()));
+        }
+        let capture = Chain { name: "capture", hooked: false, rules: self.capture() };
+        let ports = Chain { name: "ports", hooked: false, rules: self.ports() };
+        let lan = Chain { name: "lan", hooked: false, rules: self.lan() };
+        let jump = |name: &String| Rule {
+            needs: "",
+            expressions: Expressions::new().tcp().arrived_on(name).verdict(Verdict::Jump("lan")),
+        };
+        let rules = self.interfaces.iter().map(jump).collect();
+        let prerouting = Chain { name: "prerouting", hooked: true, rules };
+        Plan::new(&self.id, self.mark, self.table, self.priority, [capture, ports, lan, prerouting])
+    }
+
+    fn lan(&self) -> Vec<Rule> {
+        let tcp = || Expressions::new().tcp();
+        let leave = |needs, matched: Expressions| Rule {
+            needs,
+            expressions: matched.verdict(Verdict::Return),
+        };
+        let known = tcp().not_opening().transparent_socket();
+        let mut rules = vec![
+            leave("nft_socket", tcp().not_opening().wildcard_listener()),
+            Rule {
+                needs: "nft_socket",
+                expressions: known.set_mark(self.mark).verdict(Verdict::Accept),
+            },
+            leave("", tcp().not_opening()),
+            leave(
+                "nft_fib_inet, nft_fib_ipv4 and nft_fib_ipv6",
+                Expressions::new().destined_here(),
+            ),
+        ];
+        for network in &self.exclude_destinations {
+            rules.push(leave("", Expressions::new().destined_to(network)));
+        }
+        for &range in &self.exclude_ports {
+            rules.push(leave("", tcp().destined_to_ports(range)));
+        }
+        let on = |matched: Expressions| Rule {
+            needs: "",
+            expressions: matched.verdict(Verdict::Goto("ports")),
+        };
+        if self.include_destinations.is_empty() {
+            rules.push(on(Expressions::new()));
+        }
+        for network in &self.include_destinations {
+            rules.push(on(Expressions::new().destined_to(network)));
+        }
+        rules
+    }
+
+    fn ports(&self) -> Vec<Rule> {
+        let on = |matched: Expressions| Rule {
+            needs: "",
+            expressions: matched.verdict(Verdict::Goto("capture")),
+        };
+        if self.include_ports.is_empty() {
+            return vec![on(Expressions::new())];
+        }
+        let to = |&range: &PortRange| on(Expressions::new().tcp().destined_to_ports(range));
+        self.include_ports.iter().map(to).collect()
+    }
+
+    fn capture(&self) -> Vec<Rule> {
+        let listeners = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        let rule = |address| Rule {
+            needs: "nft_tproxy, nf_tproxy_ipv4 and nf_tproxy_ipv6",
+            expressions: Expressions::new()
+                .family(address)
+                .tcp()
+                .tproxy(SocketAddr::new(address, self.port))
+                .set_mark(self.mark)
+                .verdict(Verdict::Accept),
+        };
+        listeners.into_iter().map(rule).collect()
+    }
+}
+
+/// What a hub gateway needs to connect with its clients' own addresses: the servers' answers,
+/// which are for the clients, are delivered here.
+#[derive(Clone, Debug)]
+pub struct HubRules {
+    /// Names the table (`inet bentpipe_<id>`): letters, digits and `_`, at most 32.
+    pub id: String,
+    /// The interfaces on which servers answer; empty for all.
+    pub interfaces: Vec<String>,
+    /// The firewall mark of the answers.
+    pub mark: u32,
+    /// The routing table that delivers marked packets here.
+    pub table: u32,
+    /// The place of the policy rule that leads to it.
+    pub priority: u32,
+}
+
+impl HubRules {
+    /// Answers on all interfaces; the mark and the table follow from the id.
+    pub fn new(id: &str) -> Self {
+        Self {
+            id: id.into(),
+            interfaces: Vec::new(),
+            mark: number_of(id),
+            table: number_of(id),
+            priority: PRIORITY,
+        }
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan, InterceptError> {
+        check_interfaces(&self.interfaces)?;
+        let rule = |arrived: Expressions| Rule {
+            needs: "nft_socket",
+            expressions: arrived.transparent_socket().set_mark(self.mark).verdict(Verdict::Accept),
+        };
+        let tcp = || Expressions::new().tcp();
+        let mut rules = vec![Rule {
+            needs: "nft_socket",
+            expressions: tcp().wildcard_listener().verdict(Verdict::Return),
+        }];
+        match &self.interfaces[..] {
+            [] => rules.push(rule(tcp())),
+            names => rules.extend(names.iter().map(|name| rule(tcp().arrived_on(name)))),
+        }
+        let prerouting = Chain { name: "prerouting", hooked: true, rules };
+        Plan::new(&self.id, self.mark, self.table, self.priority, [prerouting])
+    }
+}
+
+/// One rule, and the kernel modules it needs beyond nf_tables itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) needs: &'static str,
+    pub(super) expressions: Expressions,
+}
+
+/// One chain; a hooked one sees every packet that arrives, before it is routed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    pub(super) name: &'static str,
+    pub(super) hooked: bool,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// All that is to be put into the kernel.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// The nf_tables table.
+    pub(super) table: String,
+    /// Its chains; those that others jump to come first.
+    pub(super) chains: Vec<Chain>,
+    pub(super) mark: u32,
+    pub(super) routing_table: u32,
+    pub(super) priority: u32,
+}
+
+impl Plan {
+    fn new<const N: usize>(
+        id: &str,
+        mark: u32,
+        routing_table: u32,
+        priority: u32,
+        chains: [Chain; N],
+    ) -> Result<Self, InterceptError> {
+        let wrong = |what: String| Err(InterceptError::Configuration(what));
+        let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        if !(1..=32).contains(&id.len()) || !id.bytes().all(letter) {
+            return wrong(format!("the id {id:?} is not 1 to 32 of letters, digits and _"));
+        }
+        if mark == 0 {
+            return wrong("the firewall mark is 0, which every packet has".into());
+        }
+        // 253 to 255 are the system's own, and 0 means "none".
+        if matches!(routing_table, 0 | 253..=255) {
+            return wrong(format!("routing table {routing_table} belongs to the system"));
+        }
+        let table = format!("bentpipe_{id}");
+        Ok(Self { table, chains: chains.into(), mark, routing_table, priority })
+    }
+}
+
+fn check_interfaces(names: &[String]) -> Result<(), InterceptError> {
+    if names.len() > LONGEST_LIST {
+        let message = format!("{} interfaces; at most {LONGEST_LIST} are allowed", names.len());
+        return Err(InterceptError::Configuration(message));
+    }
+    let fits = |name: &&String| {
+        let stem = name.strip_suffix('*').unwrap_or(name);
+        (1..libc::IFNAMSIZ).contains(&stem.len())
+            && stem.bytes().all(|b| b.is_ascii_graphic() && b != b'/')
+    };
+    match names.iter().find(|name| !fits(name)) {
+        None => Ok(()),
+        Some(name) => Err(InterceptError::Configuration(format!(
+            "{name:?} is not the name of an interface (1 to 15 visible characters)"
+        ))),
+    }
+}
+
+/// A mark or table number that other programs are unlikely to use, and other ids do not share:
+/// "bp" and a hash (FNV-1a, folded to 16 bits) of the id.
+fn number_of(id: &str) -> u32 {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let hash = id.bytes().fold(0x811c_9dc5, step);
+    0x6270_0000 | ((hash >> 16) ^ (hash & 0xffff))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(rules: &TerminalRules) -> String {
+        rules.plan().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn lists_become_rules_in_the_order_of_the_picture() {
+        let mut rules = TerminalRules::new("x", &["lan0", "wlan*"], 1080);
+        let plan = rules.plan().unwrap();
+        let sizes = |plan: &Plan| -> Vec<usize> {
+            plan.chains.iter().map(|chain| chain.rules.len()).collect()
+        };
+        assert_eq!(plan.table, "bentpipe_x");
+        assert_eq!(sizes(&plan), [2, 1, 5, 2]);
+        rules.include_ports = vec!["80".parse().unwrap(), "8000-8080".parse().unwrap()];
+        rules.exclude_ports = vec!["22".parse().unwrap()];
+        rules.include_destinations = vec!["10.0.0.0/8".parse().unwrap(), "::/0".parse().unwrap()];
+        rules.exclude_destinations = vec!["10.1.0.0/16".parse().unwrap()];
+        assert_eq!(sizes(&rules.plan().unwrap()), [2, 2, 8, 2]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        let good = TerminalRules::new("x", &["lan0"], 1080);
+        assert!(complaint(&TerminalRules { port: 0, ..good.clone() }).contains("port is 0"));
+        assert!(complaint(&TerminalRules { mark: 0, ..good.clone() }).contains("mark is 0"));
+        assert!(complaint(&TerminalRules { table: 254, ..good.clone() }).contains("254"));
+        assert!(complaint(&TerminalRules { id: "a-b".into(), ..good.clone() }).contains("a-b"));
+        assert!(complaint(&TerminalRules { interfaces: vec![], ..good.clone() }).contains("LAN"));
+        for name in ["", "*", "sixteen-letters-", "a b", "a/b"] {
+            let rules = TerminalRules { interfaces: vec![name.into()], ..good.clone() };
+            assert!(complaint(&rules).contains("not the name"), "{name}");
+        }
+        let many = vec!["10.0.0.0/8".parse().unwrap(); LONGEST_LIST + 1];
+        let rules = TerminalRules { include_destinations: many, ..good };
+        assert!(complaint(&rules).contains("257 included networks"));
+    }
+
+    #[test]
+    fn ids_have_numbers_of_their_own() {
+        assert_ne!(number_of("terminal"), number_of("hub"));
+        assert_eq!(number_of("terminal") >> 16, 0x6270);
+    }
+}

@@ -1,0 +1,110 @@
+//! Sockets that speak with addresses of others (`IP_TRANSPARENT`).
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// How many connections may wait to be accepted; the kernel's own limit may be lower.
+const BACKLOG: i32 = 4096;
+
+/// The listeners to which a terminal gateway's interception leads.
+#[derive(Debug)]
+pub struct Listeners {
+    /// On 127.0.0.1.
+    pub v4: TcpListener,
+    /// On `::1` and the same port; `None` where the host has no IPv6.
+    pub v6: Option<TcpListener>,
+}
+
+/// Listens for intercepted connections on `port` (0: one that is free) of the loopback addresses
+/// only: the packet filter leads intercepted connections there, and nobody else on the network
+/// can reach it. The listeners are non-blocking.
+///
+/// # Errors
+/// The kernel's; `EPERM` without `CAP_NET_ADMIN`.
+pub fn listen(port: u16) -> io::Result<Listeners> {
+    let v4 = listen_on(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))?;
+    let port = v4.local_addr()?.port();
+    let v6 = match listen_on(SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port)) {
+        Ok(listener) => Some(listener),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => None,
+            _ => return Err(error),
+        },
+    };
+    Ok(Listeners { v4, v6 })
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = transparent_socket(address.ip())?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Where an intercepted client wanted to go: the accepted socket's own address. `None` when the
+/// client connected to the listener itself, which is nobody's server.
+pub fn original_destination(local: SocketAddr, listener: SocketAddr) -> Option<SocketAddr> {
+    (local != listener).then(|| SocketAddr::new(local.ip().to_canonical(), local.port()))
+}
+
+/// Begins a connection to `server` that comes from `client`, an address that is not this host's.
+/// The socket is non-blocking, and the connection is under way. The client's port is kept unless
+/// another connection has it.
+///
+/// The server's answers go to the client's address: they must be routed through this host, and
+/// [`Interception::hub`](super::Interception::hub) must be in place to have them delivered here.
+///
+/// # Errors
+/// The kernel's; `EPERM` without `CAP_NET_ADMIN`, `ENETUNREACH` without a route to the server.
+pub fn connect_from(client: SocketAddr, server: SocketAddr) -> io::Result<TcpStream> {
+    match connect_once(client, server) {
+        // The client may use one port for several servers, or use it again at once.
+        Err(error)
+            if client.port() != 0
+                && matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL)) =>
+        {
+            connect_once(SocketAddr::new(client.ip(), 0), server)
+        }
+        result => result,
+    }
+}
+
+fn connect_once(client: SocketAddr, server: SocketAddr) -> io::Result<TcpStream> {
+    let socket = transparent_socket(client.ip())?;
+    socket.bind(&client.into())?;
+    match socket.connect(&server.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        Ok(()) | Err(_) => Ok(socket.into()),
+    }
+}
+
+fn transparent_socket(address: IpAddr) -> io::Result<Socket> {
+    let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
+    let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    match address {
+        IpAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
+        IpAddr::V6(_) => socket.set_ip_transparent_v6(true)?,
+    }
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direct_connection_has_no_destination() {
+        let listener = "127.0.0.1:1080".parse().unwrap();
+        let server = "192.0.2.1:80".parse().unwrap();
+        assert_eq!(original_destination(server, listener), Some(server));
+        assert_eq!(original_destination(listener, listener), None);
+        let mapped = "[::ffff:192.0.2.1]:80".parse().unwrap();
+        assert_eq!(original_destination(mapped, "[::1]:1080".parse().unwrap()), Some(server));
+    }
+}
