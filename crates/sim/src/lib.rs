@@ -49,6 +49,7 @@ mod meter;
 mod path;
 mod pattern;
 mod trace;
+pub mod traffic;
 
 pub use agenda::Agenda;
 pub use faults::Faults;
@@ -56,3 +57,4 @@ pub use meter::{Meter, Sample};
 pub use path::{Change, Datagram, Endpoint, Path, PathConfig};
 pub use pattern::{Broken, Pattern, StreamCheck};
 pub use trace::TraceHash;
+pub use traffic::Streams;

@@ -1,0 +1,249 @@
+//! Clients at the terminal.
+
+use super::plan::{ConnectionPlan, Order, Start};
+use super::{HEAD, Head};
+use crate::{Meter, StreamCheck, Streams};
+use std::collections::{BTreeMap, VecDeque};
+use units::{Instant, Span};
+
+/// All clients behind one terminal: they follow their plans and write down what they see.
+#[derive(Debug)]
+pub struct Client<S> {
+    connections: Vec<Connection<S>>,
+    by_stream: BTreeMap<S, usize>,
+    received: Meter,
+    exchanged: Vec<Exchanged>,
+    lost: u64,
+}
+
+/// One exchange that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchanged {
+    /// Which connection, in the order of the plans.
+    pub connection: usize,
+    /// When its connection was opened, for the first one; else when the request was.
+    pub asked: Instant,
+    /// When the first byte of the response came.
+    pub first_byte: Option<Instant>,
+    /// When the last one came.
+    pub done: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Connection<S> {
+    plan: ConnectionPlan,
+    stream: Option<S>,
+    /// Requests that are wanted now, and how much of the first is written.
+    requests: VecDeque<Head>,
+    written: u64,
+    /// Responses that are awaited, the place in `exchanged`, and the first one's state.
+    responses: VecDeque<(Head, usize)>,
+    check: Option<StreamCheck>,
+    asked: usize,
+    answered: usize,
+    ended: bool,
+}
+
+impl<S: Copy + Ord> Client<S> {
+    /// Clients that will do what `plans` say.
+    pub fn new(plans: Vec<ConnectionPlan>) -> Self {
+        let connections = plans.into_iter().map(Connection::new).collect();
+        Self {
+            connections,
+            by_stream: BTreeMap::new(),
+            received: Meter::new(Span::from_millis(10)),
+            exchanged: Vec::new(),
+            lost: 0,
+        }
+    }
+
+    /// Response bytes by the time of their coming.
+    pub fn received(&self) -> &Meter {
+        &self.received
+    }
+
+    /// All exchanges, in the order in which they began.
+    pub fn exchanged(&self) -> &[Exchanged] {
+        &self.exchanged
+    }
+
+    /// Connections that were reset, refused or lost.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether every plan has come to its end.
+    pub fn is_done(&self) -> bool {
+        self.connections.iter().all(|connection| connection.ended)
+    }
+
+    /// When the next connection is to be opened.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let waiting = self.connections.iter().filter(|connection| connection.waits());
+        waiting.filter_map(|connection| self.opens_at(connection)).min()
+    }
+
+    /// Opens what is to be opened by `now`.
+    pub fn handle_timeout(&mut self, now: Instant, streams: &mut impl Streams<Id = S>) {
+        for index in 0..self.connections.len() {
+            let connection = &self.connections[index];
+            let due = self.opens_at(connection).is_some_and(|at| at <= now);
+            if connection.waits() && due {
+                let stream = streams.open(now);
+                self.connections[index].stream = Some(stream);
+                self.by_stream.insert(stream, index);
+                self.ask(index, now);
+                self.write(index, now, streams);
+            }
+        }
+    }
+
+    /// A stream takes bytes again.
+    pub fn writable(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
+        if let Some(&index) = self.by_stream.get(&stream) {
+            self.write(index, now, streams);
+        }
+    }
+
+    /// A stream has bytes.
+    ///
+    /// # Panics
+    /// When a byte is not the one that the server sent, or nobody asked for it.
+    pub fn readable(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
+        let Some(&index) = self.by_stream.get(&stream) else { return };
+        loop {
+            let bytes = streams.peek(stream);
+            if bytes.is_empty() {
+                break;
+            }
+            let count = self.read(index, now, bytes);
+            streams.consume(now, stream, count);
+            self.ask(index, now);
+            self.write(index, now, streams);
+        }
+        // Others may wait for this one.
+        self.handle_timeout(now, streams);
+    }
+
+    /// A stream is gone.
+    pub fn gone(&mut self, stream: S) {
+        if let Some(index) = self.by_stream.remove(&stream)
+            && !self.connections[index].ended
+        {
+            self.connections[index].ended = true;
+            self.lost += 1;
+        }
+    }
+
+    fn opens_at(&self, connection: &Connection<S>) -> Option<Instant> {
+        match connection.plan.start {
+            Start::At(at) => Some(at),
+            Start::AfterFirstOf(other) => {
+                self.exchanged.iter().find(|one| one.connection == other)?.done
+            }
+        }
+    }
+
+    /// Wants the next requests, if it is their turn.
+    fn ask(&mut self, index: usize, now: Instant) {
+        let connection = &mut self.connections[index];
+        let total = connection.plan.exchanges.len();
+        let turn = match connection.plan.order {
+            Order::OneByOne => (connection.answered + 1).min(total),
+            Order::PipelinedAfterFirst if connection.answered == 0 => 1.min(total),
+            Order::PipelinedAfterFirst => total,
+        };
+        while connection.asked < turn {
+            let exchange = connection.plan.exchanges[connection.asked];
+            let head = Head {
+                tag: (index as u64) << 32 | connection.asked as u64,
+                request: exchange.request.max(HEAD),
+                response: exchange.response,
+            };
+            connection.requests.push_back(head);
+            connection.responses.push_back((head, self.exchanged.len()));
+            connection.asked += 1;
+            self.exchanged.push(Exchanged {
+                connection: index,
+                asked: now,
+                first_byte: None,
+                done: None,
+            });
+        }
+    }
+
+    fn write(&mut self, index: usize, now: Instant, streams: &mut impl Streams<Id = S>) {
+        let connection = &mut self.connections[index];
+        let Some(stream) = connection.stream else { return };
+        let mut piece = [0; 4096];
+        while let Some(head) = connection.requests.front() {
+            let left = head.request - connection.written;
+            let length = head.piece(connection.written, left, &mut piece);
+            let taken = streams.write(now, stream, &piece[..length]) as u64;
+            connection.written += taken;
+            if connection.written == head.request {
+                connection.requests.pop_front();
+                connection.written = 0;
+            } else if taken < length as u64 {
+                return;
+            }
+        }
+        if connection.answered == connection.plan.exchanges.len() && !connection.ended {
+            connection.ended = true;
+            streams.end(now, stream);
+        }
+    }
+
+    fn read(&mut self, index: usize, now: Instant, bytes: &[u8]) -> usize {
+        let connection = &mut self.connections[index];
+        let &(head, place) = connection.responses.front().expect("bytes that nobody asked for");
+        let check = connection.check.get_or_insert_with(|| StreamCheck::new(head.answer()));
+        let left = head.response - check.received();
+        let count = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+        check.take(&bytes[..count]).expect("the server's bytes");
+        self.received.count(now, count as u64);
+        let exchanged = &mut self.exchanged[place];
+        exchanged.first_byte.get_or_insert(now);
+        if check.received() == head.response {
+            exchanged.done = Some(now);
+            connection.check = None;
+            connection.responses.pop_front();
+            connection.answered += 1;
+        }
+        count
+    }
+}
+
+impl<S> Connection<S> {
+    fn new(plan: ConnectionPlan) -> Self {
+        Self {
+            plan,
+            stream: None,
+            requests: VecDeque::new(),
+            written: 0,
+            responses: VecDeque::new(),
+            check: None,
+            asked: 0,
+            answered: 0,
+            ended: false,
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.stream.is_none()
+    }
+}
+
+impl Head {
+    /// Fills `out` with the request's bytes from `offset` on; says how many.
+    fn piece(&self, offset: u64, left: u64, out: &mut [u8]) -> usize {
+        let count = usize::try_from(left).map_or(out.len(), |left| left.min(out.len()));
+        let out = &mut out[..count];
+        let head = self.to_bytes();
+        let from_head = HEAD.saturating_sub(offset).min(count as u64) as usize;
+        out[..from_head].copy_from_slice(&head[offset.min(HEAD) as usize..][..from_head]);
+        let body = (offset + from_head as u64).saturating_sub(HEAD);
+        self.body().fill(body, &mut out[from_head..]);
+        count
+    }
+}

@@ -1,0 +1,74 @@
+//! Who uses the gateways: clients that ask, servers that answer, and what they saw.
+//!
+//! A request is a head of 24 bytes (a number for its pattern, its length, the response's
+//! length), then a pattern up to its length; the response is a pattern alone. So each side can
+//! check every byte, and nobody keeps any.
+
+mod client;
+mod plan;
+mod server;
+
+pub use client::{Client, Exchanged};
+pub use plan::{ConnectionPlan, Exchange, Order, Start};
+pub use server::Server;
+
+use crate::Pattern;
+use units::Instant;
+
+/// What clients and servers need of the layer below: byte streams with a half-close.
+pub trait Streams {
+    /// Names a stream.
+    type Id: Copy + Ord;
+    /// Opens a stream to the server.
+    fn open(&mut self, now: Instant) -> Self::Id;
+    /// Takes some of `bytes`; less than all means that a "writable" will follow.
+    fn write(&mut self, now: Instant, stream: Self::Id, bytes: &[u8]) -> usize;
+    /// Sends no more on it.
+    fn end(&mut self, now: Instant, stream: Self::Id);
+    /// Bytes that have come, in order; empty: none now.
+    fn peek(&self, stream: Self::Id) -> &[u8];
+    /// Drops the first `count` of them.
+    fn consume(&mut self, now: Instant, stream: Self::Id, count: usize);
+}
+
+/// Bytes at the start of a request.
+const HEAD: u64 = 24;
+
+/// The head of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    tag: u64,
+    request: u64,
+    response: u64,
+}
+
+impl Head {
+    fn to_bytes(self) -> [u8; HEAD as usize] {
+        let mut out = [0; HEAD as usize];
+        for (place, word) in out.chunks_exact_mut(8).zip([self.tag, self.request, self.response]) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        out
+    }
+
+    fn from_bytes(bytes: [u8; HEAD as usize]) -> Self {
+        let mut words = bytes
+            .chunks_exact(8)
+            .map(|word| word.iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte)));
+        let mut word = || words.next().unwrap_or_default();
+        Self { tag: word(), request: word(), response: word() }
+    }
+
+    /// The bytes of the request after its head.
+    fn body(self) -> Pattern {
+        Pattern(self.tag.wrapping_mul(2))
+    }
+
+    /// The bytes of the response.
+    fn answer(self) -> Pattern {
+        Pattern(self.tag.wrapping_mul(2).wrapping_add(1))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! What clients do, written down beforehand.
+
+use units::Instant;
+
+/// One connection: when it is opened, and what is asked on it.
+#[derive(Clone, Debug)]
+pub struct ConnectionPlan {
+    /// When it is opened.
+    pub start: Start,
+    /// Who waits for whom.
+    pub order: Order,
+    /// Requests and responses, in order.
+    pub exchanges: Vec<Exchange>,
+}
+
+/// When a connection is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At this time.
+    At(Instant),
+    /// When the first response on this connection, counted from 0, is complete.
+    AfterFirstOf(usize),
+}
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Each once the response before it is complete.
+    OneByOne,
+    /// All but the first once the first response is complete.
+    PipelinedAfterFirst,
+}
+
+/// A request and its response, bytes. A request has at least 24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Bytes to the server.
+    pub request: u64,
+    /// Bytes back.
+    pub response: u64,
+}
+
+impl ConnectionPlan {
+    /// One request for `response` bytes at `start`.
+    pub fn download(start: Instant, response: u64) -> Self {
+        Self::single(start, Exchange { request: 300, response })
+    }
+
+    /// `request` bytes to the server from `start` on, and a short answer at the end.
+    pub fn upload(start: Instant, request: u64) -> Self {
+        Self::single(start, Exchange { request, response: 100 })
+    }
+
+    /// One exchange at `start`.
+    pub fn single(start: Instant, exchange: Exchange) -> Self {
+        Self { start: Start::At(start), order: Order::OneByOne, exchanges: vec![exchange] }
+    }
+
+    /// A page of `objects` equal objects of `bytes` together, asked for from `start` on: the
+    /// first alone; then, with one connection, all others at once, with more, one at a time on
+    /// each.
+    pub fn page(start: Instant, objects: u64, bytes: u64, connections: usize) -> Vec<Self> {
+        let size = |index: u64| bytes / objects + u64::from(index < bytes % objects);
+        let exchange = |index: u64| Exchange { request: 300, response: size(index) };
+        let order = if connections == 1 { Order::PipelinedAfterFirst } else { Order::OneByOne };
+        (0..connections)
+            .map(|connection| {
+                let first = (connection == 0).then_some(0);
+                let others = (1..objects)
+                    .filter(|index| ((index - 1) % connections as u64) as usize == connection);
+                Self {
+                    start: if connection == 0 { Start::At(start) } else { Start::AfterFirstOf(0) },
+                    order,
+                    exchanges: first.into_iter().chain(others).map(exchange).collect(),
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_its_objects_and_bytes() {
+        for connections in [1, 6] {
+            let plans = ConnectionPlan::page(Instant::ZERO, 30, 212_207, connections);
+            assert_eq!(plans.len(), connections);
+            let all: Vec<_> = plans.iter().flat_map(|plan| &plan.exchanges).collect();
+            assert_eq!(all.len(), 30);
+            assert_eq!(all.iter().map(|exchange| exchange.response).sum::<u64>(), 212_207);
+            let longest = plans[1..].iter().map(|plan| plan.exchanges.len()).max();
+            assert_eq!(longest.unwrap_or(5), 5, "five rounds after the first");
+        }
+    }
+}

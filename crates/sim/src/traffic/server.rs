@@ -1,0 +1,141 @@
+//! Servers behind the hub.
+
+use super::{HEAD, Head};
+use crate::{Meter, StreamCheck, Streams};
+use std::collections::{BTreeMap, VecDeque};
+use units::{Instant, Span};
+
+/// All servers behind one hub: they read requests and answer them.
+#[derive(Debug)]
+pub struct Server<S> {
+    connections: BTreeMap<S, Connection>,
+    received: Meter,
+    lost: u64,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    head: Vec<u8>,
+    request: Option<(Head, StreamCheck)>,
+    /// What is to be answered; how much of the first is written.
+    responses: VecDeque<Head>,
+    written: u64,
+    client_ended: bool,
+    ended: bool,
+}
+
+impl<S: Copy + Ord> Server<S> {
+    /// Servers that nobody has asked anything yet.
+    pub fn new() -> Self {
+        Self { connections: BTreeMap::new(), received: Meter::new(Span::from_millis(10)), lost: 0 }
+    }
+
+    /// Request bytes by the time of their coming.
+    pub fn received(&self) -> &Meter {
+        &self.received
+    }
+
+    /// Connections that were reset or lost.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// A stream was opened.
+    pub fn opened(&mut self, stream: S) {
+        self.connections.insert(stream, Connection::default());
+    }
+
+    /// A stream takes bytes again.
+    pub fn writable(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
+        if let Some(connection) = self.connections.get_mut(&stream) {
+            connection.write(now, stream, streams);
+        }
+    }
+
+    /// A stream has bytes.
+    ///
+    /// # Panics
+    /// When a byte is not the one that the client sent.
+    pub fn readable(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
+        let Some(connection) = self.connections.get_mut(&stream) else { return };
+        loop {
+            let bytes = streams.peek(stream);
+            if bytes.is_empty() {
+                break;
+            }
+            let count = connection.read(bytes);
+            self.received.count(now, count as u64);
+            streams.consume(now, stream, count);
+        }
+        connection.write(now, stream, streams);
+    }
+
+    /// The client will send no more on a stream.
+    pub fn ended(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
+        if let Some(connection) = self.connections.get_mut(&stream) {
+            connection.client_ended = true;
+            connection.write(now, stream, streams);
+        }
+    }
+
+    /// A stream is gone.
+    pub fn gone(&mut self, stream: S) {
+        if let Some(connection) = self.connections.remove(&stream) {
+            self.lost += u64::from(!connection.ended);
+        }
+    }
+}
+
+impl<S: Copy + Ord> Default for Server<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Connection {
+    fn read(&mut self, bytes: &[u8]) -> usize {
+        let count = if let Some((head, check)) = &mut self.request {
+            let left = head.request - HEAD - check.received();
+            let count = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+            check.take(&bytes[..count]).expect("the client's bytes");
+            count
+        } else {
+            let count = (HEAD as usize - self.head.len()).min(bytes.len());
+            self.head.extend_from_slice(&bytes[..count]);
+            if let Ok(whole) = <[u8; HEAD as usize]>::try_from(self.head.as_slice()) {
+                let head = Head::from_bytes(whole);
+                self.head.clear();
+                self.request = Some((head, StreamCheck::new(head.body())));
+            }
+            count
+        };
+        if let Some((head, check)) = self.request
+            && check.received() + HEAD == head.request
+        {
+            self.responses.push_back(head);
+            self.request = None;
+        }
+        count
+    }
+
+    fn write<S: Copy>(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
+        let mut piece = [0; 16_384];
+        while let Some(head) = self.responses.front() {
+            let left = head.response - self.written;
+            let length = usize::try_from(left).map_or(piece.len(), |left| left.min(piece.len()));
+            head.answer().fill(self.written, &mut piece[..length]);
+            let taken = streams.write(now, stream, &piece[..length]);
+            self.written += taken as u64;
+            if self.written == head.response {
+                self.responses.pop_front();
+                self.written = 0;
+            } else if taken < length {
+                return;
+            }
+        }
+        if self.client_ended && !self.ended {
+            self.ended = true;
+            streams.end(now, stream);
+        }
+    }
+}
