@@ -28,6 +28,8 @@ pub struct EmulatorConfig {
     pub scheduling: sched::Request,
     /// How often to say on standard error how it goes; `None`: never.
     pub report_every: Option<Span>,
+    /// How many events to log, for [`Summary::log`](super::Summary::log); `None`: none.
+    pub log: Option<usize>,
     /// How long to run; `None`: until stopped.
     pub duration: Option<Span>,
     /// The most that packets in the link may take, bytes, in each direction.
@@ -74,6 +76,7 @@ impl EmulatorConfig {
             pcap_b: None,
             scheduling: sched::Request::default(),
             report_every: None,
+            log: None,
             duration: None,
             memory: 1 << 30,
             socket_buffer: 64 << 20,

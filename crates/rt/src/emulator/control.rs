@@ -8,8 +8,9 @@
 //!
 //! Blank lines and what follows `#` are passed over.
 
+use super::observe::Published;
 use crate::Clock;
-use satlink::{LinkConfig, words};
+use satlink::{Counters, Direction, LinkConfig, words};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -36,6 +37,7 @@ pub struct Handle {
     bell: Arc<Bell>,
     /// The link as it was last configured, for words that change parts of it.
     config: Arc<Mutex<LinkConfig>>,
+    counters: Published,
 }
 
 /// Why an order was not given.
@@ -88,6 +90,13 @@ impl Handle {
         self.give(Order::Outage(length))
     }
 
+    /// The link's accounts of one direction, a few hundredths of a second old; at the end, the
+    /// last ones.
+    pub fn counters(&self, direction: Direction) -> Counters {
+        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counters[direction as usize].clone()
+    }
+
     /// Ends the emulator.
     pub fn stop(&self) {
         // An emulator that has ended has stopped.
@@ -121,6 +130,11 @@ impl Handle {
         }
     }
 
+    /// Where the emulator puts its counters.
+    pub(super) fn published(&self) -> Published {
+        Arc::clone(&self.counters)
+    }
+
     fn replace(&self, current: &mut LinkConfig, config: LinkConfig) -> Result<(), ControlError> {
         config.validate().map_err(ControlError::Config)?;
         self.give(Order::Reconfigure(Box::new(config.clone())))?;
@@ -146,7 +160,9 @@ pub(super) fn pair(config: &LinkConfig, clock: Clock) -> io::Result<(Handle, Ord
     let (orders, receiver) = mpsc::sync_channel(WAITING);
     let bell = Arc::new(Bell::new()?);
     let config = Arc::new(Mutex::new(config.clone()));
-    Ok((Handle { orders, clock, bell: Arc::clone(&bell), config }, Orders { receiver, bell }))
+    let counters = Published::default();
+    let handle = Handle { orders, clock, bell: Arc::clone(&bell), config, counters };
+    Ok((handle, Orders { receiver, bell }))
 }
 
 impl Orders {

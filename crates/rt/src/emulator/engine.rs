@@ -7,12 +7,11 @@
 
 use super::carried::Carried;
 use super::control::{Order, Orders};
-use super::intervals::Intervals;
-use super::lateness::LatenessRecord;
+use super::observe::Observer;
 use super::ports::{Attached, SendFailures};
 use super::summary::{self, Accounts, End, Start, Summary};
 use super::wait::Waiter;
-use super::{EmulatorConfig, EmulatorError, Side};
+use super::{EmulatorConfig, EmulatorError, LogEvent, Side};
 use crate::pcap::{Capture, Way};
 use crate::{Clock, sched};
 use satlink::{Admission, Direction, Frame, Jitter, Link, LinkConfig, Outage};
@@ -55,8 +54,8 @@ pub(super) struct Engine {
     ordered_outages: Vec<Outage>,
     lazy: bool,
     stopped: bool,
-    lateness: LatenessRecord,
-    intervals: Intervals,
+    observer: Observer,
+    cpu_before: Span,
     late_stamps: u64,
     waiter: Waiter,
     descriptors: Vec<std::os::fd::RawFd>,
@@ -89,13 +88,15 @@ impl Engine {
         attached: Attached,
         captures: [Option<Capture>; 2],
         orders: Orders,
+        observer: Observer,
         clock: Clock,
     ) -> Result<Self, EmulatorError> {
         let link = Link::new(&config.link, config.seed, config.run).map_err(EmulatorError::Link)?;
         let epoch_unix_ns = clock.epoch_unix_ns();
         Ok(Self {
             lazy: shortest_way(&config.link) >= SHORT_WAY,
-            intervals: Intervals::new(config.report_every),
+            observer,
+            cpu_before: Span::ZERO,
             config,
             attached,
             captures,
@@ -109,7 +110,6 @@ impl Engine {
             given: VecDeque::new(),
             ordered_outages: Vec::new(),
             stopped: false,
-            lateness: LatenessRecord::new(),
             late_stamps: 0,
             waiter: Waiter::new(),
             descriptors: Vec::new(),
@@ -132,6 +132,7 @@ impl Engine {
 
     pub(super) fn run(mut self, stop: &AtomicBool) -> Result<Summary, EmulatorError> {
         let scheduling = sched::ask(&self.config.scheduling);
+        self.cpu_before = Clock::thread_time();
         let outcome = self.rounds(stop);
         sched::give_back(&scheduling);
         outcome?;
@@ -144,7 +145,9 @@ impl Engine {
             let busy = self.take_in()?;
             let busy = self.hand_out() || busy;
             let now = self.clock.now();
-            self.intervals.at(now, &self.link, &mut self.lateness, &mut self.captures);
+            if self.observer.tick(now, &self.link) {
+                self.captures.iter_mut().flatten().for_each(Capture::hand_over);
+            }
             if self.stopped || now >= end || stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -239,9 +242,13 @@ impl Engine {
             self.sides[side.index()].out_of_memory += 1;
             return;
         }
+        let bytes = packet.len();
+        self.observer.log(at, direction, bytes, LogEvent::Offered);
         match self.link.offer(at, direction, packet) {
-            // The link's counters know why.
-            Admission::Queued | Admission::Dropped(_, _) => {}
+            Admission::Queued => {}
+            Admission::Dropped(cause, _) => {
+                self.observer.log(at, direction, bytes, LogEvent::Dropped(cause));
+            }
         }
     }
 
@@ -251,6 +258,9 @@ impl Engine {
         while let Some(delivery) = self.link.poll_delivery(self.horizon) {
             any = true;
             let side = side_behind(delivery.direction);
+            let waited = delivery.sent_at.since(delivery.offered_at);
+            let bytes = delivery.frame.len();
+            self.observer.delivered(delivery.at, delivery.direction, bytes, waited);
             let state = &mut self.sides[side.index()];
             state.leaving.push(delivery.frame);
             state.leaving_at.push(delivery.at);
@@ -274,7 +284,7 @@ impl Engine {
         let now = self.clock.now();
         state.sent += state.leaving.len() as u64 - (state.failures.packets - failed_before);
         for &at in &state.leaving_at {
-            self.lateness.note(now.since(at));
+            self.observer.left(now.since(at));
         }
         if let Some(capture) = &mut self.captures[side.index()] {
             let unix_ns = self.epoch_unix_ns + now.as_nanos();
@@ -344,7 +354,7 @@ impl Engine {
 
     fn finish(mut self, scheduling: sched::Scheduling) -> Result<Summary, EmulatorError> {
         let now = self.clock.now();
-        let intervals = self.intervals.finish(now, &self.link, &mut self.lateness);
+        let observed = self.observer.finish(now, &self.link);
         let mut capture_omitted = 0;
         let paths = [self.config.pcap_a.clone(), self.config.pcap_b.clone()];
         for (capture, path) in self.captures.iter_mut().zip(paths) {
@@ -358,8 +368,8 @@ impl Engine {
             seconds,
             forward: self.accounts(Side::A, seconds),
             r#return: self.accounts(Side::B, seconds),
-            lateness: self.lateness.summary(),
-            cpu_seconds: Clock::thread_time().as_secs_f64(),
+            lateness: observed.lateness,
+            cpu_seconds: (Clock::thread_time() - self.cpu_before).as_secs_f64(),
             late_stamps: self.late_stamps,
             capture_omitted,
             kept_up: true,
@@ -367,7 +377,13 @@ impl Engine {
         };
         end.reasons = end.shortcomings(self.config.lateness_limit);
         end.kept_up = end.reasons.is_empty();
-        Ok(Summary { start: self.start(scheduling), intervals, end })
+        Ok(Summary {
+            start: self.start(scheduling),
+            intervals: observed.intervals,
+            end,
+            log: observed.log,
+            log_omitted: observed.log_omitted,
+        })
     }
 
     fn start(&self, scheduling: sched::Scheduling) -> Start {

@@ -38,8 +38,8 @@ mod config;
 mod control;
 mod engine;
 mod foreground;
-mod intervals;
 mod lateness;
+mod observe;
 mod ports;
 pub mod summary;
 #[cfg(test)]
@@ -51,12 +51,13 @@ pub use config::{EmulatorConfig, Ports, WordsError};
 pub use control::{ControlError, Handle};
 pub use foreground::{Foreground, run_in_foreground};
 pub use lateness::Lateness;
-pub use summary::Summary;
+pub use summary::{LogEntry, LogEvent, Summary};
 
 use crate::Clock;
 use crate::packet::{Options, PacketError, PacketSocket};
 use crate::pcap::Capture;
 use engine::Engine;
+use observe::Observer;
 use ports::Attached;
 use std::fmt;
 use std::io;
@@ -183,7 +184,8 @@ impl Emulator {
         let captures = [capture(&config.pcap_a, Side::A)?, capture(&config.pcap_b, Side::B)?];
         let clock = Clock::from_here();
         let (handle, orders) = control::pair(&config.link, clock).map_err(EmulatorError::Wait)?;
-        let engine = Engine::new(config, attached, captures, orders, clock)?;
+        let observer = Observer::new(config.report_every, config.log, clock, handle.published());
+        let engine = Engine::new(config, attached, captures, orders, observer, clock)?;
         Ok(Self { engine, handle, relay_address })
     }
 

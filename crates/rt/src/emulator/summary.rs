@@ -5,11 +5,11 @@
 
 use super::lateness::Lateness;
 use crate::sched::Scheduling;
-use satlink::{Counters, DropCause, Tally};
+use satlink::{Counters, Direction, DropCause, Tally};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
-use units::Span;
+use units::{Instant, Span};
 
 /// Intervals that are kept; when there are more, neighbours are put together.
 const MOST_INTERVALS: usize = 3600;
@@ -23,6 +23,39 @@ pub struct Summary {
     pub intervals: Vec<Interval>,
     /// The whole.
     pub end: End,
+    /// What happened to each packet, if that was asked for.
+    #[serde(skip)]
+    pub log: Vec<LogEntry>,
+    /// What had no room in the log.
+    #[serde(skip)]
+    pub log_omitted: u64,
+}
+
+/// One line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// When, as [`Clock::new`](crate::Clock::new) counts.
+    pub at: Instant,
+    /// On which way the packet was.
+    pub direction: Direction,
+    /// Its bytes on the network layer.
+    pub bytes: usize,
+    /// What happened to it.
+    pub event: LogEvent,
+}
+
+/// What happened to a packet. Losses on air are in the counters only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogEvent {
+    /// It arrived, and was offered to the link.
+    Offered,
+    /// The link refused it, at the same moment.
+    Dropped(DropCause),
+    /// It came through, at the time that the link gave it.
+    Delivered {
+        /// How long it had been in the queue and on the line.
+        waited: Span,
+    },
 }
 
 /// What an emulator was when it began.
@@ -77,6 +110,26 @@ pub struct Flow {
     pub dropped_packets: u64,
     /// Bytes in the queue and on the line at the end, as on air.
     pub queue_bytes: u64,
+    /// How long the packets that were delivered had been in the queue and on the line, in the mean.
+    pub mean_wait_seconds: f64,
+    /// The longest of these times.
+    pub max_wait_seconds: f64,
+}
+
+/// How long packets waited for the line and were on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waits {
+    packets: u64,
+    sum: Span,
+    max: Span,
+}
+
+impl Waits {
+    pub(super) fn note(&mut self, wait: Span) {
+        self.packets += 1;
+        self.sum += wait;
+        self.max = self.max.max(wait);
+    }
 }
 
 /// The whole of a run.
@@ -195,7 +248,13 @@ pub(super) fn drops(counters: &Counters) -> BTreeMap<String, u64> {
 }
 
 /// The flow between two readings of a direction's counters.
-pub(super) fn flow(before: &Counters, after: &Counters, length: Span, queue_bytes: u64) -> Flow {
+pub(super) fn flow(
+    before: &Counters,
+    after: &Counters,
+    length: Span,
+    queue_bytes: u64,
+    waits: Waits,
+) -> Flow {
     let seconds = length.as_secs_f64().max(1e-9);
     let rate = |before: Tally, after: Tally| (after.bytes - before.bytes) as f64 * 8.0 / seconds;
     let dropped = after.dropped_in_all().packets - before.dropped_in_all().packets;
@@ -206,6 +265,8 @@ pub(super) fn flow(before: &Counters, after: &Counters, length: Span, queue_byte
         delivered_packets: after.delivered.packets - before.delivered.packets,
         dropped_packets: dropped,
         queue_bytes,
+        mean_wait_seconds: (waits.sum / waits.packets.max(1)).as_secs_f64(),
+        max_wait_seconds: waits.max.as_secs_f64(),
     }
 }
 
@@ -231,6 +292,12 @@ fn together(first: &Interval, second: &Interval) -> Interval {
         delivered_packets: a.delivered_packets + b.delivered_packets,
         dropped_packets: a.dropped_packets + b.dropped_packets,
         queue_bytes: b.queue_bytes,
+        mean_wait_seconds: {
+            let packets = (a.delivered_packets + b.delivered_packets).max(1) as f64;
+            let sum = |flow: &Flow| flow.mean_wait_seconds * flow.delivered_packets as f64;
+            (sum(a) + sum(b)) / packets
+        },
+        max_wait_seconds: a.max_wait_seconds.max(b.max_wait_seconds),
     };
     Interval {
         start: first.start,

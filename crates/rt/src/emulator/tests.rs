@@ -166,7 +166,8 @@ fn real_time_does_what_virtual_time_does() {
 
 #[test]
 fn a_relay_serves_several_clients_both_ways() {
-    let (running, first, target) = relay(|_| {}, link("delay 2ms"));
+    let (running, first, target) =
+        relay(|settings| settings.log = Some(11), link("delay 2ms forward rate 1mbit"));
     let second = UdpSocket::bind("127.0.0.1:0").unwrap();
     second.connect(first.peer_addr().unwrap()).unwrap();
     second.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -179,8 +180,18 @@ fn a_relay_serves_several_clients_both_ways() {
         let len = client.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..len], word);
     }
+    let handle = running.handle.clone();
     let summary = running.stop().unwrap();
     let end = &summary.end;
+    assert_eq!(handle.counters(Direction::Forward).delivered, end.forward.delivered);
+    // Each packet was logged as it came and as it went, as far as the log had room.
+    assert_eq!((summary.log.len(), summary.log_omitted), (11, 1));
+    let [offered, delivered] = [&summary.log[2], &summary.log[3]];
+    assert_eq!((offered.direction, offered.bytes), (Direction::Forward, 31));
+    // 31 bytes at 1 Mbit/s, and the way.
+    let waited = Span::from_micros(248);
+    assert_eq!(delivered.event, LogEvent::Delivered { waited });
+    assert_eq!(delivered.at, offered.at + waited + Span::from_millis(2));
     assert_eq!((end.forward.sent, end.r#return.sent), (3, 3));
     // 3 bytes each, and the headers of IPv4 and UDP.
     assert_eq!(end.forward.offered.bytes, 3 * 31);
