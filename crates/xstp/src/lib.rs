@@ -6,8 +6,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-#[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzzing;
 mod seq;
 pub mod session;
 pub mod wire;

@@ -24,10 +24,10 @@ mod read;
 mod reader;
 mod values;
 
+use crate::intercept::{PortRange, Prefix};
 use reader::Reader;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
+use std::net::SocketAddr;
 use std::path::Path;
 use units::{BitRate, Span};
 
@@ -76,18 +76,20 @@ pub enum AcceptMode {
 /// Transparent interception at a terminal.
 #[derive(Clone, Debug)]
 pub struct InterceptSection {
+    /// Names what is written into the kernel's tables.
+    pub id: String,
     /// The port of the transparent listeners.
     pub port: u16,
     /// The clients' interfaces; `lan*` is allowed.
     pub interfaces: Vec<String>,
     /// Ports to take; all when empty.
-    pub include_ports: Vec<RangeInclusive<u16>>,
+    pub include_ports: Vec<PortRange>,
     /// Ports to leave alone.
-    pub exclude_ports: Vec<RangeInclusive<u16>>,
+    pub exclude_ports: Vec<PortRange>,
     /// Destinations to take; all when empty.
-    pub include: Vec<Network>,
+    pub include: Vec<Prefix>,
     /// Destinations to leave alone.
-    pub exclude: Vec<Network>,
+    pub exclude: Vec<Prefix>,
     /// Mark, routing table and rule priority, when not the usual.
     pub marking: Marking,
 }
@@ -106,12 +108,15 @@ pub struct Marking {
 /// What only a hub is told.
 #[derive(Clone, Debug)]
 pub struct HubSection {
+    /// Names what is written into the kernel's tables.
+    pub id: String,
     /// Whose address servers see.
     pub source: SourceMode,
     /// Interfaces towards the servers, for replies to clients' addresses; all when empty.
     pub interfaces: Vec<String>,
-    /// Destinations that are refused.
-    pub deny: Vec<Network>,
+    /// Destinations that are refused; unless said otherwise, loopback and link-local addresses,
+    /// where the hub listens beyond loopback.
+    pub deny: Vec<Prefix>,
     /// Mark, routing table and rule priority, when not the usual.
     pub marking: Marking,
 }
@@ -124,9 +129,6 @@ pub enum SourceMode {
     /// The client's, where the client's address is known and of the server's family.
     Client,
 }
-
-/// A network: its address and the length of its prefix.
-pub type Network = (IpAddr, u8);
 
 /// The link between the two gateways.
 #[derive(Clone, Debug)]
@@ -189,6 +191,7 @@ pub struct Mistake {
 impl Default for HubSection {
     fn default() -> Self {
         Self {
+            id: "hub".into(),
             source: SourceMode::Own,
             interfaces: Vec::new(),
             deny: Vec::new(),

@@ -3,11 +3,11 @@
 use super::reader::{Item, Reader, Section};
 use super::values;
 use super::{
-    AcceptMode, Config, HubSection, InterceptSection, Limits, LinkSection, Marking, Network, Role,
+    AcceptMode, Config, HubSection, InterceptSection, Limits, LinkSection, Marking, Role,
     SourceMode, TerminalSection,
 };
+use crate::intercept::{PortRange, Prefix};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::ops::RangeInclusive;
 use units::Span;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -31,7 +31,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     };
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
-        RoleWord::Hub => read_hub(reader, &mut top).map(Role::Hub),
+        RoleWord::Hub => read_hub(reader, &mut top, link.as_ref()).map(Role::Hub),
     };
     top.finish(reader);
     Some(Config { role: role?, link: link?, limits: limits? })
@@ -143,6 +143,7 @@ fn read_listeners(
 }
 
 fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<InterceptSection> {
+    let id = section.or(reader, "id", "terminal".into(), id);
     let port = section.or(reader, "port", 7900, |r, i| i.integer(r, 1..=65_535));
     let expected = "the clients' interfaces, such as [\"lan0\"]";
     let interfaces = section.required(reader, "interfaces", expected, |r, i| i.list(r, interface));
@@ -153,6 +154,7 @@ fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<I
     let marking = read_marking(reader, &mut section);
     section.finish(reader);
     Some(InterceptSection {
+        id: id?,
         port: port? as u16,
         interfaces: interfaces?,
         include_ports: include_ports?,
@@ -163,16 +165,33 @@ fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<I
     })
 }
 
-fn read_hub(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<HubSection> {
+fn read_hub(
+    reader: &mut Reader<'_>,
+    top: &mut Section<'_>,
+    link: Option<&LinkSection>,
+) -> Option<HubSection> {
     const SOURCES: [(&str, SourceMode); 2] =
         [("own", SourceMode::Own), ("client", SourceMode::Client)];
-    let Some(mut section) = top.section(reader, "hub") else { return Some(HubSection::default()) };
+    let mut usual = HubSection::default();
+    if link.is_some_and(|link| !link.listen.ip().is_loopback()) {
+        // What runs on the hub for itself alone is not for everyone behind a terminal.
+        let own: [&str; 4] = ["127.0.0.0/8", "::1", "169.254.0.0/16", "fe80::/10"];
+        usual.deny.extend(own.iter().filter_map(|text| text.parse::<Prefix>().ok()));
+    }
+    let Some(mut section) = top.section(reader, "hub") else { return Some(usual) };
+    let id = section.or(reader, "id", usual.id, id);
     let source = section.or(reader, "source", SourceMode::Own, |r, i| i.word(r, &SOURCES));
     let interfaces = section.or(reader, "interfaces", Vec::new(), |r, i| i.list(r, interface));
-    let deny = section.or(reader, "deny", Vec::new(), |r, i| i.list(r, network));
+    let deny = section.or(reader, "deny", usual.deny, |r, i| i.list(r, network));
     let marking = read_marking(reader, &mut section);
     section.finish(reader);
-    Some(HubSection { source: source?, interfaces: interfaces?, deny: deny?, marking: marking? })
+    Some(HubSection {
+        id: id?,
+        source: source?,
+        interfaces: interfaces?,
+        deny: deny?,
+        marking: marking?,
+    })
 }
 
 fn read_marking(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<Marking> {
@@ -230,10 +249,18 @@ fn interface(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     })
 }
 
-fn ports(reader: &mut Reader<'_>, item: Item<'_>) -> Option<RangeInclusive<u16>> {
-    item.text(reader, values::PORTS, values::ports)
+fn ports(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PortRange> {
+    item.text(reader, values::PORTS, |text| text.parse().ok())
 }
 
-fn network(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Network> {
-    item.parsed(reader, values::NETWORK, values::network)
+fn network(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Prefix> {
+    item.parsed(reader, values::NETWORK, |text| text.parse().ok())
+}
+
+fn id(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
+    item.parsed(reader, "1 to 32 letters, digits and underscores", |text| {
+        let fits = (1..=32).contains(&text.len())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        fits.then(|| text.to_owned())
+    })
 }

@@ -84,23 +84,34 @@ fn every_key_of_a_terminal_is_read() {
     assert_eq!(terminal.accept, AcceptMode::Confirm);
     assert_eq!(terminal.socks5.len(), 2);
     let intercept = terminal.intercept.unwrap();
-    assert_eq!(intercept.include_ports, [80..=80, 8000..=8099]);
-    assert_eq!(intercept.exclude_ports, [22..=22]);
-    assert_eq!(intercept.exclude[1], ("fd00::".parse().unwrap(), 8));
+    assert_eq!(intercept.include_ports, ["80", "8000-8099"].map(|text| text.parse().unwrap()));
+    assert_eq!(intercept.exclude_ports, ["22".parse().unwrap()]);
+    assert_eq!(intercept.exclude[1], "fd00::/8".parse().unwrap());
     assert_eq!(intercept.marking.mark, Some(0x1234));
 }
 
 #[test]
 fn every_key_of_a_hub_is_read() {
     let text = format!(
-        "{HUB}[hub]\nsource = \"client\"\ninterfaces = \"wan0\"\ndeny = [\"127.0.0.0/8\"]\ntable = 7\n"
+        "{HUB}[hub]\nsource = \"client\"\ninterfaces = \"wan0\"\ndeny = [\"10.0.0.0/8\"]\ntable = 7\n"
     );
     let config = Config::parse("g.toml", &text).unwrap();
     let Role::Hub(hub) = config.role else { panic!("a hub") };
     assert_eq!(hub.source, SourceMode::Client);
     assert_eq!(hub.interfaces, ["wan0"]);
-    assert_eq!(hub.deny, [("127.0.0.0".parse().unwrap(), 8)]);
+    assert_eq!(hub.deny, ["10.0.0.0/8".parse().unwrap()]);
     assert_eq!(hub.marking.table, Some(7));
+}
+
+#[test]
+fn an_open_hub_keeps_its_loopback_to_itself() {
+    let deny = |text: &str| match Config::parse("g.toml", text).unwrap().role {
+        Role::Hub(hub) => hub.deny.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        Role::Terminal(_) => panic!("a hub"),
+    };
+    assert_eq!(deny(HUB), ["127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10"]);
+    assert!(deny(&HUB.replace("0.0.0.0:7000", "127.0.0.1:7000")).is_empty());
+    assert!(deny(&format!("{HUB}[hub]\ndeny = []\n")).is_empty());
 }
 
 #[test]

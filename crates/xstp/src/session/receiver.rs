@@ -21,9 +21,6 @@ mod reports;
 
 pub use cache::ReceiveCache;
 
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use model::check as check_against_model;
-
 use crate::Seq24;
 use crate::wire::{Arrival, Echo, Poll, Profile, RunBudget, RunList, Stat, Ustat};
 use alloc::vec::Vec;
@@ -292,7 +289,7 @@ impl Receiver {
     }
 }
 
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,111 @@
+//! What the engine remembers of one connection.
+
+use super::carrier::{Carrier, StreamKey, Target};
+use super::splice::{Splice, Stream};
+use crate::proxy::Handshake;
+use mio::net::TcpStream;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use units::Instant;
+
+/// One connection, from accepting or opening to its last byte.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Never used twice, unlike the place in the table.
+    pub(super) id: u64,
+    /// The client's socket at a terminal, the server's at a hub; a hub has none at first.
+    pub(super) socket: Option<TcpStream>,
+    /// The relay's stream; a terminal has none at first.
+    pub(super) key: Option<StreamKey>,
+    /// How far it has come.
+    pub(super) phase: Phase,
+    /// The stream's end was announced before there was a splice to tell.
+    pub(super) stream_ended: bool,
+    /// What the client of a proxy sent with its request and the stream has not taken yet.
+    pub(super) kept: Vec<u8>,
+    /// When something must have happened; kept with the engine's deadlines.
+    pub(super) due: Option<Instant>,
+    /// Whether it waits for its turn.
+    pub(super) in_turn: bool,
+}
+
+/// How far a connection has come.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Terminal: the client tells a proxy what it wants.
+    Asking(Asking),
+    /// Terminal: the stream is opened as soon as the client's first bytes are there, or at the
+    /// deadline, when it is the server that speaks first.
+    Greeting {
+        /// Where to.
+        target: Target,
+        /// What is left of a proxy's answer to the client.
+        preface: Vec<u8>,
+    },
+    /// Terminal: the client of a proxy is answered when the hub has answered.
+    Confirming(Handshake),
+    /// Terminal: a last message to the client, and then no more.
+    Farewell {
+        /// What is left of it.
+        message: Vec<u8>,
+    },
+    /// Hub: the server's name is being looked up.
+    Resolving(Onward),
+    /// Hub: the server is being connected to.
+    Connecting(Onward),
+    /// Socket and stream are one.
+    Spliced(Splice),
+}
+
+/// A client that tells a proxy what it wants.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) handshake: Handshake,
+    /// Answers on the way that the socket did not take yet.
+    pub(super) reply: Vec<u8>,
+    pub(super) client: SocketAddr,
+}
+
+/// A server that a hub tries to reach.
+#[derive(Debug)]
+pub(super) struct Onward {
+    /// Its addresses that were not tried yet.
+    pub(super) addresses: VecDeque<SocketAddr>,
+    /// The client's own address.
+    pub(super) source: Option<SocketAddr>,
+    /// When to give up on all of them.
+    pub(super) limit: Instant,
+}
+
+/// A carrier's stream, as a splice sees it.
+#[derive(Debug)]
+pub(super) struct Carried<'a, C> {
+    pub(super) carrier: &'a mut C,
+    pub(super) key: StreamKey,
+    pub(super) now: Instant,
+    /// Bytes from the socket into the stream.
+    pub(super) taken_in: &'a mut u64,
+    /// Bytes from the stream into the socket.
+    pub(super) handed_out: &'a mut u64,
+}
+
+impl<C: Carrier> Stream for Carried<'_, C> {
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let count = self.carrier.write(self.now, self.key, bytes);
+        *self.taken_in += count as u64;
+        count
+    }
+
+    fn end(&mut self) {
+        self.carrier.end(self.now, self.key);
+    }
+
+    fn peek(&mut self) -> &[u8] {
+        self.carrier.peek(self.key)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.carrier.consume(self.now, self.key, count);
+        *self.handed_out += count as u64;
+    }
+}

@@ -1,0 +1,266 @@
+//! What both roles share: the table of connections, their turns, and their ends.
+
+use super::carrier::{Carrier, StreamKey};
+use super::connection::{Carried, Connection, Phase};
+use super::socket;
+use super::splice::{Splice, Turn};
+use super::timer::Deadlines;
+use crate::Limits;
+use crate::report::Counters;
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use slab::Slab;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use units::{Instant, Span};
+
+/// Room for one read from a socket.
+const SCRATCH: usize = 32 * 1024;
+/// Tokens below this are the engine's own.
+pub(super) const FIRST_CONNECTION: usize = 1 << 10;
+
+/// The connections, and what they need of the engine.
+#[derive(Debug)]
+pub(super) struct Core<C> {
+    pub(super) carrier: C,
+    pub(super) registry: Registry,
+    pub(super) limits: Limits,
+    pub(super) counters: Counters,
+    pub(super) connections: Slab<Connection>,
+    pub(super) deadlines: Deadlines,
+    /// A connection has closed since accepting was paused.
+    pub(super) room_again: bool,
+    streams: BTreeMap<StreamKey, usize>,
+    turns: VecDeque<usize>,
+    scratch: Vec<u8>,
+    last_id: u64,
+}
+
+impl<C: Carrier> Core<C> {
+    pub(super) fn new(carrier: C, registry: Registry, limits: Limits) -> Self {
+        Self {
+            carrier,
+            registry,
+            limits,
+            counters: Counters::default(),
+            connections: Slab::new(),
+            deadlines: Deadlines::default(),
+            room_again: false,
+            streams: BTreeMap::new(),
+            turns: VecDeque::new(),
+            scratch: vec![0; SCRATCH],
+            last_id: 0,
+        }
+    }
+
+    /// Whether one more connection is within the limit.
+    pub(super) fn has_room(&self) -> bool {
+        self.connections.len() < self.limits.connections as usize
+    }
+
+    /// Puts a connection into the table.
+    pub(super) fn add(
+        &mut self,
+        socket: Option<TcpStream>,
+        key: Option<StreamKey>,
+        phase: Phase,
+    ) -> usize {
+        self.last_id += 1;
+        let index = self.connections.insert(Connection {
+            id: self.last_id,
+            socket,
+            key,
+            phase,
+            stream_ended: false,
+            kept: Vec::new(),
+            due: None,
+            in_turn: false,
+        });
+        if let Some(key) = key {
+            self.streams.insert(key, index);
+        }
+        self.counters.most_at_once = self.counters.most_at_once.max(self.connections.len() as u64);
+        index
+    }
+
+    /// Makes the loop wake for the connection's socket.
+    pub(super) fn register(&mut self, index: usize) -> io::Result<()> {
+        let token = Token(FIRST_CONNECTION + index);
+        match &mut self.connections[index].socket {
+            Some(socket) => {
+                self.registry.register(socket, token, Interest::READABLE | Interest::WRITABLE)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The connection of a stream.
+    pub(super) fn connection_of(&self, key: StreamKey) -> Option<usize> {
+        self.streams.get(&key).copied()
+    }
+
+    /// All connections to `peer`.
+    pub(super) fn connections_to(&self, peer: u64) -> Vec<usize> {
+        let all = StreamKey { peer, stream: 0 }..=StreamKey { peer, stream: u64::MAX };
+        self.streams.range(all).map(|(_, &index)| index).collect()
+    }
+
+    /// Gives the connection its stream.
+    pub(super) fn attach(&mut self, index: usize, key: StreamKey) {
+        self.connections[index].key = Some(key);
+        self.streams.insert(key, index);
+    }
+
+    /// The stream is gone: what is left of the connection has none.
+    pub(super) fn detach(&mut self, index: usize) {
+        if let Some(key) = self.connections[index].key.take() {
+            self.streams.remove(&key);
+        }
+    }
+
+    /// Sets when something must have happened.
+    pub(super) fn set_due(&mut self, index: usize, due: Option<Instant>) {
+        self.deadlines.set(index, &mut self.connections[index].due, due);
+    }
+
+    /// Puts the connection in the queue for a turn.
+    pub(super) fn queue(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        if !connection.in_turn {
+            connection.in_turn = true;
+            self.turns.push_back(index);
+        }
+    }
+
+    /// How many wait for their turn.
+    pub(super) fn waiting(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// The next in the queue.
+    pub(super) fn next_turn(&mut self) -> Option<usize> {
+        while let Some(index) = self.turns.pop_front() {
+            // It may have closed in the meantime, and another may have its place.
+            if let Some(connection) = self.connections.get_mut(index)
+                && connection.in_turn
+            {
+                connection.in_turn = false;
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// The other side's half has an end.
+    pub(super) fn stream_ended(&mut self, key: StreamKey) {
+        let Some(index) = self.connection_of(key) else { return };
+        let connection = &mut self.connections[index];
+        connection.stream_ended = true;
+        if let Phase::Spliced(splice) = &mut connection.phase {
+            splice.stream_has_ended();
+            self.queue(index);
+        }
+    }
+
+    /// Socket and stream are one from here on.
+    pub(super) fn splice(&mut self, index: usize, kept: Vec<u8>, preface: Vec<u8>) {
+        let mut splice = Splice::new(kept, preface);
+        if self.connections[index].stream_ended {
+            splice.stream_has_ended();
+        }
+        self.connections[index].phase = Phase::Spliced(splice);
+        self.set_due(index, None);
+        self.queue(index);
+    }
+
+    /// A turn of a splice, and its end when it has come.
+    pub(super) fn turn_splice(&mut self, now: Instant, index: usize) {
+        let connection = &mut self.connections[index];
+        let (Phase::Spliced(splice), Some(socket), Some(key)) =
+            (&mut connection.phase, &connection.socket, connection.key)
+        else {
+            return;
+        };
+        let mut stream = Carried {
+            carrier: &mut self.carrier,
+            key,
+            now,
+            taken_in: &mut self.counters.bytes_from_sockets,
+            handed_out: &mut self.counters.bytes_to_sockets,
+        };
+        match splice.turn(socket, &mut stream, &mut self.scratch) {
+            Turn::Wait => {}
+            Turn::More => self.queue(index),
+            Turn::Done => {
+                self.counters.completed += 1;
+                self.remove(index);
+            }
+            Turn::Broken(error) => self.broken(now, index, &error),
+        }
+    }
+
+    /// The socket broke: the other side hears of a reset.
+    pub(super) fn broken(&mut self, now: Instant, index: usize, error: &io::Error) {
+        tracing::debug!(connection = self.connections[index].id, %error, "socket broke");
+        self.counters.reset_by_sockets += 1;
+        self.give_up(now, index);
+    }
+
+    /// Resets the stream, if there is one, and the socket.
+    pub(super) fn give_up(&mut self, now: Instant, index: usize) {
+        if let Some(key) = self.connections[index].key {
+            self.carrier.reset(now, key);
+        }
+        self.reset_socket(index);
+    }
+
+    /// The stream is gone, and the socket goes the same way.
+    pub(super) fn reset_socket(&mut self, index: usize) {
+        if let Some(socket) = self.remove(index) {
+            socket::close_with_reset(socket);
+        }
+    }
+
+    /// Takes the connection out of the table; its socket closes in good order if it is dropped.
+    pub(super) fn remove(&mut self, index: usize) -> Option<TcpStream> {
+        self.set_due(index, None);
+        self.detach(index);
+        self.room_again = true;
+        self.connections.remove(index).socket
+    }
+
+    /// Ends connections whose other end has left TCP without an answer for too long.
+    pub(super) fn sweep(&mut self, now: Instant) {
+        let longest = self.limits.vanished;
+        let gone: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| matches!(connection.phase, Phase::Spliced(_)))
+            .filter(|(_, connection)| {
+                let socket = connection.socket.as_ref();
+                socket.is_some_and(|socket| socket::unanswered_for(socket) >= longest)
+            })
+            .map(|(index, _)| index)
+            .collect();
+        for index in gone {
+            tracing::info!(connection = self.connections[index].id, "the other end has vanished");
+            self.counters.vanished += 1;
+            self.give_up(now, index);
+        }
+    }
+
+    /// How often to sweep.
+    pub(super) fn sweep_interval(&self) -> Span {
+        (self.limits.vanished / 8).clamp(Span::from_millis(250), Span::from_secs(5))
+    }
+
+    /// Room for one read from a socket.
+    pub(super) fn take_scratch(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.scratch)
+    }
+
+    /// Gives it back.
+    pub(super) fn put_scratch(&mut self, scratch: Vec<u8>) {
+        self.scratch = scratch;
+    }
+}

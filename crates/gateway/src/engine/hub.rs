@@ -1,0 +1,312 @@
+//! The hub's part: connecting streams on to their servers.
+//!
+//! ```text
+//!   opened by name ──▶ Resolving ──▶ Connecting ──▶ Spliced
+//!   by address ─────────────────────────┘ └── next address, or refused
+//! ```
+
+use super::carrier::{Carrier, Event, StreamKey, Target};
+use super::connection::{Onward, Phase};
+use super::core::Core;
+use super::resolver::{Answer, Resolver};
+use super::socket;
+use crate::SourceMode;
+use crate::intercept;
+use crate::intercept::Prefix;
+use crate::proxy::{Destination, Refusal};
+use mio::net::TcpStream;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use units::{Instant, Span};
+
+/// Addresses of one name that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// What only a hub has.
+#[derive(Debug)]
+pub(super) struct Hub {
+    pub(super) resolver: Resolver,
+    pub(super) source: SourceMode,
+    pub(super) deny: Vec<Prefix>,
+}
+
+impl Hub {
+    /// A connection's turn.
+    pub(super) fn turn<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+        match core.connections[index].phase {
+            Phase::Resolving(_) => {}
+            Phase::Connecting(_) => self.connecting(core, now, index),
+            Phase::Spliced(_) => core.turn_splice(now, index),
+            Phase::Asking(_)
+            | Phase::Greeting { .. }
+            | Phase::Confirming(_)
+            | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
+        }
+    }
+
+    /// The deadline of a connection has come.
+    pub(super) fn expired<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+        core.set_due(index, None);
+        match core.connections[index].phase {
+            Phase::Resolving(_) => refuse(core, now, index, Refusal::NameNotFound),
+            Phase::Connecting(_) => self.try_next(core, now, index, Refusal::TimedOut),
+            Phase::Spliced(_) => {}
+            Phase::Asking(_)
+            | Phase::Greeting { .. }
+            | Phase::Confirming(_)
+            | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
+        }
+    }
+
+    /// Something happened on the relay's side.
+    pub(super) fn event<C: Carrier>(&self, core: &mut Core<C>, now: Instant, event: Event) {
+        match event {
+            Event::Connected { peer } => tracing::info!(peer, "a terminal is here"),
+            Event::Disconnected { peer, reason } => {
+                tracing::warn!(peer, %reason, "a terminal is lost, and all its connections");
+                for index in core.connections_to(peer) {
+                    core.counters.lost_with_peer += 1;
+                    core.detach(index);
+                    core.reset_socket(index);
+                }
+            }
+            Event::Opened { key, target } => self.opened(core, now, key, target),
+            // Only terminals are told so.
+            Event::Accepted { .. } | Event::Refused { .. } => {}
+            Event::Readable { key } | Event::Writable { key } => {
+                if let Some(index) = core.connection_of(key)
+                    && matches!(core.connections[index].phase, Phase::Spliced(_))
+                {
+                    core.queue(index);
+                }
+            }
+            Event::Ended { key } => core.stream_ended(key),
+            Event::Reset { key } => {
+                if let Some(index) = core.connection_of(key) {
+                    core.counters.reset_by_peer += 1;
+                    core.detach(index);
+                    core.reset_socket(index);
+                }
+            }
+            Event::Released { key } => {
+                // What is left is to pass on the end, if that was not done yet.
+                if let Some(index) = core.connection_of(key) {
+                    core.queue(index);
+                }
+            }
+        }
+    }
+
+    /// The names that were looked up.
+    pub(super) fn resolved<C: Carrier>(&self, core: &mut Core<C>, now: Instant) {
+        for Answer { key: id, addresses } in self.resolver.answers() {
+            let asked = core.connections.iter_mut().find(|(_, connection)| {
+                connection.id == id && matches!(connection.phase, Phase::Resolving(_))
+            });
+            let Some((index, connection)) = asked else { continue };
+            let Phase::Resolving(onward) = &mut connection.phase else { continue };
+            onward.addresses.extend(addresses.into_iter().take(MAX_ADDRESSES));
+            if onward.addresses.is_empty() {
+                refuse(core, now, index, Refusal::NameNotFound);
+            } else {
+                self.try_next(core, now, index, Refusal::NameNotFound);
+            }
+        }
+    }
+
+    fn opened<C: Carrier>(&self, core: &mut Core<C>, now: Instant, key: StreamKey, target: Target) {
+        core.counters.opened += 1;
+        tracing::debug!(peer = key.peer, server = %target.destination, "opened");
+        if !core.has_room() {
+            core.counters.refused(Refusal::Limit);
+            core.carrier.refuse(now, key, Refusal::Limit);
+            return;
+        }
+        let limit = now + core.limits.connect;
+        let mut onward = Onward { addresses: [].into(), source: target.source, limit };
+        match target.destination {
+            Destination::Address(address) => {
+                onward.addresses.push_back(address);
+                let index = core.add(None, Some(key), Phase::Resolving(onward));
+                self.try_next(core, now, index, Refusal::Other);
+            }
+            Destination::Name(name, port) => {
+                let index = core.add(None, Some(key), Phase::Resolving(onward));
+                core.set_due(index, Some(limit));
+                if !self.resolver.ask(core.connections[index].id, name, port) {
+                    refuse(core, now, index, Refusal::Limit);
+                }
+            }
+        }
+    }
+
+    /// Tries the next address; refuses with `reason`, which the last one gave, when there is none.
+    fn try_next<C: Carrier>(
+        &self,
+        core: &mut Core<C>,
+        now: Instant,
+        index: usize,
+        mut reason: Refusal,
+    ) {
+        loop {
+            let connection = &mut core.connections[index];
+            connection.socket = None;
+            let (Phase::Resolving(onward) | Phase::Connecting(onward)) = &mut connection.phase
+            else {
+                return;
+            };
+            let left = onward.addresses.len() as u64;
+            let Some(address) = onward.addresses.pop_front().filter(|_| now < onward.limit) else {
+                refuse(core, now, index, reason);
+                return;
+            };
+            if self.deny.iter().any(|network| contains(network, address.ip())) {
+                reason = Refusal::Policy;
+                continue;
+            }
+            // Each of them gets its share of the time that is left.
+            let share = onward.limit.since(now) / left;
+            let source = onward.source.filter(|_| self.source == SourceMode::Client);
+            match start(source, address) {
+                Ok((socket, own)) => {
+                    core.counters.own_address_instead += u64::from(own && source.is_some());
+                    if let Err(error) = watch(core, now, index, socket, share) {
+                        reason = reason_of(&error);
+                        continue;
+                    }
+                    return;
+                }
+                Err(error) => {
+                    tracing::debug!(%address, %error, "not connected");
+                    reason = reason_of(&error);
+                }
+            }
+        }
+    }
+
+    /// The socket that is being connected has news.
+    fn connecting<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+        let Some(socket) = &core.connections[index].socket else { return };
+        if let Some(error) = socket::taken_error(socket) {
+            tracing::debug!(%error, "not connected");
+            self.try_next(core, now, index, reason_of(&error));
+            return;
+        }
+        // Without an error, either it is connected or the news was of another kind.
+        if socket.peer_addr().is_err() {
+            return;
+        }
+        if let Err(error) = socket::prepare(socket, &core.limits) {
+            core.broken(now, index, &error);
+            return;
+        }
+        core.counters.connected += 1;
+        if let Some(key) = core.connections[index].key {
+            core.carrier.accept(now, key);
+        }
+        core.splice(index, Vec::new(), Vec::new());
+    }
+}
+
+/// Starts connecting; true beside the socket when it has the hub's own address.
+fn start(source: Option<SocketAddr>, address: SocketAddr) -> io::Result<(TcpStream, bool)> {
+    if let Some(source) = source.filter(|source| source.is_ipv4() == address.is_ipv4()) {
+        match intercept::connect_from(source, address) {
+            Ok(socket) => return Ok((TcpStream::from_std(socket), false)),
+            Err(error) => {
+                tracing::debug!(%source, %address, %error, "not with the client's own address");
+            }
+        }
+    }
+    TcpStream::connect(address).map(|socket| (socket, true))
+}
+
+fn watch<C: Carrier>(
+    core: &mut Core<C>,
+    now: Instant,
+    index: usize,
+    socket: TcpStream,
+    share: Span,
+) -> io::Result<()> {
+    let connection = &mut core.connections[index];
+    connection.socket = Some(socket);
+    let resolving = Phase::Connecting(Onward { addresses: [].into(), source: None, limit: now });
+    let phase = std::mem::replace(&mut connection.phase, resolving);
+    if let Phase::Resolving(onward) | Phase::Connecting(onward) = phase {
+        connection.phase = Phase::Connecting(onward);
+    }
+    core.register(index)?;
+    core.set_due(index, Some(now + share));
+    Ok(())
+}
+
+fn refuse<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, reason: Refusal) {
+    core.counters.refused(reason);
+    if let Some(key) = core.connections[index].key {
+        core.carrier.refuse(now, key, reason);
+    }
+    core.remove(index);
+}
+
+/// What a failed attempt means to the client.
+fn reason_of(error: &io::Error) -> Refusal {
+    match error.raw_os_error() {
+        Some(libc::ECONNREFUSED | libc::ECONNRESET) => Refusal::ConnectionRefused,
+        Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => Refusal::HostUnreachable,
+        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => {
+            Refusal::NetworkUnreachable
+        }
+        Some(libc::ETIMEDOUT) => Refusal::TimedOut,
+        Some(libc::EACCES | libc::EPERM) => Refusal::Policy,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => Refusal::Limit,
+        Some(_) | None => Refusal::Other,
+    }
+}
+
+/// Whether `address` is in `network`; an IPv4 address in IPv6 clothes is the IPv4 address.
+fn contains(network: &Prefix, address: IpAddr) -> bool {
+    let prefix = network.length();
+    match (network.network(), address.to_canonical()) {
+        (IpAddr::V4(network), IpAddr::V4(address)) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+            network.to_bits() & mask == address.to_bits() & mask
+        }
+        (IpAddr::V6(network), IpAddr::V6(address)) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+            network.to_bits() & mask == address.to_bits() & mask
+        }
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_contain_their_own() {
+        let is_in = |network: &str, address: &str| {
+            contains(&network.parse().unwrap(), address.parse().unwrap())
+        };
+        assert!(is_in("127.0.0.0/8", "127.1.2.3"));
+        assert!(is_in("127.0.0.0/8", "::ffff:127.0.0.1"));
+        assert!(!is_in("127.0.0.0/8", "128.0.0.1"));
+        assert!(is_in("0.0.0.0/0", "192.0.2.1"));
+        assert!(is_in("192.0.2.1", "192.0.2.1"));
+        assert!(!is_in("192.0.2.1", "192.0.2.2"));
+        assert!(is_in("2001:db8::/32", "2001:db8:1::1"));
+        assert!(!is_in("2001:db8::/32", "2001:db9::1"));
+        assert!(!is_in("::/0", "192.0.2.1"));
+    }
+
+    #[test]
+    fn errors_have_their_reasons() {
+        let reason = |code| reason_of(&io::Error::from_raw_os_error(code));
+        assert_eq!(reason(libc::ECONNREFUSED), Refusal::ConnectionRefused);
+        assert_eq!(reason(libc::EHOSTUNREACH), Refusal::HostUnreachable);
+        assert_eq!(reason(libc::ENETUNREACH), Refusal::NetworkUnreachable);
+        assert_eq!(reason(libc::ETIMEDOUT), Refusal::TimedOut);
+        assert_eq!(reason(libc::EMFILE), Refusal::Limit);
+        assert_eq!(reason(libc::EIO), Refusal::Other);
+    }
+}

@@ -1,0 +1,112 @@
+//! Accepting clients, and not accepting them while there is no room.
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use std::io;
+use std::net::SocketAddr;
+
+/// What a client is expected to say first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing to us: it was intercepted on its way to the address that its socket has.
+    Transparent,
+    /// SOCKS5.
+    Socks5,
+    /// HTTP CONNECT.
+    HttpConnect,
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: TcpListener,
+    pub(super) kind: Kind,
+    pub(crate) address: SocketAddr,
+    /// Clients may be waiting.
+    ready: bool,
+}
+
+/// What came of accepting.
+#[derive(Debug)]
+pub(super) enum Accepted {
+    /// A client and its address.
+    Client(TcpStream, SocketAddr),
+    /// Nobody waits.
+    Nobody,
+    /// The system has no descriptor or memory for another client: try again later.
+    NoRoom(io::Error),
+}
+
+impl Listener {
+    /// A listener of one's own on `address`.
+    pub(crate) fn bind(address: SocketAddr, kind: Kind) -> io::Result<Self> {
+        let domain = socket2::Domain::for_address(address);
+        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+        if address.is_ipv6() {
+            // An IPv4 listener on the same port is a listener of its own.
+            socket.set_only_v6(true)?;
+        }
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(1024)?;
+        Self::from_std(socket.into(), kind)
+    }
+
+    /// A listener that somebody else has made; it must not block.
+    pub(crate) fn from_std(socket: std::net::TcpListener, kind: Kind) -> io::Result<Self> {
+        let address = socket.local_addr()?;
+        Ok(Self { socket: TcpListener::from_std(socket), kind, address, ready: true })
+    }
+
+    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut self.socket, token, Interest::READABLE)
+    }
+
+    /// Clients are waiting.
+    pub(super) fn is_ready(&mut self) {
+        self.ready = true;
+    }
+
+    /// Whether clients may be waiting.
+    pub(super) fn may_accept(&self) -> bool {
+        self.ready
+    }
+
+    /// The next client.
+    pub(super) fn accept(&mut self) -> Accepted {
+        loop {
+            match self.socket.accept() {
+                Ok((stream, client)) => return Accepted::Client(stream, client),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.ready = false;
+                    return Accepted::Nobody;
+                }
+                // The client went away again, or its network did: not our trouble.
+                Err(error) if is_passing(&error) => tracing::debug!(%error, "a client was gone"),
+                // No descriptors, no memory, or something that trying at once would not cure.
+                Err(error) => return Accepted::NoRoom(error),
+            }
+        }
+    }
+}
+
+/// An error of the client's, not of the listener's.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ECONNABORTED
+                | libc::EINTR
+                | libc::EPROTO
+                | libc::EPERM
+                | libc::ENETDOWN
+                | libc::ENETUNREACH
+                | libc::EHOSTDOWN
+                | libc::EHOSTUNREACH
+                | libc::ENOPROTOOPT
+                | libc::EOPNOTSUPP
+                | libc::ETIMEDOUT
+        )
+    )
+}

@@ -1,0 +1,386 @@
+//! One readiness loop that drives sockets, relay streams and datagrams.
+//!
+//! ```text
+//!   round:  what is due ─▶ datagrams in ─▶ events ─▶ turns ─▶ datagrams out ─▶ events ─▶ wait
+//!                           (bounded)                (bounded)   (paced)
+//! ```
+//!
+//! Nothing here blocks but the wait at the end, nothing is handed to another thread but names to
+//! look up, and every part of a round has a budget, so that no client holds up the pacing of the
+//! link for more than a moment.
+
+mod carrier;
+mod connection;
+mod core;
+mod hub;
+mod listener;
+mod resolver;
+mod socket;
+mod splice;
+mod terminal;
+mod timer;
+mod udp;
+
+use self::core::{Core, FIRST_CONNECTION};
+use crate::Stop;
+use crate::report::{Counters, UdpCounters};
+use carrier::{Event, Outgoing};
+use connection::Phase;
+use hub::Hub;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use rt::Clock;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+use terminal::Terminal;
+use timer::Alarm;
+use udp::Sent;
+use units::{Instant, Span};
+
+pub(crate) use carrier::Carrier;
+pub(crate) use listener::{Kind, Listener};
+pub(crate) use udp::Udp;
+
+const UDP: Token = Token(0);
+const ALARM: Token = Token(1);
+const NAMES: Token = Token(2);
+const STOP: Token = Token(3);
+/// The first listener; the others follow.
+const LISTENERS: usize = 8;
+
+/// Receiving calls in one round.
+const RECEIVE_BUDGET: usize = 8;
+/// Batches sent in one round.
+const TRANSMIT_BUDGET: usize = 64;
+/// Bytes of a batch: what the kernel takes in one call.
+const BATCH: usize = 63 * 1024;
+/// How long to wait when nothing moves although something is due: the socket is full.
+const STALL: Span = Span::from_millis(1);
+/// How long the farewell to the other gateway may take.
+const FAREWELL: Span = Span::from_millis(100);
+
+/// A gateway at work.
+#[derive(Debug)]
+pub(crate) struct Engine<C> {
+    poll: Poll,
+    clock: Clock,
+    alarm: Alarm,
+    core: Core<C>,
+    role: Role,
+    udp: Udp,
+    udp_readable: bool,
+    /// Datagrams that leave next.
+    buffer: Vec<u8>,
+    /// What of the buffer the socket has not taken yet.
+    pending: Option<Outgoing>,
+    sweep_at: Instant,
+    names_answered: bool,
+}
+
+#[derive(Debug)]
+enum Role {
+    Terminal(Terminal),
+    Hub(Hub),
+}
+
+impl<C: Carrier> Engine<C> {
+    /// A terminal's engine.
+    pub(crate) fn terminal(
+        carrier: C,
+        udp: Udp,
+        config: &crate::TerminalSection,
+        limits: &crate::Limits,
+        mut listeners: Vec<Listener>,
+    ) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        for (number, listener) in listeners.iter_mut().enumerate() {
+            assert!(LISTENERS + number < FIRST_CONNECTION, "the configuration bounds listeners");
+            listener.register(poll.registry(), Token(LISTENERS + number))?;
+        }
+        let role = Role::Terminal(Terminal::new(listeners, config.accept));
+        Self::new(poll, carrier, udp, limits, role)
+    }
+
+    /// A hub's engine.
+    pub(crate) fn hub(
+        carrier: C,
+        udp: Udp,
+        config: &crate::HubSection,
+        limits: &crate::Limits,
+    ) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
+        let hub = Hub { resolver, source: config.source, deny: config.deny.clone() };
+        Self::new(poll, carrier, udp, limits, Role::Hub(hub))
+    }
+
+    fn new(
+        poll: Poll,
+        carrier: C,
+        mut udp: Udp,
+        limits: &crate::Limits,
+        role: Role,
+    ) -> io::Result<Self> {
+        let alarm = Alarm::new()?;
+        alarm.register(poll.registry(), ALARM)?;
+        udp.register(poll.registry(), UDP)?;
+        let clock = Clock::new();
+        let core = Core::new(carrier, poll.registry().try_clone()?, limits.clone());
+        Ok(Self {
+            sweep_at: clock.now() + core.sweep_interval(),
+            poll,
+            clock,
+            alarm,
+            core,
+            role,
+            udp,
+            udp_readable: true,
+            buffer: vec![0; BATCH],
+            pending: None,
+            names_answered: false,
+        })
+    }
+
+    /// Works until `stop` is asked for; then says farewell.
+    pub(crate) fn run(&mut self, stop: &Stop) -> io::Result<()> {
+        let descriptor = stop.descriptor().as_raw_fd();
+        self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)?;
+        let mut events = Events::with_capacity(1024);
+        while !stop.is_stopped() {
+            let busy = self.round();
+            self.wait(busy, &mut events)?;
+            for event in &events {
+                self.ready(event);
+            }
+        }
+        self.poll.registry().deregister(&mut SourceFd(&descriptor))?;
+        self.farewell();
+        Ok(())
+    }
+
+    /// What became of connections.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
+    /// What went through the datagram socket.
+    pub(crate) fn udp_counters(&self) -> &UdpCounters {
+        self.udp.counters()
+    }
+
+    /// The carrier's counters.
+    pub(crate) fn carrier_statistics(&self) -> serde_json::Value {
+        self.core.carrier.statistics()
+    }
+
+    /// Everything that can be done now, within its budget; true when there is more.
+    fn round(&mut self) -> bool {
+        let now = self.clock.now();
+        self.expire(now);
+        self.receive(now);
+        let more_clients = match &mut self.role {
+            Role::Terminal(terminal) => terminal.accept(&mut self.core, now),
+            Role::Hub(hub) => {
+                if std::mem::take(&mut self.names_answered) {
+                    hub.resolved(&mut self.core, now);
+                }
+                false
+            }
+        };
+        self.events(now);
+        for _ in 0..self.core.waiting() {
+            let Some(index) = self.core.next_turn() else { break };
+            match &self.role {
+                Role::Terminal(terminal) => terminal.turn(&mut self.core, now, index),
+                Role::Hub(hub) => hub.turn(&mut self.core, now, index),
+            }
+        }
+        let more_to_send = self.transmit(now);
+        self.events(now);
+        more_clients || more_to_send || self.udp_readable || self.core.waiting() > 0
+    }
+
+    fn expire(&mut self, now: Instant) {
+        if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
+            self.core.carrier.handle_timeout(now);
+        }
+        while let Some(index) = self.core.deadlines.due(now) {
+            match &self.role {
+                Role::Terminal(terminal) => terminal.expired(&mut self.core, now, index),
+                Role::Hub(hub) => hub.expired(&mut self.core, now, index),
+            }
+        }
+        if self.sweep_at <= now {
+            self.core.sweep(now);
+            self.sweep_at = now + self.core.sweep_interval();
+        }
+    }
+
+    fn receive(&mut self, now: Instant) {
+        for _ in 0..RECEIVE_BUDGET {
+            if !self.udp_readable {
+                return;
+            }
+            let carrier = &mut self.core.carrier;
+            let received = self.udp.receive(|from, datagram| {
+                carrier.handle_datagram(now, from, datagram);
+            });
+            self.udp_readable = match received {
+                Ok(more) => more,
+                Err(error) => {
+                    tracing::warn!(%error, "receiving datagrams");
+                    false
+                }
+            };
+        }
+    }
+
+    fn events(&mut self, now: Instant) {
+        while let Some(event) = self.core.carrier.poll_event() {
+            match &self.role {
+                Role::Terminal(terminal) => terminal.event(&mut self.core, now, event),
+                Role::Hub(hub) => hub.event(&mut self.core, now, event),
+            }
+        }
+    }
+
+    /// Sends what the pacer lets go; true when there is more.
+    fn transmit(&mut self, now: Instant) -> bool {
+        for _ in 0..TRANSMIT_BUDGET {
+            let outgoing = match self.pending.take() {
+                Some(pending) => pending,
+                None => {
+                    let most = self.udp.max_batch();
+                    match self.core.carrier.poll_transmit(now, &mut self.buffer, most) {
+                        Some(outgoing) => outgoing,
+                        None => return false,
+                    }
+                }
+            };
+            let Outgoing { destination, len, segment_size } = outgoing;
+            match self.udp.send(destination, &self.buffer[..len], segment_size) {
+                Sent::Done => {}
+                Sent::Full => {
+                    self.pending = Some(outgoing);
+                    return false;
+                }
+                Sent::TooBig => self.core.carrier.too_big(now, destination, segment_size),
+            }
+        }
+        true
+    }
+
+    /// Waits for the next thing to do; not at all when `busy`.
+    fn wait(&mut self, busy: bool, events: &mut Events) -> io::Result<()> {
+        let limit = if busy {
+            Some(Duration::ZERO)
+        } else {
+            let now = self.clock.now();
+            let due = self.next_due(now);
+            if due <= now {
+                Some(Duration::ZERO)
+            } else {
+                self.alarm.set(Some(due));
+                None
+            }
+        };
+        match self.poll.poll(events, limit) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn next_due(&self, now: Instant) -> Instant {
+        let mut due = self.sweep_at;
+        if let Some(deadline) = self.core.deadlines.next() {
+            due = due.min(deadline);
+        }
+        if let Role::Terminal(terminal) = &self.role
+            && let Some(again) = terminal.poll_timeout()
+        {
+            due = due.min(again);
+        }
+        if let Some(carrier) = self.core.carrier.poll_timeout() {
+            // What is due cannot be sent while the socket is full: do not spin until it can.
+            let earliest = if self.pending.is_some() { now + STALL } else { Instant::ZERO };
+            due = due.min(carrier.max(earliest));
+        }
+        due
+    }
+
+    /// One readiness event.
+    fn ready(&mut self, event: &mio::event::Event) {
+        match event.token() {
+            UDP => self.udp_readable |= event.is_readable(),
+            ALARM => self.alarm.expired(),
+            NAMES => self.names_answered = true,
+            STOP => {}
+            Token(number) if number < FIRST_CONNECTION => {
+                if let Role::Terminal(terminal) = &mut self.role
+                    && let Some(listener) = terminal.listeners.get_mut(number - LISTENERS)
+                {
+                    listener.is_ready();
+                }
+            }
+            Token(number) => self.socket_ready(number - FIRST_CONNECTION, event),
+        }
+    }
+
+    fn socket_ready(&mut self, index: usize, event: &mio::event::Event) {
+        // It may have closed earlier in this round; news for a closed one is harmless to another.
+        let Some(connection) = self.core.connections.get_mut(index) else { return };
+        // A socket that breaks while its bytes are not wanted would not be read from.
+        if matches!(connection.phase, Phase::Spliced(_) | Phase::Confirming(_))
+            && event.is_error()
+            && let Some(error) = connection.socket.as_ref().and_then(socket::taken_error)
+        {
+            self.core.broken(self.clock.now(), index, &error);
+            return;
+        }
+        if let Phase::Spliced(splice) = &mut connection.phase {
+            if event.is_readable() || event.is_read_closed() {
+                splice.socket_is_readable();
+            }
+            if event.is_writable() || event.is_write_closed() {
+                splice.socket_is_writable();
+            }
+        }
+        self.core.queue(index);
+    }
+
+    /// Ends everything, and tells the other gateway, which would otherwise have to find out.
+    fn farewell(&mut self) {
+        let now = self.clock.now();
+        let open: Vec<usize> = self.core.connections.iter().map(|(index, _)| index).collect();
+        for index in open {
+            self.core.give_up(now, index);
+        }
+        self.core.carrier.close(now);
+        let end = now + FAREWELL;
+        loop {
+            let now = self.clock.now();
+            if now >= end {
+                return;
+            }
+            if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
+                self.core.carrier.handle_timeout(now);
+            }
+            if !self.transmit(now) && self.pending.is_none() {
+                while let Some(event) = self.core.carrier.poll_event() {
+                    drop::<Event>(event);
+                }
+                match self.core.carrier.poll_timeout() {
+                    Some(due) if due < end => self.clock.sleep_until(due),
+                    Some(_) | None => return,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

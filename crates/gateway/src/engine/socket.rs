@@ -1,0 +1,82 @@
+//! What a gateway asks of the kernel for each TCP socket.
+
+use crate::Limits;
+use mio::net::TcpStream;
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+use units::Span;
+
+/// How often an unanswered keep-alive is repeated before the other end counts as gone.
+const KEEPALIVE_TRIES: u32 = 4;
+
+/// Nothing is held back to fill a segment, and an idle client that is gone is noticed.
+pub(super) fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    socket.set_tcp_nodelay(true)?;
+    let idle = duration(limits.keepalive);
+    let interval = (idle / KEEPALIVE_TRIES).max(Duration::from_secs(1));
+    let keepalive =
+        TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(KEEPALIVE_TRIES);
+    socket.set_tcp_keepalive(&keepalive)
+}
+
+/// Closes with a reset, not with an orderly end: what is not delivered is thrown away.
+pub(super) fn close_with_reset(stream: TcpStream) {
+    // Without it the kernel ends the connection in good order, which would be a lie; a socket
+    // that is already gone refuses, and needs no reset.
+    let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+    drop(stream);
+}
+
+/// For how long the other end has owed TCP an answer; zero when it owes none.
+///
+/// A reader that merely takes its time answers the probes of its closed window, so it is told
+/// apart from one that is gone.
+pub(super) fn unanswered_for(stream: &TcpStream) -> Span {
+    // SAFETY: all zeroes is a valid value of this plain C structure.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: `info` is valid for writes of `len` bytes, and `len` for a read and a write.
+    let status = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut len,
+        )
+    };
+    if status != 0 || (info.tcpi_unacked == 0 && info.tcpi_probes == 0) {
+        return Span::ZERO;
+    }
+    Span::from_millis(u64::from(info.tcpi_last_ack_recv))
+}
+
+/// The error that ended a socket, if one did.
+pub(super) fn taken_error(stream: &TcpStream) -> Option<io::Error> {
+    stream.take_error().ok().flatten()
+}
+
+/// Whether an error of `accept`, `read`, `write` means only: later.
+pub(super) fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// As many descriptors as the system lets this process have; returns how many that are.
+pub(super) fn raise_descriptor_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for writes.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return 0;
+    }
+    let raised = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
+    // SAFETY: `raised` is valid for reads.
+    let status = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) };
+    if status == 0 { raised.rlim_cur } else { limit.rlim_cur }
+}
+
+fn duration(span: Span) -> Duration {
+    Duration::from_nanos(span.as_nanos())
+}

@@ -1,0 +1,494 @@
+//! The terminal's part: taking clients' connections and opening streams for them.
+//!
+//! ```text
+//!   intercepted ──────────────▶ Greeting ──first bytes, or a few ms──▶ Spliced
+//!   SOCKS5, CONNECT ──▶ Asking ──early──▶ Greeting
+//!                          └─────confirm──▶ Confirming ──accepted──▶ Spliced
+//!                                               └───────refused───▶ Farewell
+//! ```
+
+use super::carrier::{Carrier, Event, StreamKey, Target};
+use super::connection::{Asking, Phase};
+use super::core::Core;
+use super::listener::{Accepted, Kind, Listener};
+use super::socket;
+use crate::AcceptMode;
+use crate::intercept;
+use crate::proxy::{Destination, Handshake, Progress, Refusal};
+use mio::net::TcpStream;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use units::{Instant, Span};
+
+/// Clients accepted before others have their turn.
+const ACCEPT_BUDGET: usize = 64;
+/// How long accepting pauses when the system has no descriptors.
+const ACCEPT_PAUSE: Span = Span::from_millis(200);
+/// Answers to a proxy's client that may wait for it to read them.
+const MAX_REPLY: usize = 16 * 1024;
+/// How long a client may take to read why it was refused.
+const FAREWELL: Span = Span::from_secs(3);
+/// How often a client that does not listen is read from before others have their turn.
+const FAREWELL_READS: usize = 16;
+/// What the hub's answer may take beyond the time that the hub gives the server.
+const CONFIRM_GRACE: Span = Span::from_secs(10);
+
+/// What only a terminal has.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    pub(super) listeners: Vec<Listener>,
+    mode: AcceptMode,
+    /// Accepting is paused until then, or until a connection closes.
+    accept_again: Option<Instant>,
+}
+
+impl Terminal {
+    pub(super) fn new(listeners: Vec<Listener>, mode: AcceptMode) -> Self {
+        Self { listeners, mode, accept_again: None }
+    }
+
+    /// When accepting is to be tried again.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.accept_again
+    }
+
+    /// Accepts who waits; true when more wait.
+    pub(super) fn accept<C: Carrier>(&mut self, core: &mut Core<C>, now: Instant) -> bool {
+        if let Some(again) = self.accept_again {
+            if now < again && !core.room_again {
+                return false;
+            }
+            self.accept_again = None;
+        }
+        core.room_again = false;
+        let mut budget = ACCEPT_BUDGET;
+        for listener in &mut self.listeners {
+            while listener.may_accept() {
+                if budget == 0 {
+                    return true;
+                }
+                budget -= 1;
+                if !core.has_room() {
+                    core.counters.accept_pauses += 1;
+                    self.accept_again = Some(Instant::FAR_FUTURE);
+                    return false;
+                }
+                match listener.accept() {
+                    Accepted::Client(stream, client) => {
+                        welcome(core, now, listener, self.mode, stream, client);
+                    }
+                    Accepted::Nobody => {}
+                    Accepted::NoRoom(error) => {
+                        tracing::warn!(%error, "accepting pauses");
+                        core.counters.accept_pauses += 1;
+                        self.accept_again = Some(now + ACCEPT_PAUSE);
+                        return false;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// A connection's turn.
+    pub(super) fn turn<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+        match core.connections[index].phase {
+            Phase::Asking(_) => ask(core, now, index, self.mode),
+            Phase::Greeting { .. } => open_greeted(core, now, index),
+            // What the client sends meanwhile waits in its socket.
+            Phase::Confirming(_) => {}
+            Phase::Farewell { .. } => farewell(core, index),
+            Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
+            Phase::Spliced(_) => core.turn_splice(now, index),
+        }
+    }
+
+    /// The deadline of a connection has come.
+    pub(super) fn expired<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+        core.set_due(index, None);
+        match &core.connections[index].phase {
+            Phase::Asking(asking) => {
+                tracing::info!(client = %asking.client, "a client of a proxy was too slow");
+                core.counters.bad_requests += 1;
+                core.reset_socket(index);
+            }
+            Phase::Greeting { .. } => open_now(core, now, index, Vec::new()),
+            Phase::Confirming(_) => {
+                if let Some(key) = core.connections[index].key {
+                    core.carrier.reset(now, key);
+                }
+                core.detach(index);
+                refuse(core, now, index, Refusal::TimedOut, "the hub gave no answer");
+            }
+            Phase::Farewell { .. } => core.reset_socket(index),
+            Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
+            Phase::Spliced(_) => {}
+        }
+    }
+
+    /// Something happened on the relay's side.
+    pub(super) fn event<C: Carrier>(&self, core: &mut Core<C>, now: Instant, event: Event) {
+        match event {
+            Event::Connected { .. } => tracing::info!("the hub answers"),
+            Event::Disconnected { peer, reason } => {
+                tracing::warn!(%reason, "the hub is lost, and all connections with it");
+                for index in core.connections_to(peer) {
+                    core.counters.lost_with_peer += 1;
+                    core.detach(index);
+                    stream_gone(core, now, index, Refusal::Other, &reason);
+                }
+            }
+            Event::Opened { key, .. } => {
+                // Only terminals open streams.
+                core.carrier.refuse(now, key, Refusal::Policy);
+            }
+            Event::Accepted { key } => accepted(core, key),
+            Event::Refused { key, reason } => {
+                if let Some(index) = core.connection_of(key) {
+                    core.counters.refused(reason);
+                    core.detach(index);
+                    stream_gone(core, now, index, reason, "");
+                }
+            }
+            Event::Readable { key } | Event::Writable { key } => {
+                if let Some(index) = core.connection_of(key) {
+                    core.queue(index);
+                }
+            }
+            Event::Ended { key } => core.stream_ended(key),
+            Event::Reset { key } => {
+                if let Some(index) = core.connection_of(key) {
+                    core.counters.reset_by_peer += 1;
+                    core.detach(index);
+                    stream_gone(core, now, index, Refusal::Other, "the connection was reset");
+                }
+            }
+            Event::Released { key } => {
+                // What is left is to pass on the end, if that was not done yet.
+                if let Some(index) = core.connection_of(key) {
+                    core.queue(index);
+                }
+            }
+        }
+    }
+}
+
+/// A client is there: what it wants is known, or it is asked.
+fn welcome<C: Carrier>(
+    core: &mut Core<C>,
+    now: Instant,
+    listener: &Listener,
+    mode: AcceptMode,
+    stream: TcpStream,
+    client: SocketAddr,
+) {
+    core.counters.accepted += 1;
+    if let Err(error) = socket::prepare(&stream, &core.limits) {
+        tracing::debug!(%client, %error, "a client was gone at once");
+        return;
+    }
+    let (phase, due) = match listener.kind {
+        Kind::Transparent => {
+            let local = stream.local_addr().ok();
+            let server =
+                local.and_then(|local| intercept::original_destination(local, listener.address));
+            let Some(server) = server else {
+                tracing::info!(%client, "refused: it connected straight to the transparent port");
+                core.counters.not_intercepted += 1;
+                socket::close_with_reset(stream);
+                return;
+            };
+            let target = Target { destination: Destination::Address(server), source: Some(client) };
+            (Phase::Greeting { target, preface: Vec::new() }, core.limits.first_bytes)
+        }
+        Kind::Socks5 | Kind::HttpConnect => {
+            let handshake = match listener.kind {
+                Kind::Socks5 => Handshake::socks5(),
+                Kind::Transparent | Kind::HttpConnect => Handshake::http_connect(),
+            };
+            let asking = Asking { handshake, reply: Vec::new(), client };
+            (Phase::Asking(asking), core.limits.handshake)
+        }
+    };
+    let index = core.add(Some(stream), None, phase);
+    if let Err(error) = core.register(index) {
+        tracing::warn!(%client, %error, "a client cannot be watched");
+        core.reset_socket(index);
+        return;
+    }
+    core.set_due(index, Some(now + due));
+    // A client that had to wait to be accepted may have said something already.
+    if matches!(core.connections[index].phase, Phase::Asking(_)) {
+        ask(core, now, index, mode);
+    } else if due.is_zero() {
+        open_now(core, now, index, Vec::new());
+    }
+}
+
+/// Reads what the client says to the proxy, and answers.
+fn ask<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, mode: AcceptMode) {
+    let mut scratch = core.take_scratch();
+    let asked = ask_on(core, index, &mut scratch);
+    core.put_scratch(scratch);
+    match asked {
+        Ok(Asked::Waits) => {}
+        Ok(Asked::Wants(destination, kept)) => wants(core, now, index, mode, destination, kept),
+        Ok(Asked::Nonsense(message)) => {
+            tracing::info!(%message, "a client of a proxy made no sense");
+            core.counters.bad_requests += 1;
+            let Phase::Asking(asking) = &mut core.connections[index].phase else { return };
+            let message = std::mem::take(&mut asking.reply);
+            say_farewell(core, now, index, message);
+        }
+        // Nothing was opened, so nobody else has to hear of it.
+        Ok(Asked::Left) => drop(core.remove(index)),
+        Err(error) => {
+            tracing::debug!(%error, "a client of a proxy was gone");
+            core.reset_socket(index);
+        }
+    }
+}
+
+/// What a client of a proxy has said so far.
+enum Asked {
+    Waits,
+    Wants(Destination, Vec<u8>),
+    Nonsense(String),
+    Left,
+}
+
+fn ask_on<C: Carrier>(core: &mut Core<C>, index: usize, scratch: &mut [u8]) -> io::Result<Asked> {
+    let connection = &mut core.connections[index];
+    let (Phase::Asking(asking), Some(socket)) = (&mut connection.phase, &connection.socket) else {
+        return Ok(Asked::Waits);
+    };
+    loop {
+        flush(socket, &mut asking.reply)?;
+        let mut reader: &TcpStream = socket;
+        let count = match reader.read(scratch) {
+            Ok(0) => return Ok(Asked::Left),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if socket::is_later(&error) => return Ok(Asked::Waits),
+            Err(error) => return Err(error),
+        };
+        let mut input = &scratch[..count];
+        loop {
+            match asking.handshake.feed(input) {
+                Progress::NeedMore => break,
+                Progress::Reply { bytes, used } => {
+                    asking.reply.extend_from_slice(&bytes);
+                    input = &input[used..];
+                    if asking.reply.len() > MAX_REPLY {
+                        return Ok(Asked::Nonsense("it reads no answers".into()));
+                    }
+                    if input.is_empty() {
+                        break;
+                    }
+                }
+                Progress::Request { destination, used } => {
+                    return Ok(Asked::Wants(destination, input[used..].to_vec()));
+                }
+                Progress::Bad { reply, message } => {
+                    asking.reply.extend_from_slice(&reply);
+                    return Ok(Asked::Nonsense(message));
+                }
+            }
+        }
+    }
+}
+
+/// The client of a proxy has said what it wants.
+fn wants<C: Carrier>(
+    core: &mut Core<C>,
+    now: Instant,
+    index: usize,
+    mode: AcceptMode,
+    destination: Destination,
+    mut kept: Vec<u8>,
+) {
+    let connection = &mut core.connections[index];
+    let asking = Phase::Farewell { message: Vec::new() };
+    let Phase::Asking(mut asking) = std::mem::replace(&mut connection.phase, asking) else {
+        return;
+    };
+    let target = Target { destination, source: Some(asking.client) };
+    match mode {
+        AcceptMode::Early => {
+            asking.reply.extend_from_slice(&asking.handshake.granted(None));
+            if let Some(socket) = &connection.socket
+                && let Err(error) = flush(socket, &mut asking.reply)
+            {
+                core.broken(now, index, &error);
+                return;
+            }
+            connection.phase = Phase::Greeting { target, preface: asking.reply };
+            let due = now + core.limits.first_bytes;
+            core.set_due(index, Some(due));
+            if !kept.is_empty() || core.limits.first_bytes.is_zero() {
+                open_now(core, now, index, kept);
+            }
+        }
+        AcceptMode::Confirm => {
+            connection.phase = Phase::Confirming(asking.handshake);
+            let due = now + core.limits.connect + CONFIRM_GRACE;
+            core.set_due(index, Some(due));
+            match core.carrier.open(now, target) {
+                Ok(key) => {
+                    core.counters.opened += 1;
+                    core.attach(index, key);
+                    let taken = core.carrier.write(now, key, &kept);
+                    core.counters.bytes_from_sockets += taken as u64;
+                    kept.drain(..taken);
+                    core.connections[index].kept = kept;
+                }
+                Err(reason) => {
+                    core.counters.refused(reason);
+                    refuse(core, now, index, reason, "");
+                }
+            }
+        }
+    }
+}
+
+/// The client has bytes or an end for us, or something else woke it: opens if it has.
+fn open_greeted<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize) {
+    let Some(socket) = &core.connections[index].socket else { return };
+    match socket.peek(&mut [0]) {
+        Err(error) if socket::is_later(&error) => {}
+        Ok(_) => open_now(core, now, index, Vec::new()),
+        Err(error) => core.broken(now, index, &error),
+    }
+}
+
+/// Opens the stream, with what the client has sent so far.
+fn open_now<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, kept: Vec<u8>) {
+    let greeted = Phase::Farewell { message: Vec::new() };
+    let phase = std::mem::replace(&mut core.connections[index].phase, greeted);
+    let Phase::Greeting { target, preface } = phase else { return };
+    tracing::debug!(server = %target.destination, "opens");
+    match core.carrier.open(now, target) {
+        Ok(key) => {
+            core.counters.opened += 1;
+            core.attach(index, key);
+            core.splice(index, kept, preface);
+            // At once, so that the bytes ride with the opening.
+            core.turn_splice(now, index);
+        }
+        Err(reason) => {
+            core.counters.refused(reason);
+            core.reset_socket(index);
+        }
+    }
+}
+
+/// The hub has connected.
+fn accepted<C: Carrier>(core: &mut Core<C>, key: StreamKey) {
+    let Some(index) = core.connection_of(key) else { return };
+    let connection = &mut core.connections[index];
+    match &connection.phase {
+        Phase::Confirming(handshake) => {
+            let preface = handshake.granted(None);
+            let kept = std::mem::take(&mut connection.kept);
+            core.splice(index, kept, preface);
+        }
+        // The client was told long ago.
+        Phase::Asking(_)
+        | Phase::Greeting { .. }
+        | Phase::Farewell { .. }
+        | Phase::Resolving(_)
+        | Phase::Connecting(_)
+        | Phase::Spliced(_) => {}
+    }
+}
+
+/// The stream is gone before its time: the client is told as well as it can be.
+fn stream_gone<C: Carrier>(
+    core: &mut Core<C>,
+    now: Instant,
+    index: usize,
+    reason: Refusal,
+    detail: &str,
+) {
+    match &core.connections[index].phase {
+        Phase::Confirming(_) => refuse(core, now, index, reason, detail),
+        Phase::Asking(_) | Phase::Greeting { .. } | Phase::Farewell { .. } => {}
+        Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
+        Phase::Spliced(_) => core.reset_socket(index),
+    }
+}
+
+/// Tells the client of a proxy why it is not connected.
+fn refuse<C: Carrier>(
+    core: &mut Core<C>,
+    now: Instant,
+    index: usize,
+    reason: Refusal,
+    detail: &str,
+) {
+    if let Phase::Confirming(handshake) = &core.connections[index].phase {
+        let message = handshake.refused(reason, detail);
+        say_farewell(core, now, index, message);
+    }
+}
+
+fn say_farewell<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, message: Vec<u8>) {
+    core.connections[index].phase = Phase::Farewell { message };
+    core.set_due(index, Some(now + FAREWELL));
+    farewell(core, index);
+}
+
+/// Writes what is left of the last message, ends, and waits for the client's end: a socket that
+/// is closed with unread bytes resets, and the message would be lost.
+fn farewell<C: Carrier>(core: &mut Core<C>, index: usize) {
+    let mut scratch = core.take_scratch();
+    let left = farewell_on(core, index, &mut scratch);
+    core.put_scratch(scratch);
+    match left {
+        Ok(false) => {}
+        Ok(true) => drop(core.remove(index)),
+        Err(_) => core.reset_socket(index),
+    }
+}
+
+/// True when the client has ended as well.
+fn farewell_on<C: Carrier>(
+    core: &mut Core<C>,
+    index: usize,
+    scratch: &mut [u8],
+) -> io::Result<bool> {
+    let connection = &mut core.connections[index];
+    let (Phase::Farewell { message }, Some(socket)) = (&mut connection.phase, &connection.socket)
+    else {
+        return Ok(false);
+    };
+    flush(socket, message)?;
+    if message.is_empty() {
+        socket.shutdown(Shutdown::Write)?;
+    }
+    let mut reader: &TcpStream = socket;
+    for _ in 0..FAREWELL_READS {
+        match reader.read(scratch) {
+            Ok(0) => return Ok(message.is_empty()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if socket::is_later(&error) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    core.queue(index);
+    Ok(false)
+}
+
+/// Writes as much of `bytes` as the socket takes, and forgets it.
+fn flush(mut socket: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match socket.write(bytes) {
+            Ok(count) => drop(bytes.drain(..count)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if socket::is_later(&error) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

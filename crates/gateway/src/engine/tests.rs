@@ -1,0 +1,7 @@
+//! Two gateways on one machine's loopback, and clients and servers around them.
+
+mod ends;
+mod harness;
+mod limits;
+mod transfers;
+mod wire;

@@ -1,0 +1,178 @@
+//! Ends are honest: half-close, reset, refusal.
+
+use super::harness::*;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::sync::mpsc;
+
+#[test]
+fn each_half_ends_by_itself() {
+    let pair = Pair::early();
+    // The client ends first, and still gets everything.
+    let mut client = pair.connect(echo());
+    client.write_all(b"all that I have").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_all(&mut client), b"all that I have");
+    // The server ends first, and still gets everything.
+    let (tell, told) = mpsc::channel();
+    let server = serve(move |mut stream| {
+        stream.write_all(b"bye").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        tell.send(read_all(&mut stream)).unwrap();
+    });
+    let mut client = pair.connect(server);
+    assert_eq!(read_all(&mut client), b"bye");
+    client.write_all(b"one last word").unwrap();
+    drop(client);
+    assert_eq!(told.recv().unwrap(), b"one last word");
+    let report = pair.terminal.stop();
+    assert_eq!(report.connections.reset_by_sockets, 0);
+}
+
+#[test]
+fn a_server_may_speak_first() {
+    for pair in [Pair::early(), Pair::confirm()] {
+        let server = serve(|mut stream| {
+            stream.write_all(b"220 ready\r\n").unwrap();
+            echo_one(stream);
+        });
+        let mut client = pair.connect(server);
+        assert_eq!(read_exactly(&mut client, 11), b"220 ready\r\n");
+        client.write_all(b"QUIT\r\n").unwrap();
+        assert_eq!(read_exactly(&mut client, 6), b"QUIT\r\n");
+    }
+}
+
+#[test]
+fn a_refused_port_is_a_refusal_when_confirmed() {
+    let pair = Pair::confirm();
+    let (mut client, code) = pair.socks(nobody());
+    assert_eq!(code, 5, "connection refused");
+    assert_eq!(read_all(&mut client), b"");
+
+    let mut client = open(pair.terminal.addresses.connect[0]);
+    write!(client, "CONNECT {} HTTP/1.1\r\nHost: x\r\n\r\n", nobody()).unwrap();
+    let answer = String::from_utf8(read_all(&mut client)).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    let report = pair.terminal.stop();
+    assert_eq!(report.connections.refused["connection_refused"], 2);
+}
+
+#[test]
+fn a_refused_port_is_a_reset_when_answered_early() {
+    let pair = Pair::early();
+    let (mut client, code) = pair.socks(nobody());
+    assert_eq!(code, 0);
+    assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_name_without_an_address_is_told() {
+    let pair = Pair::confirm();
+    let (_, code) = pair.socks_name("no.such.name.invalid", 80);
+    assert_eq!(code, 4, "host unreachable");
+}
+
+#[test]
+fn a_denied_destination_is_told() {
+    let pair = Pair::with("accept = \"confirm\"", "[hub]\ndeny = [\"127.0.0.0/8\"]");
+    let (_, code) = pair.socks(echo());
+    assert_eq!(code, 2, "not allowed by ruleset");
+    let (_, code) = pair.socks_name("localhost", echo().port());
+    assert_ne!(code, 0);
+}
+
+#[test]
+fn a_client_that_resets_resets_the_server() {
+    let pair = Pair::early();
+    let (tell, told) = mpsc::channel();
+    let server = serve(move |mut stream| {
+        assert_eq!(read_exactly(&mut stream, 2), b"hi");
+        tell.send(None).unwrap();
+        tell.send(stream.read(&mut [0]).err().map(|error| error.kind())).unwrap();
+    });
+    let mut client = pair.connect(server);
+    client.write_all(b"hi").unwrap();
+    assert_eq!(told.recv().unwrap(), None);
+    abort(client);
+    assert_eq!(told.recv().unwrap(), Some(ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn a_server_that_resets_resets_the_client() {
+    let pair = Pair::early();
+    let server = serve(|mut stream| {
+        read_exactly(&mut stream, 2);
+        abort(stream);
+    });
+    let mut client = pair.connect(server);
+    client.write_all(b"hi").unwrap();
+    assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_reset_is_noticed_while_nothing_is_read() {
+    // The server reads nothing, so the client's bytes stop in the terminal's socket; the reset
+    // behind them must be noticed all the same.
+    let pair = Pair::early();
+    let (tell, told) = mpsc::channel();
+    let server = serve(move |mut stream| {
+        stream.write_all(b"x").unwrap();
+        told_later(&tell, stream);
+    });
+    let mut client = pair.connect(server);
+    read_exactly(&mut client, 1);
+    client.set_nonblocking(true).unwrap();
+    let block = [7; 65_536];
+    let mut idle = 0;
+    while idle < 200 {
+        idle = if client.write(&block).is_ok_and(|count| count > 0) { 0 } else { idle + 1 };
+        std::thread::yield_now();
+    }
+    abort(client);
+    assert!(told.recv().unwrap(), "the server's socket broke");
+}
+
+/// Tells when the socket is reset, without reading from it.
+fn told_later(tell: &mpsc::Sender<bool>, stream: std::net::TcpStream) {
+    let mut poll = mio::Poll::new().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let mut stream = mio::net::TcpStream::from_std(stream);
+    poll.registry().register(&mut stream, mio::Token(0), mio::Interest::WRITABLE).unwrap();
+    let mut events = mio::Events::with_capacity(4);
+    for _ in 0..20 {
+        poll.poll(&mut events, Some(std::time::Duration::from_secs(1))).unwrap();
+        if events.iter().any(mio::event::Event::is_error) {
+            tell.send(true).unwrap();
+            return;
+        }
+    }
+    tell.send(false).unwrap();
+}
+
+#[test]
+fn a_proxys_client_that_makes_no_sense_is_told() {
+    let pair = Pair::early();
+    let mut client = open(pair.terminal.addresses.connect[0]);
+    client.write_all(b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").unwrap();
+    let answer = String::from_utf8(read_all(&mut client)).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 5"), "{answer}");
+    let mut client = open(pair.terminal.addresses.socks5[0]);
+    client.write_all(&[9; 100]).unwrap();
+    let _ = client.read(&mut [0]);
+    assert_eq!(pair.terminal.stop().connections.bad_requests, 2);
+}
+
+#[test]
+fn stopping_resets_what_is_open() {
+    let pair = Pair::early();
+    let server = serve(|mut stream| {
+        stream.write_all(b"x").unwrap();
+        let _ = stream.read(&mut [0]);
+    });
+    let mut client = pair.connect(server);
+    read_exactly(&mut client, 1);
+    let report = pair.terminal.stop();
+    assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!((report.role, report.connections.opened), ("terminal", 1));
+}

@@ -1,0 +1,203 @@
+//! A hub and a terminal, each on a thread of its own, and clients that speak SOCKS5 by hand.
+
+use super::wire::Wire;
+use crate::gateway::Parts;
+use crate::{Addresses, Config, Report, Stop};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What no test here should ever have to wait for.
+const TOO_LONG: Duration = Duration::from_secs(20);
+
+/// A gateway that runs.
+pub(super) struct Running {
+    pub(super) addresses: Addresses,
+    stop: Stop,
+    thread: Option<JoinHandle<Report>>,
+}
+
+impl Running {
+    fn start(text: &str) -> Self {
+        let config = Config::parse("test.toml", text).unwrap();
+        let stop = Stop::new().unwrap();
+        let peer = config.link.peer;
+        let parts = Parts::open(&config, || Wire::new(peer)).unwrap();
+        let addresses = parts.addresses.clone();
+        let handle = stop.clone();
+        let thread = std::thread::spawn(move || parts.run(&handle).unwrap());
+        Self { addresses, stop, thread: Some(thread) }
+    }
+
+    /// Stops it and tells what it did.
+    pub(super) fn stop(mut self) -> Report {
+        self.stop.stop();
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+/// A hub and a terminal.
+pub(super) struct Pair {
+    pub(super) hub: Running,
+    pub(super) terminal: Running,
+}
+
+impl Pair {
+    /// `terminal` and `hub` are lines of configuration; `terminal` begins at the top.
+    pub(super) fn with(terminal: &str, hub: &str) -> Self {
+        let hub = hub_at("127.0.0.1:0", hub);
+        let peer = hub.addresses.link.unwrap();
+        let terminal = Running::start(&format!(
+            "role = \"terminal\"\n{terminal}\n\
+             [link]\npeer = \"{peer}\"\nlisten = \"127.0.0.1:0\"\n\
+             rate_up = \"200mbit\"\nrate_down = \"200mbit\"\nround_trip = \"10ms\"\n\
+             [socks5]\nlisten = \"127.0.0.1:0\"\n[connect]\nlisten = \"127.0.0.1:0\"\n"
+        ));
+        Self { hub, terminal }
+    }
+
+    pub(super) fn early() -> Self {
+        Self::with("accept = \"early\"", "")
+    }
+
+    pub(super) fn confirm() -> Self {
+        Self::with("accept = \"confirm\"", "")
+    }
+
+    /// A connection by SOCKS5, whatever the answer; the answer's code.
+    pub(super) fn socks(&self, target: SocketAddr) -> (TcpStream, u8) {
+        let mut request = vec![5, 1, 0];
+        match target {
+            SocketAddr::V4(v4) => {
+                request.push(1);
+                request.extend(v4.ip().octets());
+            }
+            SocketAddr::V6(v6) => {
+                request.push(4);
+                request.extend(v6.ip().octets());
+            }
+        }
+        request.extend(target.port().to_be_bytes());
+        self.socks_request(&request)
+    }
+
+    /// As [`Pair::socks`], by name.
+    pub(super) fn socks_name(&self, name: &str, port: u16) -> (TcpStream, u8) {
+        let mut request = vec![5, 1, 0, 3, name.len() as u8];
+        request.extend(name.as_bytes());
+        request.extend(port.to_be_bytes());
+        self.socks_request(&request)
+    }
+
+    fn socks_request(&self, request: &[u8]) -> (TcpStream, u8) {
+        let mut stream = open(self.terminal.addresses.socks5[0]);
+        stream.write_all(&[5, 1, 0]).unwrap();
+        assert_eq!(read_exactly(&mut stream, 2), [5, 0]);
+        stream.write_all(request).unwrap();
+        let head = read_exactly(&mut stream, 4);
+        let rest = if head[3] == 4 { 18 } else { 6 };
+        read_exactly(&mut stream, rest);
+        (stream, head[1])
+    }
+
+    /// A connection through both gateways to `target`.
+    pub(super) fn connect(&self, target: SocketAddr) -> TcpStream {
+        let (stream, code) = self.socks(target);
+        assert_eq!(code, 0);
+        stream
+    }
+}
+
+/// A hub on `listen`; `more` is added to its configuration.
+pub(super) fn hub_at(listen: &str, more: &str) -> Running {
+    Running::start(&format!(
+        "role = \"hub\"\n[link]\nlisten = \"{listen}\"\n\
+         rate_up = \"200mbit\"\nrate_down = \"200mbit\"\nround_trip = \"10ms\"\n{more}\n"
+    ))
+}
+
+/// A connection of one's own.
+pub(super) fn open(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(TOO_LONG)).unwrap();
+    stream.set_write_timeout(Some(TOO_LONG)).unwrap();
+    stream
+}
+
+pub(super) fn read_exactly(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+pub(super) fn read_all(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// A server that handles each connection on a thread of its own.
+pub(super) fn serve(handle: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
+    serve_on((Ipv4Addr::LOCALHOST, 0).into(), handle)
+}
+
+pub(super) fn serve_on(
+    address: SocketAddr,
+    handle: impl Fn(TcpStream) + Clone + Send + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind(address).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            stream.set_read_timeout(Some(TOO_LONG)).unwrap();
+            stream.set_write_timeout(Some(TOO_LONG)).unwrap();
+            let handle = handle.clone();
+            std::thread::spawn(move || handle(stream));
+        }
+    });
+    address
+}
+
+/// A server that sends back what it gets, and ends when the client has.
+pub(super) fn echo() -> SocketAddr {
+    serve(echo_one)
+}
+
+pub(super) fn echo_one(mut stream: TcpStream) {
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        if stream.write_all(&buffer[..count]).is_err() {
+            return;
+        }
+    }
+    let _ = stream.shutdown(Shutdown::Write);
+}
+
+/// A port on which nobody listens.
+pub(super) fn nobody() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
+/// Bytes that tell their place.
+pub(super) fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    let mut rng = units::RngStream::new(seed, 0, "pattern");
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        bytes.extend(rng.next_u64().to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Closes with a reset.
+pub(super) fn abort(stream: TcpStream) {
+    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(stream);
+}

@@ -1,0 +1,61 @@
+//! Bounds hold, and what is over them waits or is told.
+
+use super::harness::*;
+use std::io::{Read, Write};
+
+#[test]
+fn clients_beyond_the_limit_wait_for_their_turn() {
+    let pair = Pair::with("accept = \"early\"\n[limits]\nconnections = 4", "");
+    let server = echo();
+    let held: Vec<_> = (0..4).map(|_| pair.connect(server)).collect();
+    // The fifth is in the listener's queue: its handshake is answered once another has gone.
+    let mut fifth = open(pair.terminal.addresses.socks5[0]);
+    fifth.write_all(&[5, 1, 0]).unwrap();
+    fifth.set_nonblocking(true).unwrap();
+    for _ in 0..100 {
+        std::thread::yield_now();
+        assert!(fifth.read(&mut [0]).is_err());
+    }
+    fifth.set_nonblocking(false).unwrap();
+    drop(held);
+    assert_eq!(read_exactly(&mut fifth, 2), [5, 0]);
+    assert!(pair.terminal.stop().connections.accept_pauses >= 1);
+}
+
+#[test]
+fn the_hub_refuses_what_is_beyond_its_limit() {
+    let pair = Pair::with("accept = \"confirm\"", "[limits]\nconnections = 2");
+    let server = echo();
+    let _held: Vec<_> = (0..2).map(|_| pair.connect(server)).collect();
+    let (_, code) = pair.socks(server);
+    assert_eq!(code, 1, "general failure");
+}
+
+#[test]
+fn a_client_that_says_nothing_to_a_proxy_is_dropped() {
+    let pair = Pair::with("[limits]\nhandshake = \"50ms\"", "");
+    let mut client = open(pair.terminal.addresses.socks5[0]);
+    assert!(client.read(&mut [0]).is_err(), "a reset");
+    assert_eq!(pair.terminal.stop().connections.bad_requests, 1);
+}
+
+#[test]
+fn a_server_that_never_answers_is_a_time_out() {
+    // A full backlog: the kernel drops further SYNs, as a host that is not there would.
+    let listener =
+        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    listener.bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap().as_socket().unwrap();
+    let mut fill = Vec::new();
+    for _ in 0..4 {
+        let socket =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let _ = socket.connect(&address.into());
+        fill.push(socket);
+    }
+    let pair = Pair::with("accept = \"confirm\"", "[limits]\nconnect = \"300ms\"");
+    let (_, code) = pair.socks(address);
+    assert_eq!(code, 6, "the code of RFC 1928 that is nearest to a time-out");
+}

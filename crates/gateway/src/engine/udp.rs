@@ -1,0 +1,238 @@
+//! The datagrams between the two gateways, many to a system call where the kernel can.
+
+use crate::report::UdpCounters;
+use mio::net::UdpSocket;
+use mio::{Interest, Registry, Token};
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+
+/// Buffers that one receiving call fills. With coalescing each holds up to 64 KB.
+const RECEIVE_BUFFERS: usize = 4;
+const RECEIVE_BUFFER: usize = 65_536;
+/// What arrives while the loop is busy elsewhere: at 50 Mbit/s more than half a second.
+const SOCKET_RECEIVE_BUFFER: usize = 4 << 20;
+/// The pacer holds back what the link cannot take, so this is only for bursts of one quantum.
+const SOCKET_SEND_BUFFER: usize = 1 << 20;
+
+/// The socket, and what went through it.
+#[derive(Debug)]
+pub(crate) struct Udp {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    buffers: Vec<u8>,
+    counters: UdpCounters,
+}
+
+/// What came of sending.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// The kernel has it, or nobody ever will: a route is missing, the other end is not there.
+    Done,
+    /// The socket is full: the same again when it is writable.
+    Full,
+    /// A datagram is larger than the first link of the path takes.
+    TooBig,
+}
+
+impl Udp {
+    /// A socket on `address`.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            socket.set_only_v6(false)?;
+        }
+        socket.set_nonblocking(true)?;
+        enlarge(&socket);
+        socket.bind(&address.into())?;
+        let socket = UdpSocket::from_std(socket.into());
+        let state = UdpSocketState::new((&socket).into())?;
+        let buffers = vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER];
+        Ok(Self { socket, state, buffers, counters: UdpCounters::default() })
+    }
+
+    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    /// The address in use.
+    pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// What went through so far.
+    pub(super) fn counters(&self) -> &UdpCounters {
+        &self.counters
+    }
+
+    /// How many datagrams of one size the kernel takes in one call.
+    pub(super) fn max_batch(&self) -> usize {
+        self.state.max_gso_segments().max(1)
+    }
+
+    /// One receiving call; hands each datagram to `deliver`. False: nothing waits any more.
+    pub(super) fn receive(
+        &mut self,
+        mut deliver: impl FnMut(SocketAddr, &mut [u8]),
+    ) -> io::Result<bool> {
+        let mut meta = [RecvMeta::default(); RECEIVE_BUFFERS];
+        let mut chunks = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
+        let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        let filled = match self.state.recv((&self.socket).into(), &mut slices, &mut meta) {
+            Ok(filled) => filled,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            // What an earlier datagram met on its way is no fault of this socket.
+            Err(error) if is_passing(&error) => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        for (slice, meta) in slices.iter_mut().zip(&meta).take(filled) {
+            self.counters.received_bytes += meta.len as u64;
+            for datagram in slice[..meta.len].chunks_mut(meta.stride.max(1)) {
+                self.counters.received += 1;
+                deliver(meta.addr, datagram);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends `contents`, datagrams of `segment_size` bytes of which the last may be shorter.
+    pub(super) fn send(
+        &mut self,
+        destination: SocketAddr,
+        contents: &[u8],
+        segment_size: usize,
+    ) -> Sent {
+        let count = contents.len().div_ceil(segment_size.max(1)) as u64;
+        let transmit = Transmit {
+            destination,
+            ecn: None,
+            contents,
+            segment_size: (count > 1).then_some(segment_size),
+            src_ip: None,
+        };
+        loop {
+            self.counters.send_calls += 1;
+            let Err(error) = self.state.try_send((&self.socket).into(), &transmit) else {
+                self.counters.sent += count;
+                self.counters.sent_bytes += contents.len() as u64;
+                return Sent::Done;
+            };
+            if error.kind() == io::ErrorKind::WouldBlock {
+                self.counters.send_full += 1;
+                return Sent::Full;
+            }
+            if error.kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            self.counters.send_errors += count;
+            return match error.raw_os_error() {
+                Some(libc::EMSGSIZE) => Sent::TooBig,
+                Some(_) | None => {
+                    tracing::debug!(%destination, %error, "datagrams not sent");
+                    Sent::Done
+                }
+            };
+        }
+    }
+}
+
+/// An ICMP error that belongs to an earlier datagram.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EINTR)
+    )
+}
+
+/// Past the system's usual limit where the process may, up to it elsewhere.
+fn enlarge(socket: &Socket) {
+    let reference = SockRef::from(socket);
+    for (option, bytes) in
+        [(libc::SO_RCVBUFFORCE, SOCKET_RECEIVE_BUFFER), (libc::SO_SNDBUFFORCE, SOCKET_SEND_BUFFER)]
+    {
+        if force_buffer(socket, option, bytes).is_ok() {
+            continue;
+        }
+        let asked = if option == libc::SO_RCVBUFFORCE {
+            reference.set_recv_buffer_size(bytes)
+        } else {
+            reference.set_send_buffer_size(bytes)
+        };
+        if let Err(error) = asked {
+            tracing::warn!(%error, bytes, "the datagram socket keeps its small buffer");
+        }
+    }
+}
+
+fn force_buffer(socket: &Socket, option: libc::c_int, bytes: usize) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let value = bytes as libc::c_int;
+    // SAFETY: `value` is valid to read for the length given.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::{Events, Poll};
+    use std::time::Duration;
+
+    fn receive_all(udp: &mut Udp, want: usize) -> Vec<Vec<u8>> {
+        let mut poll = Poll::new().unwrap();
+        udp.register(poll.registry(), Token(0)).unwrap();
+        let mut events = Events::with_capacity(4);
+        let mut datagrams: Vec<Vec<u8>> = Vec::new();
+        while datagrams.len() < want {
+            poll.poll(&mut events, Some(Duration::from_secs(10))).unwrap();
+            assert!(!events.is_empty(), "{} of {want} datagrams", datagrams.len());
+            while udp.receive(|_, datagram| datagrams.push(datagram.to_vec())).unwrap() {}
+        }
+        datagrams
+    }
+
+    #[test]
+    fn a_batch_arrives_as_the_datagrams_it_was() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let mut to = Udp::bind(address.parse().unwrap()).unwrap();
+            let mut from = Udp::bind(address.parse().unwrap()).unwrap();
+            let mut contents = vec![1; 1000];
+            contents.extend([2; 1000]);
+            contents.extend([3; 10]);
+            let destination = to.local_address().unwrap();
+            assert_eq!(from.send(destination, &contents, 1000), Sent::Done);
+            let datagrams = receive_all(&mut to, 3);
+            let shapes: Vec<(usize, u8)> = datagrams.iter().map(|d| (d.len(), d[0])).collect();
+            assert_eq!(shapes, [(1000, 1), (1000, 2), (10, 3)]);
+            assert_eq!((to.counters().received, from.counters().sent), (3, 3));
+        }
+    }
+
+    #[test]
+    fn a_datagram_that_no_link_takes_is_told() {
+        let mut from = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let to = from.local_address().unwrap();
+        assert_eq!(from.send(to, &vec![0; 65_520], 65_520), Sent::TooBig);
+        assert_eq!(from.counters().send_errors, 1);
+    }
+
+    #[test]
+    fn nobody_at_the_other_end_is_no_error() {
+        let gone = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap().local_address().unwrap();
+        let mut from = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        for _ in 0..3 {
+            assert_eq!(from.send(gone, b"hello", 5), Sent::Done);
+        }
+        while from.receive(|_, _| panic!("nothing was sent here")).unwrap() {}
+    }
+}

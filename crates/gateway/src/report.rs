@@ -1,0 +1,93 @@
+//! What a gateway has done, for people and for programs.
+
+use crate::proxy::Refusal;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a gateway has done by the time it stopped.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// `terminal` or `hub`.
+    pub role: &'static str,
+    /// How long it ran, seconds.
+    pub seconds: f64,
+    /// Its connections.
+    pub connections: Counters,
+    /// Its datagram socket.
+    pub udp: UdpCounters,
+    /// Its relay, sessions and associations.
+    pub relay: serde_json::Value,
+}
+
+/// What became of connections.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Counters {
+    /// Clients accepted, at a terminal.
+    pub accepted: u64,
+    /// Streams opened, at a terminal by clients, at a hub by terminals.
+    pub opened: u64,
+    /// Servers reached, at a hub.
+    pub connected: u64,
+    /// Connections refused, by reason.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Connections whose both halves ended after their last byte.
+    pub completed: u64,
+    /// Connections that a socket's reset, or another error of it, ended.
+    pub reset_by_sockets: u64,
+    /// Connections that the other gateway reset.
+    pub reset_by_peer: u64,
+    /// Connections that ended because the other gateway was lost.
+    pub lost_with_peer: u64,
+    /// Connections whose client or server had vanished without a word.
+    pub vanished: u64,
+    /// Clients whose words to a proxy made no sense, or came too slowly.
+    pub bad_requests: u64,
+    /// Clients that connected straight to a transparent listener.
+    pub not_intercepted: u64,
+    /// Servers that did not take the client's own address.
+    pub own_address_instead: u64,
+    /// Times that accepting was paused, for want of descriptors or within the limit.
+    pub accept_pauses: u64,
+    /// Most connections at once.
+    pub most_at_once: u64,
+    /// Bytes read from clients and servers.
+    pub bytes_from_sockets: u64,
+    /// Bytes written to clients and servers.
+    pub bytes_to_sockets: u64,
+}
+
+impl Counters {
+    /// Counts a connection that was refused.
+    pub(crate) fn refused(&mut self, reason: Refusal) {
+        let name = match reason {
+            Refusal::ConnectionRefused => "connection_refused",
+            Refusal::HostUnreachable => "host_unreachable",
+            Refusal::NetworkUnreachable => "network_unreachable",
+            Refusal::TimedOut => "timed_out",
+            Refusal::Policy => "policy",
+            Refusal::NameNotFound => "name_not_found",
+            Refusal::Limit => "limit",
+            Refusal::Other => "other",
+        };
+        *self.refused.entry(name).or_default() += 1;
+    }
+}
+
+/// What went through the datagram socket.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct UdpCounters {
+    /// Datagrams received.
+    pub received: u64,
+    /// Bytes of UDP payload received.
+    pub received_bytes: u64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Bytes of UDP payload sent.
+    pub sent_bytes: u64,
+    /// Calls that sent them.
+    pub send_calls: u64,
+    /// Times that the socket was full.
+    pub send_full: u64,
+    /// Datagrams that the kernel did not take, for another reason than a full socket.
+    pub send_errors: u64,
+}
