@@ -6,6 +6,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod congestion;
 mod seq;
 pub mod session;
 pub mod wire;

@@ -1,3 +1,294 @@
-//! One end of a connection: the state machine, and what sends and receives.
+//! One end of a connection: the state machine, what it sends and when, and what it receives.
+//!
+//! ```text
+//!                 layer above (Upper)
+//!      fresh, again │           ▲ deliver, released
+//!  ┌────────────────┼───────────┼──────────────────────────┐
+//!  │ Session        ▼           │                          │
+//!  │   sender ── polling    receiver      state            │
+//!  │   pacing    congestion  round trip   handshakes       │
+//!  └────────────────┬───────────▲──────────────────────────┘
+//!    poll_transmit  ▼           │  handle_segment
+//!                     segments
+//! ```
+//!
+//! A session has no clock and no I/O. Its driver hands in segments with the time, asks for
+//! segments until there are none, and comes back at the time that the session names. A session
+//! delivers immediately, each packet as it arrives; a connection puts bytes in order on top.
 
+mod config;
+mod events;
+mod handshake;
+mod incoming;
+mod outgoing;
+mod pacing;
+mod polling;
 pub mod receiver;
+mod round_trip;
+mod sender;
+mod state;
+mod timers;
+mod transitions;
+mod upper;
+
+pub use config::{ConfigError, SessionConfig, Spread};
+pub use events::{Event, Statistics};
+pub use incoming::ReceiveError;
+pub use state::State;
+pub use upper::{Filled, Upper};
+
+use crate::Seq24;
+use crate::congestion::Congestion;
+use crate::wire::Profile;
+use alloc::collections::VecDeque;
+use handshake::Handshake;
+use pacing::Pacer;
+use polling::{Polling, PollingConfig};
+use receiver::{Receiver, ReceiverConfig};
+use round_trip::RoundTrip;
+use sender::Sender;
+use state::Stimulus;
+use units::{Instant, Span};
+
+/// One end of an XSTP connection, without I/O and without a clock.
+#[derive(Clone, Debug)]
+pub struct Session {
+    config: SessionConfig,
+    state: State,
+    is_client: bool,
+    /// The running incarnation; for a listener the last one that it must not accept again.
+    incarnation: Option<u32>,
+    handshake: Handshake,
+    sender: Sender,
+    receiver: Receiver,
+    polling: Polling,
+    pacer: Pacer,
+    congestion: Congestion,
+    round_trip: RoundTrip,
+    /// The largest segment to send: our own limit, the path's and the peer's.
+    max_segment: usize,
+    /// Pause between segments when a window controller paces.
+    interval: Span,
+    /// The layer above had something new when last asked.
+    fresh_waiting: bool,
+    end_wanted: bool,
+    /// Both directions came to an orderly end.
+    ended: bool,
+    /// The peer's window is open, or nothing waits for it.
+    credit: bool,
+    /// When the table last went from empty to not empty.
+    armed_at: Instant,
+    last_data_sent: Option<Instant>,
+    last_stat_sent: Option<Instant>,
+    /// More parts of the list that is being sent are due at once.
+    in_list: bool,
+    /// When something was last heard, or the session began.
+    last_heard: Instant,
+    /// Since when the peer owes any sign of life.
+    unanswered_since: Option<Instant>,
+    /// Since when POLLs go unanswered for too long.
+    outage_since: Option<Instant>,
+    /// POLLs sent before this are no round-trip samples.
+    samples_from: Instant,
+    events: VecDeque<Event>,
+    statistics: Statistics,
+}
+
+/// Beginning and ending.
+impl Session {
+    /// A client's session. BGN goes with the first segment, and data with it if there is any.
+    ///
+    /// `incarnation` must be above (serially) that of any earlier session between the same
+    /// ends; 8 bits of it count as published, 32 when sealed.
+    ///
+    /// # Panics
+    /// When the configuration is not [valid](SessionConfig::validate).
+    pub fn connect(config: &SessionConfig, now: Instant, incarnation: u32) -> Self {
+        let mut session = Self::new(config, now, true);
+        session.state = State::Beginning;
+        session.incarnation = Some(session.trim_incarnation(incarnation));
+        session.handshake.begin();
+        session.polling.want();
+        session
+    }
+
+    /// A server's session, waiting for a BGN.
+    ///
+    /// # Panics
+    /// When the configuration is not [valid](SessionConfig::validate).
+    pub fn listen(config: &SessionConfig) -> Self {
+        let mut session = Self::new(config, Instant::ZERO, false);
+        session.state = State::Listening;
+        session
+    }
+
+    /// As [`Session::listen`], but only incarnations newer than `last` are accepted: what
+    /// arrives late from an older session cannot begin a new one.
+    ///
+    /// # Panics
+    /// When the configuration is not [valid](SessionConfig::validate).
+    pub fn listen_after(config: &SessionConfig, last: u32) -> Self {
+        let mut session = Self::listen(config);
+        session.incarnation = Some(session.trim_incarnation(last));
+        session
+    }
+
+    fn new(config: &SessionConfig, now: Instant, is_client: bool) -> Self {
+        if let Err(error) = config.validate() {
+            panic!("session configuration: {error}");
+        }
+        let polling = PollingConfig {
+            per_round_trip: config.polls_per_round_trip,
+            backoff_cap: config.poll_backoff_cap,
+            tick: config.tick,
+            spacing: config.control_spacing,
+        };
+        // As published a POLL's count is its millisecond, so what was sent before the first
+        // POLL counts as of the millisecond before.
+        let first_count = match config.profile {
+            Profile::Published(_) => stamp_of(&config.profile, now).wrapping_sub(1),
+            Profile::Sealed => 0,
+        };
+        Self {
+            state: State::Closed,
+            is_client,
+            incarnation: None,
+            handshake: Handshake::default(),
+            sender: Sender::new(config.number_window, config.assumed_window, config.release_early),
+            receiver: Receiver::new(&receiver_config(config, Seq24::ZERO)),
+            polling: Polling::new(polling, first_count),
+            pacer: Pacer::new(config.catch_up),
+            congestion: Congestion::new(config),
+            round_trip: RoundTrip::new(config.initial_round_trip),
+            max_segment: config.max_segment,
+            interval: Span::ZERO,
+            fresh_waiting: true,
+            end_wanted: false,
+            ended: false,
+            credit: true,
+            armed_at: now,
+            last_data_sent: None,
+            last_stat_sent: None,
+            in_list: false,
+            last_heard: now,
+            unanswered_since: None,
+            outage_since: None,
+            samples_from: Instant::ZERO,
+            events: VecDeque::new(),
+            statistics: Statistics::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// The layer above sends nothing more: END goes out once everything is acknowledged. The
+    /// peer's direction goes on.
+    pub fn end(&mut self, now: Instant) {
+        let _ = now;
+        self.end_wanted = true;
+    }
+
+    /// Gives up: RST goes out, and the session is closed.
+    pub fn abort(&mut self, now: Instant) {
+        self.apply(now, Stimulus::Abort);
+    }
+}
+
+/// What drivers and the layer above may know and set.
+impl Session {
+    /// The layer above has something new to send.
+    pub fn wake(&mut self) {
+        self.fresh_waiting = true;
+    }
+
+    /// The next thing that the layer above should know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Where the session is.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The smoothed round trip, once one was measured.
+    pub fn round_trip(&self) -> Option<Span> {
+        self.round_trip.measured()
+    }
+
+    /// The shortest round trip so far.
+    pub fn least_round_trip(&self) -> Option<Span> {
+        self.round_trip.least()
+    }
+
+    /// The counters.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Payload bytes sent and not released.
+    pub fn outstanding_bytes(&self) -> u64 {
+        self.sender.unreleased_bytes()
+    }
+
+    /// Numbers sent and not released.
+    pub fn outstanding_numbers(&self) -> u64 {
+        self.sender.unreleased()
+    }
+
+    /// The congestion window in bytes, if the controller keeps one.
+    pub fn congestion_window(&self) -> Option<u64> {
+        self.congestion.window()
+    }
+
+    /// Since when POLLs go unanswered for too long, while they do.
+    pub fn outage_since(&self) -> Option<Instant> {
+        self.outage_since
+    }
+
+    /// The incarnation that is running, once there is one.
+    pub fn incarnation(&self) -> Option<u32> {
+        self.incarnation
+    }
+
+    /// The largest segment that goes out now, in bytes with XSTP's header.
+    pub fn max_segment(&self) -> usize {
+        self.max_segment
+    }
+
+    /// The path's MTU changed: segments carry at most `bytes` from now on, never more than is
+    /// configured, and never fewer than a header with 64 payload bytes.
+    pub fn set_max_segment(&mut self, bytes: usize) {
+        let least = self.config.data_overhead() + 64;
+        self.max_segment = bytes.clamp(least, self.config.max_segment);
+    }
+
+    /// Numbers that the peer may have in use towards us from now on. What was offered already
+    /// stays accepted.
+    pub fn set_receive_window(&mut self, numbers: u32) {
+        self.receiver.set_window(numbers.min(self.config.profile.max_window()));
+    }
+
+    /// Begins at number `first` in both directions instead of 0.
+    #[cfg(test)]
+    pub(crate) fn start_at(&mut self, first: u64) {
+        self.sender.start_at(first);
+        self.receiver = Receiver::new(&receiver_config(&self.config, Seq24::of_count(first)));
+    }
+}
+
+fn receiver_config(config: &SessionConfig, first: Seq24) -> ReceiverConfig {
+    ReceiverConfig {
+        first,
+        window: config.receive_window.min(config.profile.max_window()),
+        ustat_threshold: config.ustat_threshold,
+        ustat_hold: config.ustat_hold,
+    }
+}
+
+/// `now` in the profile's ticks.
+fn stamp_of(profile: &Profile, now: Instant) -> u32 {
+    (now.as_nanos() / profile.tick().as_nanos()) as u32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! What can be set about a session, and two presets.
+
+use crate::congestion::Controller;
+use crate::wire::{Delivery, Profile};
+use crate::{Seq24, wire::Endpoints};
+use core::fmt;
+use units::{BitRate, Span};
+
+/// How a window controller's segments are spread over the round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// What a STAT or USTAT enables is spread over one round trip from then on: Henderson and
+    /// Katz's delayed send timer.
+    Enabled,
+    /// A full window is spread over one round trip.
+    Window,
+}
+
+/// Everything that can be set about a session. Start from a preset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// How segments are written.
+    pub profile: Profile,
+    /// What the layer above does with packets that arrive; the peer's must be the same.
+    pub delivery: Delivery,
+    /// What decides how much may be outstanding.
+    pub controller: Controller,
+    /// How a window controller's segments are spread.
+    pub spread: Spread,
+    /// The rate below which pacing never goes, counting `packet_overhead`.
+    pub min_rate: Option<BitRate>,
+    /// The rate that is never exceeded, counting `packet_overhead`. `fixed` sends at it.
+    pub max_rate: Option<BitRate>,
+    /// The share of `max_rate` that is left unused so that no queue stands, in millionths.
+    pub headroom_millionths: u32,
+    /// Bytes that each segment costs below XSTP and that rates count: IP, UDP, association.
+    pub packet_overhead: usize,
+    /// The largest segment that is sent or can be received, in bytes with XSTP's header.
+    pub max_segment: usize,
+    /// Numbers that may be in use at once, from the oldest without acknowledgement on.
+    pub number_window: u32,
+    /// Numbers that the peer may have in use towards us, unless the layer above sets another
+    /// window.
+    pub receive_window: u32,
+    /// Numbers that the peer is taken to allow until its first word.
+    pub assumed_window: u32,
+    /// Whether numbers that a STAT lists as received above N(R) are released at once.
+    pub release_early: bool,
+    /// The first congestion window, in segments.
+    pub initial_window: u32,
+    /// After this long without data outstanding a window controller slow-starts anew.
+    pub slow_start_after_idle: Option<Span>,
+    /// Fewer segments than this, enabled by one STAT or USTAT, go back to back.
+    pub burst_threshold: u32,
+    /// Below a congestion window of this many segments the last SD of each burst carries a
+    /// POLL, and the timer only replaces lost ones.
+    pub small_window: u32,
+    /// Timer POLLs for each smoothed round trip.
+    pub polls_per_round_trip: u32,
+    /// How often a POLL interval without an answer doubles the next one, at most.
+    pub poll_backoff_cap: u32,
+    /// How long a due POLL waits for an SD to ride on.
+    pub poll_ride: Span,
+    /// Bytes sent since the last POLL that force one: the share of the send buffer.
+    pub poll_after_bytes: Option<u64>,
+    /// STATs, and POLLs, are never closer together than this.
+    pub control_spacing: Span,
+    /// Packets that must arrive after a gap before a USTAT reports it.
+    pub ustat_threshold: u32,
+    /// How long a USTAT that is due is held, so that gaps close together share it.
+    pub ustat_hold: Span,
+    /// Granularity of coarse timers; fallback POLLs wait at least two of these.
+    pub tick: Span,
+    /// How long late pacing may catch up.
+    pub catch_up: Span,
+    /// The round trip that is assumed before one is measured.
+    pub initial_round_trip: Span,
+    /// How long an unanswered BGN or END waits to be sent again, at least.
+    pub handshake_timeout: Span,
+    /// How often BGN and END are sent.
+    pub handshake_tries: u32,
+    /// An idle session polls this long after it last heard from the peer.
+    pub keep_alive: Span,
+    /// A session whose peer is silent for this long although it should speak is closed.
+    pub no_response: Option<Span>,
+}
+
+impl SessionConfig {
+    /// The Satellite Transport Protocol as published, between two unspecified addresses: set
+    /// `profile` to the real ones.
+    ///
+    /// In order, slow start from one segment, POLLs on the last segment of each burst below a
+    /// window of 10 segments, three POLLs a round trip above it, timers of 10 ms.
+    pub fn stp_1999() -> Self {
+        let unspecified = core::net::SocketAddr::from(([0, 0, 0, 0], 0));
+        Self {
+            profile: Profile::Published(Endpoints { local: unspecified, remote: unspecified }),
+            delivery: Delivery::InOrder,
+            controller: Controller::NewReno,
+            spread: Spread::Enabled,
+            min_rate: None,
+            max_rate: None,
+            headroom_millionths: 0,
+            packet_overhead: 20,
+            max_segment: 1480,
+            number_window: 4096,
+            receive_window: 160,
+            assumed_window: 160,
+            release_early: false,
+            initial_window: 1,
+            slow_start_after_idle: None,
+            burst_threshold: 0,
+            small_window: 10,
+            polls_per_round_trip: 3,
+            poll_backoff_cap: 6,
+            poll_ride: Span::from_millis(10),
+            poll_after_bytes: Some(120_000),
+            control_spacing: Span::ZERO,
+            ustat_threshold: 1,
+            ustat_hold: Span::ZERO,
+            tick: Span::from_millis(10),
+            catch_up: Span::from_millis(10),
+            initial_round_trip: Span::from_secs(3),
+            handshake_timeout: Span::from_secs(3),
+            handshake_tries: 6,
+            keep_alive: Span::from_secs(75),
+            no_response: Some(Span::from_secs(120)),
+        }
+    }
+
+    /// A gateway's session inside an association, on a link of `rate`.
+    ///
+    /// Immediate delivery, paced at the rate less half a per cent, no congestion window, and
+    /// numbers for eight round trips of up to 1.2 s.
+    pub fn gateway(rate: BitRate) -> Self {
+        let round_trips = Span::from_millis(1_200) * 8;
+        // Packets are mostly full, but the window must not shut on runs of smaller ones.
+        let numbers = rate.bytes_in(round_trips) / 500;
+        Self {
+            profile: Profile::Sealed,
+            delivery: Delivery::Immediate,
+            controller: Controller::Fixed,
+            spread: Spread::Window,
+            min_rate: None,
+            max_rate: Some(rate),
+            headroom_millionths: 5_000,
+            // IPv4, UDP, and an association's header and tag.
+            packet_overhead: 20 + 8 + 8 + 16,
+            max_segment: 1500 - (20 + 8 + 8 + 16),
+            number_window: numbers.clamp(1 << 12, 1 << 22) as u32,
+            receive_window: 1 << 18,
+            assumed_window: 1 << 12,
+            release_early: true,
+            initial_window: 10,
+            slow_start_after_idle: None,
+            burst_threshold: 0,
+            small_window: 0,
+            polls_per_round_trip: 3,
+            poll_backoff_cap: 0,
+            poll_ride: Span::ZERO,
+            poll_after_bytes: None,
+            control_spacing: Span::from_millis(5),
+            ustat_threshold: 3,
+            ustat_hold: Span::from_millis(20),
+            tick: Span::from_millis(10),
+            catch_up: Span::from_millis(5),
+            initial_round_trip: Span::from_millis(700),
+            handshake_timeout: Span::from_millis(1_000),
+            handshake_tries: 30,
+            keep_alive: Span::from_secs(12),
+            no_response: Some(Span::from_secs(180)),
+        }
+    }
+
+    /// Payload bytes of a full segment with SD. As published there is always room for a POLL.
+    pub fn payload_size(&self) -> usize {
+        self.max_segment.saturating_sub(self.data_overhead())
+    }
+
+    /// The rate at which `fixed` sends and that nothing exceeds: `max_rate` less the headroom.
+    pub fn paced_rate(&self) -> Option<BitRate> {
+        let kept = 1_000_000_u32.saturating_sub(self.headroom_millionths);
+        self.max_rate.map(|rate| rate.mul_ratio(u64::from(kept), 1_000_000))
+    }
+
+    /// Bytes of a segment with SD that are not payload.
+    pub(crate) fn data_overhead(&self) -> usize {
+        match self.profile {
+            Profile::Published(_) => 16 + 3,
+            Profile::Sealed => 4,
+        }
+    }
+
+    /// Checks that the settings make sense together.
+    ///
+    /// # Errors
+    /// The first setting that does not.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let least_segment = self.data_overhead() + 64;
+        let checks = [
+            ("max_segment", self.max_segment >= least_segment, "room for 64 payload bytes"),
+            ("max_segment", self.max_segment <= 65_515, "at most 65515 bytes"),
+            ("number_window", (1..=Seq24::HALF).contains(&self.number_window), "1 to 2^23"),
+            ("receive_window", (1..=Seq24::HALF).contains(&self.receive_window), "1 to 2^23"),
+            ("polls_per_round_trip", self.polls_per_round_trip > 0, "at least 1"),
+            ("poll_backoff_cap", self.poll_backoff_cap <= 16, "at most 16"),
+            ("ustat_threshold", self.ustat_threshold > 0, "at least 1"),
+            ("tick", !self.tick.is_zero(), "above zero"),
+            ("keep_alive", !self.keep_alive.is_zero(), "above zero"),
+            ("handshake_timeout", !self.handshake_timeout.is_zero(), "above zero"),
+            ("handshake_tries", self.handshake_tries > 0, "at least 1"),
+            ("initial_round_trip", !self.initial_round_trip.is_zero(), "above zero"),
+            ("headroom_millionths", self.headroom_millionths < 1_000_000, "below 1000000"),
+            (
+                "max_rate",
+                self.controller != Controller::Fixed || self.max_rate.is_some(),
+                "a rate for the controller `fixed`",
+            ),
+            (
+                "min_rate",
+                self.min_rate.zip(self.max_rate).is_none_or(|(min, max)| min <= max),
+                "at most max_rate",
+            ),
+        ];
+        match checks.into_iter().find(|(_, holds, _)| !holds) {
+            Some((setting, _, expected)) => Err(ConfigError { setting, expected }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A setting that makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The field of [`SessionConfig`].
+    pub setting: &'static str,
+    /// What it should be.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: expected {}", self.setting, self.expected)
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_make_sense() {
+        assert_eq!(SessionConfig::stp_1999().validate(), Ok(()));
+        for bps in [1_000, 64_000, 10_000_000, 250_000_000, u64::MAX] {
+            assert_eq!(SessionConfig::gateway(BitRate::from_bps(bps)).validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_gateway_has_numbers_for_eight_round_trips() {
+        let rate = BitRate::from_mbps(50);
+        let config = SessionConfig::gateway(rate);
+        let per_round_trip = rate.bytes_in(Span::from_millis(1_200)) / 1500;
+        assert!(u64::from(config.number_window) >= 8 * per_round_trip);
+    }
+
+    #[test]
+    fn what_does_not_make_sense_is_named() {
+        let mut config = SessionConfig::gateway(BitRate::from_mbps(1));
+        config.max_rate = None;
+        let error = config.validate().unwrap_err();
+        assert_eq!(error.setting, "max_rate");
+        assert_eq!(std::format!("{error}"), "max_rate: expected a rate for the controller `fixed`");
+    }
+}

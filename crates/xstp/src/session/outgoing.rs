@@ -1,0 +1,495 @@
+//! What goes out next: handshakes, data with what can ride along, and control alone.
+//!
+//! ```text
+//!   poll_transmit
+//!     1. RST, ENDAK, END          each alone
+//!     2. SD, when the pacer and the windows allow: what is missing before what is new;
+//!        BGN or BGNAK goes with it, POLL, STAT, USTAT and NOTE ride along if there is room
+//!     3. BGN, BGNAK, POLL, STAT, USTAT that are due and found no SD to ride on
+//! ```
+//!
+//! The layer above fills a packet before it is known what rides along, so that full packets
+//! are never cut short for a STAT; what does not fit goes alone right after.
+
+use super::Session;
+use super::sender::Again;
+use super::state::{State, Stimulus};
+use super::upper::{Filled, Upper};
+use crate::Seq24;
+use crate::wire::{Begin, BeginAck, Control, End, Poll, Profile, Segment, Stat, Ustat};
+use units::Instant;
+
+/// A STAT or USTAT rides on an SD that leaves this much room; less would cut its list.
+const REPORT_ROOM: usize = 160;
+
+/// A NOTE is at most this long.
+const NOTE_ROOM: usize = 255;
+
+/// What a segment is put together from.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    /// VT(S), after the SD if there is a new one.
+    next: Seq24,
+    opening: Option<Control>,
+    stamp: u32,
+    data: Option<Seq24>,
+    poll: Option<Poll>,
+    stat: Option<Stat<'a>>,
+    ustat: Option<Ustat<'a>>,
+    note: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn new(next: Seq24, stamp: u32, opening: Option<Control>) -> Self {
+        Self { next, opening, stamp, data: None, poll: None, stat: None, ustat: None, note: &[] }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.opening.is_none()
+            && self.data.is_none()
+            && self.poll.is_none()
+            && self.stat.is_none()
+            && self.ustat.is_none()
+    }
+
+    /// The segment. Its payload stands in the buffer already.
+    fn segment(&self) -> Option<Segment<'a>> {
+        let mut built = match self.opening {
+            Some(Control::Begin(begin)) => Some(Segment::begin(self.next, self.stamp, begin)),
+            Some(Control::BeginAck(ack)) => Some(Segment::begin_ack(self.next, ack)),
+            Some(Control::End(_) | Control::EndAck(_) | Control::Reset(_)) | None => None,
+        };
+        if let Some(number) = self.data {
+            built = Some(match built {
+                None => Segment::data(number, &[]),
+                Some(segment) => segment.and_data(number, &[]),
+            });
+        }
+        if let Some(poll) = self.poll {
+            built = Some(match built {
+                None => Segment::poll(self.stamp, poll),
+                Some(segment) => segment.and_poll(self.stamp, poll),
+            });
+        }
+        if let Some(stat) = self.stat {
+            built = Some(match built {
+                None => Segment::stat(self.next, stat),
+                Some(segment) => segment.and_stat(stat),
+            });
+        }
+        if let Some(ustat) = self.ustat {
+            built = Some(match built {
+                None => Segment::ustat(self.next, ustat),
+                Some(segment) => segment.and_ustat(ustat),
+            });
+        }
+        built
+            .map(|segment| if self.note.is_empty() { segment } else { segment.and_note(self.note) })
+    }
+
+    fn overhead(&self, profile: &Profile) -> usize {
+        self.segment().map_or(0, |segment| segment.overhead(profile))
+    }
+}
+
+/// A packet that stands in the buffer.
+struct Loaded {
+    number: Seq24,
+    /// Where its payload starts.
+    at: usize,
+    len: usize,
+}
+
+impl Session {
+    /// Writes the next segment that is due at `now` to the start of `out`; returns its length.
+    /// `None`: nothing is due now, see [`poll_timeout`](Session::poll_timeout).
+    ///
+    /// `out` should hold the largest segment ([`max_segment`](Session::max_segment)).
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        upper: &mut impl Upper,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        self.fresh_waiting = upper.has_fresh();
+        if self.end_wanted && self.sender.is_empty() && !self.fresh_waiting {
+            self.apply(now, Stimulus::Drained);
+        }
+        let sent = self.transmit_lone(now, out).or_else(|| {
+            if !self.state.is_connected() {
+                return None;
+            }
+            self.watch_credit();
+            self.transmit_data(now, upper, out).or_else(|| self.transmit_control(now, upper, out))
+        });
+        if let Some(len) = sent {
+            self.statistics.segments_sent += 1;
+            self.statistics.octets_sent += len as u64;
+        }
+        sent
+    }
+
+    /// RST, ENDAK or END, each in a segment of its own.
+    fn transmit_lone(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
+        if !self.handshake.is_lone_due() {
+            return None;
+        }
+        let segment = if let Some(incarnation) = self.handshake.take_reset() {
+            Segment::reset(End { incarnation })
+        } else if let Some((number, incarnation)) = self.handshake.take_end_ack() {
+            Segment::end_ack(number, End { incarnation })
+        } else if self.handshake.take_end(now, self.handshake_timeout()) {
+            self.unanswered_since.get_or_insert(now);
+            let incarnation = self.incarnation.unwrap_or_default();
+            Segment::end(self.sender.next_number(), End { incarnation })
+        } else {
+            return None;
+        };
+        let len = segment.encode(&self.config.profile, out).ok()?;
+        self.charge(now, len, false);
+        Some(len)
+    }
+
+    /// The peer's window is shut while something waits: says so once, and asks.
+    fn watch_credit(&mut self) {
+        let waits = self.fresh_waiting && self.state != State::Beginning;
+        if self.credit && waits && self.sender.is_shut_by_peer() {
+            self.credit = false;
+            self.statistics.credit_lost += 1;
+            self.polling.want();
+            self.emit(super::Event::CreditLost);
+        }
+    }
+
+    /// BGN or BGNAK, if one is due with the next segment. BGN goes with every POLL as long as
+    /// it is not answered.
+    fn opening(&self, poll_due: bool) -> Option<Control> {
+        let begin = || Begin {
+            incarnation: self.incarnation.unwrap_or_default(),
+            window: self.receiver_window(),
+            max_segment: u16::try_from(self.config.max_segment).unwrap_or(u16::MAX),
+            delivery: self.config.delivery,
+        };
+        if self.state == State::Beginning {
+            let due = self.handshake.is_begin_due() || poll_due;
+            return due.then(|| Control::Begin(begin()));
+        }
+        let echo = self.handshake.begin_ack_due()?;
+        Some(Control::BeginAck(BeginAck { begin: begin(), echo }))
+    }
+
+    fn receiver_window(&self) -> u32 {
+        self.config.receive_window.min(self.config.profile.max_window())
+    }
+
+    /// An SD, with what can ride along.
+    fn transmit_data(
+        &mut self,
+        now: Instant,
+        upper: &mut impl Upper,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let again = self.sender.again();
+        let fresh = self.fresh_waiting && self.state.may_send() && self.may_send_fresh();
+        if again.is_none() && !fresh {
+            self.pacer.idle();
+            return None;
+        }
+        let at_once = again.is_some() && self.retransmits_at_once();
+        if !at_once && !self.pacer.ready(now) {
+            return None;
+        }
+        // A POLL always goes with BGN: its answer is the first round-trip sample.
+        let poll_due = self.poll_at() <= now;
+        let mut parts = Parts::new(Seq24::ZERO, self.stamp(now), self.opening(poll_due));
+        let begins = matches!(parts.opening, Some(Control::Begin(_)));
+        let loaded = match again {
+            Some(again) => self.load_again(again, &parts, begins, upper, out)?,
+            None => self.load_fresh(now, &parts, begins, upper, out)?,
+        };
+        parts.data = Some(loaded.number);
+        parts.next = self.sender.next_number();
+        self.ask_after(now, upper);
+        let poll = begins || self.poll_due() <= now + self.config.poll_ride;
+        let len = self.ride_along(now, parts, poll, &loaded, upper, out)?;
+        self.charge(now, len, !at_once);
+        Some(len)
+    }
+
+    /// Octets before the payload: of the parts, and of the POLL that goes with them.
+    fn head(&self, parts: &Parts<'_>, with_poll: bool) -> usize {
+        let mut parts = *parts;
+        parts.data = Some(Seq24::ZERO);
+        if with_poll {
+            // A longer head than needed costs nothing: the payload is moved.
+            parts.poll = Some(Poll { count: self.polling.next_count(None), next: Seq24::new(1) });
+        }
+        parts.overhead(&self.config.profile)
+    }
+
+    fn load_again(
+        &mut self,
+        again: Again,
+        parts: &Parts<'_>,
+        begins: bool,
+        upper: &mut impl Upper,
+        out: &mut [u8],
+    ) -> Option<Loaded> {
+        let at = self.head(parts, begins);
+        // In order a packet cannot shrink: what was cut off would come too late.
+        let room = match self.config.delivery {
+            crate::wire::Delivery::InOrder => out.len(),
+            crate::wire::Delivery::Immediate => out.len().min(self.max_segment),
+        };
+        if parts.opening.is_some() && at + again.size > room {
+            return None;
+        }
+        let number = Seq24::of_count(again.count);
+        let payload = out.get_mut(at..room)?;
+        let room = payload.len();
+        let len = upper.again(number, again.handle, &mut payload[..room.min(again.size)]);
+        let len = len.min(again.size).min(room);
+        self.sender.sent_again(again.count, len, self.polling.count());
+        self.statistics.data_retransmitted += 1;
+        self.statistics.data_bytes_retransmitted += len as u64;
+        self.polling.on_data_sent(len);
+        Some(Loaded { number, at, len })
+    }
+
+    fn load_fresh(
+        &mut self,
+        now: Instant,
+        parts: &Parts<'_>,
+        begins: bool,
+        upper: &mut impl Upper,
+        out: &mut [u8],
+    ) -> Option<Loaded> {
+        let at = self.head(parts, begins);
+        // As published there is always room for the POLL.
+        let spare = if begins { 0 } else { self.config.data_overhead() - self.head_alone() };
+        let end = out.len().min(self.max_segment).checked_sub(spare)?;
+        let number = self.sender.next_number();
+        let restart = self.sender.is_empty();
+        let payload = out.get_mut(at..end)?;
+        let room = payload.len();
+        let Some(Filled { len, handle }) = upper.fresh(number, payload) else {
+            // Nothing after all, or nothing that fits beside a BGN; then that goes alone.
+            self.fresh_waiting = parts.opening.is_some();
+            return None;
+        };
+        let len = len.min(room);
+        if restart {
+            self.armed_at = now;
+            if let Some(last) = self.last_data_sent {
+                self.congestion.on_restart(now.since(last));
+            }
+            self.replan(now);
+        }
+        self.last_data_sent = Some(now);
+        self.sender.push(len, handle, self.polling.count());
+        self.statistics.data_sent += 1;
+        self.statistics.data_bytes_sent += len as u64;
+        self.polling.on_data_sent(len);
+        self.fresh_waiting = upper.has_fresh();
+        Some(Loaded { number, at, len })
+    }
+
+    /// Octets of a header with SD alone.
+    fn head_alone(&self) -> usize {
+        self.head(&Parts::new(Seq24::ZERO, 0, None), false)
+    }
+
+    /// Whether the packet just loaded is one that asks for a STAT (XSTP-10.3).
+    fn ask_after(&mut self, now: Instant, upper: &impl Upper) {
+        let forced = self
+            .config
+            .poll_after_bytes
+            .is_some_and(|limit| self.polling.bytes_since_poll() >= limit);
+        if forced {
+            self.polling.want();
+        }
+        if self.sender.queued() > 0 {
+            return;
+        }
+        let dry = !upper.has_fresh();
+        if !dry && self.may_send_fresh() {
+            return;
+        }
+        // This is the last SD of a burst.
+        if self.is_small_window() || self.sender.free_numbers() == 0 {
+            self.polling.want();
+        } else if dry {
+            self.polling.want_when_dry(now, self.round_trip.smoothed());
+        }
+    }
+
+    /// Puts what is due beside a loaded packet, as far as it fits, and writes the segment.
+    fn ride_along(
+        &mut self,
+        now: Instant,
+        mut parts: Parts<'_>,
+        poll: bool,
+        loaded: &Loaded,
+        upper: &mut impl Upper,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let profile = self.config.profile;
+        let total = out.len().min(self.max_segment).max(loaded.at + loaded.len).min(out.len());
+        if poll {
+            let with_poll = Parts { poll: Some(self.next_poll(now, parts.next)), ..parts };
+            let with_poll = Parts { stamp: self.poll_stamp(now), ..with_poll };
+            if with_poll.overhead(&profile) + loaded.len <= total {
+                parts = with_poll;
+                self.commit_poll(now, true);
+            }
+        }
+        let mut note_buffer = [0; NOTE_ROOM];
+        let left = total.saturating_sub(parts.overhead(&profile) + loaded.len);
+        let begins = matches!(parts.opening, Some(Control::Begin(_)));
+        let report = if begins || left < REPORT_ROOM { Report::None } else { self.report(now) };
+        let mut parts = parts;
+        match report {
+            Report::None => {}
+            Report::Stat => parts.stat = self.receiver.take_stat(&profile, left),
+            Report::Ustat => parts.ustat = self.receiver.take_ustat(now, &profile, left),
+        }
+        if !begins {
+            parts.note = take_note(&profile, &parts, total - loaded.len, upper, &mut note_buffer);
+        }
+        let at = parts.overhead(&profile);
+        if at != loaded.at {
+            out.copy_within(loaded.at..loaded.at + loaded.len, at);
+        }
+        let sent = (parts.stat.is_some(), parts.ustat.is_some());
+        let len = parts.segment()?.encode_in_place(&profile, out, loaded.len).ok()?;
+        let opening = parts.opening;
+        self.commit_parts(now, opening, sent);
+        Some(len)
+    }
+
+    /// BGN, BGNAK, POLL, STAT, USTAT and NOTE without data.
+    fn transmit_control(
+        &mut self,
+        now: Instant,
+        upper: &mut impl Upper,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let profile = self.config.profile;
+        let mut poll = self.poll_at() <= now;
+        let opening = self.opening(poll);
+        let begins = matches!(opening, Some(Control::Begin(_)));
+        poll |= begins;
+        let report = if begins { Report::None } else { self.report(now) };
+        let next = self.sender.next_number();
+        let stamp = if poll { self.poll_stamp(now) } else { self.stamp(now) };
+        let planned = poll.then(|| self.next_poll(now, next));
+        let mut note_buffer = [0; NOTE_ROOM];
+        let mut parts = Parts { poll: planned, ..Parts::new(next, stamp, opening) };
+        let total = out.len().min(self.max_segment);
+        let room = total.saturating_sub(parts.overhead(&profile).max(16));
+        match report {
+            Report::None => {}
+            Report::Stat => parts.stat = self.receiver.take_stat(&profile, room),
+            Report::Ustat => parts.ustat = self.receiver.take_ustat(now, &profile, room),
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        if !begins {
+            parts.note = take_note(&profile, &parts, total, upper, &mut note_buffer);
+        }
+        let sent = (parts.stat.is_some(), parts.ustat.is_some());
+        let len = parts.segment()?.encode_in_place(&profile, out, 0).ok()?;
+        let opening = parts.opening;
+        if poll {
+            self.commit_poll(now, false);
+        }
+        self.commit_parts(now, opening, sent);
+        self.charge(now, len, false);
+        Some(len)
+    }
+
+    /// Which report is due. A STAT tells everything, so it goes first.
+    fn report(&self, now: Instant) -> Report {
+        if self.stat_at().is_some_and(|at| at <= now) {
+            Report::Stat
+        } else if self.receiver.ustat_due(now) {
+            Report::Ustat
+        } else {
+            Report::None
+        }
+    }
+
+    fn next_poll(&self, now: Instant, next: Seq24) -> Poll {
+        Poll { count: self.polling.next_count(self.count_clock(now)), next }
+    }
+
+    /// The stamp of a segment with POLL: as published, its count.
+    fn poll_stamp(&self, now: Instant) -> u32 {
+        match self.config.profile {
+            Profile::Published(_) => self.polling.next_count(self.count_clock(now)),
+            Profile::Sealed => self.stamp(now),
+        }
+    }
+
+    fn commit_poll(&mut self, now: Instant, rides: bool) {
+        let overdue = self.round_trip.smoothed() + self.config.tick * 2;
+        let late = self.polling.silent_since().is_some_and(|since| now.since(since) >= overdue);
+        self.polling.on_sent(now, self.count_clock(now), late);
+        self.unanswered_since.get_or_insert(now);
+        self.statistics.polls_sent += 1;
+        if !rides {
+            self.statistics.polls_sent_alone += 1;
+        }
+    }
+
+    fn commit_parts(&mut self, now: Instant, opening: Option<Control>, sent: (bool, bool)) {
+        match opening {
+            Some(Control::Begin(_)) => {
+                let stamp = match self.config.profile {
+                    Profile::Published(_) => self.polling.count(),
+                    Profile::Sealed => self.stamp(now),
+                };
+                let timeout = self.handshake_timeout();
+                self.handshake.on_begin_sent(now, stamp, timeout);
+            }
+            Some(Control::BeginAck(_)) => self.handshake.on_begin_ack_sent(),
+            Some(Control::End(_) | Control::EndAck(_) | Control::Reset(_)) | None => {}
+        }
+        let (stat, ustat) = sent;
+        if stat {
+            self.statistics.stats_sent += 1;
+            self.last_stat_sent = Some(now);
+            self.in_list = self.receiver.stat_due();
+        }
+        if ustat {
+            self.statistics.ustats_sent += 1;
+        }
+    }
+}
+
+/// What the receiver has to say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Report {
+    None,
+    Stat,
+    Ustat,
+}
+
+/// The NOTE that goes with these parts, as long as `room` octets are not exceeded.
+fn take_note<'a>(
+    profile: &Profile,
+    parts: &Parts<'_>,
+    room: usize,
+    upper: &mut impl Upper,
+    buffer: &'a mut [u8],
+) -> &'a [u8] {
+    let carries = parts.poll.is_some() || parts.stat.is_some();
+    if !carries || matches!(profile, Profile::Published(_)) {
+        return &[];
+    }
+    // One octet more for its length, beyond the one that is there anyway.
+    let left = room.saturating_sub(parts.overhead(profile) + 1).min(buffer.len());
+    let len = upper.note(&mut buffer[..left]).min(left);
+    &buffer[..len]
+}

@@ -1,0 +1,175 @@
+//! The pacer: every segment is charged to it, and data waits for it.
+//!
+//! ```text
+//!   next_send ──charge──▶ next_send + time that the segment takes
+//! ```
+//!
+//! The next instant is counted from the last one that was planned and not from the time of the
+//! call, so a timer that fires late costs no rate; what may be caught up is bounded, so that a
+//! late timer becomes no burst. Segments that do not wait (STAT, POLL, handshakes) are charged
+//! all the same.
+
+use units::{BitRate, Instant, Span};
+
+/// When the next data may leave.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacer {
+    next_send: Instant,
+    /// When the last charged segment was planned.
+    last: Instant,
+    /// What `next_send` leaves out, in units of 1/rate nanoseconds, for `rate`.
+    remainder: u64,
+    rate: Option<BitRate>,
+    /// How far in the past `next_send` may stay while there is something to send.
+    catch_up: Span,
+    /// Nothing waits: time passed is not owed.
+    idle: bool,
+}
+
+impl Pacer {
+    pub(crate) fn new(catch_up: Span) -> Self {
+        Self {
+            next_send: Instant::ZERO,
+            last: Instant::ZERO,
+            remainder: 0,
+            rate: None,
+            catch_up,
+            idle: true,
+        }
+    }
+
+    /// When data may leave next.
+    pub(crate) fn next_send(&self) -> Instant {
+        self.next_send
+    }
+
+    /// Whether data may leave at `now`.
+    pub(crate) fn ready(&self, now: Instant) -> bool {
+        now >= self.next_send
+    }
+
+    /// Nothing waits to be sent: a pause begins that gives no right to a burst.
+    pub(crate) fn idle(&mut self) {
+        self.idle = true;
+    }
+
+    /// Charges `bytes` sent at `now` and paced at `rate`.
+    pub(crate) fn charge_bytes(&mut self, now: Instant, bytes: u64, rate: BitRate) {
+        if self.rate != Some(rate) {
+            self.rate = Some(rate);
+            self.remainder = 0;
+        }
+        self.start(now);
+        let bps = u128::from(rate.as_bps());
+        let work = u128::from(bytes) * 8_000_000_000 + u128::from(self.remainder);
+        self.next_send += Span::from_nanos(u64::try_from(work / bps).unwrap_or(u64::MAX));
+        // A remainder is below the rate, which is a u64.
+        self.remainder = (work % bps) as u64;
+    }
+
+    /// Charges a pause of `interval` after a segment sent at `now`.
+    pub(crate) fn charge_span(&mut self, now: Instant, interval: Span) {
+        self.start(now);
+        self.next_send += interval;
+    }
+
+    /// A schedule with `interval` between segments begins at `now`; what the old one planned
+    /// later than that is brought forward.
+    pub(crate) fn bring_forward(&mut self, now: Instant, interval: Span) {
+        self.next_send = self.next_send.min((self.last + interval).max(now));
+    }
+
+    fn start(&mut self, now: Instant) {
+        let earliest = if self.idle { now } else { now - self.catch_up };
+        if self.next_send < earliest {
+            self.next_send = earliest;
+            self.remainder = 0;
+        }
+        self.idle = false;
+        self.last = self.next_send;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: BitRate = BitRate::from_mbps(12);
+    const PACKET: u64 = 1500; // 1 ms at 12 Mbit/s
+    const MS: Span = Span::from_millis(1);
+
+    fn pacer() -> Pacer {
+        Pacer::new(MS * 5)
+    }
+
+    /// XSTP-8.1.1
+    #[test]
+    fn a_late_timer_costs_no_rate() {
+        let mut pacer = pacer();
+        let start = Instant::from_nanos(1_000_000_000);
+        pacer.charge_bytes(start, PACKET, RATE);
+        // The timer is 2 ms late: three packets may go at once, and the fourth is on time.
+        let late = start + MS * 3;
+        for _ in 0..3 {
+            assert!(pacer.ready(late));
+            pacer.charge_bytes(late, PACKET, RATE);
+        }
+        assert!(!pacer.ready(late));
+        assert_eq!(pacer.next_send(), start + MS * 4);
+    }
+
+    /// XSTP-8.1.2
+    #[test]
+    fn what_is_caught_up_is_bounded() {
+        let mut pacer = pacer();
+        let start = Instant::from_nanos(1_000_000_000);
+        pacer.charge_bytes(start, PACKET, RATE);
+        let late = start + Span::from_secs(1);
+        let mut sent = 0;
+        while pacer.ready(late) {
+            pacer.charge_bytes(late, PACKET, RATE);
+            sent += 1;
+        }
+        assert_eq!(sent, 6, "5 ms worth, and the one that was due");
+    }
+
+    /// XSTP-8.1.3
+    #[test]
+    fn a_pause_gives_no_right_to_a_burst() {
+        let mut pacer = pacer();
+        let start = Instant::from_nanos(1_000_000_000);
+        pacer.charge_bytes(start, PACKET, RATE);
+        pacer.idle();
+        let later = start + Span::from_secs(1);
+        pacer.charge_bytes(later, PACKET, RATE);
+        assert_eq!(pacer.next_send(), later + MS);
+    }
+
+    /// XSTP-8.1.4
+    #[test]
+    fn remainders_are_carried() {
+        let mut pacer = pacer();
+        let rate = BitRate::from_bps(333_333_333);
+        let mut now = Instant::from_nanos(0);
+        for _ in 0..100_000 {
+            pacer.charge_bytes(now, 1499, rate);
+            now = pacer.next_send();
+        }
+        let exact = 1499u128 * 100_000 * 8_000_000_000 / 333_333_333;
+        assert_eq!(u128::from(now.as_nanos()), exact);
+    }
+
+    /// XSTP-8.1.5
+    #[test]
+    fn an_interval_is_counted_from_the_planned_time() {
+        let mut pacer = pacer();
+        pacer.charge_span(Instant::from_nanos(10), MS);
+        pacer.charge_span(Instant::from_nanos(10) + MS + Span::from_nanos(7), MS);
+        assert_eq!(pacer.next_send(), Instant::from_nanos(10) + MS * 2);
+        let now = Instant::from_nanos(10) + MS + Span::from_nanos(7);
+        pacer.bring_forward(now, MS / 2);
+        assert_eq!(pacer.next_send(), Instant::from_nanos(10) + MS + MS / 2);
+        pacer.bring_forward(now, MS * 9);
+        assert_eq!(pacer.next_send(), Instant::from_nanos(10) + MS + MS / 2, "never put off");
+    }
+}

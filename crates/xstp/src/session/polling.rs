@@ -1,0 +1,365 @@
+//! When to ask: the POLL timer, its back-off, and the book of POLLs that were sent.
+//!
+//! Three things make a POLL due:
+//!
+//! * **the timer**, while anything is unacknowledged or the peer's window is shut;
+//! * **the last SD of a burst**, in small-window mode always, otherwise when the upper layer
+//!   runs dry, as far as an allowance lasts;
+//! * **the share of the send buffer** that was sent since the last POLL.
+//!
+//! Each POLL has a count that only grows. The sender stamps every SD with the count of the last
+//! POLL before it, and so knows of each STAT whether it could have seen that SD (XSTP-7.3.1).
+//! The book keeps when each POLL was sent: an answer is a round-trip sample.
+
+use alloc::collections::VecDeque;
+use units::{Instant, Span};
+
+/// POLLs that are remembered; at three for each round trip this is 80 round trips of silence.
+const BOOK: usize = 256;
+
+/// POLLs beyond the timer's that a dry upper layer may cause at once.
+const DRY_ALLOWANCE: u32 = 8;
+
+/// One POLL that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    count: u32,
+    at: Instant,
+}
+
+/// Which clock the POLL timer runs by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// A fixed number of POLLs for each round trip.
+    Timer,
+    /// Small window: bursts carry their POLLs, the timer only replaces one that was lost.
+    Fallback,
+    /// The peer's window is shut.
+    Persist,
+}
+
+/// The answer to one POLL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// When the POLL was sent; `None` when it was too long ago to be in the book.
+    pub(crate) sent_at: Option<Instant>,
+    /// Whether it is the first answer to this POLL (a long list comes in several STATs).
+    pub(crate) first: bool,
+}
+
+/// What the POLL timer needs to know of the configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PollingConfig {
+    pub(crate) per_round_trip: u32,
+    pub(crate) backoff_cap: u32,
+    pub(crate) tick: Span,
+    pub(crate) spacing: Span,
+}
+
+/// The POLL machine of one session.
+#[derive(Clone, Debug)]
+pub(crate) struct Polling {
+    config: PollingConfig,
+    /// Count of the last POLL sent: "VT(PS)".
+    count: u32,
+    /// Count of the last POLL that a STAT answered: "VT(PA)".
+    answered: u32,
+    book: VecDeque<Sent>,
+    last_sent: Option<Instant>,
+    /// When a STAT last answered anything.
+    last_answer: Option<Instant>,
+    backoff: u32,
+    /// Something other than the timer asks for a POLL.
+    wanted: bool,
+    /// Bytes sent in SDs since the last POLL.
+    sent_bytes: u64,
+    /// POLLs that a dry upper layer may still cause, in 256ths.
+    allowance: u32,
+    allowance_at: Instant,
+}
+
+impl Polling {
+    /// No POLL sent; the first one's count is above `start`.
+    pub(crate) fn new(config: PollingConfig, start: u32) -> Self {
+        Self {
+            config,
+            count: start,
+            answered: start,
+            book: VecDeque::new(),
+            last_sent: None,
+            last_answer: None,
+            backoff: 0,
+            wanted: false,
+            sent_bytes: 0,
+            allowance: DRY_ALLOWANCE << 8,
+            allowance_at: Instant::ZERO,
+        }
+    }
+
+    /// Count of the last POLL sent, with which an SD sent now is stamped.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether no STAT has answered the last POLL yet.
+    pub(crate) fn is_outstanding(&self) -> bool {
+        self.count != self.answered
+    }
+
+    /// When the last POLL was sent.
+    pub(crate) fn last_sent(&self) -> Option<Instant> {
+        self.last_sent
+    }
+
+    /// Since when the peer owes an answer: the oldest POLL that nothing has answered, or the
+    /// last answer when that is later.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        let oldest = self.book.iter().find(|sent| self.is_newer(sent.count))?.at;
+        Some(self.last_answer.map_or(oldest, |answer| answer.max(oldest)))
+    }
+
+    /// Asks for a POLL with the next segment, whatever the timer says.
+    pub(crate) fn want(&mut self) {
+        self.wanted = true;
+    }
+
+    /// The upper layer has nothing more: asks for a POLL if the allowance still covers one.
+    ///
+    /// A flow that is slower than the link runs dry after every packet. Its POLLs must not
+    /// take the return channel over, so beyond a handful they come no faster than the timer's.
+    pub(crate) fn want_when_dry(&mut self, now: Instant, round_trip: Span) {
+        if self.wanted {
+            return;
+        }
+        let refill = self.interval(Pace::Timer, round_trip).as_nanos().max(1);
+        let passed = now.since(self.allowance_at).as_nanos();
+        let earned = (u128::from(passed) * 256 / u128::from(refill)).min(1 << 20) as u32;
+        if earned > 0 {
+            // Less than a 256th is left to be earned later.
+            self.allowance = (self.allowance + earned).min(DRY_ALLOWANCE << 8);
+            self.allowance_at = now;
+        }
+        if self.allowance >= 256 {
+            self.allowance -= 256;
+            self.wanted = true;
+        }
+    }
+
+    /// `bytes` were sent in an SD.
+    pub(crate) fn on_data_sent(&mut self, bytes: usize) {
+        self.sent_bytes = self.sent_bytes.saturating_add(bytes as u64);
+    }
+
+    /// Bytes sent in SDs since the last POLL.
+    pub(crate) fn bytes_since_poll(&self) -> u64 {
+        self.sent_bytes
+    }
+
+    /// The time between timer POLLs at the present back-off.
+    pub(crate) fn interval(&self, pace: Pace, round_trip: Span) -> Span {
+        let tick = self.config.tick;
+        match pace {
+            Pace::Timer => {
+                let base = round_trip / u64::from(self.config.per_round_trip.max(1));
+                let longest = round_trip.max(tick) * (1 << self.config.backoff_cap.min(16));
+                let backed_off = base * (1 << self.backoff.min(16));
+                backed_off.min(if self.config.backoff_cap == 0 { base } else { longest })
+            }
+            // Two ticks beyond the round trip: the answer is due just when it is over.
+            Pace::Fallback => round_trip.max(tick * 2) * (1 << self.backoff.min(16)) + tick * 2,
+            Pace::Persist => round_trip.max(tick * 2) * (1 << self.backoff.min(16)),
+        }
+        .max(self.config.spacing)
+    }
+
+    /// When the next POLL is due at this pace. Before the first one: at once.
+    pub(crate) fn due(&self, pace: Option<Pace>, armed_at: Instant, round_trip: Span) -> Instant {
+        let spaced = self.last_sent.map_or(Instant::ZERO, |sent| sent + self.config.spacing);
+        if self.wanted {
+            return spaced;
+        }
+        let Some(pace) = pace else { return Instant::FAR_FUTURE };
+        let start = self.last_sent.map_or(armed_at, |sent| sent.max(armed_at));
+        (start + self.interval(pace, round_trip)).max(spaced)
+    }
+
+    /// The count of the next POLL. `clock` is the least that it may be: published segments use
+    /// their millisecond clock as the count.
+    pub(crate) fn next_count(&self, clock: Option<u32>) -> u32 {
+        let next = self.count.wrapping_add(1);
+        match clock {
+            Some(clock) if (clock.wrapping_sub(next) as i32) > 0 => clock,
+            Some(_) | None => next,
+        }
+    }
+
+    /// A POLL with [`Polling::next_count`] goes out at `now`. `late`: an answer is overdue.
+    pub(crate) fn on_sent(&mut self, now: Instant, clock: Option<u32>, late: bool) -> u32 {
+        if late {
+            self.backoff = (self.backoff + 1).min(self.config.backoff_cap);
+        }
+        self.count = self.next_count(clock);
+        if self.book.len() == BOOK {
+            self.book.pop_front();
+        }
+        self.book.push_back(Sent { count: self.count, at: now });
+        self.last_sent = Some(now);
+        self.wanted = false;
+        self.sent_bytes = 0;
+        self.count
+    }
+
+    /// A STAT echoes `count`. `None`: no such POLL is waiting (error R).
+    pub(crate) fn on_answer(&mut self, now: Instant, count: u32) -> Option<Answer> {
+        let ahead = count.wrapping_sub(self.answered) as i32;
+        let beyond = self.count.wrapping_sub(count) as i32;
+        if ahead < 0 || beyond < 0 || self.last_sent.is_none() {
+            return None;
+        }
+        let first = ahead > 0;
+        // Only counts that were used can be echoed: published counts have holes.
+        let sent_at = self.book.iter().find(|sent| sent.count == count).map(|sent| sent.at);
+        if first && sent_at.is_none() {
+            return None;
+        }
+        if first {
+            while self.book.front().is_some_and(|sent| sent.count != count) {
+                self.book.pop_front();
+            }
+        }
+        self.answered = count;
+        self.backoff = 0;
+        self.last_answer = Some(now);
+        Some(Answer { sent_at, first })
+    }
+
+    fn is_newer(&self, count: u32) -> bool {
+        (count.wrapping_sub(self.answered) as i32) > 0
+    }
+}
+
+/// Whether an SD stamped `stamp` was last sent before the POLL counted `count`, and so should
+/// have arrived before it (XSTP-7.3.2).
+pub(crate) fn sent_before(stamp: u32, count: u32) -> bool {
+    (count.wrapping_sub(stamp) as i32) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(600);
+
+    fn polling(backoff_cap: u32) -> Polling {
+        Polling::new(
+            PollingConfig {
+                per_round_trip: 3,
+                backoff_cap,
+                tick: Span::from_millis(10),
+                spacing: Span::from_millis(5),
+            },
+            0,
+        )
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    /// XSTP-10.2.1
+    #[test]
+    fn the_timer_polls_three_times_a_round_trip() {
+        let mut polling = polling(6);
+        assert_eq!(polling.due(Some(Pace::Timer), at(0), RTT), at(200));
+        polling.on_sent(at(200), None, false);
+        assert_eq!(polling.due(Some(Pace::Timer), at(0), RTT), at(400));
+        assert_eq!(polling.due(None, at(0), RTT), Instant::FAR_FUTURE);
+    }
+
+    /// XSTP-10.2.3
+    #[test]
+    fn silence_doubles_the_interval_up_to_a_cap_and_an_answer_ends_it() {
+        let mut polling = polling(2);
+        for expected in [400, 800, 800] {
+            polling.on_sent(at(0), None, true);
+            assert_eq!(polling.interval(Pace::Timer, RTT), Span::from_millis(expected));
+        }
+        assert_eq!(polling.interval(Pace::Fallback, RTT), Span::from_millis(2420));
+        polling.on_answer(at(900), polling.count());
+        assert_eq!(polling.interval(Pace::Timer, RTT), Span::from_millis(200));
+        assert_eq!(polling.interval(Pace::Fallback, RTT), Span::from_millis(620));
+    }
+
+    /// XSTP-10.2.4
+    #[test]
+    fn a_cap_of_zero_never_backs_off() {
+        let mut polling = polling(0);
+        for _ in 0..100 {
+            polling.on_sent(at(0), None, true);
+        }
+        assert_eq!(polling.interval(Pace::Timer, RTT), Span::from_millis(200));
+    }
+
+    /// XSTP-10.2.5
+    #[test]
+    fn polls_keep_their_distance() {
+        let mut polling = polling(0);
+        polling.on_sent(at(10), None, false);
+        polling.want();
+        assert_eq!(polling.due(None, at(0), RTT), at(15));
+        assert_eq!(
+            polling.interval(Pace::Timer, Span::from_millis(3)),
+            Span::from_millis(5),
+            "the timer too"
+        );
+    }
+
+    /// XSTP-10.2.6
+    #[test]
+    fn a_flow_that_runs_dry_all_the_time_polls_no_faster_than_twice_the_timer() {
+        let mut polling = polling(0);
+        let mut polls = 0;
+        for millis in (0..60_000).step_by(2) {
+            polling.want_when_dry(at(millis), RTT);
+            if polling.due(Some(Pace::Timer), at(0), RTT) <= at(millis) {
+                polling.on_sent(at(millis), None, false);
+                polls += 1;
+            }
+        }
+        assert!((300..=620).contains(&polls), "{polls} in a minute, where the timer makes 300");
+    }
+
+    /// XSTP-10.1.3
+    #[test]
+    fn answers_are_taken_once_in_order_and_within_what_was_asked() {
+        let mut polling = polling(6);
+        assert_eq!(polling.on_answer(at(0), 0), None, "nothing was asked");
+        for millis in [100, 200, 300] {
+            polling.on_sent(at(millis), None, false);
+        }
+        assert_eq!(polling.silent_since(), Some(at(100)));
+        assert_eq!(polling.on_answer(at(800), 4), None, "never asked");
+        let answer = Answer { sent_at: Some(at(200)), first: true };
+        assert_eq!(polling.on_answer(at(800), 2), Some(answer));
+        assert_eq!(polling.silent_since(), Some(at(800)));
+        let again = Answer { first: false, ..answer };
+        assert_eq!(polling.on_answer(at(801), 2), Some(again), "the second part of a list");
+        assert_eq!(polling.on_answer(at(802), 1), None, "older than what was answered");
+        assert!(polling.is_outstanding());
+        polling.on_answer(at(900), 3);
+        assert!(!polling.is_outstanding());
+        assert_eq!(polling.silent_since(), None);
+    }
+
+    #[test]
+    fn counts_that_come_from_a_clock_grow_strictly() {
+        let mut polling = polling(6);
+        assert_eq!(polling.on_sent(at(0), Some(1000), false), 1000);
+        assert_eq!(polling.on_sent(at(0), Some(1000), false), 1001);
+        assert_eq!(polling.on_sent(at(0), Some(1000), false), 1002);
+        assert_eq!(polling.on_sent(at(0), Some(2000), false), 2000);
+        assert_eq!(polling.on_answer(at(1), 1500), None, "a count between two that were used");
+        assert!(sent_before(u32::MAX, 3), "counts wrap");
+        assert!(!sent_before(3, 3));
+    }
+}

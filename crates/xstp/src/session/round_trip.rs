@@ -1,0 +1,105 @@
+//! The round trip: smoothed over the answers to POLLs.
+//!
+//! ```text
+//!   first sample      SRTT = s               RTTVAR = s / 2
+//!   later samples     RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - s|      SRTT = 7/8 SRTT + 1/8 s
+//! ```
+//!
+//! A sample is the time from a POLL to the STAT that echoes it. POLLs that were sent before an
+//! outage ended give none: what they measure is the outage.
+
+use units::Span;
+
+/// Round trips above this are taken for this, so that no timer can be put off for ever.
+const LONGEST: Span = Span::from_secs(60);
+
+/// Smoothed round trip and its variation.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundTrip {
+    initial: Span,
+    measured: Option<Measured>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    smoothed: Span,
+    variation: Span,
+    least: Span,
+}
+
+impl RoundTrip {
+    /// No sample yet: `initial` is assumed.
+    pub(crate) fn new(initial: Span) -> Self {
+        Self { initial: initial.min(LONGEST), measured: None }
+    }
+
+    /// Takes in one sample.
+    pub(crate) fn sample(&mut self, sample: Span) {
+        let sample = sample.min(LONGEST);
+        self.measured = Some(match self.measured {
+            None => Measured { smoothed: sample, variation: sample / 2, least: sample },
+            Some(m) => {
+                let error =
+                    if sample > m.smoothed { sample - m.smoothed } else { m.smoothed - sample };
+                Measured {
+                    smoothed: (m.smoothed * 7 + sample) / 8,
+                    variation: (m.variation * 3 + error) / 4,
+                    least: m.least.min(sample),
+                }
+            }
+        });
+    }
+
+    /// The smoothed round trip, or what is assumed before the first sample.
+    pub(crate) fn smoothed(&self) -> Span {
+        self.measured.map_or(self.initial, |m| m.smoothed)
+    }
+
+    /// The smoothed round trip once there is a sample.
+    pub(crate) fn measured(&self) -> Option<Span> {
+        self.measured.map(|m| m.smoothed)
+    }
+
+    /// The shortest sample so far.
+    pub(crate) fn least(&self) -> Option<Span> {
+        self.measured.map(|m| m.least)
+    }
+
+    /// After this long without an answer to a POLL something is wrong with the link: twice the
+    /// smoothed round trip, or more where round trips vary much.
+    pub(crate) fn patience(&self) -> Span {
+        match self.measured {
+            None => self.initial * 2,
+            Some(m) => (m.smoothed * 3 / 2 + m.variation * 4).max(m.smoothed * 2).min(LONGEST * 4),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// XSTP-10.1.1
+    #[test]
+    fn samples_are_smoothed_by_eighths() {
+        let mut round_trip = RoundTrip::new(Span::from_secs(3));
+        assert_eq!(round_trip.smoothed(), Span::from_secs(3));
+        assert_eq!(round_trip.measured(), None);
+        round_trip.sample(Span::from_millis(600));
+        assert_eq!(round_trip.smoothed(), Span::from_millis(600));
+        round_trip.sample(Span::from_millis(680));
+        assert_eq!(round_trip.smoothed(), Span::from_millis(610));
+        round_trip.sample(Span::from_millis(530));
+        assert_eq!(round_trip.smoothed(), Span::from_millis(600));
+        assert_eq!(round_trip.least(), Some(Span::from_millis(530)));
+    }
+
+    /// XSTP-10.1.2
+    #[test]
+    fn no_sample_can_put_timers_off_for_ever() {
+        let mut round_trip = RoundTrip::new(Span::from_secs(1));
+        round_trip.sample(Span::MAX);
+        assert!(round_trip.smoothed() <= LONGEST);
+        assert!(round_trip.patience() <= LONGEST * 4);
+    }
+}

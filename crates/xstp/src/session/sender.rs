@@ -1,0 +1,301 @@
+//! The sender's table: every number that was sent and is not released.
+//!
+//! ```text
+//!        VT(A)                         VT(S)              VT(MS)
+//!   ──────┬──────────────────────────────┬───────────────────┬────▶ numbers
+//!  forgot │ released early ░  sent ▒     │ free to be used   │ not allowed by the peer
+//!         └── ring buffer, one entry ────┘
+//! ```
+//!
+//! Numbers are counted without wrap inside (64 bits), so that they can be ordered; on the wire
+//! they are the lower 24 bits. Finding an entry is indexing; what is to be sent again is an
+//! ordered set, because the lowest number goes first (XSTP-7.2.2).
+
+use super::polling::sent_before;
+use super::upper::Upper;
+use crate::Seq24;
+use crate::wire::Run;
+use alloc::collections::{BTreeSet, VecDeque};
+
+/// One number that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    handle: u64,
+    size: u32,
+    /// Count of the last POLL before its last sending.
+    stamp: u32,
+    /// How often it was sent again; stays at the top once there.
+    again: u8,
+    released: bool,
+}
+
+/// What is to be sent again next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Again {
+    pub(crate) count: u64,
+    pub(crate) handle: u64,
+    pub(crate) size: usize,
+}
+
+/// What a STAT or USTAT changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Payload bytes released.
+    pub(crate) released: u64,
+    /// Numbers newly found missing.
+    pub(crate) lost: u64,
+}
+
+/// Why a STAT or USTAT was not believed. Nothing of it was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disbelief {
+    /// N(R) is not between VT(A) and VT(S).
+    ReceivedBelow,
+    /// The list reaches beyond VT(S).
+    List,
+}
+
+/// The table, the retransmission queue and the peer's window.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    /// "VT(A)", counted without wrap.
+    oldest: u64,
+    table: VecDeque<Entry>,
+    queue: BTreeSet<u64>,
+    /// "VT(MS)", counted without wrap.
+    limit: u64,
+    own_window: u32,
+    release_early: bool,
+    unreleased_bytes: u64,
+    unreleased: u64,
+}
+
+impl Sender {
+    /// Nothing sent; the peer is taken to allow `initial_limit` numbers until it says otherwise.
+    pub(crate) fn new(own_window: u32, initial_limit: u32, release_early: bool) -> Self {
+        Self {
+            oldest: 0,
+            table: VecDeque::new(),
+            queue: BTreeSet::new(),
+            limit: u64::from(initial_limit.min(Seq24::HALF)),
+            own_window: own_window.clamp(1, Seq24::HALF),
+            release_early,
+            unreleased_bytes: 0,
+            unreleased: 0,
+        }
+    }
+
+    /// "VT(A)", counted without wrap.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// "VT(S)", counted without wrap.
+    pub(crate) fn next(&self) -> u64 {
+        self.oldest + self.table.len() as u64
+    }
+
+    /// "VT(S)" as it goes on the wire.
+    pub(crate) fn next_number(&self) -> Seq24 {
+        Seq24::of_count(self.next())
+    }
+
+    /// Whether everything that was sent is acknowledged.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Numbers sent and not released.
+    pub(crate) fn unreleased(&self) -> u64 {
+        self.unreleased
+    }
+
+    /// Payload bytes sent and not released.
+    pub(crate) fn unreleased_bytes(&self) -> u64 {
+        self.unreleased_bytes
+    }
+
+    /// Numbers that may still be used before VT(MS) or the own window is reached.
+    pub(crate) fn free_numbers(&self) -> u64 {
+        let limit = self.limit.min(self.oldest + u64::from(self.own_window));
+        limit.saturating_sub(self.next())
+    }
+
+    /// Whether the peer's window is what stops new data: "credit" is lost.
+    pub(crate) fn is_shut_by_peer(&self) -> bool {
+        self.next() >= self.limit
+    }
+
+    /// Takes VT(S) for a packet of `size` payload bytes.
+    pub(crate) fn push(&mut self, size: usize, handle: u64, stamp: u32) -> u64 {
+        let count = self.next();
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        self.table.push_back(Entry { handle, size, stamp, again: 0, released: false });
+        self.unreleased += 1;
+        self.unreleased_bytes += u64::from(size);
+        count
+    }
+
+    /// What is to be sent again first.
+    pub(crate) fn again(&self) -> Option<Again> {
+        let &count = self.queue.first()?;
+        let entry = self.table.get(self.index(count)?)?;
+        Some(Again { count, handle: entry.handle, size: entry.size as usize })
+    }
+
+    /// How many numbers wait to be sent again.
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// `count` was sent again, now with `size` payload bytes.
+    pub(crate) fn sent_again(&mut self, count: u64, size: usize, stamp: u32) {
+        self.queue.remove(&count);
+        let Some(index) = self.index(count) else { return };
+        let entry = &mut self.table[index];
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        self.unreleased_bytes = self.unreleased_bytes - u64::from(entry.size) + u64::from(size);
+        entry.size = size;
+        entry.stamp = stamp;
+        entry.again = entry.again.saturating_add(1);
+    }
+
+    /// Asks for the first number that is not released to be sent again: nothing says that the
+    /// peer knows of the connection yet.
+    pub(crate) fn repeat_first(&mut self) {
+        let first = self.table.iter().position(|entry| !entry.released);
+        if let Some(index) = first {
+            self.queue.insert(self.oldest + index as u64);
+        }
+    }
+
+    /// A STAT that answers the POLL counted `poll` (XSTP-7.3).
+    pub(crate) fn on_stat(
+        &mut self,
+        received_below: Seq24,
+        window: u32,
+        runs: impl Iterator<Item = Run> + Clone,
+        poll: u32,
+        upper: &mut impl Upper,
+    ) -> Result<Outcome, Disbelief> {
+        let below = self.check(received_below, runs.clone())?;
+        let mut outcome = self.release_below(below, upper);
+        self.limit = below + u64::from(window.min(Seq24::HALF));
+        for run in runs {
+            let start = below + u64::from(run.start.distance(received_below));
+            let end = start + u64::from(run.len);
+            if run.missing {
+                outcome.lost += self.enqueue(start, end, |entry| sent_before(entry.stamp, poll));
+            } else if self.release_early {
+                outcome.released += self.release_run(start, end, upper);
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// A USTAT: what is in its gaps is sent again only if it was sent once (XSTP-7.4).
+    pub(crate) fn on_ustat(
+        &mut self,
+        received_below: Seq24,
+        gaps: impl Iterator<Item = Run> + Clone,
+        upper: &mut impl Upper,
+    ) -> Result<Outcome, Disbelief> {
+        let below = self.check(received_below, gaps.clone())?;
+        let mut outcome = self.release_below(below, upper);
+        for gap in gaps {
+            let start = below + u64::from(gap.start.distance(received_below));
+            let end = start + u64::from(gap.len);
+            outcome.lost += self.enqueue(start, end, |entry| entry.again == 0);
+        }
+        Ok(outcome)
+    }
+
+    /// The peer allows `window` numbers from the first on: it said so when the session began.
+    pub(crate) fn set_first_window(&mut self, window: u32) {
+        if self.oldest == 0 {
+            self.limit = u64::from(window.min(Seq24::HALF));
+        }
+    }
+
+    /// Begins at `first` instead of 0, with everything before it acknowledged.
+    #[cfg(test)]
+    pub(crate) fn start_at(&mut self, first: u64) {
+        assert!(self.next() == 0, "nothing may have been sent");
+        self.limit += first;
+        self.oldest = first;
+    }
+
+    /// N(R) without wrap, if it and the whole list lie between VT(A) and VT(S).
+    fn check(
+        &self,
+        received_below: Seq24,
+        runs: impl Iterator<Item = Run>,
+    ) -> Result<u64, Disbelief> {
+        let ahead = received_below.distance(Seq24::of_count(self.oldest));
+        if ahead as usize > self.table.len() {
+            return Err(Disbelief::ReceivedBelow);
+        }
+        let below = self.oldest + u64::from(ahead);
+        for run in runs {
+            let start = below + u64::from(run.start.distance(received_below));
+            if start + u64::from(run.len) > self.next() {
+                return Err(Disbelief::List);
+            }
+        }
+        Ok(below)
+    }
+
+    fn release_below(&mut self, below: u64, upper: &mut impl Upper) -> Outcome {
+        let mut outcome = Outcome::default();
+        while self.oldest < below {
+            let Some(entry) = self.table.pop_front() else { break };
+            let count = self.oldest;
+            self.oldest += 1;
+            if !entry.released {
+                outcome.released += self.release(count, entry, upper);
+            }
+        }
+        outcome
+    }
+
+    fn release_run(&mut self, start: u64, end: u64, upper: &mut impl Upper) -> u64 {
+        let mut bytes = 0;
+        for count in start..end {
+            let Some(index) = self.index(count) else { continue };
+            let entry = self.table[index];
+            if !entry.released {
+                self.table[index].released = true;
+                bytes += self.release(count, entry, upper);
+            }
+        }
+        bytes
+    }
+
+    fn release(&mut self, count: u64, entry: Entry, upper: &mut impl Upper) -> u64 {
+        self.queue.remove(&count);
+        self.unreleased -= 1;
+        self.unreleased_bytes -= u64::from(entry.size);
+        upper.released(Seq24::of_count(count), entry.handle);
+        u64::from(entry.size)
+    }
+
+    fn enqueue(&mut self, start: u64, end: u64, eligible: impl Fn(&Entry) -> bool) -> u64 {
+        let mut lost = 0;
+        for count in start..end {
+            let Some(entry) = self.index(count).and_then(|index| self.table.get(index)) else {
+                continue;
+            };
+            if !entry.released && eligible(entry) && self.queue.insert(count) {
+                lost += 1;
+            }
+        }
+        lost
+    }
+
+    fn index(&self, count: u64) -> Option<usize> {
+        usize::try_from(count.checked_sub(self.oldest)?).ok().filter(|&i| i < self.table.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! The gateway's preset over a geostationary link: rate, return channel, outage, round trips.
+
+use super::pipe::{Faults, World};
+use super::*;
+
+const DELAY: Span = Span::from_millis(300);
+const FULL: usize = 1444;
+
+fn geo(loss: f64) -> Faults {
+    Faults { loss, rate: Some(BitRate::from_mbps(10)), ..Faults::clean(DELAY) }
+}
+
+fn download(count: u32, faults: Faults) -> World {
+    let mut world = World::pair(&gateway(), &gateway(), faults);
+    world.ends[0].upper.push(b"give");
+    // The server speaks once the request is there.
+    world.run(at(100_000), |ends| !ends[1].upper.delivered.is_empty());
+    world.ends[1].upper.push_many(count, FULL);
+    world.ends[1].session.wake();
+    world
+}
+
+/// XSTP-8.1.6
+#[test]
+fn a_download_fills_the_link_and_hardly_uses_the_return_channel() {
+    let mut world = download(40_000, geo(0.0));
+    let start = world.now;
+    let end = start + Span::from_secs(30);
+    world.run(end, |_| false);
+    let delivered = world.ends[0].upper.delivered.len();
+    let bound = BitRate::from_mbps(10).bytes_in(Span::from_secs(30) - DELAY) / 1500;
+    let share = delivered as f64 / bound as f64;
+    assert!(share > 0.99, "{delivered} of {bound} packets");
+    let returned = world.bytes_from(0, start + Span::from_secs(1)) as f64 * 8.0 / 29.0;
+    assert!(returned < 4_000.0, "{returned} bit/s on the return channel");
+    assert_eq!(world.ends[1].session.statistics().data_retransmitted, 0);
+    let round_trip = world.ends[1].session.round_trip().unwrap();
+    assert!(round_trip < Span::from_millis(605), "no queue stands: {round_trip}");
+}
+
+/// XSTP-7.3.2, XSTP-7.4.1
+#[test]
+fn loss_costs_what_was_lost_and_hardly_more() {
+    for (loss, least) in [(0.01, 0.985), (0.11, 0.97)] {
+        let mut world = download(40_000, geo(loss)).without_log();
+        let start = world.now;
+        world.run(start + Span::from_secs(30), |_| false);
+        let delivered = world.ends[0].upper.delivered.len();
+        let bound = BitRate::from_mbps(10).bytes_in(Span::from_secs(30) - DELAY) as f64 / 1500.0;
+        let share = delivered as f64 / (bound * (1.0 - loss));
+        assert!(share > least, "{share} of the bound at {loss} loss");
+        let statistics = world.ends[1].session.statistics();
+        let needless = world.ends[0].session.statistics().duplicates_received as f64;
+        assert!(needless < 0.003 * statistics.data_sent as f64, "{needless} needless copies");
+    }
+}
+
+/// XSTP-10.5.2
+#[test]
+fn after_an_outage_the_link_is_full_again_within_1_6_round_trips() {
+    let (down, up) = (at(6_000), at(16_000));
+    let mut world = download(60_000, Faults { outage: Some((down, up)), ..geo(0.0) });
+    world.run(at(24_000), |_| false);
+    let entered = |from: Instant, span: Span| -> u64 {
+        let in_span =
+            world.log.iter().filter(|e| e.from == 1 && e.at >= from && e.at < from + span);
+        in_span.map(|entry| entry.octets.len() as u64 + 52).sum()
+    };
+    let full = BitRate::from_mbps(10).bytes_in(Span::from_millis(200));
+    let first = (up - Instant::ZERO.since(Instant::ZERO)) + Span::from_millis(960);
+    assert!(entered(first, Span::from_millis(200)) * 100 > full * 95);
+    let statistics = world.ends[1].session.statistics();
+    assert_eq!(statistics.outages, 1);
+    let round_trip = world.ends[1].session.round_trip().unwrap();
+    assert!(round_trip < Span::from_millis(640), "spoilt by the outage: {round_trip}");
+    // Nothing is lost for good, and what had been lost is all there 1.6 round trips later plus
+    // the time to send it.
+    world.run(at(100_000), |ends| ends[0].upper.delivered.len() == 60_000);
+    assert_eq!(world.ends[0].upper.delivered_sorted(), (0..60_000).collect::<Vec<u32>>());
+}
+
+/// XSTP-6.1.2
+#[test]
+fn a_request_and_its_answer_take_one_round_trip() {
+    let world = download(3, geo(0.0));
+    let asked = world.now;
+    assert!(asked < at(301), "the request went with BGN: {asked:?}");
+    let mut world = world;
+    assert!(world.run(at(2_000), |ends| ends[0].upper.delivered.len() == 3));
+    assert!(world.now < at(605), "{:?}", world.now);
+}
+
+/// XSTP-10.3.3
+#[test]
+fn a_lost_last_packet_is_back_within_two_and_a_half_round_trips() {
+    let mut world = download(0, Faults::clean(DELAY));
+    world.run(at(5_000), |_| false);
+    world.faults.outage = Some((at(5_000), at(5_001)));
+    world.ends[1].upper.push(b"last");
+    world.ends[1].session.wake();
+    assert!(world.run(at(9_000), |ends| !ends[0].upper.delivered.is_empty()));
+    assert!(world.now < at(5_000 + 1_500), "{:?}", world.now);
+}
+
+/// XSTP-10.2.6
+#[test]
+fn a_flow_below_the_rate_polls_no_faster_than_twice_the_timer() {
+    let mut world = download(0, geo(0.0));
+    let start = world.now;
+    for n in 0..2_000_u64 {
+        world.ends[1].upper.push(&[0; 500]);
+        world.ends[1].session.wake();
+        world.run(start + Span::from_millis(10 * (n + 1)), |_| false);
+    }
+    let polls = world.ends[1].session.statistics().polls_sent;
+    assert!(polls < 220, "{polls} in 20 s");
+}
+
+/// XSTP-10.4.1
+#[test]
+fn an_idle_pair_keeps_itself_alive_by_one_poll_and_one_stat() {
+    let mut world = download(0, Faults::clean(DELAY));
+    world.run(at(5_000), |_| false);
+    let before = world.log.len();
+    world.run(at(125_000), |_| false);
+    let sent = world.log.len() - before;
+    assert!((18..=22).contains(&sent), "{sent} segments in two minutes");
+    assert!(world.ends.iter().all(|end| end.session.state() == State::Established));
+}

@@ -1,0 +1,130 @@
+//! Two sessions and a pipe between them, under virtual time.
+
+use super::*;
+use units::RngStream;
+
+/// What the pipe does to packets.
+pub(super) struct Faults {
+    pub(super) delay: Span,
+    pub(super) jitter: Span,
+    pub(super) loss: f64,
+    pub(super) duplicate: f64,
+    /// Nothing passes from the first to the second.
+    pub(super) outage: Option<(Instant, Instant)>,
+    /// A line in each direction, with an endless queue.
+    pub(super) rate: Option<BitRate>,
+}
+
+impl Faults {
+    pub(super) fn clean(delay: Span) -> Self {
+        Self { delay, jitter: Span::ZERO, loss: 0.0, duplicate: 0.0, outage: None, rate: None }
+    }
+}
+
+/// A segment that entered the pipe.
+pub(super) struct Entry {
+    pub(super) at: Instant,
+    pub(super) from: usize,
+    pub(super) octets: Vec<u8>,
+    #[allow(dead_code)]
+    pub(super) lost: bool,
+}
+
+pub(super) struct World {
+    pub(super) now: Instant,
+    /// Client and server.
+    pub(super) ends: [Hand; 2],
+    pub(super) faults: Faults,
+    pub(super) log: Vec<Entry>,
+    rng: RngStream,
+    flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    lines: [units::Serializer; 2],
+    next: u64,
+    keep_log: bool,
+}
+
+impl World {
+    pub(super) fn new(ends: [Hand; 2], faults: Faults, seed: u64) -> Self {
+        let line = units::Serializer::new(faults.rate.unwrap_or(BitRate::from_bps(u64::MAX)));
+        Self {
+            now: Instant::ZERO,
+            ends,
+            faults,
+            log: Vec::new(),
+            rng: RngStream::new(seed, 0, "pipe"),
+            flying: BTreeMap::new(),
+            lines: [line.clone(), line],
+            next: 0,
+            keep_log: true,
+        }
+    }
+
+    pub(super) fn pair(client: &SessionConfig, server: &SessionConfig, faults: Faults) -> Self {
+        Self::new([Hand::client(client), Hand::server(server)], faults, 1)
+    }
+
+    pub(super) fn without_log(mut self) -> Self {
+        self.keep_log = false;
+        self
+    }
+
+    /// Runs until `done` holds or `until` has come; says whether it held.
+    pub(super) fn run(&mut self, until: Instant, done: impl Fn(&[Hand; 2]) -> bool) -> bool {
+        loop {
+            self.flush();
+            if done(&self.ends) {
+                return true;
+            }
+            let arrival = self.flying.keys().next().map(|&(at, _)| at);
+            let timers = self.ends.iter().filter_map(|end| end.session.poll_timeout());
+            let Some(next) = timers.chain(arrival).min().filter(|&next| next <= until) else {
+                self.now = until;
+                return false;
+            };
+            self.now = self.now.max(next);
+            while let Some(entry) = self.flying.first_entry() {
+                if entry.key().0 > self.now {
+                    break;
+                }
+                let (to, octets) = entry.remove();
+                let end = &mut self.ends[to];
+                let _ = end.session.handle_segment(self.now, &octets, &mut end.upper);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        for from in 0..2 {
+            for octets in self.ends[from].send(self.now) {
+                self.enter(from, octets);
+            }
+        }
+    }
+
+    fn enter(&mut self, from: usize, octets: Vec<u8>) {
+        let now = self.now;
+        let down = self.faults.outage.is_some_and(|(start, end)| now >= start && now < end);
+        let lost = self.rng.chance(self.faults.loss) || down;
+        let copies = 1 + u32::from(self.rng.chance(self.faults.duplicate));
+        let size = octets.len() + self.ends[from].session.config.packet_overhead;
+        let out = self.lines[from].send(now, size as u64);
+        if !lost {
+            for _ in 0..copies {
+                let jitter = self.rng.below(self.faults.jitter.as_nanos() + 1);
+                let at = out + self.faults.delay + Span::from_nanos(jitter);
+                self.next += 1;
+                self.flying.insert((at, self.next), (1 - from, octets.clone()));
+            }
+        }
+        if self.keep_log {
+            self.log.push(Entry { at: now, from, octets, lost });
+        }
+    }
+
+    /// IP bytes that `from` put into the pipe since `since`.
+    pub(super) fn bytes_from(&self, from: usize, since: Instant) -> u64 {
+        let overhead = self.ends[from].session.config.packet_overhead;
+        let own = self.log.iter().filter(|entry| entry.from == from && entry.at >= since);
+        own.map(|entry| (entry.octets.len() + overhead) as u64).sum()
+    }
+}

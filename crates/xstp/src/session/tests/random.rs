@@ -1,0 +1,112 @@
+//! Two sessions over a pipe that loses, duplicates and reorders, from random seeds.
+
+use super::pipe::{Faults, World};
+use super::*;
+use crate::congestion::Controller;
+use proptest::prelude::*;
+
+fn both_deliver(mut world: World, counts: [u32; 2], seed: u64) {
+    for (end, count) in world.ends.iter_mut().zip(counts) {
+        end.upper.push_many(count, 300);
+        end.session.end(at(0));
+    }
+    let done = |ends: &[Hand; 2]| ends.iter().all(|end| end.session.state() == State::Closed);
+    // Backed off POLLs of which only a quarter is answered take their time.
+    let closed = world.run(at(50_000_000), done);
+    for (end, count) in world.ends.iter().zip([counts[1], counts[0]]) {
+        let expected: Vec<u32> = (0..count).collect();
+        assert_eq!(end.upper.delivered_sorted(), expected, "each once, seed {seed}");
+    }
+    assert!(closed, "seed {seed}: {:?}", world.ends.map(|end| end.session.state()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// XSTP-7.3.2, XSTP-7.4.1, XSTP-6.4.1: whatever the pipe does, each packet is delivered
+    /// once, and both directions come to their end.
+    #[test]
+    fn every_packet_is_delivered_once(
+        seed in any::<u64>(),
+        loss in 0.0..0.5_f64,
+        duplicate in 0.0..0.3_f64,
+        delay in 1..400_u64,
+        jitter in 0..400_u64,
+        counts in any::<[u8; 2]>(),
+        reno in any::<bool>(),
+        start in prop_oneof![Just(0_u64), (1_u64 << 24) - 300..(1_u64 << 24)],
+    ) {
+        let mut config = gateway();
+        config.max_rate = Some(BitRate::from_kbps(400));
+        config.no_response = None;
+        config.handshake_tries = 1_000;
+        if reno {
+            config.controller = Controller::NewReno;
+            config.small_window = 10;
+            config.poll_backoff_cap = 6;
+        }
+        let faults = Faults {
+            delay: Span::from_millis(delay),
+            jitter: Span::from_millis(jitter),
+            loss,
+            duplicate,
+            outage: None,
+            rate: None,
+        };
+        let mut ends = [Hand::client(&config), Hand::server(&config)];
+        ends.iter_mut().for_each(|end| end.session.start_at(start));
+        let world = World::new(ends, faults, seed).without_log();
+        both_deliver(world, counts.map(u32::from), seed);
+    }
+}
+
+/// XSTP-7.5.2: mutated segments of a running pair never panic, and never break the table.
+#[test]
+fn mutated_segments_do_no_harm() {
+    let mut rng = units::RngStream::new(5, 0, "mutations");
+    for _ in 0..300 {
+        let (mut client, mut server) = established(&gateway());
+        client.upper.push_many(40, 50);
+        server.upper.push_many(40, 50);
+        let mut now = at(700);
+        for _ in 0..60 {
+            now += Span::from_millis(rng.below(80));
+            let segments = client.send(now);
+            for mut octets in segments {
+                let flips = rng.below(3);
+                for _ in 0..flips {
+                    let index = rng.below(octets.len() as u64) as usize;
+                    octets[index] ^= 1 << rng.below(8);
+                }
+                if rng.chance(0.1) {
+                    octets.truncate(rng.below(octets.len() as u64 + 1) as usize);
+                }
+                let _ = server.session.handle_segment(now, &octets, &mut server.upper);
+            }
+            for octets in server.send(now) {
+                let _ = client.session.handle_segment(now, &octets, &mut client.upper);
+            }
+            core::mem::swap(&mut client, &mut server);
+        }
+    }
+}
+
+/// XSTP-9.2.1, XSTP-8.2.1
+#[test]
+fn newreno_fills_a_clean_pipe_and_recovers_from_loss() {
+    let mut config = gateway();
+    config.controller = Controller::NewReno;
+    config.max_rate = None;
+    config.small_window = 10;
+    config.initial_window = 1;
+    for loss in [0.0, 0.002] {
+        let faults = Faults { loss, ..Faults::clean(Span::from_millis(50)) };
+        let mut world = World::pair(&config, &config, faults).without_log();
+        world.ends[0].upper.push_many(3_000, 1_000);
+        let done = |ends: &[Hand; 2]| ends[1].upper.delivered.len() == 3_000;
+        assert!(world.run(at(120_000), done), "loss {loss}: {:?}", world.ends[0].session);
+        let statistics = world.ends[0].session.statistics();
+        let lost = (3_000.0 * loss) as u64;
+        assert!(statistics.data_retransmitted <= 4 * lost, "{statistics:?}");
+    }
+}
