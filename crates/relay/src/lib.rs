@@ -1,2 +1,116 @@
 //! Many byte streams on one XSTP session: what a gateway does, without I/O.
+//!
+//! ```text
+//!   the gateway's sockets
+//!        │ open, write, end, reset        ▲ Opened, Readable, Ended, Reset …
+//!        ▼                                │ peek, consume
+//!   ┌─ Relay ───────────────────────────────────────────────────────────────┐
+//!   │ streams ── send buffers, order ── scheduler (priority, turns) ── credit │
+//!   │ session (XSTP, immediate delivery: numbers, POLL/STAT, pacing)          │
+//!   │ association (seals and opens datagrams)                                 │
+//!   └──────────────────────────────────────────────────────────────────────────┘
+//!        │ poll_transmit                  ▲ handle_datagram
+//!        ▼                                │
+//!   UDP over the satellite
+//! ```
+//!
+//! A [`Relay`] is one end of that for one peer: a terminal has one, a [`Hub`] one for each
+//! terminal. A stream is opened by its first bytes, without a handshake over the satellite. A
+//! packet that is lost holds up only the streams that had bytes in it. Bytes are bounded by
+//! credit, so that whoever does not read holds up only his own stream, and memory is bounded.
+//! `docs/spec/relay.md` has the frames and the rules.
+//!
+//! ```
+//! use relay::{Event, Hub, Priority, Relay, RelayConfig, Target, TransmitBatch};
+//! use units::{BitRate, Instant, RngStream, Span};
+//!
+//! let rate = Some(BitRate::from_mbps(10));
+//! let mut now = Instant::ZERO;
+//! let here = "192.0.2.1:4500".parse().unwrap();
+//! let config = |name| RelayConfig::new(name).with_rates(rate, rate);
+//! let mut terminal = Relay::terminal(&config("boat"), now, RngStream::new(1, 0, "boat"));
+//! let mut hub = Hub::new(&config("hub"), RngStream::new(1, 0, "hub"));
+//!
+//! let stream = terminal.open(now, Target::name("example.org", 80), Priority::Normal).unwrap();
+//! terminal.write(now, stream, b"GET / HTTP/1.0\r\n\r\n").unwrap();
+//!
+//! // A driver: hand over what is due, come back at the time that the relays name.
+//! let mut buffer = vec![0; 1500];
+//! let received = 'run: loop {
+//!     let mut batch = TransmitBatch::new(&mut buffer, 1);
+//!     while terminal.poll_transmit(now, &mut batch).is_some() {
+//!         let mut datagram = batch.datagrams().next().unwrap().to_vec();
+//!         hub.handle_datagram(now, here, &mut datagram).unwrap();
+//!         batch.clear();
+//!     }
+//!     while hub.poll_transmit(now, &mut batch).is_some() {
+//!         let mut datagram = batch.datagrams().next().unwrap().to_vec();
+//!         terminal.handle_datagram(now, &mut datagram).unwrap();
+//!         batch.clear();
+//!     }
+//!     while let Some((peer, event)) = hub.poll_event() {
+//!         if let Event::Readable { stream } = event {
+//!             break 'run hub.peer(peer).unwrap().peek(stream).to_vec();
+//!         }
+//!     }
+//!     now += Span::from_millis(1);
+//!     terminal.handle_timeout(now);
+//!     hub.handle_timeout(now);
+//! };
+//! assert_eq!(received, b"GET / HTTP/1.0\r\n\r\n");
+//! ```
 #![forbid(unsafe_code)]
+
+mod buffer;
+mod config;
+mod frame;
+mod hub;
+mod ranges;
+mod receive;
+mod relay;
+mod scheduler;
+mod seen;
+mod send;
+mod stream;
+mod streams;
+mod target;
+
+pub use association::{PeerId, Transmit, TransmitBatch};
+pub use config::{IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig};
+pub use hub::Hub;
+pub use relay::{ReceiveError, Relay};
+pub use target::{
+    Destination, DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason,
+    StreamError, StreamId, Target,
+};
+
+/// What has happened on a relay's streams, this session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Streams that are kept now.
+    pub streams: usize,
+    /// Streams opened here.
+    pub opened: u64,
+    /// Streams opened by the peer.
+    pub accepted: u64,
+    /// Streams of the peer's refused because there were too many.
+    pub refused: u64,
+    /// Streams cut off here, refusals and answers to the peer's resets included.
+    pub resets_sent: u64,
+    /// Streams cut off by the peer, answers included.
+    pub resets_received: u64,
+    /// Bytes of streams put into packets for the first time.
+    pub bytes_sent: u64,
+    /// Bytes of streams received.
+    pub bytes_received: u64,
+    /// Frames and notes that could not be understood, or contradicted others.
+    pub bad_frames: u64,
+    /// Frames that used credit which was never given.
+    pub credit_violations: u64,
+    /// Announcements of credit that no note could carry in time.
+    pub credit_frames: u64,
+    /// Bytes of send buffer in use.
+    pub send_buffered: u64,
+    /// Bytes of the receive pool that are promised.
+    pub receive_promised: u64,
+}

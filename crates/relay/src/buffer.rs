@@ -1,0 +1,132 @@
+//! Bytes of a stream by offset, in chunks that are allocated as bytes come and freed as they go.
+
+use std::collections::VecDeque;
+
+/// Bytes in a chunk; also the most that is lent in one piece.
+pub(crate) const CHUNK: usize = 16 << 10;
+
+/// A sparse run of bytes from `base` on. Which of them have been written is the caller's to know.
+#[derive(Debug, Default)]
+pub(crate) struct ChunkBuffer {
+    /// The lowest offset that is kept.
+    base: u64,
+    /// The offset of the first chunk's first byte; at most `base`.
+    start: u64,
+    chunks: VecDeque<Vec<u8>>,
+}
+
+impl ChunkBuffer {
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Bytes of memory that are taken.
+    pub(crate) fn allocated(&self) -> usize {
+        self.chunks.iter().map(Vec::capacity).sum()
+    }
+
+    /// Stores `data` at `offset`; what lies below the base is passed over.
+    pub(crate) fn write(&mut self, mut offset: u64, mut data: &[u8]) {
+        if offset < self.base {
+            let skip = (self.base - offset).min(data.len() as u64);
+            data = &data[skip as usize..];
+            offset += skip;
+        }
+        while !data.is_empty() {
+            let (index, at) = self.locate(offset);
+            while self.chunks.len() <= index {
+                self.chunks.push_back(Vec::new());
+            }
+            let chunk = &mut self.chunks[index];
+            let len = data.len().min(CHUNK - at);
+            if chunk.len() < at + len {
+                // Doubling, but never past a chunk: short streams stay small.
+                let wanted = (at + len).max((2 * chunk.capacity()).min(CHUNK));
+                chunk.reserve_exact(wanted - chunk.len());
+                chunk.resize(at + len, 0);
+            }
+            chunk[at..at + len].copy_from_slice(&data[..len]);
+            data = &data[len..];
+            offset += len as u64;
+        }
+    }
+
+    /// Copies the bytes from `offset` on into `out`, all of which must have been written.
+    pub(crate) fn read(&self, mut offset: u64, mut out: &mut [u8]) {
+        while !out.is_empty() {
+            let piece = self.piece(offset, out.len());
+            let (now, later) = out.split_at_mut(piece.len());
+            now.copy_from_slice(piece);
+            offset += piece.len() as u64;
+            out = later;
+        }
+    }
+
+    /// At most `max` bytes from `offset` on, as far as they lie in one piece.
+    pub(crate) fn piece(&self, offset: u64, max: usize) -> &[u8] {
+        let (index, at) = self.locate(offset);
+        let chunk = &self.chunks[index];
+        &chunk[at..chunk.len().min(at + max)]
+    }
+
+    /// Forgets everything below `base`; with `empty`, all that is above it too (there is nothing).
+    pub(crate) fn advance(&mut self, base: u64, empty: bool) {
+        self.base = base;
+        if empty {
+            self.chunks = VecDeque::new();
+            self.start = base;
+            return;
+        }
+        while self.base - self.start >= CHUNK as u64 && !self.chunks.is_empty() {
+            self.chunks.pop_front();
+            self.start += CHUNK as u64;
+        }
+        if self.chunks.is_empty() {
+            self.start = base;
+        }
+    }
+
+    fn locate(&self, offset: u64) -> (usize, usize) {
+        let from_start = offset - self.start;
+        ((from_start / CHUNK as u64) as usize, (from_start % CHUNK as u64) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(offset: u64, len: usize) -> Vec<u8> {
+        (offset..offset + len as u64).map(|at| (at % 251) as u8).collect()
+    }
+
+    #[test]
+    fn bytes_come_back_whatever_the_order() {
+        let mut buffer = ChunkBuffer::default();
+        let total = 100_000usize;
+        for step in (0..total).step_by(1_436).rev() {
+            let len = 1_436.min(total - step);
+            buffer.write(step as u64, &pattern(step as u64, len));
+        }
+        let mut all = vec![0; total];
+        buffer.read(0, &mut all);
+        assert_eq!(all, pattern(0, total));
+        buffer.advance(50_001, false);
+        assert!(buffer.allocated() <= 50_000 + 2 * CHUNK);
+        assert_eq!(buffer.piece(50_001, 10), pattern(50_001, 10));
+        buffer.write(49_990, &pattern(49_990, 30));
+        assert_eq!(buffer.piece(50_001, 10), pattern(50_001, 10));
+    }
+
+    #[test]
+    fn an_empty_buffer_takes_no_memory_and_a_short_one_little() {
+        let mut buffer = ChunkBuffer::default();
+        buffer.write(0, &[1; 100]);
+        assert!(buffer.allocated() < 256);
+        buffer.advance(100, true);
+        assert_eq!(buffer.allocated(), 0);
+        buffer.write(100, &[2; 100]);
+        assert_eq!(buffer.piece(100, 1000), [2; 100]);
+        assert!(buffer.allocated() < 256);
+    }
+}

@@ -1,0 +1,506 @@
+//! The frames that an SD segment carries, and the notes that ride in POLL and STAT.
+//!
+//! ```text
+//! STREAM   1 H L W E O C 0   stream, [open], [offset], [length], data
+//! ACCEPT   0 H 0 0 0 0 0 1   stream
+//! RESET    0 H 0 0 0 0 1 0   stream, final offset, shared credit used, reason (1 byte)
+//! CREDIT   0 H 0 0 0 0 1 1   stream, limit / 1024
+//! SHARED   0 0 0 0 0 1 0 0   shared credit returned / 1024
+//! ```
+//!
+//! `stream`, `final offset`, `length` and the other numbers are variable-length integers of 7
+//! bits a byte, least significant first. `H`: the hub opened the stream. `L`: a length follows;
+//! without it the data goes to the end of the segment. `W`: the offset's low 32 bits in 4 bytes;
+//! without it the offset, below 2²⁴, in 3 bytes; both big-endian. `E`: the data ends the stream. `O`: the stream is opened by this
+//! frame, at offset 0, which is then not written. `C`: the data uses shared credit.
+
+use crate::target::{Destination, MAX_NUMBER, Priority, StreamId, Target};
+use core::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+const STREAM: u8 = 0x80;
+const HUB: u8 = 0x40;
+const LENGTH: u8 = 0x20;
+const WIDE: u8 = 0x10;
+const END: u8 = 0x08;
+const OPEN: u8 = 0x04;
+const CHARGED: u8 = 0x02;
+const ACCEPT: u8 = 0x01;
+const RESET: u8 = 0x02;
+const CREDIT: u8 = 0x03;
+const SHARED: u8 = 0x04;
+
+/// Offsets below this are written in 3 bytes. (Not a matter of what the peer may lack: a frame
+/// must take no more room when it is written again.)
+const NARROW: u64 = 1 << 24;
+
+/// Credit is written in units of this many bytes, rounded down.
+pub(crate) const CREDIT_UNIT: u64 = 1024;
+
+/// What opens a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub(crate) priority: Priority,
+    pub(crate) target: Target,
+}
+
+/// A STREAM frame without its data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamHead<'a> {
+    pub(crate) id: StreamId,
+    pub(crate) offset: u64,
+    pub(crate) open: Option<&'a Open>,
+    pub(crate) end: bool,
+    pub(crate) charged: bool,
+}
+
+/// A frame, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Frame<'a> {
+    Stream {
+        id: StreamId,
+        open: Option<Open>,
+        offset: PartialOffset,
+        end: bool,
+        charged: bool,
+        data: &'a [u8],
+    },
+    Accept {
+        id: StreamId,
+    },
+    Reset {
+        id: StreamId,
+        final_offset: u64,
+        charged: u64,
+        code: u8,
+    },
+    Credit {
+        id: StreamId,
+        limit: u64,
+    },
+    Shared {
+        returned: u64,
+    },
+}
+
+/// An offset as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartialOffset {
+    Whole(u64),
+    Low(u32),
+}
+
+impl PartialOffset {
+    /// The offset: of those with these low bits the one nearest to `expected`.
+    pub(crate) fn resolve(self, expected: u64) -> u64 {
+        let low = match self {
+            Self::Whole(offset) => return offset,
+            Self::Low(low) => u64::from(low),
+        };
+        let size = 1u64 << 32;
+        let near = (expected & !(size - 1)) | low;
+        if near + size / 2 <= expected {
+            near + size
+        } else if near > expected + size / 2 && near >= size {
+            near - size
+        } else {
+            near
+        }
+    }
+}
+
+/// Why a frame could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameError {
+    Truncated,
+    Kind(u8),
+    Number,
+    Target,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => write!(f, "frame goes past the end of its segment"),
+            Self::Kind(byte) => write!(f, "frame of unknown kind {byte:#04x}"),
+            Self::Number => write!(f, "number out of range"),
+            Self::Target => write!(f, "target that cannot be read"),
+        }
+    }
+}
+
+/// Writes from the front of a room that is as long as it is.
+pub(crate) struct Writer<'a> {
+    room: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(room: &'a mut [u8]) -> Self {
+        Self { room, at: 0 }
+    }
+
+    pub(crate) fn written(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn left(&self) -> usize {
+        self.room.len() - self.at
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.room[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.bytes(&[byte]);
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+
+    /// Room for `len` bytes that the caller fills.
+    fn claim(&mut self, len: usize) -> &mut [u8] {
+        let at = self.at;
+        self.at += len;
+        &mut self.room[at..at + len]
+    }
+
+    /// Writes `frame`, which must not be a STREAM, if it fits; says whether it did.
+    pub(crate) fn control(&mut self, frame: &Frame<'_>) -> bool {
+        let (kind, id, numbers, code): (u8, Option<StreamId>, [Option<u64>; 2], Option<u8>) =
+            match *frame {
+                Frame::Accept { id } => (ACCEPT, Some(id), [None, None], None),
+                Frame::Reset { id, final_offset, charged, code } => {
+                    (RESET, Some(id), [Some(final_offset), Some(charged)], Some(code))
+                }
+                Frame::Credit { id, limit } => {
+                    (CREDIT, Some(id), [Some(limit / CREDIT_UNIT), None], None)
+                }
+                Frame::Shared { returned } => {
+                    (SHARED, None, [Some(returned / CREDIT_UNIT), None], None)
+                }
+                Frame::Stream { .. } => unreachable!("a STREAM frame has a writer of its own"),
+            };
+        let numbers = numbers.into_iter().flatten();
+        let len = 1
+            + id.map_or(0, |id| varint_len(u64::from(id.number())))
+            + numbers.clone().map(varint_len).sum::<usize>()
+            + usize::from(code.is_some());
+        if len > self.left() {
+            return false;
+        }
+        let hub = id.is_some_and(StreamId::opened_by_hub);
+        self.byte(kind | if hub { HUB } else { 0 });
+        if let Some(id) = id {
+            self.varint(u64::from(id.number()));
+        }
+        for number in numbers {
+            self.varint(number);
+        }
+        if let Some(code) = code {
+            self.byte(code);
+        }
+        true
+    }
+
+    /// Writes the head of a STREAM frame and as much data as fits, of `available` bytes;
+    /// `more_follows` says whether another frame may come after it. `fill` writes the data.
+    /// Returns how much, or `None` when not even the head and `least` bytes fit.
+    pub(crate) fn stream(
+        &mut self,
+        head: StreamHead<'_>,
+        available: usize,
+        least: usize,
+        more_follows: bool,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Option<usize> {
+        let head_len = head.len();
+        let room = self.left().checked_sub(head_len)?;
+        let (len, with_length) = if available >= room || !more_follows {
+            (available.min(room), false)
+        } else if available + varint_len(available as u64) <= room {
+            (available, true)
+        } else {
+            // The length itself would push the last bytes out: the data goes on elsewhere.
+            (room.saturating_sub(varint_len(available as u64)), true)
+        };
+        if len < least.min(available) {
+            return None;
+        }
+        let last = len == available;
+        self.stream_head(head, with_length, head.end && last);
+        if with_length {
+            self.varint(len as u64);
+        }
+        fill(self.claim(len));
+        Some(len)
+    }
+
+    fn stream_head(&mut self, head: StreamHead<'_>, with_length: bool, end: bool) {
+        let wide = head.offset >= NARROW;
+        let mut flags = STREAM;
+        for (bit, set) in [
+            (HUB, head.id.opened_by_hub()),
+            (LENGTH, with_length),
+            (WIDE, wide && head.open.is_none()),
+            (END, end),
+            (OPEN, head.open.is_some()),
+            (CHARGED, head.charged),
+        ] {
+            flags |= if set { bit } else { 0 };
+        }
+        self.byte(flags);
+        self.varint(u64::from(head.id.number()));
+        match head.open {
+            Some(open) => self.open(open),
+            None if wide => self.bytes(&(head.offset as u32).to_be_bytes()),
+            None => self.bytes(&(head.offset as u32).to_be_bytes()[1..]),
+        }
+    }
+
+    fn open(&mut self, open: &Open) {
+        let source = match open.target.source {
+            None => 0,
+            Some(SocketAddr::V4(_)) => 0x10,
+            Some(SocketAddr::V6(_)) => 0x20,
+        };
+        self.byte(open.priority as u8);
+        match &open.target.destination {
+            Destination::Address(address) => {
+                self.byte(source | if address.is_ipv4() { 0 } else { 1 });
+                self.address(*address);
+            }
+            Destination::Name(name, port) => {
+                self.byte(source | 2);
+                self.byte(name.len() as u8);
+                self.bytes(name.as_bytes());
+                self.bytes(&port.to_be_bytes());
+            }
+        }
+        if let Some(address) = open.target.source {
+            self.address(address);
+        }
+    }
+
+    fn address(&mut self, address: SocketAddr) {
+        match address.ip() {
+            IpAddr::V4(ip) => self.bytes(&ip.octets()),
+            IpAddr::V6(ip) => self.bytes(&ip.octets()),
+        }
+        self.bytes(&address.port().to_be_bytes());
+    }
+
+    /// Adds an entry to a note if it fits: a stream's limit, or the shared credit returned.
+    pub(crate) fn note(&mut self, id: Option<StreamId>, value: u64) -> bool {
+        let key = note_key(id);
+        let value = value / CREDIT_UNIT;
+        if varint_len(key) + varint_len(value) > self.left() {
+            return false;
+        }
+        self.varint(key);
+        self.varint(value);
+        true
+    }
+}
+
+impl StreamHead<'_> {
+    /// Bytes before the length and the data.
+    fn len(&self) -> usize {
+        let offset = match self.open {
+            Some(open) => open_len(open),
+            None if self.offset >= NARROW => 4,
+            None => 3,
+        };
+        1 + varint_len(u64::from(self.id.number())) + offset
+    }
+}
+
+fn open_len(open: &Open) -> usize {
+    let address = |address: SocketAddr| if address.is_ipv4() { 6 } else { 18 };
+    let destination = match &open.target.destination {
+        Destination::Address(to) => address(*to),
+        Destination::Name(name, _) => 1 + name.len() + 2,
+    };
+    2 + destination + open.target.source.map_or(0, address)
+}
+
+fn varint_len(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+fn note_key(id: Option<StreamId>) -> u64 {
+    match id {
+        None => 0,
+        Some(id) => (u64::from(id.number()) << 1 | u64::from(id.opened_by_hub())) + 1,
+    }
+}
+
+/// Reads from the front of bytes that came from the network.
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn bytes(&mut self, len: usize) -> Result<&'a [u8], FrameError> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(FrameError::Truncated)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+        let bytes = self.bytes(N)?;
+        Ok(core::array::from_fn(|at| bytes[at]))
+    }
+
+    fn byte(&mut self) -> Result<u8, FrameError> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// At most 9 bytes, 63 bits: no sum of two of them overflows.
+    fn varint(&mut self) -> Result<u64, FrameError> {
+        let mut value = 0;
+        for shift in (0..63).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(FrameError::Number)
+    }
+
+    fn credit(&mut self) -> Result<u64, FrameError> {
+        let units = self.varint()?;
+        if units > u64::MAX / CREDIT_UNIT / 4 {
+            Err(FrameError::Number)
+        } else {
+            Ok(units * CREDIT_UNIT)
+        }
+    }
+
+    fn stream_id(&mut self, flags: u8) -> Result<StreamId, FrameError> {
+        let number = self.varint()?;
+        match u32::try_from(number) {
+            Ok(number) if number <= MAX_NUMBER => Ok(StreamId::new(number, flags & HUB != 0)),
+            Ok(_) | Err(_) => Err(FrameError::Number),
+        }
+    }
+
+    /// The next frame.
+    pub(crate) fn frame(&mut self) -> Result<Frame<'a>, FrameError> {
+        let flags = self.byte()?;
+        if flags & STREAM != 0 {
+            return self.stream(flags);
+        }
+        match flags & !HUB {
+            ACCEPT => Ok(Frame::Accept { id: self.stream_id(flags)? }),
+            RESET => Ok(Frame::Reset {
+                id: self.stream_id(flags)?,
+                final_offset: self.varint()?,
+                charged: self.varint()?,
+                code: self.byte()?,
+            }),
+            CREDIT => Ok(Frame::Credit { id: self.stream_id(flags)?, limit: self.credit()? }),
+            SHARED if flags & HUB == 0 => Ok(Frame::Shared { returned: self.credit()? }),
+            _ => Err(FrameError::Kind(flags)),
+        }
+    }
+
+    fn stream(&mut self, flags: u8) -> Result<Frame<'a>, FrameError> {
+        if flags & 1 != 0 || flags & OPEN != 0 && flags & WIDE != 0 {
+            return Err(FrameError::Kind(flags));
+        }
+        let id = self.stream_id(flags)?;
+        let open = if flags & OPEN != 0 { Some(self.open()?) } else { None };
+        let offset = if open.is_some() {
+            PartialOffset::Whole(0)
+        } else if flags & WIDE != 0 {
+            PartialOffset::Low(u32::from_be_bytes(self.array()?))
+        } else {
+            let [a, b, c] = self.array()?;
+            PartialOffset::Whole(u64::from(u32::from_be_bytes([0, a, b, c])))
+        };
+        let len = if flags & LENGTH != 0 {
+            usize::try_from(self.varint()?).map_err(|_| FrameError::Truncated)?
+        } else {
+            self.rest.len()
+        };
+        let data = self.bytes(len)?;
+        let (end, charged) = (flags & END != 0, flags & CHARGED != 0);
+        Ok(Frame::Stream { id, open, offset, end, charged, data })
+    }
+
+    fn open(&mut self) -> Result<Open, FrameError> {
+        let priority = match self.byte()? {
+            0 => Priority::Interactive,
+            1 => Priority::Normal,
+            2 => Priority::Background,
+            _ => return Err(FrameError::Target),
+        };
+        let kind = self.byte()?;
+        let destination = match kind & 0x0f {
+            0 => Destination::Address(self.address_v4()?),
+            1 => Destination::Address(self.address_v6()?),
+            2 => {
+                let len = usize::from(self.byte()?);
+                let name = core::str::from_utf8(self.bytes(len)?);
+                let name = name.ok().filter(|name| !name.is_empty());
+                Destination::Name(name.ok_or(FrameError::Target)?.into(), self.port()?)
+            }
+            _ => return Err(FrameError::Target),
+        };
+        let source = match kind >> 4 {
+            0 => None,
+            1 => Some(self.address_v4()?),
+            2 => Some(self.address_v6()?),
+            _ => return Err(FrameError::Target),
+        };
+        Ok(Open { priority, target: Target { destination, source } })
+    }
+
+    fn address_v4(&mut self) -> Result<SocketAddr, FrameError> {
+        let ip = Ipv4Addr::from(self.array::<4>()?);
+        Ok(SocketAddr::from((ip, self.port()?)))
+    }
+
+    fn address_v6(&mut self) -> Result<SocketAddr, FrameError> {
+        let ip = Ipv6Addr::from(self.array::<16>()?);
+        Ok(SocketAddr::from((ip, self.port()?)))
+    }
+
+    fn port(&mut self) -> Result<u16, FrameError> {
+        Ok(u16::from_be_bytes(self.array()?))
+    }
+
+    /// The next entry of a note: a stream's limit, or (without a stream) the shared credit
+    /// returned.
+    pub(crate) fn note(&mut self) -> Result<(Option<StreamId>, u64), FrameError> {
+        let key = self.varint()?;
+        let value = self.credit()?;
+        let Some(key) = key.checked_sub(1) else { return Ok((None, value)) };
+        match u32::try_from(key >> 1) {
+            Ok(number) if number <= MAX_NUMBER => {
+                Ok((Some(StreamId::new(number, key & 1 != 0)), value))
+            }
+            Ok(_) | Err(_) => Err(FrameError::Number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+use super::*;
+use proptest::prelude::*;
+
+fn t(number: u32) -> StreamId {
+    StreamId::new(number, false)
+}
+
+fn h(number: u32) -> StreamId {
+    StreamId::new(number, true)
+}
+
+fn head(id: StreamId, offset: u64) -> StreamHead<'static> {
+    StreamHead { id, offset, open: None, end: false, charged: false }
+}
+
+#[test]
+fn a_full_data_frame_has_eight_bytes_of_head_and_no_length() {
+    let mut room = [0u8; 1444];
+    let mut writer = Writer::new(&mut room);
+    let number = (1 << 21) - 1;
+    let taken = writer.stream(head(h(number), 0x1234_5678_9abc), 9_999, 1, true, |data| {
+        data.fill(0xaa);
+    });
+    assert_eq!(taken, Some(1436));
+    assert_eq!(room[..9], [0xd0, 0xff, 0xff, 0x7f, 0x56, 0x78, 0x9a, 0xbc, 0xaa]);
+}
+
+#[test]
+fn low_offsets_are_written_short() {
+    let mut room = [0u8; 20];
+    let mut writer = Writer::new(&mut room);
+    let head = StreamHead { end: true, charged: true, ..head(t(5), 0x0023_4567) };
+    assert_eq!(writer.stream(head, 3, 1, true, |data| data.copy_from_slice(b"end")), Some(3));
+    assert_eq!(writer.written(), 9);
+    assert_eq!(room[..9], [0xaa, 5, 0x23, 0x45, 0x67, 3, b'e', b'n', b'd']);
+}
+
+#[test]
+fn the_end_is_said_only_with_the_last_byte() {
+    let mut room = [0u8; 8];
+    let mut writer = Writer::new(&mut room);
+    let head = StreamHead { end: true, ..head(t(5), 0) };
+    assert_eq!(writer.stream(head, 9, 1, false, |data| data.fill(1)), Some(3));
+    assert_eq!(room[0] & END, 0);
+}
+
+#[test]
+fn control_frames_have_the_layout_of_the_specification() {
+    let written = |frame: &Frame<'_>| {
+        let mut room = [0u8; 32];
+        let mut writer = Writer::new(&mut room);
+        assert!(writer.control(frame));
+        let len = writer.written();
+        assert!(!Writer::new(&mut [0; 32][..len - 1]).control(frame), "one byte too few");
+        let mut reader = Reader::new(&room[..len]);
+        assert_eq!(reader.frame().as_ref(), Ok(frame));
+        assert!(reader.is_empty());
+        room[..len].to_vec()
+    };
+    assert_eq!(written(&Frame::Accept { id: t(1) }), [0x01, 1]);
+    assert_eq!(
+        written(&Frame::Reset { id: h(200), final_offset: 5, charged: 300, code: 65 }),
+        [0x42, 0xc8, 0x01, 5, 0xac, 0x02, 65]
+    );
+    assert_eq!(written(&Frame::Credit { id: t(2), limit: 5 << 10 }), [0x03, 2, 5]);
+    assert_eq!(written(&Frame::Shared { returned: 128 << 10 }), [0x04, 0x80, 0x01]);
+}
+
+#[test]
+fn notes_name_a_stream_or_the_shared_credit() {
+    let mut room = [0u8; 7];
+    let mut writer = Writer::new(&mut room);
+    assert!(writer.note(None, 3 << 10));
+    assert!(writer.note(Some(h(70)), (200 << 10) + 1023));
+    assert!(!writer.note(Some(t(70)), 200 << 10), "one byte is left");
+    assert_eq!(writer.written(), 6);
+    assert_eq!(room[..6], [0, 3, 0x8e, 0x01, 0xc8, 0x01]);
+    let mut reader = Reader::new(&room[..6]);
+    assert_eq!(reader.note(), Ok((None, 3 << 10)));
+    assert_eq!(reader.note(), Ok((Some(h(70)), 200 << 10)));
+}
+
+#[test]
+fn unused_bits_and_numbers_out_of_range_are_refused() {
+    for bytes in [
+        &[0x81, 1, 0, 0, 0][..],
+        &[0x94, 1, 1, 0, 127, 0, 0, 1, 0, 80],
+        &[0x00, 1],
+        &[0x44, 1],
+        &[0x7f],
+        &[0x01, 0xff, 0xff, 0xff, 0xff, 0x7f],
+        &[0x04, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+        &[0x84, 1, 3, 0, 127, 0, 0, 1, 0, 80],
+        &[0x84, 1, 1, 3, 127, 0, 0, 1, 0, 80],
+        &[0x84, 1, 1, 2, 0, 0, 80],
+        &[0xa0, 1, 0, 0, 0, 2, 9],
+    ] {
+        assert!(Reader::new(bytes).frame().is_err(), "{bytes:02x?}");
+    }
+}
+
+fn targets() -> impl Strategy<Value = Target> {
+    let address = (any::<bool>(), any::<[u8; 16]>(), any::<u16>()).prop_map(|(v4, ip, port)| {
+        let four = [ip[0], ip[1], ip[2], ip[3]];
+        let ip = if v4 { IpAddr::from(four) } else { IpAddr::from(ip) };
+        SocketAddr::from((ip, port))
+    });
+    let name =
+        ("[a-z.]{1,255}", any::<u16>()).prop_map(|(name, port)| Destination::Name(name, port));
+    let destination = prop_oneof![address.clone().prop_map(Destination::Address), name];
+    (destination, prop::option::of(address))
+        .prop_map(|(destination, source)| Target { destination, source })
+}
+
+proptest! {
+    #[test]
+    fn stream_frames_come_back_as_they_went(
+        number in 0u32..=MAX_NUMBER,
+        base in 0u64..1 << 40,
+        ahead in 0u64..1 << 30,
+        open in prop::option::of(targets()),
+        (hub, end, charged, more) in any::<(bool, bool, bool, bool)>(),
+        data in prop::collection::vec(any::<u8>(), 0..300),
+        room in 8usize..1200,
+    ) {
+        let open = open.map(|target| Open { priority: Priority::Background, target });
+        let offset = if open.is_some() { 0 } else { base + ahead };
+        let id = StreamId::new(number, hub);
+        let head = StreamHead { id, offset, open: open.as_ref(), end, charged };
+        let mut room = vec![0; room];
+        let mut writer = Writer::new(&mut room);
+        let taken = writer.stream(head, data.len(), 1, more, |out| {
+            out.copy_from_slice(&data[..out.len()]);
+        });
+        let written = writer.written();
+        let Some(taken) = taken else {
+            prop_assert_eq!(written, 0);
+            return Ok(());
+        };
+        match Reader::new(&room[..written]).frame() {
+            Ok(Frame::Stream { id: i, open: o, offset: at, end: e, charged: c, data: d }) => {
+                prop_assert_eq!((i, o, at.resolve(base), c), (id, open, offset, charged));
+                prop_assert_eq!(e, end && taken == data.len());
+                prop_assert_eq!(d, &data[..taken]);
+            }
+            other => prop_assert!(false, "{other:?}"),
+        }
+    }
+
+    #[test]
+    fn any_bytes_can_be_read(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        let mut reader = Reader::new(&bytes);
+        while !reader.is_empty() {
+            if reader.frame().is_err() {
+                break;
+            }
+        }
+        let mut reader = Reader::new(&bytes);
+        while !reader.is_empty() && reader.note().is_ok() {}
+    }
+}

@@ -1,0 +1,194 @@
+//! Relays with many terminals over one socket.
+
+use crate::relay::association_config;
+use crate::{
+    DisconnectReason, Event, PeerId, ReceiveError, Relay, RelayConfig, Transmit, TransmitBatch,
+};
+use association::HubReceived;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use units::{Instant, RngStream, Span};
+
+/// How long a terminal may take from its first payload to a session.
+const CONNECT_TIME: Span = Span::from_secs(60);
+
+/// A relay with one terminal.
+#[derive(Debug)]
+struct Peer {
+    relay: Relay,
+    made: Instant,
+}
+
+/// The hub's end: a [`Relay`] for each terminal.
+#[derive(Debug)]
+pub struct Hub {
+    config: RelayConfig,
+    association: association::Hub,
+    peers: BTreeMap<PeerId, Peer>,
+    /// Last words of relays that are gone.
+    farewells: VecDeque<(PeerId, Event)>,
+    /// Who was served last; the next one is first.
+    served: Option<PeerId>,
+    told: Option<PeerId>,
+}
+
+impl Hub {
+    /// A hub that knows no terminal yet.
+    pub fn new(config: &RelayConfig, rng: RngStream) -> Self {
+        Self {
+            config: config.clone(),
+            association: association::Hub::new(association_config(config), rng),
+            peers: BTreeMap::new(),
+            farewells: VecDeque::new(),
+            served: None,
+            told: None,
+        }
+    }
+
+    /// The relay with a terminal.
+    pub fn peer(&mut self, peer: PeerId) -> Option<&mut Relay> {
+        self.peers.get_mut(&peer).map(|peer| &mut peer.relay)
+    }
+
+    /// The terminals that there is a relay with.
+    pub fn peers(&self) -> impl Iterator<Item = PeerId> {
+        self.peers.keys().copied()
+    }
+
+    /// What the terminal calls itself.
+    pub fn name(&self, peer: PeerId) -> Option<&str> {
+        self.association.name(peer)
+    }
+
+    /// Where the terminal was last heard from.
+    pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.association.address(peer)
+    }
+
+    /// What the associations have counted.
+    pub fn association_counters(&self) -> &association::Counters {
+        self.association.counters()
+    }
+
+    /// Takes a datagram that came from `from`.
+    ///
+    /// # Errors
+    /// When it is not whole, not new, or from no terminal that is known.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Result<(), ReceiveError> {
+        let received = self
+            .association
+            .handle_datagram(now, from, datagram)
+            .map_err(ReceiveError::Association)?;
+        let HubReceived::Payload { peer: id, payload, replaced, .. } = received else {
+            return Ok(());
+        };
+        if let Some(old) = replaced
+            && self.peers.remove(&old).is_some()
+        {
+            let reason = DisconnectReason::PeerRestarted;
+            self.farewells.push_back((old, Event::Disconnected { reason }));
+        }
+        if !self.peers.contains_key(&id) {
+            let Some(limits) = self.association.limits(id) else { return Ok(()) };
+            let relay = Relay::peer(&self.config, limits, now);
+            self.peers.insert(id, Peer { relay, made: now });
+        }
+        let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
+        let result = peer.relay.handle_payload(now, payload);
+        self.part_if_lost(id);
+        result
+    }
+
+    /// A relay whose session is gone is forgotten: the terminal makes a new association.
+    fn part_if_lost(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if let Some(reason) = peer.relay.take_disconnected() {
+            self.peers.remove(&id);
+            self.association.remove(id);
+            self.farewells.push_back((id, Event::Disconnected { reason }));
+        }
+    }
+
+    /// Fills `batch` with datagrams for one terminal (or one answer to a newcomer); returns
+    /// where they go. Terminals take turns.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        batch: &mut TransmitBatch<'_>,
+    ) -> Option<(SocketAddr, Transmit)> {
+        if let Some(to) = self.association.poll_transmit(batch) {
+            return batch.transmit().map(|transmit| (to, transmit));
+        }
+        for id in turn(&self.peers, self.served) {
+            let Some(peer) = self.peers.get_mut(&id) else { continue };
+            let mut to = None;
+            let association = &mut self.association;
+            peer.relay.transmit(now, batch, |datagram| {
+                to = association.seal(id, datagram);
+                to.is_some()
+            });
+            self.part_if_lost(id);
+            if let Some(found) = to.zip(batch.transmit()) {
+                self.served = Some(id);
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
+    /// have something to do again.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let peers = self.peers.values().filter_map(|peer| {
+            let waiting = (!peer.relay.is_connected()).then_some(peer.made + CONNECT_TIME);
+            peer.relay.poll_timeout().into_iter().chain(waiting).min()
+        });
+        peers.min()
+    }
+
+    /// Does what is due by `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let ids: Vec<PeerId> = self.peers.keys().copied().collect();
+        for id in ids {
+            let Some(peer) = self.peers.get_mut(&id) else { continue };
+            peer.relay.handle_timeout(now);
+            if !peer.relay.is_connected() && now.since(peer.made) >= CONNECT_TIME {
+                // It never spoke XSTP: nobody above has heard of it.
+                self.peers.remove(&id);
+                self.association.remove(id);
+                continue;
+            }
+            self.part_if_lost(id);
+        }
+    }
+
+    /// The next thing that happened, and with which terminal. Terminals take turns.
+    pub fn poll_event(&mut self) -> Option<(PeerId, Event)> {
+        if let Some(farewell) = self.farewells.pop_front() {
+            return Some(farewell);
+        }
+        for id in turn(&self.peers, self.told) {
+            let Some(peer) = self.peers.get_mut(&id) else { continue };
+            if let Some(event) = peer.relay.poll_event() {
+                self.told = Some(id);
+                return Some((id, event));
+            }
+        }
+        None
+    }
+}
+
+/// All peers, beginning after the one that was served last.
+fn turn(peers: &BTreeMap<PeerId, Peer>, last: Option<PeerId>) -> Vec<PeerId> {
+    let mut ids: Vec<PeerId> = peers.keys().copied().collect();
+    if let Some(last) = last {
+        let after = ids.partition_point(|&id| id <= last);
+        ids.rotate_left(after);
+    }
+    ids
+}

@@ -1,0 +1,369 @@
+//! The half of a stream that the peer writes, and the credit it is given.
+
+use crate::buffer::{CHUNK, ChunkBuffer};
+use crate::ranges::RangeSet;
+use units::{Instant, Span};
+
+/// Least time over which a stream's rate is measured.
+const SAMPLE: Span = Span::from_millis(100);
+/// Round trips at its rate that a stream's window covers.
+const WINDOW_ROUND_TRIPS: u64 = 8;
+/// Window of a stream that is slower, while there is plenty of room.
+const WINDOW_FLOOR: u64 = 256 << 10;
+/// Bytes after which a stream gets credit of its own.
+const GRANT_AFTER: u64 = 64 << 10;
+
+/// What the peer did that no peer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Violation {
+    /// Bytes beyond what it was given credit for.
+    Credit,
+    /// Bytes beyond the stream's end, or two different ends.
+    FinalOffset,
+    /// More gaps than its packets can have left.
+    Scattered,
+    /// Shared credit where the stream's own was to be used first.
+    Charge,
+}
+
+/// Receive memory that all streams share, and what of it is promised.
+///
+/// Streams hold promises of three kinds: `stream_minimum` each, in any case; what a stream was
+/// granted beyond that, `used` in all, at most `size`; and shared credit, `shared` in all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pool {
+    /// Bytes that can be granted.
+    pub(crate) size: u64,
+    /// Bytes granted and not yet consumed, beyond each stream's minimum.
+    pub(crate) used: u64,
+    /// Shared credit that the peer may have out.
+    pub(crate) shared: u64,
+    /// Bytes that came on shared credit, ever.
+    pub(crate) shared_received: u64,
+    /// Of those, what was given back, ever.
+    pub(crate) shared_returned: u64,
+}
+
+impl Pool {
+    fn shared_left(&self) -> u64 {
+        self.shared.saturating_sub(self.shared_received - self.shared_returned)
+    }
+
+    /// Whether slow readers hold most of the shared credit.
+    pub(crate) fn is_shared_short(&self) -> bool {
+        self.shared_left() < self.shared / 4
+    }
+}
+
+/// Bytes from when they arrive until they are consumed.
+#[derive(Debug)]
+pub(crate) struct ReceiveHalf {
+    /// Its base is what has been consumed.
+    buffer: ChunkBuffer,
+    /// The first byte that is missing.
+    in_order: u64,
+    /// What came above it.
+    ahead: RangeSet,
+    /// One past the highest byte that came.
+    high: u64,
+    final_offset: Option<u64>,
+    minimum: u64,
+    /// What the peer may send up to, shared credit aside.
+    granted: u64,
+    /// What `granted` holds of the pool.
+    reserved: u64,
+    /// Bytes from `minimum` to here came, or may come, on shared credit.
+    charged_end: u64,
+    /// Bytes that came on shared credit, ever.
+    charged_received: u64,
+    /// Of those, what neither was consumed nor is covered by `granted`.
+    charged_held: u64,
+    /// Nothing is kept any more; only what the peer has used is counted.
+    discarding: bool,
+    sample_at: Option<Instant>,
+    sample_drained: u64,
+    /// Bytes a second, the best of late.
+    rate: u64,
+}
+
+impl ReceiveHalf {
+    pub(crate) fn new(minimum: u64) -> Self {
+        Self {
+            buffer: ChunkBuffer::default(),
+            in_order: 0,
+            ahead: RangeSet::default(),
+            high: 0,
+            final_offset: None,
+            minimum,
+            granted: minimum,
+            reserved: 0,
+            charged_end: minimum,
+            charged_received: 0,
+            charged_held: 0,
+            discarding: false,
+            sample_at: None,
+            sample_drained: 0,
+            rate: 0,
+        }
+    }
+
+    fn consumed(&self) -> u64 {
+        self.buffer.base()
+    }
+
+    /// Where the next byte is expected.
+    pub(crate) fn expected(&self) -> u64 {
+        self.in_order
+    }
+
+    /// One past the highest byte that came: what the peer had credit for.
+    pub(crate) fn high(&self) -> u64 {
+        self.high
+    }
+
+    pub(crate) fn granted(&self) -> u64 {
+        self.granted
+    }
+
+    /// Bytes of memory that are taken.
+    pub(crate) fn allocated(&self) -> usize {
+        self.buffer.allocated()
+    }
+
+    /// Bytes in order that have not been consumed.
+    pub(crate) fn readable(&self) -> u64 {
+        self.in_order - self.consumed()
+    }
+
+    /// Whether every byte up to the end has come.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.final_offset == Some(self.in_order)
+    }
+
+    /// Whether every byte up to the end has been consumed.
+    pub(crate) fn is_done(&self) -> bool {
+        self.final_offset == Some(self.consumed())
+    }
+
+    /// Whether a grant would be of use: more may come.
+    pub(crate) fn wants_credit(&self) -> bool {
+        self.final_offset.is_none() && !self.discarding
+    }
+
+    /// Takes what a STREAM frame brought; returns whether there is more to read than before.
+    pub(crate) fn receive(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        end: bool,
+        charged: bool,
+        pool: &mut Pool,
+    ) -> Result<bool, Violation> {
+        let stop = offset + data.len() as u64;
+        self.check_end(stop, end)?;
+        let new = self.new_bytes(offset, stop);
+        if charged {
+            self.check_charge(offset, stop, new, pool)?;
+        } else if stop > self.granted && !self.discarding {
+            return Err(Violation::Credit);
+        }
+        if self.ahead.count() as u64 > 64 + (self.high - self.in_order) / 128 {
+            return Err(Violation::Scattered);
+        }
+        if end {
+            self.final_offset = Some(stop);
+        }
+        let before = self.in_order;
+        if new > 0 {
+            self.store(offset, stop, data);
+        }
+        if charged {
+            self.charged_end = self.charged_end.max(stop);
+            self.charged_received += new;
+            self.charged_held += new;
+            pool.shared_received += new;
+        }
+        self.settle(pool);
+        Ok(self.in_order > before)
+    }
+
+    fn check_end(&self, stop: u64, end: bool) -> Result<(), Violation> {
+        let fits = match self.final_offset {
+            Some(known) => stop <= known && (!end || stop == known),
+            None => !end || stop >= self.high,
+        };
+        if fits { Ok(()) } else { Err(Violation::FinalOffset) }
+    }
+
+    fn check_charge(&self, offset: u64, stop: u64, new: u64, pool: &Pool) -> Result<(), Violation> {
+        if offset < self.minimum {
+            return Err(Violation::Charge);
+        }
+        let uncovered = new.min(stop.saturating_sub(self.granted));
+        if uncovered > pool.shared_left() && !self.discarding {
+            return Err(Violation::Credit);
+        }
+        Ok(())
+    }
+
+    fn new_bytes(&self, offset: u64, stop: u64) -> u64 {
+        let from = offset.max(self.in_order);
+        stop.saturating_sub(from).saturating_sub(self.ahead.covered(from, stop))
+    }
+
+    fn store(&mut self, offset: u64, stop: u64, data: &[u8]) {
+        self.high = self.high.max(stop);
+        if !self.discarding {
+            // What came twice is written twice, with the same bytes.
+            let skip = self.in_order.saturating_sub(offset).min(data.len() as u64);
+            self.buffer.write(offset + skip, &data[skip as usize..]);
+        }
+        if offset > self.in_order {
+            self.ahead.insert(offset, stop);
+            return;
+        }
+        self.in_order = stop;
+        if let Some((start, end)) = self.ahead.first().filter(|range| range.0 <= stop) {
+            debug_assert!(start <= end);
+            self.in_order = stop.max(end);
+        }
+        self.ahead.remove_below(self.in_order);
+        if self.discarding {
+            self.buffer.advance(self.in_order, true);
+        }
+    }
+
+    /// Bytes in order, as far as they lie in one piece.
+    pub(crate) fn peek(&self) -> &[u8] {
+        match self.readable() {
+            0 => &[],
+            readable => self.buffer.piece(self.consumed(), readable.min(CHUNK as u64) as usize),
+        }
+    }
+
+    /// Frees the first `len` bytes in order.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub(crate) fn consume(&mut self, len: u64, pool: &mut Pool) {
+        assert!(len <= self.readable(), "{len} bytes consumed of {}", self.readable());
+        let base = self.consumed() + len;
+        self.buffer.advance(base, base == self.in_order && self.ahead.is_empty());
+        self.settle(pool);
+    }
+
+    /// Brings the pool's account in line with this stream's state.
+    fn settle(&mut self, pool: &mut Pool) {
+        self.granted = self.granted.max(self.consumed() + self.minimum);
+        let charged_held = if self.discarding || self.granted >= self.charged_end {
+            0
+        } else {
+            let in_order = self.in_order.min(self.charged_end).saturating_sub(self.granted);
+            in_order + self.ahead.covered(self.granted, self.charged_end)
+        };
+        pool.shared_returned += self.charged_held - charged_held.min(self.charged_held);
+        self.charged_held = charged_held.min(self.charged_held);
+        // No more than its end will ever be needed.
+        let bound = self.final_offset.map_or(self.granted, |end| end.min(self.granted));
+        let reserved =
+            if self.discarding { 0 } else { bound.saturating_sub(self.consumed() + self.minimum) };
+        pool.used = pool.used + reserved - self.reserved;
+        self.reserved = reserved;
+    }
+
+    /// Looks at the stream's rate and grants what it deserves; true when it was granted
+    /// something that the peer should hear of.
+    ///
+    /// The window is eight round trips at the stream's rate, so that neither a packet that needs
+    /// several sendings nor a late announcement stops it. The rate is that at which bytes
+    /// *leave*: what waits unread does not count, so a slow reader's window shrinks to what it
+    /// reads.
+    pub(crate) fn review(&mut self, now: Instant, round_trip: Span, pool: &mut Pool) -> bool {
+        if !self.wants_credit() {
+            return false;
+        }
+        // Bytes above a gap count as gone: it is the link that holds them up, not the reader.
+        let received = self.in_order + self.ahead.covered(self.in_order, self.high);
+        let drained = received - self.readable();
+        self.sample(now, drained);
+        // A stream whose server is still being connected to is not slow yet, only young.
+        let lively = drained >= received / 2;
+        let old = received >= GRANT_AFTER && self.rate > 0;
+        if !old || !lively && self.charged_held < pool.shared / 4 {
+            return false;
+        }
+        self.grant(received, round_trip, pool);
+        true
+    }
+
+    fn sample(&mut self, now: Instant, drained: u64) {
+        let Some(sampled) = self.sample_at else {
+            self.sample_at = Some(now);
+            return;
+        };
+        let span = now.since(sampled);
+        if span >= SAMPLE {
+            let rate = bytes_per_second(drained.saturating_sub(self.sample_drained), span);
+            self.rate = rate.max(self.rate - self.rate / 8).max(1);
+            self.sample_at = Some(now);
+            self.sample_drained = drained;
+        }
+    }
+
+    fn grant(&mut self, received: u64, round_trip: Span, pool: &mut Pool) {
+        let millis = round_trip.as_millis().max(50);
+        let fast = (u128::from(self.rate) * u128::from(millis * WINDOW_ROUND_TRIPS) / 1000) as u64;
+        let plenty = pool.used < pool.size / 2;
+        let floor = if plenty { WINDOW_FLOOR } else { self.minimum };
+        let mut wanted = self.consumed() + fast.max(floor);
+        if plenty && self.charged_held > 0 {
+            // What it holds of the shared credit becomes its own, so that others can use that.
+            wanted = wanted.max(self.high.min(self.consumed() + received));
+        }
+        let room = pool.size.saturating_sub(pool.used);
+        self.granted = wanted.min(self.granted + room).max(self.granted);
+        self.settle(pool);
+    }
+
+    /// The window that the present rate deserves and a quarter of it: what is worth a word.
+    pub(crate) fn worth_announcing(&self) -> u64 {
+        ((self.granted - self.consumed()) / 4).max(self.minimum / 2)
+    }
+
+    /// Keeps nothing from now on, and gives back what it held.
+    pub(crate) fn discard(&mut self, pool: &mut Pool) {
+        self.discarding = true;
+        self.buffer.advance(self.in_order, true);
+        self.settle(pool);
+    }
+
+    /// The peer cut its half off at `final_offset`, having used `charged` bytes of shared credit.
+    ///
+    /// # Errors
+    /// When that contradicts what came; the account is closed all the same.
+    pub(crate) fn close(
+        &mut self,
+        final_offset: u64,
+        charged: u64,
+        pool: &mut Pool,
+    ) -> Result<(), Violation> {
+        self.discard(pool);
+        let lost = charged.saturating_sub(self.charged_received);
+        // Never more than it can have out: a claim beyond that is worth nothing.
+        let lost = lost.min(pool.shared_left());
+        pool.shared_received += lost;
+        pool.shared_returned += lost;
+        let ends = self.final_offset.is_none_or(|known| known == final_offset);
+        if !ends || final_offset < self.high {
+            return Err(Violation::FinalOffset);
+        }
+        if charged < self.charged_received || charged > final_offset.saturating_sub(self.minimum) {
+            return Err(Violation::Charge);
+        }
+        Ok(())
+    }
+}
+
+fn bytes_per_second(bytes: u64, span: Span) -> u64 {
+    (u128::from(bytes) * 1_000_000_000 / u128::from(span.as_nanos().max(1))) as u64
+}

@@ -1,0 +1,474 @@
+//! One end of a relay: the streams and the session with one peer.
+
+use crate::config::RelayConfig;
+use crate::streams::Streams;
+use crate::{
+    DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason, Statistics,
+    StreamError, StreamId, Target, Transmit, TransmitBatch,
+};
+use association::{HEADER_LEN, Limits, OVERHEAD, Terminal, TerminalReceived};
+use core::fmt;
+use units::{BitRate, Instant, RngStream, Span};
+use xstp::Seq24;
+use xstp::congestion::Controller;
+use xstp::session::{Event as SessionEvent, Filled, Session, SessionConfig, Upper};
+
+/// Why a datagram was not taken. It has been counted; nothing else has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReceiveError {
+    /// The association did not open it.
+    Association(association::OpenError),
+    /// The session did not take what was in it.
+    Session(xstp::session::ReceiveError),
+}
+
+impl fmt::Display for ReceiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Association(error) => write!(f, "association: {error}"),
+            Self::Session(error) => write!(f, "session: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReceiveError {}
+
+/// Streams with one peer, on one session after another.
+///
+/// A terminal's relay is driven by its own verbs; those of a hub by the [`Hub`](crate::Hub).
+/// The verbs about streams are the same at both ends.
+#[derive(Debug)]
+pub struct Relay {
+    config: RelayConfig,
+    /// A terminal's association; a hub keeps its peers' together.
+    terminal: Option<Terminal>,
+    session: Option<Session>,
+    /// Sessions begun so far.
+    incarnation: u32,
+    mtu: usize,
+    streams: Streams,
+    connected: bool,
+    disconnected: Option<DisconnectReason>,
+}
+
+/// Making and driving.
+impl Relay {
+    /// A terminal's relay, whose Hello is due at `now`. Streams can be opened at once; they wait
+    /// for the hub.
+    pub fn terminal(config: &RelayConfig, now: Instant, rng: RngStream) -> Self {
+        let association = association_config(config);
+        let terminal = Terminal::new(association, now, rng);
+        Self::new(config, Some(terminal), false, now)
+    }
+
+    /// A hub's relay with a terminal that announced `limits`.
+    pub(crate) fn peer(config: &RelayConfig, limits: Limits, now: Instant) -> Self {
+        let mut relay = Self::new(config, None, true, now);
+        relay.streams.set_peer(limits);
+        let session = session_config(config, limits);
+        relay.session = Some(Session::listen(&session));
+        relay
+    }
+
+    fn new(config: &RelayConfig, terminal: Option<Terminal>, is_hub: bool, now: Instant) -> Self {
+        Self {
+            config: config.clone(),
+            terminal,
+            session: None,
+            incarnation: 0,
+            mtu: config.mtu,
+            streams: Streams::new(config, is_hub, now),
+            connected: false,
+            disconnected: None,
+        }
+    }
+
+    /// Takes a datagram from the hub.
+    ///
+    /// # Errors
+    /// When it is not whole, not new, or not from the hub; also at a hub's relay, whose datagrams
+    /// go to the hub.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &mut [u8],
+    ) -> Result<(), ReceiveError> {
+        let Some(terminal) = &mut self.terminal else {
+            return Err(ReceiveError::Association(association::OpenError::Unexpected));
+        };
+        match terminal.handle_datagram(now, datagram).map_err(ReceiveError::Association)? {
+            TerminalReceived::Payload(payload) => {
+                // The borrow of the association ends with the payload's range known.
+                let payload: &[u8] = payload;
+                Self::receive(&mut self.session, &mut self.streams, now, payload)?;
+                self.take_session_events(now);
+            }
+            TerminalReceived::Established => self.begin(now),
+            TerminalReceived::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Takes an opened payload.
+    pub(crate) fn handle_payload(
+        &mut self,
+        now: Instant,
+        payload: &[u8],
+    ) -> Result<(), ReceiveError> {
+        Self::receive(&mut self.session, &mut self.streams, now, payload)?;
+        self.take_session_events(now);
+        Ok(())
+    }
+
+    fn receive(
+        session: &mut Option<Session>,
+        streams: &mut Streams,
+        now: Instant,
+        payload: &[u8],
+    ) -> Result<(), ReceiveError> {
+        let Some(session) = session else { return Ok(()) };
+        streams.set_time(now, session.round_trip());
+        let result = session.handle_segment(now, payload, streams);
+        if streams.has_fresh() {
+            session.wake();
+        }
+        result.map_err(ReceiveError::Session)
+    }
+
+    /// A new association: the streams of an old session are gone, those that waited for the
+    /// first one go with it.
+    fn begin(&mut self, now: Instant) {
+        let limits = self.terminal.as_ref().and_then(Terminal::hub_limits);
+        let Some(limits) = limits else { return };
+        if self.session.is_some() {
+            self.lose(now, DisconnectReason::PeerRestarted);
+        }
+        self.streams.set_peer(limits);
+        self.incarnation += 1;
+        let config = session_config(&self.config, limits);
+        let mut session = Session::connect(&config, now, self.incarnation);
+        session.set_max_segment(self.max_segment());
+        self.session = Some(session);
+    }
+
+    fn take_session_events(&mut self, now: Instant) {
+        while let Some(event) = self.session.as_mut().and_then(Session::poll_event) {
+            let reason = match event {
+                SessionEvent::Established => {
+                    self.connected = true;
+                    self.streams.push_event(Event::Connected);
+                    continue;
+                }
+                SessionEvent::NoResponse => DisconnectReason::NoResponse,
+                SessionEvent::Superseded | SessionEvent::Refused => DisconnectReason::PeerRestarted,
+                SessionEvent::PeerEnded | SessionEvent::Closed | SessionEvent::Reset => {
+                    DisconnectReason::Closed
+                }
+                _ => continue,
+            };
+            self.lose(now, reason);
+        }
+    }
+
+    /// The session is gone, and its streams with it. A terminal asks for a new association,
+    /// unless one has just been made.
+    fn lose(&mut self, now: Instant, reason: DisconnectReason) {
+        self.session = None;
+        self.connected = false;
+        self.streams = Streams::new(&self.config, self.terminal.is_none(), now);
+        self.disconnected = Some(reason);
+        if let Some(terminal) = &mut self.terminal
+            && reason != DisconnectReason::PeerRestarted
+        {
+            terminal.restart(now);
+        }
+    }
+
+    /// Fills `batch` with datagrams that are due; `None` when there are none.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        batch: &mut TransmitBatch<'_>,
+    ) -> Option<Transmit> {
+        let mut terminal = self.terminal.take()?;
+        if !terminal.poll_transmit(now, batch) && terminal.is_established() {
+            self.transmit(now, batch, |datagram| terminal.seal(datagram));
+        }
+        self.terminal = Some(terminal);
+        batch.transmit()
+    }
+
+    /// Fills `batch` with the session's segments, each sealed by `seal`.
+    pub(crate) fn transmit(
+        &mut self,
+        now: Instant,
+        batch: &mut TransmitBatch<'_>,
+        mut seal: impl FnMut(&mut [u8]) -> bool,
+    ) {
+        let Some(session) = &mut self.session else { return };
+        self.streams.set_time(now, session.round_trip());
+        while let Some(slot) = batch.slot(session.max_segment() + OVERHEAD) {
+            let Some(room) = slot.len().checked_sub(OVERHEAD) else { break };
+            let payload = &mut slot[HEADER_LEN..HEADER_LEN + room];
+            let Some(len) = session.poll_transmit(now, &mut self.streams, payload) else { break };
+            if !seal(&mut slot[..len + OVERHEAD]) {
+                break;
+            }
+            batch.commit(len + OVERHEAD);
+        }
+        self.take_session_events(now);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
+    /// have something to do again.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let session = self.session.as_ref().and_then(Session::poll_timeout);
+        let hello = self.terminal.as_ref().and_then(Terminal::poll_timeout);
+        let streams = self.session.as_ref().and_then(|_| self.streams.poll_timeout());
+        session.into_iter().chain(hello).chain(streams).min()
+    }
+
+    /// Does what is due by `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Some(session) = &mut self.session {
+            self.streams.set_time(now, session.round_trip());
+            session.handle_timeout(now);
+            self.streams.handle_timeout();
+            if self.streams.has_fresh() {
+                session.wake();
+            }
+        }
+        self.take_session_events(now);
+    }
+
+    /// The next thing that happened.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some(reason) = self.disconnected.take() {
+            return Some(Event::Disconnected { reason });
+        }
+        self.streams.poll_event()
+    }
+
+    /// Why the session is gone, once.
+    pub(crate) fn take_disconnected(&mut self) -> Option<DisconnectReason> {
+        self.disconnected.take()
+    }
+
+    /// The path carries IP packets of at most `mtu` bytes from now on; never more than is
+    /// configured.
+    pub fn set_mtu(&mut self, now: Instant, mtu: usize) {
+        let _ = now;
+        self.mtu = mtu.clamp(crate::MIN_MTU, self.config.mtu);
+        let bytes = self.max_segment();
+        if let Some(session) = &mut self.session {
+            session.set_max_segment(bytes);
+        }
+    }
+
+    fn max_segment(&self) -> usize {
+        self.mtu - self.config.ip_overhead - OVERHEAD
+    }
+
+    fn wake(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.wake();
+        }
+    }
+}
+
+/// Streams.
+impl Relay {
+    /// Opens a stream to `target`. The opening goes with the next packet, and with it what has
+    /// been written by then.
+    ///
+    /// # Errors
+    /// When too many are open, or the target's name cannot be sent.
+    pub fn open(
+        &mut self,
+        now: Instant,
+        target: Target,
+        priority: Priority,
+    ) -> Result<StreamId, OpenError> {
+        let stream = self.streams.open(now, target, priority)?;
+        self.wake();
+        Ok(stream)
+    }
+
+    /// Tells the peer that the server has been connected to.
+    ///
+    /// # Errors
+    /// When the stream is gone.
+    pub fn accept(&mut self, stream: StreamId) -> Result<(), StreamError> {
+        self.streams.accept(stream)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Tells the peer that the server could not be connected to; the stream is gone.
+    ///
+    /// # Errors
+    /// When it was gone before.
+    pub fn refuse(&mut self, stream: StreamId, reason: RefuseReason) -> Result<(), StreamError> {
+        self.streams.refuse(stream, reason)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Cuts the stream off in both directions; it is gone.
+    ///
+    /// # Errors
+    /// When it was gone before.
+    pub fn reset(&mut self, stream: StreamId, reason: ResetReason) -> Result<(), StreamError> {
+        self.streams.reset(stream, reason)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Bytes that [`write`](Self::write) would take now. When they are few,
+    /// [`Event::Writable`] tells of more.
+    pub fn room(&mut self, stream: StreamId) -> usize {
+        self.streams.room(stream)
+    }
+
+    /// Takes as much of `data` as there is room for; returns how much. When that is not all,
+    /// [`Event::Writable`] follows.
+    ///
+    /// # Errors
+    /// When the stream is gone, or this side has ended its half.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        data: &[u8],
+    ) -> Result<usize, StreamError> {
+        let taken = self.streams.write(now, stream, data)?;
+        self.wake();
+        Ok(taken)
+    }
+
+    /// Ends this side's half after what has been written; the other half goes on.
+    ///
+    /// # Errors
+    /// When the stream is gone, or this side has ended its half before.
+    pub fn end(&mut self, stream: StreamId) -> Result<(), StreamError> {
+        self.streams.end(stream)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// The next bytes in order, as far as they lie in one piece; empty when there are none.
+    pub fn peek(&self, stream: StreamId) -> &[u8] {
+        self.streams.peek(stream)
+    }
+
+    /// Frees the first `len` bytes of what [`peek`](Self::peek) showed, which makes room for
+    /// more.
+    ///
+    /// # Errors
+    /// When the stream is gone.
+    ///
+    /// # Panics
+    /// When there are fewer bytes.
+    pub fn consume(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        len: usize,
+    ) -> Result<(), StreamError> {
+        self.streams.consume(now, stream, len)
+    }
+
+    /// Whether there is a session with the peer.
+    pub fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// The smoothed round trip, once one was measured.
+    pub fn round_trip(&self) -> Option<Span> {
+        self.session.as_ref().and_then(Session::round_trip)
+    }
+
+    /// What has happened on the streams of this session.
+    pub fn statistics(&self) -> Statistics {
+        self.streams.statistics()
+    }
+
+    /// What the session has counted, while there is one.
+    pub fn session_statistics(&self) -> Option<&xstp::session::Statistics> {
+        self.session.as_ref().map(Session::statistics)
+    }
+
+    /// What a terminal's association has counted.
+    pub fn association_counters(&self) -> Option<&association::Counters> {
+        self.terminal.as_ref().map(Terminal::counters)
+    }
+
+    /// Bytes of memory that received data takes now.
+    pub fn receive_allocated(&self) -> usize {
+        self.streams.receive_allocated()
+    }
+}
+
+/// The association's share of the configuration.
+pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
+    association::Config {
+        limits: config.limits(),
+        wall_clock_ns: config.wall_clock_ns,
+        max_terminals: config.max_terminals,
+        ..association::Config::new(&config.name)
+    }
+}
+
+/// The session's share of the configuration, with a peer that announced `limits`.
+fn session_config(config: &RelayConfig, limits: Limits) -> SessionConfig {
+    let announced = BitRate::new(limits.receive_rate_bps);
+    let rate = match (config.send_rate, announced) {
+        (Some(own), Some(theirs)) => Some(own.min(theirs)),
+        (own, theirs) => own.or(theirs),
+    };
+    // Without a rate the window controller finds one; the preset's depths are those of 100 Mbit/s.
+    let mut session = SessionConfig::gateway(rate.unwrap_or(BitRate::from_mbps(100)));
+    if rate.is_none() {
+        session.controller = Controller::NewReno;
+        session.max_rate = None;
+    }
+    let datagram = config.max_datagram().min(limits.max_datagram as usize).max(512);
+    session.max_segment = datagram - OVERHEAD;
+    session.packet_overhead = config.ip_overhead + OVERHEAD + config.link_overhead;
+    session.keep_alive = config.keep_alive;
+    session.no_response = Some(config.no_response);
+    session.initial_round_trip = config.initial_round_trip;
+    session
+}
+
+impl Upper for Streams {
+    fn has_fresh(&self) -> bool {
+        Self::has_fresh(self)
+    }
+
+    fn fresh(&mut self, _number: Seq24, room: &mut [u8]) -> Option<Filled> {
+        let (len, handle) = Self::fresh(self, room)?;
+        Some(Filled { len, handle })
+    }
+
+    fn again(&mut self, _number: Seq24, handle: u64, room: &mut [u8]) -> usize {
+        Self::again(self, handle, room)
+    }
+
+    fn released(&mut self, _number: Seq24, handle: u64) {
+        Self::released(self, handle);
+    }
+
+    fn deliver(&mut self, _number: Seq24, payload: &[u8]) {
+        Self::deliver(self, payload);
+    }
+
+    fn note(&mut self, room: &mut [u8]) -> usize {
+        Self::note(self, room)
+    }
+
+    fn noted(&mut self, note: &[u8]) {
+        Self::noted(self, note);
+    }
+}

@@ -1,0 +1,74 @@
+//! Which of the peer's stream numbers have been used.
+
+use std::collections::VecDeque;
+
+/// How far a stream's number may be above the lowest one that has not been seen. The side that
+/// opens keeps to it, so whoever goes beyond it means no good.
+pub(crate) const NUMBER_SPAN: u32 = 1 << 16;
+
+/// A set of numbers that fills up from below.
+#[derive(Debug, Default)]
+pub(crate) struct SeenNumbers {
+    /// Every number below this has been seen; a multiple of 64.
+    base: u32,
+    words: VecDeque<u64>,
+}
+
+impl SeenNumbers {
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        let Some(above) = number.checked_sub(self.base) else { return true };
+        self.words.get((above / 64) as usize).is_some_and(|word| word >> (above % 64) & 1 == 1)
+    }
+
+    /// Adds a number; false when it is too far ahead to be true.
+    pub(crate) fn insert(&mut self, number: u32) -> bool {
+        let Some(above) = number.checked_sub(self.base) else { return true };
+        if above >= NUMBER_SPAN + 64 {
+            return false;
+        }
+        let index = (above / 64) as usize;
+        if self.words.len() <= index {
+            self.words.resize(index + 1, 0);
+        }
+        self.words[index] |= 1 << (above % 64);
+        while self.words.front() == Some(&u64::MAX) {
+            self.words.pop_front();
+            self.base += 64;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_seen_in_any_order_and_memory_stays_small() {
+        let mut seen = SeenNumbers::default();
+        // Blocks of 100 backwards; one number is left out.
+        for block in 0..600 {
+            for number in (block * 100..block * 100 + 100).rev().filter(|&n| n != 1_234) {
+                assert!(!seen.contains(number), "{number}");
+                assert!(seen.insert(number));
+                assert!(seen.contains(number));
+            }
+        }
+        assert!(!seen.contains(1_234));
+        assert!(seen.words.len() <= (NUMBER_SPAN / 64 + 1) as usize);
+        seen.insert(1_234);
+        assert!(seen.words.len() <= 1, "all below is one number now");
+    }
+
+    #[test]
+    fn a_number_far_ahead_is_refused() {
+        let mut seen = SeenNumbers::default();
+        assert!(!seen.insert(NUMBER_SPAN + 64));
+        assert!(seen.insert(NUMBER_SPAN));
+        assert!(!seen.contains(0));
+        for number in 0..128 {
+            assert!(seen.insert(number));
+        }
+        assert!(seen.insert(NUMBER_SPAN + 128));
+    }
+}

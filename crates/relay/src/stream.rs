@@ -1,0 +1,92 @@
+//! One stream: its two halves and how far it has come.
+
+use crate::frame::Open;
+use crate::receive::ReceiveHalf;
+use crate::scheduler::Lately;
+use crate::send::SendHalf;
+use units::Instant;
+
+/// How far the opening of a stream has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// Opened here; the opening frame has to be sent (again).
+    Wanted(Open),
+    /// Opened here; the opening frame is in a packet.
+    Sent(Open),
+    /// Opened here; the far end has connected.
+    Accepted,
+    /// Opened by the peer; its opening frame has not come, others have.
+    Awaited,
+    /// Opened by the peer, and the layer above knows.
+    Known,
+}
+
+/// A stream, as long as either end may speak of it.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) opening: Opening,
+    pub(crate) priority: crate::Priority,
+    pub(crate) send: SendHalf,
+    pub(crate) receive: ReceiveHalf,
+    /// Cut off at this side: nothing is kept, and the peer's final word is awaited.
+    pub(crate) cut: bool,
+    /// In the scheduler.
+    pub(crate) scheduled: bool,
+    /// Bytes it may still send in this turn.
+    pub(crate) deficit: i64,
+    pub(crate) lately: Lately,
+    /// A write was cut short, or would have been.
+    pub(crate) wants_room: bool,
+    /// `Readable` waits in the queue of events.
+    pub(crate) readable_told: bool,
+    /// `Ended` has been told.
+    pub(crate) ended_told: bool,
+    /// What the peer was last told that it may send up to.
+    pub(crate) announced: u64,
+    /// What the peer surely knows that it may send up to.
+    pub(crate) known: u64,
+    /// Notes that the announcement still goes into.
+    pub(crate) repeats: u8,
+    /// When the announcement goes as a frame, unless the peer shows that it knows.
+    pub(crate) announce_by: Option<Instant>,
+}
+
+impl Stream {
+    pub(crate) fn new(
+        opening: Opening,
+        priority: crate::Priority,
+        send_minimum: u64,
+        receive_minimum: u64,
+    ) -> Self {
+        Self {
+            opening,
+            priority,
+            send: SendHalf::new(send_minimum),
+            receive: ReceiveHalf::new(receive_minimum),
+            cut: false,
+            scheduled: false,
+            deficit: 0,
+            lately: Lately::default(),
+            wants_room: false,
+            readable_told: false,
+            ended_told: false,
+            announced: receive_minimum,
+            known: receive_minimum,
+            repeats: 0,
+            announce_by: None,
+        }
+    }
+
+    /// Whether it was opened at this side.
+    pub(crate) fn is_local(&self) -> bool {
+        match self.opening {
+            Opening::Wanted(_) | Opening::Sent(_) | Opening::Accepted => true,
+            Opening::Awaited | Opening::Known => false,
+        }
+    }
+
+    /// Whether there is something to send that `shared` bytes of shared credit allow.
+    pub(crate) fn is_ready(&self, shared: u64) -> bool {
+        !self.cut && (matches!(self.opening, Opening::Wanted(_)) || self.send.is_ready(shared))
+    }
+}

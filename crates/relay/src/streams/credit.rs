@@ -1,0 +1,188 @@
+//! The announcing of credit: in notes, which cost nothing and may be lost, and in frames when
+//! nothing else tells the peer.
+
+use super::Streams;
+use super::sending::Control;
+use crate::frame::{CREDIT_UNIT, Writer};
+use crate::target::StreamId;
+use units::{Instant, Span};
+
+/// Notes that each announcement goes into.
+const REPEATS: u8 = 2;
+/// How long an announcement waits for a POLL or STAT to ride in.
+const NOTE_WAIT: Span = Span::from_millis(250);
+/// Bytes of a note while nothing is urgent: the return channel is not ours to fill.
+const NOTE_ROOM: usize = 48;
+
+/// How far the peer has been told of shared credit that it got back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SharedAnnouncement {
+    size: u64,
+    /// Told last.
+    announced: u64,
+    /// What the peer surely knows.
+    known: u64,
+    repeats: u8,
+    by: Option<Instant>,
+}
+
+impl SharedAnnouncement {
+    pub(super) fn new(size: u64) -> Self {
+        Self { size, announced: 0, known: 0, repeats: 0, by: None }
+    }
+}
+
+impl Streams {
+    /// Looks at whether the stream deserves more credit, and has it announced.
+    pub(super) fn review(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let first = stream.receive.review(self.now, self.round_trip, &mut self.pool);
+        // Until it is given credit of its own a stream draws on the shared, while there is some.
+        let own = stream.announced > self.receive_minimum || first || self.pool.is_shared_short();
+        if own {
+            self.announce(id);
+        }
+        self.shared_changed();
+    }
+
+    /// Has the stream's limit announced when it is worth it.
+    fn announce(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let granted = stream.receive.granted();
+        let worth = granted >= stream.announced + stream.receive.worth_announcing();
+        if worth && stream.receive.wants_credit() {
+            stream.announced = granted;
+            stream.repeats = REPEATS;
+            stream.announce_by = Some(self.now + NOTE_WAIT);
+            self.announcing.insert(id);
+            self.announce_by(self.now + NOTE_WAIT);
+        }
+    }
+
+    /// Has the shared credit that was given back announced, when it is worth it.
+    pub(super) fn shared_changed(&mut self) {
+        let returned = self.pool.shared_returned;
+        let shared = &mut self.shared_announcement;
+        // What came proves what the peer knew when it sent it.
+        shared.known = shared.known.max(self.pool.shared_received.saturating_sub(shared.size));
+        if returned >= shared.announced + (shared.size / 8).max(CREDIT_UNIT) {
+            shared.announced = returned;
+            shared.repeats = REPEATS;
+            shared.by = Some(self.now + NOTE_WAIT);
+            self.announce_by(self.now + NOTE_WAIT);
+        }
+        let short = self.pool.is_shared_short();
+        if short && !self.shared_was_short {
+            // Streams that waited for a share of it go on with what is their own.
+            let ids: Vec<StreamId> = self.streams.keys().copied().collect();
+            for id in ids {
+                self.announce(id);
+            }
+        }
+        self.shared_was_short = short;
+    }
+
+    /// How long to wait for a sign that the peer has heard a note.
+    pub(super) fn confirmation_time(&self) -> Span {
+        self.round_trip.mul_ratio(3, 2).max(NOTE_WAIT * 2)
+    }
+
+    /// Fills the note of a POLL or STAT that is about to go; what found no room is first next time.
+    pub(crate) fn note(&mut self, room: &mut [u8]) -> usize {
+        self.noted_at = Some(self.now);
+        let crowded = self.announcing.len() > NOTE_ROOM / 6;
+        let len = room.len().min(if crowded { NOTE_ROOM * 4 } else { NOTE_ROOM });
+        let mut writer = Writer::new(&mut room[..len]);
+        let confirmed_by = self.now + self.confirmation_time();
+        let shared = &mut self.shared_announcement;
+        if shared.repeats > 0 && writer.note(None, shared.announced) {
+            shared.repeats -= 1;
+            shared.by = Some(confirmed_by);
+        }
+        let from = self.note_from.take().unwrap_or(StreamId::new(0, false));
+        let (before, after) = (self.announcing.range(..from), self.announcing.range(from..));
+        for id in after.chain(before) {
+            let Some(stream) = self.streams.get_mut(id) else { continue };
+            if stream.repeats == 0 {
+                continue;
+            }
+            if !writer.note(Some(*id), stream.announced) {
+                self.note_from = Some(*id);
+                break;
+            }
+            stream.repeats -= 1;
+            stream.announce_by = Some(confirmed_by);
+        }
+        writer.written()
+    }
+
+    /// When an announcement will have waited long enough, or earlier.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.announce_at
+    }
+
+    /// Puts announcements that no note carried, or that show no effect, into frames.
+    pub(crate) fn handle_timeout(&mut self) {
+        let now = self.now;
+        if self.announce_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let due = |by: Option<Instant>| by.is_some_and(|by| by <= now);
+        // Notes are going, and there is more to say than one holds: the turn will come.
+        let flowing = self.noted_at.is_some_and(|at| now.since(at) < NOTE_WAIT * 2);
+        let ids: Vec<StreamId> = self.announcing.iter().copied().collect();
+        for id in ids {
+            let Some(stream) = self.streams.get_mut(&id) else { continue };
+            if !due(stream.announce_by) {
+                continue;
+            }
+            if flowing && stream.repeats == REPEATS && stream.receive.high() < stream.known {
+                stream.announce_by = Some(now + NOTE_WAIT);
+                continue;
+            }
+            self.announcing.remove(&id);
+            stream.announce_by = None;
+            stream.repeats = 0;
+            if stream.known < stream.announced && stream.receive.wants_credit() {
+                let limit = stream.announced;
+                self.statistics.credit_frames += 1;
+                self.controls.push_back(Control::Credit { id, limit });
+            }
+        }
+        let shared = &mut self.shared_announcement;
+        if due(shared.by) {
+            shared.by = None;
+            shared.repeats = 0;
+            // With half of it certain, the peer has enough to go on and to show what it knows.
+            if shared.known + shared.size / 2 < shared.announced {
+                let returned = shared.announced;
+                self.statistics.credit_frames += 1;
+                self.controls.push_back(Control::Shared { returned });
+            }
+        }
+        self.announce_at = self
+            .announcing
+            .iter()
+            .filter_map(|id| self.streams.get(id)?.announce_by)
+            .chain(self.shared_announcement.by)
+            .min();
+    }
+
+    /// Comes back at `at`, or earlier.
+    pub(super) fn announce_by(&mut self, at: Instant) {
+        self.announce_at = Some(self.announce_at.map_or(at, |before| before.min(at)));
+    }
+
+    /// A CREDIT frame with this limit reached the peer.
+    pub(super) fn credit_known(&mut self, id: StreamId, limit: u64) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.known = stream.known.max(limit);
+        }
+    }
+
+    /// A SHARED frame reached the peer.
+    pub(super) fn shared_known(&mut self, returned: u64) {
+        let shared = &mut self.shared_announcement;
+        shared.known = shared.known.max(returned);
+    }
+}

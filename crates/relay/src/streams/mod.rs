@@ -1,0 +1,383 @@
+//! All streams of one session: what the layer above does to them.
+//!
+//! What the session asks of them is in [`sending`], what it brings in [`receiving`], and the
+//! announcing of credit in [`credit`].
+
+mod credit;
+mod receiving;
+mod sending;
+
+use crate::config::RelayConfig;
+use crate::frame::Open;
+use crate::receive::Pool;
+use crate::scheduler::{Scheduler, class};
+use crate::seen::{NUMBER_SPAN, SeenNumbers};
+use crate::send::SharedCredit;
+use crate::stream::{Opening, Stream};
+use crate::target::{Cut, Destination, MAX_NUMBER};
+use crate::{
+    Event, OpenError, Priority, RefuseReason, ResetReason, Statistics, StreamError, StreamId,
+    Target,
+};
+use association::Limits;
+use credit::SharedAnnouncement;
+use sending::{Control, Packet};
+use slab::Slab;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use units::{Instant, Span};
+
+/// Send buffer that each stream may use however full the pool is.
+const SEND_MINIMUM: u64 = 16 << 10;
+/// Room below which a writer is told to wait for more.
+const LITTLE_ROOM: u64 = 4 << 10;
+
+/// The streams of one session with one peer.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    /// Whether this side is the hub, which decides whose numbers are whose.
+    is_hub: bool,
+    max_streams: usize,
+    receive_minimum: u64,
+    send_pool: u64,
+    send_used: u64,
+    unsent_limit: u64,
+    /// What the peer announced.
+    peer: Limits,
+    streams: BTreeMap<StreamId, Stream>,
+    /// Streams in the map that the peer opened, and that this side opened.
+    open_remote: usize,
+    open_local: usize,
+    next_number: u32,
+    seen: SeenNumbers,
+    scheduler: Scheduler,
+    controls: VecDeque<Control>,
+    packets: Slab<Packet>,
+    shared: SharedCredit,
+    /// Streams that wait for shared credit.
+    wait_shared: BTreeSet<StreamId>,
+    /// Streams that wait for room in the send pool.
+    wait_room: BTreeSet<StreamId>,
+    pool: Pool,
+    announcing: BTreeSet<StreamId>,
+    shared_announcement: SharedAnnouncement,
+    shared_was_short: bool,
+    /// When an announcement may have to become a frame.
+    announce_at: Option<Instant>,
+    /// When a note was last asked for.
+    noted_at: Option<Instant>,
+    /// Where the next note goes on.
+    note_from: Option<StreamId>,
+    events: VecDeque<Event>,
+    statistics: Statistics,
+    /// The time of the call that is being served, and the round trip then.
+    now: Instant,
+    round_trip: Span,
+}
+
+impl Streams {
+    pub(crate) fn new(config: &RelayConfig, is_hub: bool, now: Instant) -> Self {
+        let shared = u64::from(config.limits().shared_credit);
+        let size = config.receive_pool.saturating_sub(shared);
+        Self {
+            is_hub,
+            max_streams: config.max_streams,
+            receive_minimum: config.stream_minimum,
+            send_pool: config.send_pool,
+            send_used: 0,
+            unsent_limit: config.unsent_limit,
+            peer: config.limits(),
+            streams: BTreeMap::new(),
+            open_remote: 0,
+            open_local: 0,
+            next_number: 0,
+            seen: SeenNumbers::default(),
+            scheduler: Scheduler::default(),
+            controls: VecDeque::new(),
+            packets: Slab::new(),
+            shared: SharedCredit::default(),
+            wait_shared: BTreeSet::new(),
+            wait_room: BTreeSet::new(),
+            pool: Pool { size, shared, ..Pool::default() },
+            announcing: BTreeSet::new(),
+            shared_announcement: SharedAnnouncement::new(shared),
+            shared_was_short: false,
+            announce_at: None,
+            noted_at: None,
+            note_from: None,
+            events: VecDeque::new(),
+            statistics: Statistics::default(),
+            now,
+            round_trip: config.initial_round_trip,
+        }
+    }
+
+    /// Takes what the peer announced. Nothing has been sent yet.
+    pub(crate) fn set_peer(&mut self, limits: Limits) {
+        self.peer = limits;
+        self.shared =
+            SharedCredit { size: u64::from(limits.shared_credit), charged: 0, returned: 0 };
+        for stream in self.streams.values_mut() {
+            stream.send.set_minimum(u64::from(limits.minimum_credit));
+        }
+    }
+
+    pub(crate) fn set_time(&mut self, now: Instant, round_trip: Option<Span>) {
+        self.now = now;
+        self.round_trip = round_trip.unwrap_or(self.round_trip);
+    }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        Statistics {
+            streams: self.streams.len(),
+            send_buffered: self.send_used,
+            receive_promised: self.pool.used,
+            ..self.statistics
+        }
+    }
+
+    /// Bytes of memory that received data takes.
+    pub(crate) fn receive_allocated(&self) -> usize {
+        self.streams.values().map(|stream| stream.receive.allocated()).sum()
+    }
+
+    pub(crate) fn push_event(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        while let Some(event) = self.events.pop_front() {
+            match event {
+                Event::Readable { stream } => match self.streams.get_mut(&stream) {
+                    Some(state) if !state.cut => state.readable_told = false,
+                    Some(_) | None => continue,
+                },
+                Event::Writable { stream }
+                    if self.streams.get(&stream).is_none_or(|state| state.cut) =>
+                {
+                    continue;
+                }
+                _ => {}
+            }
+            return Some(event);
+        }
+        None
+    }
+
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        target: Target,
+        priority: Priority,
+    ) -> Result<StreamId, OpenError> {
+        self.now = now;
+        if let Destination::Name(name, _) = &target.destination
+            && (name.is_empty() || name.len() > 255)
+        {
+            return Err(OpenError::Name { len: name.len() });
+        }
+        let limit = self.peer.streams as usize;
+        // A number too far above the oldest that is open would look like mischief.
+        let oldest = self.first_local().unwrap_or(self.next_number);
+        if self.open_local >= limit || self.next_number - oldest >= NUMBER_SPAN {
+            return Err(OpenError::Limit { open: self.open_local, limit });
+        }
+        if self.next_number > MAX_NUMBER {
+            return Err(OpenError::Numbers);
+        }
+        let id = StreamId::new(self.next_number, self.is_hub);
+        self.next_number += 1;
+        self.open_local += 1;
+        self.statistics.opened += 1;
+        let opening = Opening::Wanted(Open { priority, target });
+        let minimum = u64::from(self.peer.minimum_credit);
+        self.streams.insert(id, Stream::new(opening, priority, minimum, self.receive_minimum));
+        self.schedule(id);
+        Ok(id)
+    }
+
+    fn first_local(&self) -> Option<u32> {
+        let from = StreamId::new(0, self.is_hub);
+        let to = StreamId::new(MAX_NUMBER, self.is_hub);
+        self.streams.range(from..=to).next().map(|(id, _)| id.number())
+    }
+
+    /// The stream, unless it is cut off or was never told of.
+    fn live(&mut self, id: StreamId) -> Result<&mut Stream, StreamError> {
+        match self.streams.get_mut(&id) {
+            Some(stream) if !stream.cut => Ok(stream),
+            Some(_) | None => Err(StreamError::Unknown(id)),
+        }
+    }
+
+    pub(crate) fn accept(&mut self, id: StreamId) -> Result<(), StreamError> {
+        self.live(id)?;
+        self.controls.push_back(Control::Accept { id });
+        Ok(())
+    }
+
+    pub(crate) fn refuse(&mut self, id: StreamId, reason: RefuseReason) -> Result<(), StreamError> {
+        self.live(id)?;
+        self.cut(id, Cut::Refused(reason));
+        Ok(())
+    }
+
+    pub(crate) fn reset(&mut self, id: StreamId, reason: ResetReason) -> Result<(), StreamError> {
+        self.live(id)?;
+        self.cut(id, Cut::Reset(reason));
+        Ok(())
+    }
+
+    /// Bytes that [`write`](Self::write) would take.
+    pub(crate) fn room(&mut self, id: StreamId) -> usize {
+        let Ok(stream) = self.live(id) else { return 0 };
+        if !stream.send.is_open() {
+            return 0;
+        }
+        let (unsent, held) = (stream.send.unsent(), stream.send.held());
+        let pool = self.send_pool.saturating_sub(self.send_used);
+        let pool = pool.max(SEND_MINIMUM.saturating_sub(held));
+        let room = self.unsent_limit.saturating_sub(unsent).min(pool);
+        if room < LITTLE_ROOM {
+            if let Ok(stream) = self.live(id) {
+                stream.wants_room = true;
+            }
+            self.wait_room.insert(id);
+        }
+        usize::try_from(room).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        data: &[u8],
+    ) -> Result<usize, StreamError> {
+        self.now = now;
+        if !self.live(id)?.send.is_open() {
+            return Err(StreamError::Ended(id));
+        }
+        let len = self.room(id).min(data.len());
+        self.send_used += len as u64;
+        let stream = self.live(id)?;
+        stream.send.write(&data[..len]);
+        if len < data.len() {
+            stream.wants_room = true;
+            self.wait_room.insert(id);
+        }
+        self.schedule(id);
+        Ok(len)
+    }
+
+    pub(crate) fn end(&mut self, id: StreamId) -> Result<(), StreamError> {
+        let stream = self.live(id)?;
+        if !stream.send.is_open() {
+            return Err(StreamError::Ended(id));
+        }
+        stream.send.finish();
+        stream.wants_room = false;
+        self.wait_room.remove(&id);
+        self.schedule(id);
+        Ok(())
+    }
+
+    pub(crate) fn peek(&self, id: StreamId) -> &[u8] {
+        match self.streams.get(&id) {
+            Some(stream) if !stream.cut => stream.receive.peek(),
+            Some(_) | None => &[],
+        }
+    }
+
+    pub(crate) fn consume(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        len: usize,
+    ) -> Result<(), StreamError> {
+        self.now = now;
+        self.live(id)?;
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.receive.consume(len as u64, &mut self.pool);
+        }
+        self.review(id);
+        self.after_receiving(id);
+        Ok(())
+    }
+
+    /// Puts the stream into its queue if it has something to send.
+    fn schedule(&mut self, id: StreamId) {
+        let shared = self.shared.left();
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.scheduled {
+            return;
+        }
+        if !stream.is_ready(shared) {
+            if !stream.cut && stream.send.waits_for_shared() {
+                self.wait_shared.insert(id);
+            }
+            return;
+        }
+        stream.scheduled = true;
+        let little = stream.lately.is_little(self.now);
+        self.scheduler.push(class(stream.priority, little), id);
+    }
+
+    /// Cuts both halves off: tells the peer, keeps nothing, and waits for the peer's final word
+    /// on what it had sent.
+    fn cut(&mut self, id: StreamId, cut: Cut) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.cut = true;
+        let (final_offset, charged) = (stream.send.sent(), stream.send.charged());
+        self.controls.push_back(Control::Reset { id, final_offset, charged, code: cut.code() });
+        self.statistics.resets_sent += 1;
+        self.send_used -= stream.send.discard();
+        stream.receive.discard(&mut self.pool);
+        let complete = stream.receive.is_complete();
+        self.stop_waiting(id);
+        if complete {
+            self.remove(id);
+        }
+    }
+
+    /// Takes the stream out of every queue.
+    fn stop_waiting(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id)
+            && stream.scheduled
+        {
+            stream.scheduled = false;
+            self.scheduler.remove(id);
+        }
+        self.wait_shared.remove(&id);
+        self.wait_room.remove(&id);
+        self.announcing.remove(&id);
+    }
+
+    /// Forgets the stream. What it held of the pools has been given back.
+    fn remove(&mut self, id: StreamId) {
+        self.stop_waiting(id);
+        let Some(mut stream) = self.streams.remove(&id) else { return };
+        self.send_used -= stream.send.discard();
+        stream.receive.discard(&mut self.pool);
+        if stream.is_local() {
+            self.open_local -= 1;
+        } else {
+            self.open_remote -= 1;
+        }
+    }
+
+    /// Tells of the stream's last events, if it has come that far.
+    fn after_receiving(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.cut || stream.opening == Opening::Awaited {
+            return;
+        }
+        if stream.receive.is_done() && !stream.ended_told {
+            stream.ended_told = true;
+            self.announcing.remove(&id);
+            self.events.push_back(Event::Ended { stream: id });
+        }
+        if stream.ended_told && stream.send.is_done() {
+            self.remove(id);
+            self.events.push_back(Event::Released { stream: id });
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What the peer's frames do.
+
+use super::Streams;
+use crate::frame::{Frame, Open, PartialOffset, Reader};
+use crate::receive::Violation;
+use crate::stream::{Opening, Stream};
+use crate::target::{Cut, Priority, StreamId};
+use crate::{Event, RefuseReason, ResetReason};
+
+/// Streams of the peer's that are kept in all, those included that are cut off or done at one
+/// end, as a multiple of those that may be open.
+const KEPT: usize = 3;
+
+impl Streams {
+    /// Takes what came under a number; each number comes once.
+    pub(crate) fn deliver(&mut self, payload: &[u8]) {
+        let mut reader = Reader::new(payload);
+        while !reader.is_empty() {
+            match reader.frame() {
+                Ok(frame) => self.receive(frame),
+                Err(_) => {
+                    // What follows cannot be told apart; the streams that it was for will stop.
+                    self.statistics.bad_frames += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, frame: Frame<'_>) {
+        match frame {
+            Frame::Stream { id, open, offset, end, charged, data } => {
+                self.receive_stream(id, open, (offset, end, charged), data);
+            }
+            Frame::Accept { id } => self.receive_accept(id),
+            Frame::Reset { id, final_offset, charged, code } => {
+                self.receive_reset(id, final_offset, charged, code);
+            }
+            Frame::Credit { id, limit } => self.receive_credit(id, limit),
+            Frame::Shared { returned } => self.receive_shared(returned),
+        }
+    }
+
+    /// Whether this side opens the streams of this name.
+    fn is_mine(&self, id: StreamId) -> bool {
+        id.opened_by_hub() == self.is_hub
+    }
+
+    /// Makes sure that a stream which a frame speaks of exists, if it ever may have; false when
+    /// the frame is to be passed over.
+    fn admit(&mut self, id: StreamId) -> bool {
+        if self.streams.contains_key(&id) {
+            return true;
+        }
+        if self.is_mine(id) {
+            if id.number() >= self.next_number {
+                self.statistics.bad_frames += 1;
+            }
+            return false;
+        }
+        if self.seen.contains(id.number()) {
+            return false;
+        }
+        if self.open_remote >= KEPT * self.max_streams || !self.seen.insert(id.number()) {
+            self.statistics.bad_frames += 1;
+            return false;
+        }
+        let minimum = u64::from(self.peer.minimum_credit);
+        let stream = Stream::new(Opening::Awaited, Priority::Normal, minimum, self.receive_minimum);
+        self.streams.insert(id, stream);
+        self.open_remote += 1;
+        if self.unfinished_remote() > self.max_streams {
+            self.statistics.refused += 1;
+            self.cut(id, Cut::Refused(RefuseReason::Limit));
+        }
+        true
+    }
+
+    /// Streams that the peer opened and that can still hold received bytes.
+    fn unfinished_remote(&self) -> usize {
+        // Counting only matters near the limit.
+        if self.open_remote <= self.max_streams {
+            return self.open_remote;
+        }
+        let unfinished =
+            |stream: &&Stream| !stream.is_local() && !stream.cut && !stream.receive.is_done();
+        self.streams.values().filter(unfinished).count()
+    }
+
+    fn receive_stream(
+        &mut self,
+        id: StreamId,
+        open: Option<Open>,
+        (offset, end, charged): (PartialOffset, bool, bool),
+        data: &[u8],
+    ) {
+        if !self.admit(id) {
+            return;
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let offset = offset.resolve(stream.receive.expected());
+        match stream.receive.receive(offset, data, end, charged, &mut self.pool) {
+            Ok(news) => {
+                self.statistics.bytes_received += data.len() as u64;
+                if let Some(open) = open {
+                    self.receive_open(id, open);
+                }
+                self.received(id, news);
+            }
+            Err(violation) => self.violated(id, violation),
+        }
+    }
+
+    fn receive_open(&mut self, id: StreamId, open: Open) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.opening != Opening::Awaited || stream.cut {
+            return;
+        }
+        stream.opening = Opening::Known;
+        stream.priority = open.priority;
+        self.statistics.accepted += 1;
+        self.events.push_back(Event::Opened { stream: id, target: open.target });
+        if stream.receive.readable() > 0 {
+            stream.readable_told = true;
+            self.events.push_back(Event::Readable { stream: id });
+        }
+    }
+
+    /// Tells the layer above what a STREAM frame has changed.
+    fn received(&mut self, id: StreamId, news: bool) {
+        // Whoever sends bytes has accepted: the ACCEPT may still be under way.
+        self.receive_accept(id);
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.cut {
+            if stream.receive.is_complete() {
+                self.remove(id);
+            }
+            return;
+        }
+        if news && stream.opening != Opening::Awaited && !stream.readable_told {
+            stream.readable_told = true;
+            self.events.push_back(Event::Readable { stream: id });
+        }
+        self.peer_used(id);
+        self.review(id);
+        self.after_receiving(id);
+    }
+
+    fn receive_accept(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        match stream.opening {
+            Opening::Sent(_) | Opening::Wanted(_) => {
+                stream.opening = Opening::Accepted;
+                if !stream.cut {
+                    self.events.push_back(Event::Accepted { stream: id });
+                }
+            }
+            Opening::Accepted | Opening::Awaited | Opening::Known => {}
+        }
+    }
+
+    /// The peer contradicted itself, or took what it was not given: the stream ends.
+    fn violated(&mut self, id: StreamId, violation: Violation) {
+        match violation {
+            Violation::Credit | Violation::Charge => self.statistics.credit_violations += 1,
+            Violation::FinalOffset | Violation::Scattered => self.statistics.bad_frames += 1,
+        }
+        let Some(stream) = self.streams.get(&id).filter(|stream| !stream.cut) else { return };
+        let told = stream.opening != Opening::Awaited;
+        self.cut(id, Cut::Reset(ResetReason::Protocol));
+        if told {
+            self.events.push_back(Event::Reset { stream: id, reason: ResetReason::Protocol });
+        }
+    }
+
+    fn receive_reset(&mut self, id: StreamId, final_offset: u64, charged: u64, code: u8) {
+        if !self.streams.contains_key(&id) {
+            // A stream that was cut before it was ever heard of: its number is used, and the
+            // answer lets the peer forget it.
+            if !self.is_mine(id) && !self.seen.contains(id.number()) && self.admit(id) {
+                self.receive_reset(id, final_offset, charged, code);
+            }
+            return;
+        }
+        self.statistics.resets_received += 1;
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let (was_cut, told) = (stream.cut, stream.opening != Opening::Awaited);
+        if stream.receive.close(final_offset, charged, &mut self.pool).is_err() {
+            self.statistics.bad_frames += 1;
+        }
+        if !was_cut {
+            self.cut(id, Cut::from_code(code));
+            if told {
+                self.events.push_back(match Cut::from_code(code) {
+                    Cut::Reset(reason) => Event::Reset { stream: id, reason },
+                    Cut::Refused(reason) => Event::Refused { stream: id, reason },
+                });
+            }
+        }
+        // That was the peer's final word.
+        self.remove(id);
+        self.shared_changed();
+    }
+
+    fn receive_credit(&mut self, id: StreamId, limit: u64) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            if stream.send.grant(limit) {
+                self.schedule(id);
+            }
+        } else if self.is_mine(id) && id.number() >= self.next_number {
+            self.statistics.bad_frames += 1;
+        }
+    }
+
+    fn receive_shared(&mut self, returned: u64) {
+        if returned > self.shared.returned {
+            self.shared.returned = returned;
+            let waiting = core::mem::take(&mut self.wait_shared);
+            for id in waiting {
+                self.schedule(id);
+            }
+        }
+    }
+
+    /// Takes a note that rode in a POLL or STAT.
+    pub(crate) fn noted(&mut self, note: &[u8]) {
+        let mut reader = Reader::new(note);
+        while !reader.is_empty() {
+            match reader.note() {
+                Ok((Some(id), limit)) => self.receive_credit(id, limit),
+                Ok((None, returned)) => self.receive_shared(returned),
+                Err(_) => {
+                    self.statistics.bad_frames += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The peer sent beyond what it surely knew: it has heard.
+    fn peer_used(&mut self, id: StreamId) {
+        let later = self.now + self.confirmation_time();
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.known = stream.known.max(stream.receive.high());
+        if stream.announce_by.is_some() {
+            stream.announce_by = Some(later);
+        }
+        self.shared_changed();
+    }
+}

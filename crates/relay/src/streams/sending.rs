@@ -1,0 +1,308 @@
+//! What goes under each number: frames into packets, and packets into frames again.
+
+use super::Streams;
+use crate::Event;
+use crate::frame::{Frame, StreamHead, Writer};
+use crate::scheduler::{Class, QUANTUM};
+use crate::send::Piece;
+use crate::stream::{Opening, Stream};
+use crate::target::StreamId;
+use smallvec::SmallVec;
+
+/// Bytes of a stream worth a frame of their own at the end of a packet.
+const LEAST: usize = 32;
+
+/// A frame that says all it has to say by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    Accept {
+        id: StreamId,
+    },
+    Reset {
+        id: StreamId,
+        final_offset: u64,
+        charged: u64,
+        code: u8,
+    },
+    /// A stream's limit; when the frame is written it may say more.
+    Credit {
+        id: StreamId,
+        limit: u64,
+    },
+    /// The shared credit returned; when the frame is written it may say more.
+    Shared {
+        returned: u64,
+    },
+}
+
+/// A frame in a packet, as far as it is needed to write it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reference {
+    Control(Control),
+    Stream { id: StreamId, offset: u64, len: u32, open: bool, end: bool },
+}
+
+/// What a number stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Packet {
+    frames: SmallVec<[Reference; 2]>,
+}
+
+/// How filling from one stream went.
+enum Turn {
+    /// It has nothing to send now.
+    Idle,
+    /// The packet has no room for it.
+    NoRoom,
+    /// A frame was written.
+    Sent,
+}
+
+impl Streams {
+    /// Whether there is anything for a new number.
+    pub(crate) fn has_fresh(&self) -> bool {
+        !self.controls.is_empty() || !self.scheduler.is_empty()
+    }
+
+    /// Fills `room` for a new number; returns the bytes used and the packet's handle.
+    pub(crate) fn fresh(&mut self, room: &mut [u8]) -> Option<(usize, u64)> {
+        let mut packet = Packet::default();
+        let mut writer = Writer::new(room);
+        while let Some(&control) = self.controls.front() {
+            if !self.write_control(&mut writer, control) {
+                break;
+            }
+            self.controls.pop_front();
+            packet.frames.push(Reference::Control(control));
+        }
+        while let Some((class, id)) = self.scheduler.front() {
+            match self.fill_from(id, &mut writer, &mut packet) {
+                Turn::Sent => self.finish_turn(class, id),
+                Turn::Idle => self.leave_queue(class, id),
+                Turn::NoRoom => break,
+            }
+        }
+        if packet.frames.is_empty() {
+            return None;
+        }
+        let len = writer.written();
+        Some((len, self.packets.insert(packet) as u64))
+    }
+
+    fn write_control(&self, writer: &mut Writer<'_>, control: Control) -> bool {
+        let frame = match control {
+            Control::Accept { id } => Frame::Accept { id },
+            Control::Reset { id, final_offset, charged, code } => {
+                Frame::Reset { id, final_offset, charged, code }
+            }
+            Control::Credit { id, .. } => match self.streams.get(&id) {
+                Some(stream) => Frame::Credit { id, limit: stream.announced },
+                // Nobody asks any more: the frame counts as written.
+                None => return true,
+            },
+            Control::Shared { .. } => Frame::Shared { returned: self.pool.shared_returned },
+        };
+        writer.control(&frame)
+    }
+
+    fn fill_from(&mut self, id: StreamId, writer: &mut Writer<'_>, packet: &mut Packet) -> Turn {
+        let shared = self.shared.left();
+        let others = self.scheduler.len() > 1;
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.is_ready(shared))
+        else {
+            return Turn::Idle;
+        };
+        if stream.deficit <= 0 {
+            stream.deficit += QUANTUM;
+        }
+        let open = match &stream.opening {
+            Opening::Wanted(open) => Some(open),
+            Opening::Sent(_) | Opening::Accepted | Opening::Awaited | Opening::Known => None,
+        };
+        let bare = if open.is_some() { 0 } else { stream.send.sent() };
+        let none = Piece { offset: bare, len: 0, charged: false };
+        // The opening frame is at offset 0; what was requeued from elsewhere has to wait for it.
+        let piece = match stream.send.piece(shared) {
+            Some(piece) if open.is_none() || piece.offset == 0 => piece,
+            Some(_) | None => none,
+        };
+        let end = stream.send.ends_at(piece.offset + piece.len);
+        let head = StreamHead { id, offset: piece.offset, open, end, charged: piece.charged };
+        let available = usize::try_from(piece.len).unwrap_or(usize::MAX);
+        let least = if packet.frames.is_empty() { 1 } else { LEAST };
+        let more = others || piece.len < stream.send.unsent();
+        let (send, offset) = (&stream.send, piece.offset);
+        let written = writer.stream(head, available, least, more, |out| send.read(offset, out));
+        let Some(len) = written else { return Turn::NoRoom };
+        let end = end && len == available;
+        self.shared.charged += stream.send.take(piece, len as u64);
+        if end {
+            stream.send.take_end();
+        }
+        let open = Self::opening_sent(stream);
+        stream.deficit -= len as i64;
+        stream.lately.add(self.now, len as u64);
+        self.statistics.bytes_sent += len as u64;
+        packet.frames.push(Reference::Stream { id, offset, len: len as u32, open, end });
+        self.make_room_known(id);
+        Turn::Sent
+    }
+
+    /// Notes that the opening frame, if it was still to be sent, is in a packet.
+    fn opening_sent(stream: &mut Stream) -> bool {
+        if let Opening::Wanted(open) = &stream.opening {
+            stream.opening = Opening::Sent(open.clone());
+            return true;
+        }
+        false
+    }
+
+    /// After a frame: the stream goes on, or makes way, or leaves.
+    fn finish_turn(&mut self, class: Class, id: StreamId) {
+        let shared = self.shared.left();
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if stream.is_ready(shared) && stream.deficit > 0 {
+            return;
+        }
+        self.leave_queue(class, id);
+        self.schedule(id);
+    }
+
+    fn leave_queue(&mut self, class: Class, id: StreamId) {
+        let left = self.scheduler.finish_turn(class);
+        debug_assert_eq!(left, Some(id));
+        let shared = self.shared.left();
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.scheduled = false;
+            stream.deficit = stream.deficit.min(0);
+            if !stream.is_ready(shared) && stream.send.waits_for_shared() {
+                self.wait_shared.insert(id);
+            }
+        }
+    }
+
+    /// Fills `room` with what goes under an old number now; returns the bytes used. What no
+    /// longer fits will go under new numbers.
+    pub(crate) fn again(&mut self, handle: u64, room: &mut [u8]) -> usize {
+        let Some(packet) = self.packets.get_mut(handle as usize) else { return 0 };
+        let old = core::mem::take(packet);
+        let mut frames = SmallVec::new();
+        let mut writer = Writer::new(room);
+        let alive = |reference: &Reference| match reference {
+            Reference::Control(_) => true,
+            Reference::Stream { id, .. } => self.streams.get(id).is_some_and(|stream| !stream.cut),
+        };
+        let old: SmallVec<[Reference; 2]> = old.frames.into_iter().filter(alive).collect();
+        for (at, reference) in old.iter().enumerate() {
+            let more = at + 1 < old.len();
+            match *reference {
+                Reference::Control(control) => {
+                    if self.write_control(&mut writer, control) {
+                        frames.push(*reference);
+                    } else {
+                        self.controls.push_back(control);
+                    }
+                }
+                Reference::Stream { .. } => {
+                    if let Some(left) = self.write_again(&mut writer, *reference, more) {
+                        frames.push(left);
+                    }
+                }
+            }
+        }
+        if let Some(packet) = self.packets.get_mut(handle as usize) {
+            packet.frames = frames;
+        }
+        writer.written()
+    }
+
+    /// Writes a STREAM frame again, as much of it as fits; returns what the packet holds of it.
+    fn write_again(
+        &mut self,
+        writer: &mut Writer<'_>,
+        reference: Reference,
+        more: bool,
+    ) -> Option<Reference> {
+        let Reference::Stream { id, offset, len, open, end } = reference else { return None };
+        let stream = self.streams.get_mut(&id)?;
+        let opening = match &stream.opening {
+            Opening::Sent(opening) if open => Some(opening),
+            // An opening that was accepted meanwhile needs no repeating.
+            Opening::Sent(_)
+            | Opening::Wanted(_)
+            | Opening::Accepted
+            | Opening::Awaited
+            | Opening::Known => None,
+        };
+        let head =
+            StreamHead { id, offset, open: opening, end, charged: stream.send.is_charged(offset) };
+        let send = &stream.send;
+        let fill = |out: &mut [u8]| send.read(offset, out);
+        let written = writer.stream(head, len as usize, 0, more, fill);
+        let sent = written.unwrap_or(0) as u32;
+        let (cut_short, lost) = (sent < len, written.is_none());
+        if cut_short {
+            stream.send.requeue(offset + u64::from(sent), offset + u64::from(len));
+        }
+        if end && (cut_short || lost) {
+            stream.send.requeue_end();
+        }
+        if lost
+            && open
+            && let Opening::Sent(opening) = &stream.opening
+        {
+            stream.opening = Opening::Wanted(opening.clone());
+        }
+        if cut_short || lost {
+            self.schedule(id);
+        }
+        (!lost).then_some(Reference::Stream { id, offset, len: sent, open, end: end && !cut_short })
+    }
+
+    /// The peer has what went under a number.
+    pub(crate) fn released(&mut self, handle: u64) {
+        let Some(packet) = self.packets.try_remove(handle as usize) else { return };
+        for reference in packet.frames {
+            match reference {
+                Reference::Control(Control::Credit { id, limit }) => self.credit_known(id, limit),
+                Reference::Control(Control::Shared { returned }) => self.shared_known(returned),
+                Reference::Control(Control::Accept { .. } | Control::Reset { .. }) => {}
+                Reference::Stream { id, offset, len, end, .. } => {
+                    self.release(id, offset, offset + u64::from(len), end);
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, id: StreamId, offset: u64, stop: u64, end: bool) {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.cut) else { return };
+        self.send_used -= stream.send.release(offset, stop);
+        if end {
+            stream.send.release_end();
+        }
+        self.make_room_known(id);
+        self.after_receiving(id);
+        if !self.wait_room.is_empty() && self.send_used < self.send_pool / 16 * 15 {
+            let waiting: SmallVec<[StreamId; 8]> = self.wait_room.iter().copied().take(8).collect();
+            for id in waiting {
+                self.make_room_known(id);
+            }
+        }
+    }
+
+    /// Tells a writer that waits that there is room.
+    fn make_room_known(&mut self, id: StreamId) {
+        let enough = (self.unsent_limit / 4).max(1) as usize;
+        match self.streams.get(&id) {
+            Some(stream) if stream.wants_room && stream.send.is_open() => {}
+            Some(_) | None => return,
+        }
+        if self.room(id) >= enough.min(super::SEND_MINIMUM as usize)
+            && let Some(stream) = self.streams.get_mut(&id)
+        {
+            stream.wants_room = false;
+            self.wait_room.remove(&id);
+            self.events.push_back(Event::Writable { stream: id });
+        }
+    }
+}
