@@ -29,6 +29,11 @@ impl Clock {
         Instant::from_nanos(read(libc::CLOCK_MONOTONIC).saturating_sub(self.epoch_ns))
     }
 
+    /// What a clock that counts from the machine's start shows when this one shows `at`.
+    pub fn machine_time(&self, at: Instant) -> Instant {
+        at + Span::from_nanos(self.epoch_ns)
+    }
+
     /// Blocks the calling thread until `due`, and not a nanosecond less; not at all if it has
     /// passed.
     pub fn sleep_until(&self, due: Instant) {
@@ -97,6 +102,9 @@ mod tests {
         let (machine, here) = (Clock::new(), Clock::from_here());
         let unix = |clock: Clock| clock.epoch_unix_ns() + clock.now().as_nanos();
         assert!(here.now() < machine.now());
+        let before = machine.now();
+        let between = here.machine_time(here.now());
+        assert!(before <= between && between <= machine.now());
         // Not a speed: two readings of the same world's time, in either order.
         assert!(unix(machine).abs_diff(unix(here)) < 1_000_000_000);
         assert!(unix(here) > 1_700_000_000_000_000_000);

@@ -4,6 +4,9 @@
 //!   Clock       the machine's monotonic clock, as units::Instant
 //!   sched       real-time scheduling: asked for, and what was granted
 //!   netlink     links, addresses, routes, rules and offloads
+//!   packet      raw Ethernet on an interface, many frames a call, stamped by the kernel
+//!   pcap        packet captures with nanosecond stamps
+//!   emulator    a satlink::Link in real time, between two interfaces or as a UDP relay
 //! ```
 //!
 //! Everything below this crate is handed the time; this is where it comes from. A driver's loop
@@ -23,8 +26,13 @@
 //! }
 //! ```
 
+mod batch;
 mod clock;
+pub mod emulator;
 pub mod netlink;
+pub mod packet;
+pub mod pcap;
 pub mod sched;
+mod sockets;
 
 pub use clock::Clock;

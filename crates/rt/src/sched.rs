@@ -59,6 +59,16 @@ pub fn ask(request: &Request) -> Scheduling {
     }
 }
 
+/// Gives the real-time priority of the calling thread back, if it was granted.
+pub fn give_back(scheduling: &Scheduling) {
+    if scheduling.fifo == Grant::Granted {
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: `parameters` is a valid sched_param; 0 is the calling thread. Nobody is
+        // refused less priority.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters) };
+    }
+}
+
 fn least_slack() -> Grant {
     // SAFETY: PR_SET_TIMERSLACK takes one number and touches no memory of ours.
     let status = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
@@ -127,6 +137,9 @@ mod tests {
             // A real-time thread has no slack, whatever it asked for.
             assert!(scheduling.timer_slack != Grant::Granted || slack <= 1, "{slack}");
             assert_eq!(scheduling.memory, Grant::NotAsked);
+            give_back(&scheduling);
+            // SAFETY: as above.
+            assert_eq!(unsafe { libc::sched_getscheduler(0) } & 3, libc::SCHED_OTHER);
         })
         .join()
         .expect("the thread's own assertions hold");

@@ -7,6 +7,8 @@ extern crate alloc;
 extern crate std;
 
 pub mod congestion;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod seq;
 pub mod session;
 pub mod wire;

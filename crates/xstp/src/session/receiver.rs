@@ -21,6 +21,9 @@ mod reports;
 
 pub use cache::ReceiveCache;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use model::check as check_against_model;
+
 use crate::Seq24;
 use crate::wire::{Arrival, Echo, Poll, Profile, RunBudget, RunList, Stat, Ustat};
 use alloc::vec::Vec;
@@ -289,7 +292,7 @@ impl Receiver {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 mod model;
 #[cfg(test)]
 mod tests;

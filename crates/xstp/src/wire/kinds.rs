@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use std::format;
 
-    // XSTP-3.2.2
+    // XSTP-3.2.1, XSTP-3.2.2
     #[test]
     fn these_go_together_and_no_others() {
         let legal: std::vec::Vec<u8> =

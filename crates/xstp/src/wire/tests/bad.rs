@@ -58,6 +58,7 @@ fn fields_that_are_cut() {
     );
 }
 
+// XSTP-3.7.3
 #[test]
 fn fields_that_hold_too_much() {
     let field = |part, field, expected, found| DecodeError::Field { part, field, expected, found };

@@ -50,7 +50,7 @@ fn published(segment: Segment<'_>, octets: &str) {
     check(&sender(), &receiver(), segment, octets);
 }
 
-// XSTP-3.4.1
+// XSTP-3.1.1, XSTP-3.4.1, XSTP-3.6.1
 #[test]
 fn sealed_data_takes_four_octets_of_header() {
     sealed(Segment::data(number(5), b"hi"), "01 000005 | 68 69");
@@ -113,7 +113,7 @@ fn a_note_rides_on_what_is_sent_anyway() {
     );
 }
 
-// XSTP-3.5.2
+// XSTP-3.2.4, XSTP-3.5.2, XSTP-3.5.3
 #[test]
 fn a_sealed_connection_begins_and_ends() {
     let begin = Segment::begin(number(0), 7, BEGIN);
@@ -133,7 +133,7 @@ fn a_sealed_connection_begins_and_ends() {
     sealed(Segment::reset(END), "80 000000 | cafef00d");
 }
 
-// XSTP-3.3.2, XSTP-3.3.4. Checksums: 10.0.0.1 + 10.0.0.2 + 253 is 1500, both ports are 0bb8, and
+// XSTP-3.3.2, XSTP-3.3.4, XSTP-3.7.1. Checksums: 10.0.0.1 + 10.0.0.2 + 253 is 1500, both ports are 0bb8, and
 // each line below adds the length and the words of the segment.
 #[test]
 fn published_segments_have_the_16_octet_header() {
@@ -215,6 +215,7 @@ fn published_checksums_cover_ipv6_addresses() {
     check(&from, &to, segment, "03e8 07d0 | 01 000005 | 0000 f830 | 00000000");
 }
 
+// XSTP-3.3.6
 #[test]
 fn what_the_published_header_cannot_hold_is_cut() {
     let wide = Stat { window: 1 << 20, ..stat(RunList::EMPTY) };
@@ -241,4 +242,11 @@ fn a_payload_is_framed_where_it_stands() {
 #[should_panic(expected = "SD+END do not go together")]
 fn illegal_composites_cannot_be_built() {
     let _ = Segment::end(number(5), END).and_data(number(4), b"");
+}
+
+// XSTP-2.2.1
+#[test]
+fn stamps_tick_in_milliseconds_or_microseconds() {
+    assert_eq!(sender().tick(), units::Span::from_millis(1));
+    assert_eq!(SEALED.tick(), units::Span::from_micros(1));
 }

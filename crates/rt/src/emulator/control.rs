@@ -1,0 +1,258 @@
+//! Changes while the emulator runs: from other threads, or in words, line by line.
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `set WORDS` | change the link by its words: `set forward rate 5mbit loss 1%` |
+//! | `outage TIME` | from now on, nothing gets through for so long |
+//! | `stop` | end, and report |
+//!
+//! Blank lines and what follows `#` are passed over.
+
+use super::observe::Published;
+use crate::Clock;
+use satlink::{Counters, Direction, LinkConfig, words};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use units::{Instant, Span};
+
+/// Orders that may wait for the emulator.
+const WAITING: usize = 64;
+
+/// What the emulator is told.
+#[derive(Clone, Debug)]
+pub(super) enum Order {
+    Reconfigure(Box<LinkConfig>),
+    Outage(Span),
+    Stop,
+}
+
+/// Steers a running emulator from any thread.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    orders: SyncSender<(Instant, Order)>,
+    clock: Clock,
+    bell: Arc<Bell>,
+    /// The link as it was last configured, for words that change parts of it.
+    config: Arc<Mutex<LinkConfig>>,
+    counters: Published,
+}
+
+/// Why an order was not given.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The first word is none of ours.
+    UnknownOrder {
+        /// The word.
+        found: String,
+    },
+    /// The link's words are wrong.
+    Words(words::WordError),
+    /// The words are right and the link is not.
+    Config(satlink::ConfigError),
+    /// The emulator has ended, or does not keep up with its orders.
+    NotListening,
+}
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownOrder { found } => {
+                write!(f, "found {found:?}, expected set, outage or stop")
+            }
+            Self::Words(error) => write!(f, "{error}"),
+            Self::Config(error) => write!(f, "{error}"),
+            Self::NotListening => f.write_str("the emulator has ended, or is overwhelmed"),
+        }
+    }
+}
+
+impl std::error::Error for ControlError {}
+
+impl Handle {
+    /// Puts `config` in place of the link's present one, from now on.
+    ///
+    /// # Errors
+    /// [`ControlError::Config`] when it is not a valid one.
+    pub fn reconfigure(&self, config: LinkConfig) -> Result<(), ControlError> {
+        let mut current = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+        self.replace(&mut current, config)
+    }
+
+    /// Lets nothing through for `length`, from now on.
+    ///
+    /// # Errors
+    /// [`ControlError::NotListening`].
+    pub fn outage(&self, length: Span) -> Result<(), ControlError> {
+        self.give(Order::Outage(length))
+    }
+
+    /// The link's accounts of one direction, a few hundredths of a second old; at the end, the
+    /// last ones.
+    pub fn counters(&self, direction: Direction) -> Counters {
+        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counters[direction as usize].clone()
+    }
+
+    /// Ends the emulator.
+    pub fn stop(&self) {
+        // An emulator that has ended has stopped.
+        let _ = self.give(Order::Stop);
+    }
+
+    /// Does what one line says, as in the table above.
+    ///
+    /// # Errors
+    /// What is wrong with the line, and [`ControlError::NotListening`].
+    pub fn line(&self, line: &str) -> Result<(), ControlError> {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let (order, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match order {
+            "" => Ok(()),
+            "set" => {
+                let mut current = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut config = current.clone();
+                words::apply_link(&mut config, rest).map_err(ControlError::Words)?;
+                self.replace(&mut current, config)
+            }
+            "outage" => {
+                let mut scratch = LinkConfig::default();
+                words::apply_link(&mut scratch, &format!("outage at 0s for {rest}"))
+                    .map_err(ControlError::Words)?;
+                let length = scratch.outages.first().map_or(Span::ZERO, |outage| outage.length);
+                self.outage(length)
+            }
+            "stop" => self.give(Order::Stop),
+            found => Err(ControlError::UnknownOrder { found: found.to_owned() }),
+        }
+    }
+
+    /// Where the emulator puts its counters.
+    pub(super) fn published(&self) -> Published {
+        Arc::clone(&self.counters)
+    }
+
+    fn replace(&self, current: &mut LinkConfig, config: LinkConfig) -> Result<(), ControlError> {
+        config.validate().map_err(ControlError::Config)?;
+        self.give(Order::Reconfigure(Box::new(config.clone())))?;
+        *current = config;
+        Ok(())
+    }
+
+    fn give(&self, order: Order) -> Result<(), ControlError> {
+        self.orders.try_send((self.clock.now(), order)).map_err(|_| ControlError::NotListening)?;
+        self.bell.ring();
+        Ok(())
+    }
+}
+
+/// The emulator's end.
+pub(super) struct Orders {
+    receiver: Receiver<(Instant, Order)>,
+    bell: Arc<Bell>,
+}
+
+/// A pair of ends for an emulator that starts with `config` and goes by `clock`.
+pub(super) fn pair(config: &LinkConfig, clock: Clock) -> io::Result<(Handle, Orders)> {
+    let (orders, receiver) = mpsc::sync_channel(WAITING);
+    let bell = Arc::new(Bell::new()?);
+    let config = Arc::new(Mutex::new(config.clone()));
+    let counters = Published::default();
+    let handle = Handle { orders, clock, bell: Arc::clone(&bell), config, counters };
+    Ok((handle, Orders { receiver, bell }))
+}
+
+impl Orders {
+    /// What has been ordered and not yet fetched, with the times at which it was.
+    pub(super) fn fetch(&self) -> impl Iterator<Item = (Instant, Order)> {
+        self.receiver.try_iter()
+    }
+
+    /// Readable while an order waits.
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.bell.0.as_raw_fd()
+    }
+
+    /// Lets the descriptor be readable again only for what comes from now on.
+    pub(super) fn hush(&self) {
+        let mut count = 0u64;
+        // SAFETY: an eventfd gives eight bytes, and `count` has room for them.
+        unsafe { libc::read(self.bell.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+}
+
+/// An eventfd: wakes whoever waits on descriptors.
+#[derive(Debug)]
+struct Bell(OwnedFd);
+
+impl Bell {
+    fn new() -> io::Result<Self> {
+        // SAFETY: eventfd takes two numbers.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new, and nobody else's.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    fn ring(&self) {
+        let one = 1u64;
+        // A bell that cannot count further has been rung often enough.
+        // SAFETY: an eventfd takes eight bytes, which `one` is.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::BitRate;
+
+    #[test]
+    fn lines_change_what_they_name_and_no_more() {
+        let start = words::parse_link("delay 300ms rate 10mbit").unwrap();
+        let (handle, orders) = pair(&start, Clock::from_here()).unwrap();
+        handle.line("set forward rate 5mbit # slower").unwrap();
+        handle.line("set return loss 1%").unwrap();
+        handle.line("   # nothing").unwrap();
+        let next = || orders.fetch().next().map(|(_, order)| order);
+        let Some(Order::Reconfigure(first)) = next() else { panic!("no first order") };
+        assert_eq!(first.forward.rate, Some(BitRate::from_mbps(5)));
+        assert_eq!(first.return_, start.return_);
+        let Some(Order::Reconfigure(second)) = next() else { panic!("no second order") };
+        // The second builds on the first.
+        assert_eq!(second.forward, first.forward);
+        assert!(second.return_.loss > 0.0);
+        handle.line("outage 10s").unwrap();
+        handle.line("stop").unwrap();
+        assert!(matches!(next(), Some(Order::Outage(length)) if length == Span::from_secs(10)));
+        assert!(matches!(next(), Some(Order::Stop)));
+        assert!(next().is_none());
+    }
+
+    #[test]
+    fn a_wrong_line_says_what_is_wrong_and_changes_nothing() {
+        let (handle, orders) = pair(&LinkConfig::default(), Clock::from_here()).unwrap();
+        let error = |line: &str| handle.line(line).unwrap_err().to_string();
+        assert_eq!(error("sett rate 1mbit"), "found \"sett\", expected set, outage or stop");
+        assert!(error("set rate fast").contains("found \"fast\""));
+        assert!(error("outage soon").contains("found \"soon\""));
+        assert!(error("set limit 0").contains("limit"));
+        assert!(orders.fetch().next().is_none());
+    }
+
+    #[test]
+    fn orders_do_not_pile_up() {
+        let (handle, orders) = pair(&LinkConfig::default(), Clock::from_here()).unwrap();
+        for _ in 0..WAITING {
+            handle.outage(Span::ZERO).unwrap();
+        }
+        assert_eq!(handle.outage(Span::ZERO), Err(ControlError::NotListening));
+        drop(orders);
+        assert_eq!(handle.outage(Span::ZERO), Err(ControlError::NotListening));
+    }
+}

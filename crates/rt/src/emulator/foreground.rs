@@ -1,0 +1,94 @@
+//! An emulator on a terminal: orders from standard input, a report at the end.
+
+use super::{Emulator, EmulatorConfig, EmulatorError, Handle, Summary};
+use std::fmt;
+use std::fs;
+use std::io::{self, BufRead};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// What a run on a terminal is to do besides.
+#[derive(Clone, Debug, Default)]
+pub struct Foreground {
+    /// Where to write the summary as JSON; `-` is standard output.
+    pub json: Option<PathBuf>,
+    /// Whether to take orders from standard input, line by line; see [`Handle::line`].
+    pub orders_from_stdin: bool,
+}
+
+/// Why there is no report.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ForegroundError {
+    /// The emulator.
+    Emulator(EmulatorError),
+    /// The file for the report.
+    Json {
+        /// Its path.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for ForegroundError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Emulator(error) => write!(f, "{error}"),
+            Self::Json { path, source } => write!(f, "report {}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for ForegroundError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Emulator(error) => Some(error),
+            Self::Json { source, .. } => Some(source),
+        }
+    }
+}
+
+/// Runs an emulator until `stop` is true; says on standard error how it began and how it ended.
+///
+/// # Errors
+/// The emulator's, and the report's file.
+pub fn run_in_foreground(
+    config: EmulatorConfig,
+    foreground: &Foreground,
+    stop: &AtomicBool,
+) -> Result<Summary, ForegroundError> {
+    let emulator = Emulator::open(config).map_err(ForegroundError::Emulator)?;
+    eprintln!("{}", emulator.engine.greeting());
+    if foreground.orders_from_stdin {
+        take_orders(emulator.handle());
+    }
+    let summary = emulator.run(stop).map_err(ForegroundError::Emulator)?;
+    eprintln!("{summary}");
+    if let Some(path) = &foreground.json {
+        let text = format!("{:#}\n", summary.to_json());
+        if path.as_os_str() == "-" {
+            print!("{text}");
+        } else {
+            let failed = |source| ForegroundError::Json { path: path.clone(), source };
+            fs::write(path, text).map_err(failed)?;
+        }
+    }
+    Ok(summary)
+}
+
+/// Reads orders in a thread that ends with standard input, or with the program.
+fn take_orders(handle: Handle) {
+    let read = move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if let Err(error) = handle.line(&line) {
+                eprintln!("{error}");
+            }
+        }
+    };
+    // Without the thread there are no orders, and the emulator runs all the same.
+    if let Err(error) = std::thread::Builder::new().name("orders".into()).spawn(read) {
+        eprintln!("no orders from standard input: {error}");
+    }
+}

@@ -1,0 +1,377 @@
+//! Raw Ethernet on one interface: whole frames in and out, as on a bridge's port.
+//!
+//! A [`PacketSocket`] belongs to the network namespace of the thread that opened it, whichever
+//! thread uses it later. It works as root and in a user namespace that owns its network namespace.
+//!
+//! What an interface hands on is not always what was on a wire, and this module puts it right:
+//!
+//! * VLAN tags that the kernel took out of the frame are put back;
+//! * a checksum that the sender left to hardware that is not there (veth) is completed;
+//! * the interface's own offloads are switched off; a frame that is nevertheless larger than the
+//!   interface's MTU allows is an error that says what to do: it stands for several packets, and
+//!   no channel model could treat it rightly.
+
+pub mod headers;
+
+use crate::batch::{self, Auxiliary, ReceiveBatch};
+use crate::netlink::{Netlink, NetlinkError};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fmt;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+/// An Ethernet header: two addresses and a type.
+pub const ETHERNET_HEADER: usize = 14;
+const VLAN_TAG: usize = 4;
+
+const TP_STATUS_CSUMNOTREADY: u32 = 1 << 3;
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
+
+/// What to ask of an interface.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of kernel memory for frames that arrive while nobody reads. The kernel counts its
+    /// own overhead too: a full frame takes about 2.3 kB.
+    pub receive_buffer: usize,
+    /// The same for frames on their way out.
+    pub send_buffer: usize,
+    /// Whether to take in frames for other addresses, as a bridge must.
+    pub promiscuous: bool,
+    /// Whether to switch the interface's offloads off.
+    pub disable_offloads: bool,
+    /// Whether to see the frames that this machine itself sends through the interface.
+    pub outgoing: bool,
+}
+
+impl Default for Options {
+    /// As a bridge's port.
+    fn default() -> Self {
+        Self {
+            receive_buffer: 64 << 20,
+            send_buffer: 16 << 20,
+            promiscuous: true,
+            disable_offloads: true,
+            outgoing: false,
+        }
+    }
+}
+
+/// Why a packet socket could not be had, or be used any longer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PacketError {
+    /// The kernel refused a call.
+    Refused {
+        /// The interface.
+        interface: String,
+        /// The call.
+        call: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
+    /// The interface's configuration could not be read or changed.
+    Interface(NetlinkError),
+    /// The interface is not Ethernet.
+    NotEthernet {
+        /// The interface.
+        interface: String,
+        /// The kernel's number for what it is (`ARPHRD_*`).
+        found: u16,
+    },
+    /// A frame arrived that no wire carries: several packets in one.
+    Oversized {
+        /// The interface.
+        interface: String,
+        /// The frame's bytes.
+        len: usize,
+        /// What the MTU and the headers allow.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for PacketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { interface, call, source } => {
+                write!(f, "{interface}: {call} was refused: {source}")
+            }
+            Self::Interface(error) => write!(f, "{error}"),
+            Self::NotEthernet { interface, found } => {
+                write!(f, "{interface} is not an Ethernet interface (its type is {found}, not 1)")
+            }
+            Self::Oversized { interface, len, limit } => write!(
+                f,
+                "{interface} handed on a frame of {len} bytes where its MTU allows {limit}: \
+                 segmentation offload is on at the far end of it, so one frame stands for several \
+                 packets; switch it off there (ethtool -K INTERFACE tso off gso off gro off)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PacketError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused { source, .. } => Some(source),
+            Self::Interface(error) => Some(error),
+            Self::NotEthernet { .. } | Self::Oversized { .. } => None,
+        }
+    }
+}
+
+/// What the kernel counted for a packet socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelCounts {
+    /// Frames that arrived, with those that were dropped.
+    pub frames: u64,
+    /// Frames dropped because nobody read them in time.
+    pub dropped: u64,
+}
+
+/// An Ethernet interface, as a bridge sees it.
+pub struct PacketSocket {
+    socket: Socket,
+    interface: String,
+    mtu: usize,
+    batch: ReceiveBatch,
+    counts: KernelCounts,
+    /// Wishes that the kernel did not grant, for people.
+    notes: Vec<String>,
+}
+
+impl PacketSocket {
+    /// Opens `interface` of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// A refused call, by name; an interface that does not exist or is not Ethernet.
+    pub fn open(interface: &str, options: &Options) -> Result<Self, PacketError> {
+        let refused =
+            |call| move |source| PacketError::Refused { interface: interface.into(), call, source };
+        let mut net = Netlink::open().map_err(PacketError::Interface)?;
+        let index = net.link_index(interface).map_err(PacketError::Interface)?;
+        if options.disable_offloads {
+            net.disable_offloads(interface).map_err(PacketError::Interface)?;
+        }
+        // Protocol 0 hears nothing: no frame of another interface slips in before bind.
+        let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None::<Protocol>)
+            .map_err(refused("socket(AF_PACKET, SOCK_RAW)"))?;
+        let mtu = mtu(&socket, interface).map_err(refused("ioctl(SIOCGIFMTU)"))?;
+        let found = hardware_type(&socket, interface).map_err(refused("ioctl(SIOCGIFHWADDR)"))?;
+        if found != libc::ARPHRD_ETHER {
+            return Err(PacketError::NotEthernet { interface: interface.into(), found });
+        }
+        let mut notes = Vec::new();
+        set_options(&socket, index, options, &mut notes)
+            .map_err(|(call, source)| refused(call)(source))?;
+        bind(&socket, index).map_err(refused("bind(AF_PACKET)"))?;
+        // One byte more than allowed, to tell what is larger.
+        let batch = ReceiveBatch::new(64, frame_limit(mtu) + 1);
+        let counts = KernelCounts::default();
+        let interface = interface.to_owned();
+        Ok(Self { socket, interface, mtu, batch, counts, notes })
+    }
+
+    /// The interface's name.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// The interface's MTU when it was opened, bytes of network packet.
+    pub fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    /// Wishes that the kernel did not grant, for people.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Takes in at most `limit` frames of those that wait, and never more than 64: for each its
+    /// arrival in nanoseconds since 1970, if the kernel stamped it, and its bytes. Returns how
+    /// many the kernel handed over; less than asked for means that no more are waiting.
+    ///
+    /// # Errors
+    /// The kernel's, and [`PacketError::Oversized`].
+    pub fn receive(
+        &mut self,
+        limit: usize,
+        mut take: impl FnMut(Option<u64>, Vec<u8>),
+    ) -> Result<usize, PacketError> {
+        let limit = limit.min(self.batch.capacity());
+        let count = match self.batch.receive(self.socket.as_raw_fd(), limit) {
+            // The interface is down; it may come back.
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => 0,
+            Err(source) => {
+                let interface = self.interface.clone();
+                return Err(PacketError::Refused { interface, call: "recvmmsg", source });
+            }
+            Ok(count) => count,
+        };
+        for index in 0..count {
+            let message = self.batch.message(index);
+            let beside = message.beside();
+            let frame_limit = frame_limit(self.mtu);
+            if message.whole > frame_limit {
+                let (interface, len) = (self.interface.clone(), message.whole);
+                return Err(PacketError::Oversized { interface, len, limit: frame_limit });
+            }
+            take(beside.unix_ns, wire_frame(message.bytes, beside.auxiliary));
+        }
+        Ok(count)
+    }
+
+    /// Sends `frames` in order, the first 64 at most; returns how many the interface took.
+    ///
+    /// # Errors
+    /// The kernel's, when it did not take the first.
+    pub fn send<'a>(&self, frames: impl ExactSizeIterator<Item = &'a [u8]>) -> io::Result<usize> {
+        batch::send(self.socket.as_raw_fd(), frames)
+    }
+
+    /// What the kernel counted since the socket was opened.
+    pub fn kernel_counts(&mut self) -> KernelCounts {
+        let mut read = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        let mut len = size_of_val(&read) as libc::socklen_t;
+        // SAFETY: `read` and `len` are valid to write to and agree in size.
+        let status = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut read).cast(),
+                &raw mut len,
+            )
+        };
+        if status == 0 {
+            // The kernel starts from zero after each reading.
+            self.counts.frames += u64::from(read.tp_packets);
+            self.counts.dropped += u64::from(read.tp_drops);
+        }
+        self.counts
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The largest frame of an interface: one packet, the Ethernet header, one VLAN tag.
+fn frame_limit(mtu: usize) -> usize {
+    mtu + ETHERNET_HEADER + VLAN_TAG
+}
+
+/// The frame as it would have been on a wire.
+fn wire_frame(bytes: &[u8], auxiliary: Option<Auxiliary>) -> Vec<u8> {
+    let status = auxiliary.map_or(0, |said| said.status);
+    let mut frame = Vec::with_capacity(bytes.len() + VLAN_TAG);
+    match auxiliary {
+        Some(said) if status & TP_STATUS_VLAN_VALID != 0 && bytes.len() >= ETHERNET_HEADER => {
+            let known = status & TP_STATUS_VLAN_TPID_VALID != 0;
+            let protocol = if known { said.vlan_tpid } else { 0x8100 };
+            frame.extend_from_slice(&bytes[..12]);
+            frame.extend_from_slice(&protocol.to_be_bytes());
+            frame.extend_from_slice(&said.vlan_tci.to_be_bytes());
+            frame.extend_from_slice(&bytes[12..]);
+        }
+        Some(_) | None => frame.extend_from_slice(bytes),
+    }
+    if status & TP_STATUS_CSUMNOTREADY != 0 {
+        headers::complete_checksum(&mut frame);
+    }
+    frame
+}
+
+fn set_options(
+    socket: &Socket,
+    index: u32,
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Result<(), (&'static str, io::Error)> {
+    let fd = socket.as_raw_fd();
+    set(fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1i32)
+        .map_err(|error| ("setsockopt(PACKET_AUXDATA)", error))?;
+    set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32)
+        .map_err(|error| ("setsockopt(SO_TIMESTAMPNS)", error))?;
+    if !options.outgoing {
+        set(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)
+            .map_err(|error| ("setsockopt(PACKET_IGNORE_OUTGOING)", error))?;
+    }
+    if options.promiscuous {
+        // SAFETY: zero bytes are a valid packet_mreq.
+        let mut request: libc::packet_mreq = unsafe { mem::zeroed() };
+        request.mr_ifindex = index as i32;
+        request.mr_type = libc::PACKET_MR_PROMISC as u16;
+        set(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+            .map_err(|error| ("setsockopt(PACKET_MR_PROMISC)", error))?;
+    }
+    if let Err(error) = set(fd, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32) {
+        notes.push(format!("frames pass the interface's queue (PACKET_QDISC_BYPASS: {error})"));
+    }
+    let receive = crate::sockets::receive_buffer(fd, options.receive_buffer);
+    if receive < options.receive_buffer {
+        notes.push(format!(
+            "receive buffer of {} kB instead of {} (net.core.rmem_max)",
+            receive / 1024,
+            options.receive_buffer / 1024
+        ));
+    }
+    crate::sockets::send_buffer(fd, options.send_buffer);
+    Ok(())
+}
+
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const PACKET_QDISC_BYPASS: libc::c_int = 20;
+
+fn bind(socket: &Socket, index: u32) -> io::Result<()> {
+    // SAFETY: zero bytes are a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index as i32;
+    let len = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: `address` is a sockaddr_ll of `len` bytes.
+    let status = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn mtu(socket: &Socket, interface: &str) -> io::Result<usize> {
+    let request = interface_ioctl(socket, interface, libc::SIOCGIFMTU)?;
+    // SAFETY: SIOCGIFMTU has filled in this member.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu } as usize)
+}
+
+fn hardware_type(socket: &Socket, interface: &str) -> io::Result<u16> {
+    let request = interface_ioctl(socket, interface, libc::SIOCGIFHWADDR)?;
+    // SAFETY: SIOCGIFHWADDR has filled in this member.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
+}
+
+fn interface_ioctl(
+    socket: &Socket,
+    interface: &str,
+    number: libc::c_ulong,
+) -> io::Result<libc::ifreq> {
+    // SAFETY: zero bytes are a valid ifreq.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    // One byte of the name's field stays zero.
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes().take(15)) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: `request` is a whole ifreq, which is what these ioctls read and write.
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), number as _, &raw mut request) };
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(request) }
+}
+
+fn set<T>(fd: RawFd, level: i32, name: i32, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is `len` bytes that outlive the call.
+    let status = unsafe { libc::setsockopt(fd, level, name, (&raw const *value).cast(), len) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests;

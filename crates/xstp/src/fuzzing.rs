@@ -1,0 +1,120 @@
+//! What must hold for any octets, as functions of them.
+//!
+//! The targets in `fuzz/` call these with octets that a fuzzer breeds; the tests below call them
+//! with random ones, so that they stay true between fuzzing runs.
+
+use crate::Seq24;
+use crate::wire::{DecodeError, Endpoints, Profile, Segment};
+use alloc::vec;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Decodes a sealed segment; what decodes has no other form.
+pub fn sealed_segment(octets: &[u8]) {
+    if let Ok(segment) = Segment::decode(&Profile::Sealed, octets) {
+        walk(&segment);
+        let mut out = vec![0; octets.len()];
+        assert_eq!(segment.encode(&Profile::Sealed, &mut out), Ok(octets.len()));
+        assert_eq!(out, octets);
+    }
+}
+
+/// Decodes a published segment, its ports and checksum put right first; what decodes means the
+/// same once more when it is written again.
+pub fn published_segment(octets: &[u8]) {
+    let end = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let to = Profile::Published(Endpoints { local: end(2), remote: end(1) });
+    let from = Profile::Published(Endpoints { local: end(1), remote: end(2) });
+    let mut octets = octets.to_vec();
+    if let Some(ports) = octets.get_mut(..4) {
+        ports.copy_from_slice(&[0, 1, 0, 2]);
+    }
+    if let Err(DecodeError::Checksum { expected, .. }) = Segment::decode(&to, &octets) {
+        octets[10..12].copy_from_slice(&expected.to_be_bytes());
+    }
+    match Segment::decode(&to, &octets) {
+        Ok(segment) => {
+            walk(&segment);
+            let mut out = vec![0; octets.len()];
+            assert_eq!(segment.encode(&from, &mut out), Ok(octets.len()));
+            assert_eq!(Segment::decode(&to, &out), Ok(segment));
+        }
+        Err(DecodeError::Checksum { .. }) => panic!("the checksum was put right"),
+        Err(DecodeError::Ports { .. }) => panic!("the ports were put right"),
+        Err(_) => {}
+    }
+}
+
+/// Plays a script of packets, POLLs and reports to the receiver and to an obvious one.
+pub fn receiver(script: &[u8]) {
+    crate::session::receiver::check_against_model(script);
+}
+
+/// Lists lie within half of all numbers, and alternate.
+fn walk(segment: &Segment<'_>) {
+    if let Some(stat) = segment.stat_part() {
+        let mut total = stat.runs.skip();
+        for (index, run) in stat.runs().enumerate() {
+            assert_eq!(run.missing, index % 2 == 0);
+            assert_eq!(run.start.distance(stat.received_below), total);
+            assert!(run.len > 0);
+            total += run.len;
+        }
+        assert!(total <= Seq24::HALF && stat.window <= Seq24::HALF);
+    }
+    if let Some(ustat) = segment.ustat_part() {
+        let mut end = 0;
+        let mut gaps = 0;
+        for gap in ustat.gaps() {
+            let start = gap.start.distance(ustat.received_below());
+            assert!(gap.missing && gap.len > 0 && (gaps == 0 || start > end));
+            end = start + gap.len;
+            gaps += 1;
+        }
+        assert!(gaps > 0 && end <= Seq24::HALF);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Kinds;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    /// Octets whose type, at `at`, is a legal one; small values are as likely as all others.
+    fn segment(at: usize) -> impl Strategy<Value = Vec<u8>> {
+        let legal: Vec<u8> = (0..=255).filter(|&bits| Kinds::from_bits(bits).is_some()).collect();
+        let octet = prop_oneof![any::<u8>(), 0..8u8];
+        (vec(octet, at + 1..90), proptest::sample::select(legal)).prop_map(
+            move |(mut octets, kinds)| {
+                octets[at] = kinds;
+                octets
+            },
+        )
+    }
+
+    proptest! {
+        // XSTP-4.1.1
+        #[test]
+        fn any_octets_are_a_segment_or_an_error(octets in vec(any::<u8>(), 0..90)) {
+            sealed_segment(&octets);
+            published_segment(&octets);
+        }
+
+        #[test]
+        fn sealed_octets_have_one_form(octets in segment(0)) {
+            sealed_segment(&octets);
+        }
+
+        #[test]
+        fn published_octets_mean_the_same_again(octets in segment(4)) {
+            published_segment(&octets);
+        }
+
+        #[test]
+        fn any_script_leaves_the_receivers_alike(script in vec(any::<u8>(), 0..1200)) {
+            receiver(&script);
+        }
+    }
+}
