@@ -135,6 +135,13 @@ impl<S: Copy + Ord> Client<S> {
         }
     }
 
+    /// All streams are gone.
+    pub fn all_gone(&mut self) {
+        while let Some((&stream, _)) = self.by_stream.first_key_value() {
+            self.gone(stream);
+        }
+    }
+
     fn opens_at(&self, connection: &Connection<S>) -> Option<Instant> {
         match connection.plan.start {
             Start::At(at) => Some(at),
