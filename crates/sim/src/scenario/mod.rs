@@ -83,3 +83,6 @@ impl Setting {
 
 /// When experiments begin: the association is there by then.
 pub const START: Instant = Instant::from_nanos(5_000_000_000);
+
+#[cfg(test)]
+mod tests;

@@ -165,7 +165,7 @@ impl<S: Copy + Ord> Client<S> {
             let head = Head {
                 tag: (index as u64) << 32 | connection.asked as u64,
                 request: exchange.request.max(HEAD),
-                response: exchange.response,
+                response: exchange.response.max(1),
             };
             connection.requests.push_back(head);
             connection.responses.push_back((head, self.exchanged.len()));
