@@ -49,6 +49,8 @@ pub struct Relay {
     mtu: usize,
     streams: Streams,
     connected: bool,
+    /// `Connected` has not been told. It goes before what came with the first segment.
+    connected_news: bool,
     disconnected: Option<DisconnectReason>,
 }
 
@@ -80,6 +82,7 @@ impl Relay {
             mtu: config.mtu,
             streams: Streams::new(config, is_hub, now),
             connected: false,
+            connected_news: false,
             disconnected: None,
         }
     }
@@ -157,7 +160,7 @@ impl Relay {
             let reason = match event {
                 SessionEvent::Established => {
                     self.connected = true;
-                    self.streams.push_event(Event::Connected);
+                    self.connected_news = true;
                     continue;
                 }
                 SessionEvent::NoResponse => DisconnectReason::NoResponse,
@@ -176,6 +179,7 @@ impl Relay {
     fn lose(&mut self, now: Instant, reason: DisconnectReason) {
         self.session = None;
         self.connected = false;
+        self.connected_news = false;
         self.streams = Streams::new(&self.config, self.terminal.is_none(), now);
         self.disconnected = Some(reason);
         if let Some(terminal) = &mut self.terminal
@@ -246,6 +250,9 @@ impl Relay {
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(reason) = self.disconnected.take() {
             return Some(Event::Disconnected { reason });
+        }
+        if core::mem::take(&mut self.connected_news) {
+            return Some(Event::Connected);
         }
         self.streams.poll_event()
     }
