@@ -377,3 +377,6 @@ impl Streams {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
