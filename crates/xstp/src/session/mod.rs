@@ -14,7 +14,8 @@
 //!
 //! A session has no clock and no I/O. Its driver hands in segments with the time, asks for
 //! segments until there are none, and comes back at the time that the session names. A session
-//! delivers immediately, each packet as it arrives; a connection puts bytes in order on top.
+//! delivers immediately, each packet as it arrives; a
+//! [`Connection`](crate::Connection) puts bytes in order on top.
 
 mod config;
 mod events;
