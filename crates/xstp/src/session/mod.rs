@@ -23,6 +23,7 @@ mod handshake;
 mod incoming;
 mod outgoing;
 mod pacing;
+mod parts;
 mod polling;
 pub mod receiver;
 mod round_trip;
@@ -59,6 +60,8 @@ pub struct Session {
     is_client: bool,
     /// The running incarnation; for a listener the last one that it must not accept again.
     incarnation: Option<u32>,
+    /// The stamp of the peer's BGN or BGNAK.
+    peer_began: Option<u32>,
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
@@ -154,6 +157,7 @@ impl Session {
             state: State::Closed,
             is_client,
             incarnation: None,
+            peer_began: None,
             handshake: Handshake::default(),
             sender: Sender::new(config.number_window, config.assumed_window, config.release_early),
             receiver: Receiver::new(&receiver_config(config, Seq24::ZERO)),
