@@ -303,3 +303,20 @@ fn the_return_channel_is_quiet_during_a_download() {
         assert!(rate < 4_000, "{rate} bit/s with {streams} more streams");
     }
 }
+
+#[test]
+fn a_side_that_closes_is_gone_for_the_other_at_once() {
+    for side in [Side::Terminal, Side::Hub] {
+        let mut rig = connected(1, 10, 1);
+        rig.open("source-9000000", App::default());
+        rig.run(Span::from_secs(2), |_| false);
+        let (now, other) = (rig.now, if side == Side::Hub { Side::Terminal } else { Side::Hub });
+        match side {
+            Side::Terminal => rig.terminal.close(now),
+            Side::Hub => rig.hub.close(now),
+        }
+        rig.run(Span::from_millis(350), |_| false);
+        assert_eq!(rig.disconnected, [(other, DisconnectReason::Closed)]);
+        assert!(rig.terminal.totals().sessions == 1 && rig.hub.totals().bytes_sent > 1_000_000);
+    }
+}
