@@ -1,3 +1,51 @@
 //! The `bentpipe` command: argument parsing and nothing else.
+//!
+//! Exit codes: 0 for success, 1 for what failed, 2 for arguments that make no sense.
 
-fn main() {}
+mod bench;
+mod demo;
+mod emulate;
+mod gateway;
+mod values;
+mod version;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// TCP over satellite links: gateways, emulator, benchmarks, demo.
+#[derive(Parser)]
+#[command(name = "bentpipe", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Arguments),
+    Bench(bench::Arguments),
+    Emulate(emulate::Arguments),
+    Gateway(gateway::Arguments),
+    Version(version::Arguments),
+}
+
+/// What a command ends with; the message goes to standard error.
+type Outcome = Result<(), String>;
+
+fn main() -> ExitCode {
+    // No thread may be started before `demo` and `bench` have asked for network namespaces.
+    let outcome = match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
+        Command::Emulate(arguments) => emulate::run(arguments),
+        Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Version(arguments) => version::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("bentpipe: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,7 +1,15 @@
 //! Experiments, the demo and the benchmarks.
+//!
+//! ```text
+//!   live    one network with an emulated satellite link, one way of carrying TCP over it
+//!   bench   what each way reaches, against what it must reach, as JSON
+//!   demo    three ways side by side, for people
+//! ```
 
-pub mod bench {
-    //! The benchmarks.
-    pub mod emulator;
-}
+pub mod bench;
+pub mod demo;
+mod error;
+pub mod live;
 pub mod plot;
+
+pub use error::LabError;

@@ -133,13 +133,11 @@ impl fmt::Display for FrameError {
 pub(crate) struct Writer<'a> {
     room: &'a mut [u8],
     at: usize,
-    /// A frame without a length was written: nothing can follow it.
-    closed: bool,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(room: &'a mut [u8]) -> Self {
-        Self { room, at: 0, closed: false }
+        Self { room, at: 0 }
     }
 
     pub(crate) fn written(&self) -> usize {
@@ -147,7 +145,7 @@ impl<'a> Writer<'a> {
     }
 
     pub(crate) fn left(&self) -> usize {
-        if self.closed { 0 } else { self.room.len() - self.at }
+        self.room.len() - self.at
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
@@ -242,7 +240,6 @@ impl<'a> Writer<'a> {
             self.varint(len as u64);
         }
         fill(self.claim(len));
-        self.closed = !with_length;
         Some(len)
     }
 

@@ -86,19 +86,9 @@ impl Host {
     /// When the program cannot be started.
     pub fn start(&self, mut command: Command) -> Result<Process, TestbedError> {
         let fd = self.namespace.as_raw_fd();
-        let parent = std::process::id();
-        // SAFETY: between fork and exec the closure makes system calls only.
-        unsafe {
-            command.pre_exec(move || {
-                die_with_parent(parent)?;
-                enter(fd)
-            });
-        }
-        let program = command.get_program().to_string_lossy().into_owned();
-        let child = command.spawn().map_err(|source| {
-            TestbedError::refused(format!("exec of {program} on {}", self.name), source)
-        })?;
-        Ok(Process { child })
+        // SAFETY: between fork and exec the closure makes one system call only.
+        unsafe { command.pre_exec(move || enter(fd)) };
+        Process::start(command)
     }
 
     /// Changes the host's network configuration.
@@ -118,6 +108,21 @@ pub struct Process {
 }
 
 impl Process {
+    /// Starts a program beside this one, to be killed as those that [`Host::start`] starts.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start(mut command: Command) -> Result<Self, TestbedError> {
+        let parent = std::process::id();
+        // SAFETY: between fork and exec the closure makes system calls only.
+        unsafe { command.pre_exec(move || die_with_parent(parent)) };
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command
+            .spawn()
+            .map_err(|source| TestbedError::refused(format!("exec of {program}"), source))?;
+        Ok(Self { child })
+    }
+
     /// The program's standard streams and process number.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child

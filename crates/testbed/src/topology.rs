@@ -141,10 +141,20 @@ impl Satellite {
                 net.add_route(&Route::default_v6(gateway.1))
             })?;
         }
+        self.set_forwarding(true)
+    }
+
+    /// Whether terminal and hub forward packets, as they do at first. Without it nothing of a
+    /// client's crosses the link but what gateways carry: the way to know that they do.
+    ///
+    /// # Errors
+    /// What the kernel refused, and on which host.
+    pub fn set_forwarding(&self, on: bool) -> Result<(), TestbedError> {
+        let value = if on { "1" } else { "0" };
         for host in [&self.terminal, &self.hub] {
             host.configure(|_| {
-                sysctl("net.ipv4.ip_forward", "1")?;
-                sysctl("net.ipv6.conf.all.forwarding", "1")
+                sysctl("net.ipv4.ip_forward", value)?;
+                sysctl("net.ipv6.conf.all.forwarding", value)
             })?;
         }
         Ok(())

@@ -1,8 +1,12 @@
 //! The network in real namespaces; skipped, with the reason, where none are to be had.
 
-use std::fs;
+use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports};
+use satlink::{LinkConfig, words};
 use std::net::{IpAddr, SocketAddr};
-use testbed::traffic::{FileServer, Way, ask};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use testbed::traffic::{self, File, FileServer, Limits, Progress, Way, ask};
 use testbed::{Host, Satellite, SatelliteConfig, addresses, permission};
 use units::Span;
 
@@ -17,15 +21,6 @@ fn permitted() -> bool {
     }
 }
 
-/// Network namespaces that this process holds by descriptors.
-fn namespaces_held() -> usize {
-    let entries = fs::read_dir("/proc/self/fd").unwrap();
-    entries
-        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
-        .filter(|target| target.to_string_lossy().starts_with("net:"))
-        .count()
-}
-
 fn exchange(from: &Host, to: &Host, address: IpAddr) {
     let server = FileServer::start(Some(to), SocketAddr::new(address, 7000)).unwrap();
     let asked = from.run(|| ask(Way::Direct, server.address(), (4096, 4096), Span::from_secs(10)));
@@ -33,25 +28,81 @@ fn exchange(from: &Host, to: &Host, address: IpAddr) {
 }
 
 #[test]
-fn neighbours_reach_each_other_by_both_families_and_nothing_stays() {
+fn neighbours_reach_each_other_by_both_families() {
     if !permitted() {
         return;
     }
-    {
-        let net = Satellite::new(&SatelliteConfig::default()).unwrap();
-        let pairs = [
-            (&net.client, &net.terminal, addresses::TERMINAL_LAN),
-            (&net.terminal, &net.client, addresses::CLIENT),
-            (&net.hub, &net.server, addresses::SERVER),
-            (&net.server, &net.hub, addresses::HUB_WAN),
-            // Across a router: the hub's address on the satellite's side.
-            (&net.server, &net.hub, addresses::HUB),
-        ];
-        for (from, to, (v4, v6)) in pairs {
-            exchange(from, to, v4.into());
-            exchange(from, to, v6.into());
-        }
-        assert_eq!(namespaces_held(), 5);
+    let net = Satellite::new(&SatelliteConfig::default()).unwrap();
+    let pairs = [
+        (&net.client, &net.terminal, addresses::TERMINAL_LAN),
+        (&net.terminal, &net.client, addresses::CLIENT),
+        (&net.hub, &net.server, addresses::SERVER),
+        (&net.server, &net.hub, addresses::HUB_WAN),
+        // Across a router: the hub's address on the satellite's side.
+        (&net.server, &net.hub, addresses::HUB),
+    ];
+    for (from, to, (v4, v6)) in pairs {
+        exchange(from, to, v4.into());
+        exchange(from, to, v6.into());
     }
-    assert_eq!(namespaces_held(), 0);
+}
+
+/// An emulator between the terminal and the hub.
+fn emulate(net: &Satellite, link: &str) -> (Handle, JoinHandle<()>) {
+    let link: LinkConfig = words::parse_link(link).unwrap();
+    let ports =
+        Ports::Interfaces { a: Satellite::TO_HUB.to_owned(), b: Satellite::TO_TERMINAL.to_owned() };
+    let (sender, handle) = mpsc::channel();
+    let thread = net.space.spawn("emulator", move || {
+        let emulator = Emulator::open(EmulatorConfig::new(link, ports)).unwrap();
+        sender.send(emulator.handle()).unwrap();
+        emulator.run(&AtomicBool::new(false)).unwrap();
+    });
+    (handle.recv().unwrap(), thread)
+}
+
+#[test]
+fn the_far_end_is_reached_over_the_emulated_link() {
+    if !permitted() {
+        return;
+    }
+    let net = Satellite::new(&SatelliteConfig::default()).unwrap();
+    let (emulator, thread) = emulate(&net, "delay 20ms");
+    for address in [addresses::SERVER.0.into(), addresses::SERVER.1.into()] {
+        let server = FileServer::start(Some(&net.server), SocketAddr::new(address, 7000)).unwrap();
+        let exchange = net
+            .client
+            .run(|| ask(Way::Direct, server.address(), (4096, 4096), Span::from_secs(10)));
+        // One round trip to connect, one for the request; no more is asserted about time.
+        assert!(exchange.took >= Some(Span::from_millis(80)), "{exchange:?}");
+
+        let file = File { seed: 1, bytes: 300_000, congestion: "reno" };
+        let limit = Span::from_secs(20);
+        let limits = Limits { after_first_byte: limit, overall: limit };
+        let progress = Progress::default();
+        let got = net
+            .client
+            .run(|| traffic::download(Way::Direct, server.address(), file, limits, &progress));
+        assert!(got.complete && got.matches, "{got:?}");
+    }
+    emulator.stop();
+    thread.join().unwrap();
+}
+
+#[test]
+fn without_forwarding_nothing_crosses() {
+    if !permitted() {
+        return;
+    }
+    let net = Satellite::new(&SatelliteConfig::default()).unwrap();
+    let (emulator, thread) = emulate(&net, "delay 1ms");
+    let address = SocketAddr::new(addresses::SERVER.0.into(), 7000);
+    let server = FileServer::start(Some(&net.server), address).unwrap();
+    let try_once =
+        || net.client.run(|| ask(Way::Direct, server.address(), (64, 64), Span::from_secs(2)));
+    assert!(try_once().took.is_some());
+    net.set_forwarding(false).unwrap();
+    assert!(try_once().took.is_none());
+    emulator.stop();
+    thread.join().unwrap();
 }

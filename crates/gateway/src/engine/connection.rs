@@ -1,10 +1,9 @@
 //! What the engine remembers of one connection.
 
-use super::carrier::{Carrier, StreamKey};
+use super::carrier::{Carrier, StreamKey, Target};
 use super::splice::{Splice, Stream};
 use crate::proxy::Handshake;
 use mio::net::TcpStream;
-use relay::Target;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use units::Instant;
@@ -80,8 +79,8 @@ pub(super) struct Onward {
 
 /// A carrier's stream, as a splice sees it.
 #[derive(Debug)]
-pub(super) struct Carried<'a> {
-    pub(super) carrier: &'a mut Carrier,
+pub(super) struct Carried<'a, C> {
+    pub(super) carrier: &'a mut C,
     pub(super) key: StreamKey,
     pub(super) now: Instant,
     /// Bytes from the socket into the stream.
@@ -90,7 +89,7 @@ pub(super) struct Carried<'a> {
     pub(super) handed_out: &'a mut u64,
 }
 
-impl Stream for Carried<'_> {
+impl<C: Carrier> Stream for Carried<'_, C> {
     fn write(&mut self, bytes: &[u8]) -> usize {
         let count = self.carrier.write(self.now, self.key, bytes);
         *self.taken_in += count as u64;
@@ -98,7 +97,7 @@ impl Stream for Carried<'_> {
     }
 
     fn end(&mut self) {
-        self.carrier.end(self.key);
+        self.carrier.end(self.now, self.key);
     }
 
     fn peek(&mut self) -> &[u8] {

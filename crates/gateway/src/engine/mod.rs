@@ -14,7 +14,6 @@ mod connection;
 mod core;
 mod hub;
 mod listener;
-mod path;
 mod resolver;
 mod socket;
 mod splice;
@@ -24,13 +23,12 @@ mod udp;
 
 use self::core::{Core, FIRST_CONNECTION};
 use crate::Stop;
-use crate::report::{Counters, Traffic, UdpCounters};
-use carrier::Outgoing;
+use crate::report::{Counters, UdpCounters};
+use carrier::{Event, Outgoing};
 use connection::Phase;
 use hub::Hub;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use relay::ResetReason;
 use rt::Clock;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -42,7 +40,6 @@ use units::{Instant, Span};
 
 pub(crate) use carrier::Carrier;
 pub(crate) use listener::{Kind, Listener};
-pub(crate) use socket::raise_descriptor_limit;
 pub(crate) use udp::Udp;
 
 const UDP: Token = Token(0);
@@ -65,11 +62,11 @@ const FAREWELL: Span = Span::from_millis(100);
 
 /// A gateway at work.
 #[derive(Debug)]
-pub(crate) struct Engine {
+pub(crate) struct Engine<C> {
     poll: Poll,
     clock: Clock,
     alarm: Alarm,
-    core: Core,
+    core: Core<C>,
     role: Role,
     udp: Udp,
     udp_readable: bool,
@@ -87,10 +84,10 @@ enum Role {
     Hub(Hub),
 }
 
-impl Engine {
+impl<C: Carrier> Engine<C> {
     /// A terminal's engine.
     pub(crate) fn terminal(
-        carrier: Carrier,
+        carrier: C,
         udp: Udp,
         config: &crate::TerminalSection,
         limits: &crate::Limits,
@@ -107,7 +104,7 @@ impl Engine {
 
     /// A hub's engine.
     pub(crate) fn hub(
-        carrier: Carrier,
+        carrier: C,
         udp: Udp,
         config: &crate::HubSection,
         limits: &crate::Limits,
@@ -120,7 +117,7 @@ impl Engine {
 
     fn new(
         poll: Poll,
-        carrier: Carrier,
+        carrier: C,
         mut udp: Udp,
         limits: &crate::Limits,
         role: Role,
@@ -172,19 +169,13 @@ impl Engine {
         self.udp.counters()
     }
 
-    /// What sessions and streams have counted.
-    pub(crate) fn traffic(&mut self) -> Traffic {
-        let udp = self.udp.counters();
-        Traffic {
-            datagrams_sent: udp.sent,
-            datagrams_received: udp.received,
-            ..self.core.carrier.traffic()
-        }
+    /// The carrier's counters.
+    pub(crate) fn carrier_statistics(&self) -> serde_json::Value {
+        self.core.carrier.statistics()
     }
 
     /// Everything that can be done now, within its budget; true when there is more.
     fn round(&mut self) -> bool {
-        self.core.counters.rounds += 1;
         let now = self.clock.now();
         self.expire(now);
         self.receive(now);
@@ -221,8 +212,7 @@ impl Engine {
             }
         }
         if self.sweep_at <= now {
-            self.core.sweep();
-            self.core.carrier.check_paths(now);
+            self.core.sweep(now);
             self.sweep_at = now + self.core.sweep_interval();
         }
     }
@@ -247,10 +237,10 @@ impl Engine {
     }
 
     fn events(&mut self, now: Instant) {
-        while let Some((peer, event)) = self.core.carrier.poll_event() {
+        while let Some(event) = self.core.carrier.poll_event() {
             match &self.role {
-                Role::Terminal(terminal) => terminal.event(&mut self.core, now, peer, &event),
-                Role::Hub(hub) => hub.event(&mut self.core, now, peer, event),
+                Role::Terminal(terminal) => terminal.event(&mut self.core, now, event),
+                Role::Hub(hub) => hub.event(&mut self.core, now, event),
             }
         }
     }
@@ -275,7 +265,7 @@ impl Engine {
                     self.pending = Some(outgoing);
                     return false;
                 }
-                Sent::TooBig => self.core.carrier.check_paths(now),
+                Sent::TooBig => self.core.carrier.too_big(now, destination, segment_size),
             }
         }
         true
@@ -348,7 +338,7 @@ impl Engine {
             && event.is_error()
             && let Some(error) = connection.socket.as_ref().and_then(socket::taken_error)
         {
-            self.core.broken(index, &error);
+            self.core.broken(self.clock.now(), index, &error);
             return;
         }
         if let Phase::Spliced(splice) = &mut connection.phase {
@@ -367,8 +357,9 @@ impl Engine {
         let now = self.clock.now();
         let open: Vec<usize> = self.core.connections.iter().map(|(index, _)| index).collect();
         for index in open {
-            self.core.give_up(index, ResetReason::Local);
+            self.core.give_up(now, index);
         }
+        self.core.carrier.close(now);
         let end = now + FAREWELL;
         loop {
             let now = self.clock.now();
@@ -379,7 +370,9 @@ impl Engine {
                 self.core.carrier.handle_timeout(now);
             }
             if !self.transmit(now) && self.pending.is_none() {
-                while self.core.carrier.poll_event().is_some() {}
+                while let Some(event) = self.core.carrier.poll_event() {
+                    drop::<Event>(event);
+                }
                 match self.core.carrier.poll_timeout() {
                     Some(due) if due < end => self.clock.sleep_until(due),
                     Some(_) | None => return,

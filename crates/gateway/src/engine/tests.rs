@@ -4,3 +4,4 @@ mod ends;
 mod harness;
 mod limits;
 mod transfers;
+mod wire;

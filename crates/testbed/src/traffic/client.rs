@@ -77,6 +77,8 @@ pub struct Transfer {
     /// Whether what arrived is, byte for byte, what was sent: the checksum of the file, or of
     /// the prefix that arrived when the transfer was stopped.
     pub matches: bool,
+    /// The checksum of what arrived (of nothing, for uploads).
+    pub checksum: u64,
     /// How it went, for plots.
     pub series: Vec<Sample>,
     /// What ended it before its time.
@@ -126,10 +128,9 @@ pub fn download(
         stream.write_all(format!("GET {bytes} {seed} {congestion}\n").as_bytes())?;
         run.receive(&mut stream, bytes)
     });
-    let sum = run.sum.value();
     let mut transfer = run.finish(outcome);
     transfer.complete = transfer.bytes == file.bytes;
-    transfer.matches = Content::new(file.seed).checksum(transfer.bytes) == sum;
+    transfer.matches = Content::new(file.seed).checksum(transfer.bytes) == transfer.checksum;
     transfer
 }
 
@@ -326,6 +327,7 @@ impl<'a> Running<'a> {
             bytes: self.bytes,
             complete: false,
             matches: false,
+            checksum: self.sum.value(),
             series: self.series,
             error: outcome.err().map(|error| error.to_string()),
         }

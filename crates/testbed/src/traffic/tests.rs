@@ -89,6 +89,7 @@ fn goodput_counts_from_the_first_byte() {
         bytes: 2_000,
         complete: false,
         matches: true,
+        checksum: 0,
         series: vec![sample(2, 100), sample(4, 1_000), sample(11, 2_000)],
         error: None,
     };

@@ -1,0 +1,76 @@
+//! Values of arguments, and files for results.
+
+use serde::Serialize;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use units::Span;
+
+/// A size such as `48MB`, `10MiB` or `1000`, in bytes.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "kib" => 1024.0,
+        "mib" => 1024.0 * 1024.0,
+        "gib" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err("expected a size such as 48MB, 10MiB or 1000000".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| "expected a size such as 48MB".to_owned())?;
+    let bytes = number * factor;
+    if (1.0..=1e12).contains(&bytes) {
+        Ok(bytes as u64)
+    } else {
+        Err("expected a size from one byte to 1000 GB".to_owned())
+    }
+}
+
+/// Seconds, as a span.
+pub(crate) fn seconds(text: &str) -> Result<Span, String> {
+    let number: f64 =
+        text.trim_end_matches('s').parse().map_err(|_| "expected a number of seconds")?;
+    if (0.1..=86_400.0).contains(&number) {
+        Ok(Span::from_secs_f64(number))
+    } else {
+        Err("expected 0.1 to 86400 seconds".to_owned())
+    }
+}
+
+/// Writes `value` as JSON; `-` is standard output.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), String> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
+    text.push('\n');
+    if path == Path::new("-") {
+        std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
+    } else {
+        fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("48MB"), Ok(48_000_000));
+        assert_eq!(size("1.5 KiB"), Ok(1536));
+        assert_eq!(size("7"), Ok(7));
+        for wrong in ["", "MB", "1 parsec", "0", "1e30", "9999999999GB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn seconds_have_bounds() {
+        assert_eq!(seconds("1.5"), Ok(Span::from_millis(1500)));
+        assert_eq!(seconds("20s"), Ok(Span::from_secs(20)));
+        for wrong in ["", "-1", "0", "soon", "1e9", "NaN"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

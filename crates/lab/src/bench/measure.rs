@@ -1,0 +1,360 @@
+//! How each scenario is run and its figures are taken.
+
+use super::scenarios::{
+    MATCHES, PAGE_ROUND_TRIPS, RECOVERY, RETURN, ROUND_TRIPS, SHARE, Scenario, What, bound,
+    page_transmission,
+};
+use super::{BenchConfig, Run};
+use crate::LabError;
+use crate::live::{Bed, BedConfig, Outcome, Reading, Way};
+use rt::Clock;
+use satlink::{Direction, LinkConfig};
+use std::thread;
+use testbed::traffic::{self, Exchange, File, Limits, Progress, Transfer};
+use units::{BitRate, Instant, Span};
+
+/// A file that no client sees the end of.
+const ENDLESS: u64 = u64::MAX;
+/// A transfer that has not begun by then never will.
+const PATIENCE: Span = Span::from_secs(30);
+/// How long a download fills the link before requests are made beside it.
+const FILLING: Span = Span::from_secs(10);
+/// How long the link is away.
+const OUTAGE: Span = Span::from_secs(10);
+
+pub(super) fn scenario(
+    scenario: &Scenario,
+    link: &LinkConfig,
+    way: Way,
+    config: &BenchConfig,
+    run: &mut Run,
+) -> Result<(), LabError> {
+    let bed = Bed::new(&BedConfig {
+        link: link.clone(),
+        way,
+        rates: Some(scenario.rates(link)?),
+        seed: config.seed,
+    })?;
+    let mut bench = Bench { bed: &bed, link, config, run };
+    match scenario.what {
+        What::Bulk { downloads } => bench.bulk(downloads, false),
+        What::BothWays => bench.bulk(1, true),
+        What::Requests { beside_bulk } => bench.requests(beside_bulk),
+        What::Page { pipelined } => bench.page(pipelined),
+        What::Outage => bench.outage()?,
+    }
+    let outcome = bed.close()?;
+    note_outcome(&outcome, link, run);
+    Ok(())
+}
+
+struct Bench<'a> {
+    bed: &'a Bed,
+    link: &'a LinkConfig,
+    config: &'a BenchConfig,
+    run: &'a mut Run,
+}
+
+impl Bench<'_> {
+    /// Downloads, measured from the first byte of the first of them.
+    fn bulk(&mut self, downloads: usize, beside_upload: bool) {
+        let (bed, window) = (self.bed, self.config.window);
+        let limits = Limits { after_first_byte: window, overall: window + PATIENCE };
+        let head_start = self.link.round_trip() * 3;
+        let (transfers, upload) = thread::scope(|scope| {
+            let uploading = Progress::default();
+            let upload = beside_upload.then(|| {
+                let progress = uploading.clone();
+                let task = scope.spawn(move || upload(bed, window + PATIENCE, &progress));
+                wait(head_start);
+                task
+            });
+            let tasks: Vec<_> = (1..=downloads as u64)
+                .map(|seed| scope.spawn(move || download(bed, seed, limits, &Progress::default())))
+                .collect();
+            let transfers: Vec<Transfer> = tasks.into_iter().map(join).collect();
+            uploading.stop();
+            (transfers, upload.map(join))
+        });
+        if let Some(upload) = upload {
+            self.figure("upload_bits_per_second", upload.goodput(window));
+            self.fail_on(&upload);
+        }
+        self.bulk_figures(&transfers, window);
+    }
+
+    fn bulk_figures(&mut self, transfers: &[Transfer], window: Span) {
+        let goodput: f64 = transfers.iter().map(|transfer| transfer.goodput(window)).sum();
+        self.figure("goodput_bits_per_second", goodput);
+        self.figure(SHARE, goodput / self.bound());
+        let matches = transfers.iter().all(|transfer| transfer.matches);
+        self.figure(MATCHES, f64::from(u8::from(matches)));
+        let first = transfers
+            .iter()
+            .filter_map(|transfer| Some((transfer.started, transfer.first_byte?)))
+            .min_by_key(|(started, first)| *started + *first);
+        if let Some((started, first)) = first {
+            self.figure("first_byte_seconds", first.as_secs_f64());
+            self.return_channel(started + first, window);
+        }
+        for transfer in transfers {
+            self.fail_on(transfer);
+        }
+        let again: Option<u64> = (1..=transfers.len() as u64)
+            .map(|seed| Some(self.bed.served(seed)?.retransmissions))
+            .sum();
+        if let (Some(again), Way::Cubic | Way::Bbr) = (again, self.bed.way()) {
+            self.figure("retransmissions", again as f64);
+        }
+    }
+
+    fn requests(&mut self, beside_bulk: bool) {
+        let bed = self.bed;
+        let repetitions = self.config.repetitions as u64;
+        let forever =
+            Limits { after_first_byte: Span::from_secs(600), overall: Span::from_secs(600) };
+        let (exchanges, bulk) = thread::scope(|scope| {
+            let progress = Progress::default();
+            let bulk = beside_bulk.then(|| {
+                let progress = progress.clone();
+                let task = scope.spawn(move || download(bed, 1, forever, &progress));
+                wait(FILLING);
+                task
+            });
+            let exchanges: Vec<Exchange> = (0..repetitions)
+                .map(|number| {
+                    // Not in step with anything.
+                    wait(Span::from_millis(300 + 70 * number));
+                    bed.net().client.run(|| {
+                        let sizes = (4096, 4096);
+                        traffic::ask(traffic::Way::Direct, bed.files(), sizes, PATIENCE)
+                    })
+                })
+                .collect();
+            progress.stop();
+            (exchanges, bulk.map(join))
+        });
+        if let Some(bulk) = bulk {
+            self.fail_on(&bulk);
+        }
+        let mut times = Vec::new();
+        for exchange in exchanges {
+            times.extend(exchange.took);
+            self.run.notes.extend(exchange.error);
+        }
+        self.timing(&mut times);
+    }
+
+    fn page(&mut self, pipelined: bool) {
+        let mut times = Vec::new();
+        let mut matches = true;
+        for _ in 0..self.config.repetitions.min(3) {
+            let page = self.bed.net().client.run(|| match pipelined {
+                true => traffic::load_page_pipelined(traffic::Way::Direct, self.bed.web()),
+                false => traffic::load_page(traffic::Way::Direct, self.bed.web(), 6),
+            });
+            matches &= page.matches;
+            times.extend(page.took);
+            self.run.notes.extend(page.error);
+            wait(Span::from_millis(500));
+        }
+        self.figure(MATCHES, f64::from(u8::from(matches)));
+        self.timing(&mut times);
+        if let Some(seconds) = self.run.figures.get("seconds") {
+            let waiting = seconds - page_transmission(self.link);
+            self.figure(PAGE_ROUND_TRIPS, waiting / self.link.round_trip().as_secs_f64());
+        }
+    }
+
+    /// A download through an outage: when do packets enter the link at full rate again?
+    fn outage(&mut self) -> Result<(), LabError> {
+        let bed = self.bed;
+        let clock = Clock::new();
+        let progress = Progress::default();
+        let limits = Limits { after_first_byte: Span::from_secs(60), overall: Span::from_secs(90) };
+        let (transfer, back) = thread::scope(|scope| {
+            let task = scope.spawn(|| download(bed, 1, limits, &progress));
+            wait(FILLING);
+            bed.emulation().outage(OUTAGE)?;
+            let back = clock.now() + OUTAGE;
+            wait(OUTAGE + FILLING);
+            progress.stop();
+            Ok::<_, LabError>((join(task), back))
+        })?;
+        self.figure(MATCHES, f64::from(u8::from(transfer.matches)));
+        self.fail_on(&transfer);
+        let rate = self.rate(Direction::Forward);
+        match full_rate_again(&self.bed.emulation().readings(back), back, rate) {
+            Some(recovery) => {
+                let round_trips = recovery.as_secs_f64() / self.link.round_trip().as_secs_f64();
+                self.figure("recovery_seconds", recovery.as_secs_f64());
+                self.figure(RECOVERY, round_trips);
+            }
+            None => self.run.notes.push("the full rate was not reached again".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn figure(&mut self, name: &str, value: f64) {
+        self.run.figures.insert(name.to_owned(), value);
+    }
+
+    fn fail_on(&mut self, transfer: &Transfer) {
+        self.run.notes.extend(transfer.error.clone());
+    }
+
+    fn timing(&mut self, times: &mut [Span]) {
+        times.sort_unstable();
+        let Some(&median) = times.get(times.len() / 2) else { return };
+        let round_trip = self.link.round_trip().as_secs_f64();
+        self.figure("seconds", median.as_secs_f64());
+        self.figure(ROUND_TRIPS, median.as_secs_f64() / round_trip);
+        if let (Some(best), Some(worst)) = (times.first(), times.last()) {
+            self.figure("round_trips_best", best.as_secs_f64() / round_trip);
+            self.figure("round_trips_worst", worst.as_secs_f64() / round_trip);
+        }
+    }
+
+    fn return_channel(&mut self, from: Instant, window: Span) {
+        let readings = self.bed.emulation().readings(from);
+        if let Some(bits) = return_bits(&readings, from + window) {
+            self.figure(RETURN, bits);
+        }
+    }
+
+    fn rate(&self, direction: Direction) -> BitRate {
+        // The gateways' rates were taken from the link, so there are some.
+        self.link.direction(direction).rate.unwrap_or(BitRate::from_bps(1))
+    }
+
+    fn bound(&self) -> f64 {
+        let forward = &self.link.forward;
+        bound(self.rate(Direction::Forward), forward.loss, forward.bit_error_ratio)
+    }
+}
+
+fn download(bed: &Bed, seed: u64, limits: Limits, progress: &Progress) -> Transfer {
+    let file = File { seed, bytes: ENDLESS, congestion: bed.way().congestion() };
+    bed.net()
+        .client
+        .run(|| traffic::download(traffic::Way::Direct, bed.files(), file, limits, progress))
+}
+
+fn upload(bed: &Bed, overall: Span, progress: &Progress) -> Transfer {
+    let file = File { seed: 1000, bytes: ENDLESS, congestion: bed.way().congestion() };
+    // What is buffered on the way when the upload stops still has to cross.
+    let limits = Limits { after_first_byte: overall, overall: overall + PATIENCE };
+    bed.net()
+        .client
+        .run(|| traffic::upload(traffic::Way::Direct, bed.files(), file, limits, progress))
+}
+
+/// Bits per second that entered the return channel between the first reading and `until`.
+pub(crate) fn return_bits(readings: &[Reading], until: Instant) -> Option<f64> {
+    let first = readings.first()?;
+    let last = readings.iter().rev().find(|reading| reading.at <= until)?;
+    let seconds = last.at.since(first.at).as_secs_f64();
+    let bytes = last.return_.since(first.return_).bytes;
+    (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
+}
+
+/// The time from `back` until forward packets enter the link at 0.9 of `rate` over the half
+/// second that follows.
+fn full_rate_again(readings: &[Reading], back: Instant, rate: BitRate) -> Option<Span> {
+    let half = Span::from_millis(500);
+    let enough = rate.bytes_in(half) * 9 / 10;
+    let mut later = 0;
+    for (index, reading) in readings.iter().enumerate() {
+        later = later.max(index);
+        while later < readings.len() && readings[later].at < reading.at + half {
+            later += 1;
+        }
+        let end = readings.get(later)?;
+        if reading.at >= back && end.forward.since(reading.forward).bytes >= enough {
+            return Some(reading.at.since(back));
+        }
+    }
+    None
+}
+
+/// What the emulator has to say about the run.
+fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
+    let end = &outcome.emulator.end;
+    run.emulator_kept_up = end.kept_up;
+    run.notes.extend(end.reasons.iter().cloned());
+    run.figures.insert("emulator_late_p99_seconds".to_owned(), end.lateness.p99_seconds);
+    // The last seconds are those of closing.
+    let intervals = &outcome.emulator.intervals;
+    let settled = intervals.len() / 3..intervals.len().saturating_sub(3);
+    let queues: Vec<u64> = intervals
+        .get(settled)
+        .unwrap_or_default()
+        .iter()
+        .map(|interval| interval.forward.queue_bytes)
+        .collect();
+    let product = link.forward.rate.map(|rate| rate.bytes_in(link.round_trip()) as f64);
+    if let (Some(product), false) = (product, queues.is_empty()) {
+        let mean = queues.iter().sum::<u64>() as f64 / queues.len() as f64;
+        run.figures.insert("standing_queue_products".to_owned(), mean / product);
+    }
+    if let Some(gateways) = &outcome.gateways {
+        for counter in ["retransmitted", "segments_sent", "polls", "stats", "ustats"] {
+            if let Some(value) = gateways.hub.get(counter).and_then(serde_json::Value::as_f64) {
+                run.figures.insert(format!("hub_{counter}"), value);
+            }
+        }
+    }
+}
+
+fn wait(span: Span) {
+    let clock = Clock::new();
+    clock.sleep_until(clock.now() + span);
+}
+
+fn join<T>(task: thread::ScopedJoinHandle<'_, T>) -> T {
+    task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::Traffic;
+
+    fn readings(bytes_by_ms: impl Fn(u64) -> u64) -> Vec<Reading> {
+        (0..300)
+            .map(|step| {
+                let ms = step * 10;
+                let traffic = Traffic { packets: 0, bytes: bytes_by_ms(ms) };
+                Reading {
+                    at: Instant::ZERO + Span::from_millis(ms),
+                    forward: traffic,
+                    return_: traffic,
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn recovery_ends_when_the_rate_is_full_and_stays_so() {
+        // A trickle until 700 ms, one short burst at 200 ms, then 8 Mbit/s: 1,000 bytes a ms.
+        let taken = readings(|ms| match ms {
+            0..200 => ms,
+            200..700 => ms + 50_000,
+            later => 51_000 + (later - 700) * 1_000,
+        });
+        let back = Instant::ZERO + Span::from_millis(100);
+        let found = full_rate_again(&taken, back, BitRate::from_mbps(8)).unwrap();
+        // Nine tenths are enough, so the window may begin 50 ms before.
+        let late = Span::from_millis(600).saturating_sub(found);
+        assert!(late <= Span::from_millis(60), "{found}");
+        assert_eq!(full_rate_again(&taken, back, BitRate::from_mbps(80)), None);
+    }
+
+    #[test]
+    fn return_bits_are_counted_between_readings() {
+        let taken = readings(|ms| ms * 10);
+        let until = Instant::ZERO + Span::from_secs(1);
+        assert_eq!(return_bits(&taken, until), Some(80_000.0));
+        assert_eq!(return_bits(&[], until), None);
+    }
+}

@@ -1,0 +1,230 @@
+//! What each way of carrying TCP reaches over an emulated link, against what it must reach.
+//!
+//! Every scenario is run on a network of its own, one after the other: the machine's processors
+//! are part of the measurement. The result is JSON; nothing here is a test, since a figure that
+//! depends on the machine's load must not fail a build.
+
+mod measure;
+mod scenarios;
+
+pub(crate) use measure::return_bits;
+pub use scenarios::{SCENARIOS, Scenario, bound};
+
+use crate::LabError;
+use crate::live::Way;
+use scenarios::Check;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use units::Span;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct BenchConfig {
+    /// Parts of scenarios' names; all scenarios when empty.
+    pub only: Vec<String>,
+    /// The ways to measure.
+    pub ways: Vec<Way>,
+    /// How long bulk transfers are measured, from their first byte.
+    pub window: Span,
+    /// How often single requests and pages are repeated.
+    pub repetitions: usize,
+    /// The seed of everything random on the links.
+    pub seed: u64,
+}
+
+impl Default for BenchConfig {
+    /// Everything, over 60 s, ten requests, three pages.
+    fn default() -> Self {
+        Self {
+            only: Vec::new(),
+            ways: Way::ALL.to_vec(),
+            window: Span::from_secs(60),
+            repetitions: 10,
+            seed: 1,
+        }
+    }
+}
+
+impl BenchConfig {
+    /// The same, in a third of the time and accordingly rougher.
+    pub fn quick(self) -> Self {
+        Self { window: Span::from_secs(20), repetitions: 4, ..self }
+    }
+
+    /// The scenarios that are asked for.
+    ///
+    /// # Errors
+    /// When a name fits none.
+    pub fn scenarios(&self) -> Result<Vec<&'static Scenario>, LabError> {
+        for name in &self.only {
+            if !SCENARIOS.iter().any(|scenario| scenario.name.contains(name.as_str())) {
+                let known: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+                return Err(LabError::Request(format!(
+                    "scenario: found {name:?}, expected (a part of) one of {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        let wanted = |scenario: &&Scenario| {
+            self.only.is_empty()
+                || self.only.iter().any(|name| scenario.name.contains(name.as_str()))
+        };
+        Ok(SCENARIOS.iter().filter(wanted).collect())
+    }
+}
+
+/// Everything that was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// How long bulk transfers were measured, in seconds.
+    pub window_seconds: f64,
+    /// The seed of everything random on the links.
+    pub seed: u64,
+    /// Each scenario on each way.
+    pub runs: Vec<Run>,
+}
+
+/// One scenario on one way.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// The scenario's name.
+    pub scenario: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    /// The link, in netem's words.
+    pub link: String,
+    /// How TCP crossed it.
+    pub way: Way,
+    /// What was measured; units stand last in the names.
+    pub figures: BTreeMap<String, f64>,
+    /// What must be reached, where this is asked of the way.
+    pub checks: Vec<Verdict>,
+    /// Whether the emulator did what the link says, and nothing else; if not, the figures are
+    /// worth little.
+    pub emulator_kept_up: bool,
+    /// What else there is to know: reasons for a missing figure, the emulator's complaints.
+    pub notes: Vec<String>,
+}
+
+/// A figure held against what it must be.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// The figure's name.
+    pub figure: &'static str,
+    /// What was measured; missing when nothing was.
+    pub value: Option<f64>,
+    /// What it must be at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// What it must be at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// Whether it is.
+    pub met: bool,
+}
+
+impl Verdict {
+    fn of(check: &Check, figures: &BTreeMap<String, f64>) -> Self {
+        let value = figures.get(check.figure()).copied();
+        let (at_least, at_most) = match *check {
+            Check::AtLeast(_, bound) => (Some(bound), None),
+            Check::AtMost(_, bound) => (None, Some(bound)),
+        };
+        let met = value.is_some_and(|value| {
+            at_least.is_none_or(|bound| value >= bound)
+                && at_most.is_none_or(|bound| value <= bound)
+        });
+        Self { figure: check.figure(), value, at_least, at_most, met }
+    }
+}
+
+/// Measures what `config` asks for; `tell` hears of each run as it ends.
+///
+/// # Errors
+/// When a scenario's name fits none, or a network cannot be built. A run that fails otherwise
+/// is part of the report.
+pub fn link(config: &BenchConfig, tell: &mut dyn FnMut(&Run)) -> Result<Report, LabError> {
+    let mut runs = Vec::new();
+    for scenario in config.scenarios()? {
+        for &way in &config.ways {
+            let run = run(scenario, way, config)?;
+            tell(&run);
+            runs.push(run);
+        }
+    }
+    Ok(Report { window_seconds: config.window.as_secs_f64(), seed: config.seed, runs })
+}
+
+fn run(scenario: &'static Scenario, way: Way, config: &BenchConfig) -> Result<Run, LabError> {
+    let link = scenario.link()?;
+    let mut run = Run {
+        scenario: scenario.name,
+        about: scenario.about,
+        link: scenario.words.to_owned(),
+        way,
+        figures: BTreeMap::new(),
+        checks: Vec::new(),
+        emulator_kept_up: false,
+        notes: Vec::new(),
+    };
+    match measure::scenario(scenario, &link, way, config, &mut run) {
+        Ok(()) => {}
+        // Without namespaces there is nothing to measure at all.
+        Err(error @ LabError::Testbed(_)) => return Err(error),
+        Err(error) => run.notes.push(error.to_string()),
+    }
+    if way == Way::Bentpipe {
+        run.checks = scenario.checks.iter().map(|check| Verdict::of(check, &run.figures)).collect();
+    }
+    Ok(run)
+}
+
+impl std::fmt::Display for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:<16} {:<9}", self.scenario, self.way)?;
+        for (name, value) in &self.figures {
+            write!(f, " {name}={value:.4}")?;
+        }
+        for check in &self.checks {
+            let word = if check.met { "met" } else { "MISSED" };
+            let bound = check.at_least.or(check.at_most).unwrap_or_default();
+            let relation = if check.at_least.is_some() { ">=" } else { "<=" };
+            write!(f, " [{} {relation} {bound:.4}: {word}]", check.figure)?;
+        }
+        if !self.emulator_kept_up {
+            write!(f, " (the emulator did not keep up)")?;
+        }
+        for note in &self.notes {
+            write!(f, " ({note})")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenarios_are_chosen_by_parts_of_their_names() {
+        let config = BenchConfig { only: vec!["page".to_owned()], ..BenchConfig::default() };
+        let names: Vec<&str> =
+            config.scenarios().unwrap().iter().map(|scenario| scenario.name).collect();
+        assert_eq!(names, ["page-six", "page-pipelined"]);
+        let config = BenchConfig { only: vec!["moon".to_owned()], ..BenchConfig::default() };
+        let error = config.scenarios().unwrap_err().to_string();
+        assert!(error.starts_with("scenario: found \"moon\""), "{error}");
+        assert_eq!(BenchConfig::default().scenarios().unwrap().len(), SCENARIOS.len());
+    }
+
+    #[test]
+    fn a_verdict_needs_a_figure_on_the_right_side() {
+        let figures = BTreeMap::from([("share".to_owned(), 0.97), ("bits".to_owned(), 5.0)]);
+        let met = |check: Check| Verdict::of(&check, &figures).met;
+        assert!(met(Check::AtLeast("share", 0.96)));
+        assert!(!met(Check::AtLeast("share", 0.98)));
+        assert!(met(Check::AtMost("bits", 5.0)));
+        assert!(!met(Check::AtMost("bits", 4.0)));
+        assert!(!met(Check::AtMost("missing", 4.0)));
+    }
+}

@@ -1,0 +1,245 @@
+//! What is measured, on which link, and what must come out.
+
+use crate::LabError;
+use crate::live::GatewayRates;
+use satlink::{LinkConfig, words};
+use testbed::traffic::PAGE_BYTES;
+use units::BitRate;
+
+/// One thing to measure.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Its name on the command line and in the report.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    /// The link, in netem's words.
+    pub words: &'static str,
+    /// What happens on it.
+    pub(super) what: What,
+    /// What the gateways are told of the link's rates: percent of the truth.
+    pub(super) told_percent: u64,
+    /// What is asked of [`crate::live::Way::Bentpipe`].
+    pub(super) checks: &'static [Check],
+}
+
+/// What happens on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// So many downloads at once.
+    Bulk { downloads: usize },
+    /// A download while an upload fills the return channel.
+    BothWays,
+    /// Single requests, alone or beside a download.
+    Requests { beside_bulk: bool },
+    /// A web page, over six connections or pipelined on one.
+    Page { pipelined: bool },
+    /// A download in the middle of which nothing gets through for ten seconds.
+    Outage,
+}
+
+/// What must come out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Check {
+    /// The figure is at least this.
+    AtLeast(&'static str, f64),
+    /// The figure is at most this.
+    AtMost(&'static str, f64),
+}
+
+impl Check {
+    pub(super) fn figure(&self) -> &'static str {
+        match self {
+            Self::AtLeast(figure, _) | Self::AtMost(figure, _) => figure,
+        }
+    }
+}
+
+impl Scenario {
+    /// The link.
+    ///
+    /// # Errors
+    /// When the words are wrong.
+    pub(super) fn link(&self) -> Result<LinkConfig, LabError> {
+        words::parse_link(self.words)
+            .map_err(|error| LabError::Request(format!("{}: {error}", self.name)))
+    }
+
+    /// What the gateways are told.
+    pub(super) fn rates(&self, link: &LinkConfig) -> Result<GatewayRates, LabError> {
+        Ok(GatewayRates::of(link)?.scaled(self.told_percent, 100))
+    }
+}
+
+/// The most that TCP can carry in a direction of a link: its rate, less what is lost, less the
+/// headers of a packet of 1,500 bytes (40, and 20 of TCP's options). Bits per second.
+pub fn bound(rate: BitRate, loss: f64, bit_error_ratio: f64) -> f64 {
+    let survives = (1.0 - loss) * (1.0 - bit_error_ratio).powi(1500 * 8);
+    rate.as_bps() as f64 * survives * 1440.0 / 1500.0
+}
+
+/// The time that the page's objects take on the line, in seconds.
+pub(super) fn page_transmission(link: &LinkConfig) -> f64 {
+    link.forward.rate.map_or(0.0, |rate| rate.time_for(PAGE_BYTES as u64).as_secs_f64())
+}
+
+/// Share of [`bound`] that was reached.
+pub(super) const SHARE: &str = "bound_share";
+/// Bits per second that entered the return channel, all headers counted.
+pub(super) const RETURN: &str = "return_bits_per_second";
+/// Round trips, the median.
+pub(super) const ROUND_TRIPS: &str = "round_trips";
+/// Round trips of a page, without the transmission time of its bytes.
+pub(super) const PAGE_ROUND_TRIPS: &str = "round_trips_without_transmission";
+/// Round trips from the link's return until packets enter it at full rate.
+pub(super) const RECOVERY: &str = "recovery_round_trips";
+/// One when every byte that arrived was the right one.
+pub(super) const MATCHES: &str = "checksums_match";
+
+use Check::{AtLeast, AtMost};
+
+const GEO_10: &str = "delay 300ms limit 1bdp forward rate 10mbit return rate 1mbit";
+
+/// A scenario that tells the gateways the truth.
+const fn truly(
+    name: &'static str,
+    about: &'static str,
+    words: &'static str,
+    what: What,
+    checks: &'static [Check],
+) -> Scenario {
+    Scenario { name, about, words, what, told_percent: 100, checks }
+}
+
+/// All scenarios, in the order of the report.
+pub const SCENARIOS: &[Scenario] = &[
+    truly(
+        "clean",
+        "10 Mbit/s, 600 ms, no loss: one download",
+        GEO_10,
+        What::Bulk { downloads: 1 },
+        &[AtLeast(SHARE, 0.98), AtMost(RETURN, 4_000.0), AtLeast(MATCHES, 1.0)],
+    ),
+    truly(
+        "clean-20",
+        "as clean: twenty downloads at once",
+        GEO_10,
+        What::Bulk { downloads: 20 },
+        &[AtLeast(SHARE, 0.98), AtMost(RETURN, 4_000.0), AtLeast(MATCHES, 1.0)],
+    ),
+    truly(
+        "loss-1",
+        "10 Mbit/s, 600 ms, 1 % random loss both ways",
+        "delay 300ms limit 1bdp loss 1% forward rate 10mbit return rate 1mbit",
+        What::Bulk { downloads: 1 },
+        &[AtLeast(SHARE, 0.98), AtMost(RETURN, 10_000.0), AtLeast(MATCHES, 1.0)],
+    ),
+    truly(
+        "ber-1e-5",
+        "10 Mbit/s, 600 ms, a bit in 100,000 in error both ways: 11 % of full packets",
+        "delay 300ms limit 1bdp ber 1e-5 forward rate 10mbit return rate 1mbit",
+        What::Bulk { downloads: 1 },
+        &[AtLeast(SHARE, 0.96), AtMost(RETURN, 40_000.0), AtLeast(MATCHES, 1.0)],
+    ),
+    truly(
+        "fast-loss-1",
+        "50 Mbit/s, 600 ms, 1 % random loss both ways",
+        "delay 300ms limit 1bdp loss 1% forward rate 50mbit return rate 1mbit",
+        What::Bulk { downloads: 1 },
+        &[AtLeast(SHARE, 0.97), AtMost(RETURN, 20_000.0), AtLeast(MATCHES, 1.0)],
+    ),
+    truly(
+        "both-ways",
+        "as clean, while an upload fills the return channel",
+        GEO_10,
+        What::BothWays,
+        &[AtLeast(SHARE, 0.90), AtLeast(MATCHES, 1.0)],
+    ),
+    Scenario {
+        name: "told-20-less",
+        about: "as clean, the gateways configured with 80 % of the link's rates",
+        words: GEO_10,
+        what: What::Bulk { downloads: 1 },
+        told_percent: 80,
+        checks: &[AtLeast(SHARE, 0.98 * 0.8), AtLeast(MATCHES, 1.0)],
+    },
+    Scenario {
+        name: "told-20-more",
+        about: "as clean, the gateways configured with 120 % of the link's rates",
+        words: GEO_10,
+        what: What::Bulk { downloads: 1 },
+        told_percent: 120,
+        checks: &[
+            AtLeast(SHARE, 0.98 * 0.8),
+            AtMost("standing_queue_products", 1.0),
+            AtLeast(MATCHES, 1.0),
+        ],
+    },
+    truly(
+        "return-jitter",
+        "as clean, the return delay between 200 and 400 ms",
+        "delay 300ms limit 1bdp forward rate 10mbit return delay 300ms 100ms rate 1mbit",
+        What::Bulk { downloads: 1 },
+        &[AtLeast(SHARE, 0.96), AtLeast(MATCHES, 1.0)],
+    ),
+    truly(
+        "request",
+        "10 Mbit/s, 600 ms: 4 KB up, 4 KB down, connect included, nothing else on the link",
+        GEO_10,
+        What::Requests { beside_bulk: false },
+        &[AtMost(ROUND_TRIPS, 1.15)],
+    ),
+    truly(
+        "request-bulk",
+        "as request, while a download fills the link",
+        GEO_10,
+        What::Requests { beside_bulk: true },
+        &[AtMost(ROUND_TRIPS, 1.3)],
+    ),
+    truly(
+        "page-six",
+        "the page of 30 objects, 212,207 bytes: six connections, one object at a time on each",
+        GEO_10,
+        What::Page { pipelined: false },
+        &[AtMost(PAGE_ROUND_TRIPS, 6.3), AtLeast(MATCHES, 1.0)],
+    ),
+    truly(
+        "page-pipelined",
+        "the same page, pipelined on one connection",
+        GEO_10,
+        What::Page { pipelined: true },
+        &[AtMost(ROUND_TRIPS, 2.4), AtLeast(MATCHES, 1.0)],
+    ),
+    truly(
+        "outage",
+        "as clean: for 10 s in the middle of a download nothing gets through",
+        GEO_10,
+        What::Outage,
+        &[AtMost(RECOVERY, 1.6), AtLeast(MATCHES, 1.0)],
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_link_is_a_link_and_every_name_is_one() {
+        for (index, scenario) in SCENARIOS.iter().enumerate() {
+            let link = scenario.link().unwrap();
+            assert!(link.validate().is_ok(), "{}", scenario.name);
+            assert_eq!(link.round_trip(), units::Span::from_millis(600), "{}", scenario.name);
+            assert!(scenario.rates(&link).is_ok());
+            assert!(SCENARIOS[..index].iter().all(|other| other.name != scenario.name));
+        }
+    }
+
+    #[test]
+    fn the_bound_is_what_full_packets_can_carry() {
+        let rate = BitRate::from_mbps(10);
+        assert_eq!(bound(rate, 0.0, 0.0), 9_600_000.0);
+        assert!((bound(rate, 0.01, 0.0) - 9_504_000.0).abs() < 1e-6);
+        let share = bound(rate, 0.0, 1e-5) / 9_600_000.0;
+        assert!((share - 0.8869).abs() < 1e-4, "{share}");
+    }
+}

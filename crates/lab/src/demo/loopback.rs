@@ -1,0 +1,161 @@
+//! What can be shown without any rights: the gateways' explicit proxy, with the emulator as a
+//! UDP relay between them, all on the loopback interface.
+//!
+//! ```text
+//!   client ─SOCKS5─ terminal ═UDP═ emulator ═UDP═ hub ── server
+//! ```
+//!
+//! Plain TCP cannot be led through a UDP relay, so there is nothing to compare with here.
+
+use super::measure::{Stage, Watched, download, fill_in, quick_things};
+use super::report::{DemoRun, Report};
+use super::view::View;
+use super::{DemoConfig, Plan};
+use crate::LabError;
+use crate::live::{Gateway, GatewayRates, Way};
+use rt::Clock;
+use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports, Summary};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, JoinHandle};
+use testbed::traffic::{self, FileServer, WebServer};
+use units::Span;
+
+pub(super) fn run(plan: &Plan, config: &DemoConfig) -> Result<Report, LabError> {
+    eprintln!(
+        "Without network namespaces plain TCP cannot be led over the emulated link. What can be\n\
+         shown: the gateways' SOCKS5 proxy on this machine's loopback interface, with the same\n\
+         link between them as a UDP relay."
+    );
+    let watched = [Watched::new(Way::Bentpipe)];
+    let view = View::new(&watched, plan);
+    let result = thread::scope(|scope| {
+        let task = scope.spawn(|| {
+            let result = measured(plan, &watched[0]);
+            watched[0].enter(match &result {
+                Ok(_) => Stage::Done,
+                Err(error) => Stage::Failed(error.to_string()),
+            });
+            result
+        });
+        view.show_until(|| task.is_finished());
+        task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    view.close();
+    Ok(Report::new(config, plan, vec![result?]))
+}
+
+fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let files = FileServer::start(None, any)?;
+    let web = WebServer::start(None, any)?;
+    let (hub_port, proxy) = (free_udp()?, free_tcp()?);
+    let relay = Relay::start(plan, hub_port)?;
+    let link = gateway_link(plan)?;
+    let mut hub = Gateway::start(
+        None,
+        "hub",
+        &format!("role = \"hub\"\n[link]\nlisten = \"{hub_port}\"\n{link}"),
+    )?;
+    let mut terminal = Gateway::start(
+        None,
+        "terminal",
+        &format!(
+            "role = \"terminal\"\naccept = \"early\"\n[link]\npeer = \"{}\"\n{link}\
+             [socks5]\nlisten = \"{proxy}\"\n",
+            relay.address
+        ),
+    )?;
+    let route = traffic::Way::Socks5(proxy);
+    await_gateways(route, files.address(), &mut [&mut hub, &mut terminal])?;
+
+    let mut run = DemoRun::new(Way::Bentpipe);
+    quick_things(&mut run, watched, route, files.address(), web.address());
+    watched.enter(Stage::Download { since: Clock::new().now() });
+    let transfer = download(plan, route, files.address(), "-", &watched.progress);
+    watched.enter(Stage::Closing);
+    fill_in(&mut run, &transfer, plan);
+    let counters = hub.stop();
+    terminal.stop();
+    run.retransmissions = counters.get("retransmitted").and_then(serde_json::Value::as_u64);
+    let summary = relay.stop()?;
+    run.emulator_kept_up = summary.end.kept_up;
+    run.notes.extend(summary.end.reasons.iter().cloned());
+    // Without a counter of its own the mean over the whole run has to do.
+    run.return_bits_per_second = Some(summary.end.r#return.bits_per_second);
+    Ok(run)
+}
+
+/// The emulator as a UDP relay, in a thread.
+struct Relay {
+    address: SocketAddr,
+    handle: Handle,
+    thread: Option<JoinHandle<Result<Summary, String>>>,
+}
+
+impl Relay {
+    fn start(plan: &Plan, hub: SocketAddr) -> Result<Self, LabError> {
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let ports = Ports::UdpRelay { listen, target: hub };
+        let config =
+            EmulatorConfig { seed: plan.seed, ..EmulatorConfig::new(plan.link.clone(), ports) };
+        let failed = |reason: String| LabError::Emulator(reason);
+        let emulator = Emulator::open(config).map_err(|error| failed(error.to_string()))?;
+        let address =
+            emulator.relay_address().ok_or_else(|| failed("it has no address".to_owned()))?;
+        let handle = emulator.handle();
+        let thread = thread::spawn(move || {
+            emulator.run(&AtomicBool::new(false)).map_err(|error| error.to_string())
+        });
+        Ok(Self { address, handle, thread: Some(thread) })
+    }
+
+    fn stop(mut self) -> Result<Summary, LabError> {
+        self.handle.stop();
+        let thread = self.thread.take().expect("a relay is stopped once");
+        let gone = |_| LabError::Emulator("its thread panicked".to_owned());
+        thread.join().map_err(gone)?.map_err(LabError::Emulator)
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.handle.stop();
+    }
+}
+
+fn gateway_link(plan: &Plan) -> Result<String, LabError> {
+    Ok(GatewayRates::of(&plan.link)?.as_toml(plan.link.round_trip()))
+}
+
+fn await_gateways(
+    route: traffic::Way,
+    server: SocketAddr,
+    gateways: &mut [&mut Gateway],
+) -> Result<(), LabError> {
+    let clock = Clock::new();
+    let patience = clock.now() + Span::from_secs(20);
+    loop {
+        let exchange = traffic::ask(route, server, (64, 64), Span::from_secs(5));
+        let Some(error) = exchange.error else { return Ok(()) };
+        for gateway in gateways.iter_mut() {
+            gateway.check()?;
+        }
+        if clock.now() > patience {
+            return Err(LabError::Emulator(format!("no request gets across: {error}")));
+        }
+        clock.sleep_until(clock.now() + Span::from_millis(200));
+    }
+}
+
+/// A UDP address that was free a moment ago.
+fn free_udp() -> Result<SocketAddr, LabError> {
+    let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
+    free.map_err(|error| LabError::Emulator(format!("no free UDP port: {error}")))
+}
+
+/// A TCP address that was free a moment ago.
+fn free_tcp() -> Result<SocketAddr, LabError> {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
+    free.map_err(|error| LabError::Emulator(format!("no free TCP port: {error}")))
+}

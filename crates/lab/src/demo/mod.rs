@@ -1,0 +1,161 @@
+//! Three ways over one satellite link, side by side, for people.
+//!
+//! Each way has a network and a link of its own, and all run at once; so a slow way takes
+//! nothing from a fast one, and the whole takes as long as the slowest, or [`TIME_LIMIT`].
+
+mod loopback;
+mod measure;
+mod report;
+mod table;
+mod view;
+
+pub use report::{Checksum, DemoRun, Interval, Report};
+pub use table::table;
+
+use crate::bench::bound;
+use crate::live::Way;
+use crate::plot::{self, GoodputPlot, Series};
+use crate::{LabError, live};
+use measure::Watched;
+use satlink::{LinkConfig, profiles, words};
+use std::path::{Path, PathBuf};
+use std::thread;
+use testbed::TestbedError;
+use units::Span;
+use view::View;
+
+/// A download that takes longer than this, from its first byte, is stopped.
+pub const TIME_LIMIT: Span = Span::from_secs(70);
+/// What a file is to take on the link at its bound, when no size is asked for.
+const LENGTH: Span = Span::from_secs(40);
+
+/// What to show.
+#[derive(Clone, Debug)]
+pub struct DemoConfig {
+    /// A profile's name, or a file with a link in netem's words.
+    pub link: String,
+    /// The file's size in bytes; `None`: what takes 40 s at best.
+    pub size: Option<u64>,
+    /// The seed of everything random on the links.
+    pub seed: u64,
+}
+
+/// Reads a link from a profile's name or, failing that, from a file.
+///
+/// # Errors
+/// When it is neither, or the file is wrong.
+pub fn read_link(name: &str) -> Result<LinkConfig, LabError> {
+    if let Some(link) = profiles::by_name(name) {
+        return Ok(link);
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| {
+        let known: Vec<&str> = profiles::ALL.iter().map(|profile| profile.name).collect();
+        LabError::Request(format!(
+            "link: found {name:?}, expected a file ({error}) or one of {}",
+            known.join(", ")
+        ))
+    })?;
+    words::parse_file(&text).map_err(|error| LabError::Request(format!("{name}:{error}")))
+}
+
+/// What there is to measure, worked out from the link.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) link: LinkConfig,
+    pub(crate) size: u64,
+    /// Bits per second.
+    pub(crate) bound: f64,
+    pub(crate) seed: u64,
+}
+
+impl Plan {
+    fn new(config: &DemoConfig) -> Result<Self, LabError> {
+        let link = read_link(&config.link)?;
+        // The gateways want rates, and without any there is nothing to compare with.
+        let rate = live::GatewayRates::of(&link)?.forward;
+        let forward = &link.forward;
+        let bound = bound(rate, forward.loss, forward.bit_error_ratio);
+        let size = config.size.unwrap_or((bound / 8.0 * LENGTH.as_secs_f64()) as u64);
+        if size == 0 {
+            return Err(LabError::Request("size: found 0, expected at least one byte".to_owned()));
+        }
+        Ok(Self { link, size, bound, seed: config.seed })
+    }
+}
+
+/// Whether networks may be made.
+#[derive(Debug)]
+pub enum Rights {
+    /// [`testbed::permission::acquire`] has obtained the right.
+    Granted,
+    /// It has not, for this reason.
+    Refused(TestbedError),
+    /// The user does not want any.
+    NotWanted,
+}
+
+/// Runs the demo. Progress goes to standard error, for a terminal or line by line.
+///
+/// # Errors
+/// When the link makes no sense, or nothing at all could be shown.
+pub fn run(config: &DemoConfig, rights: Rights) -> Result<Report, LabError> {
+    let plan = Plan::new(config)?;
+    match rights {
+        Rights::Granted => {}
+        Rights::Refused(refusal) => {
+            eprintln!("{refusal}");
+            return loopback::run(&plan, config);
+        }
+        Rights::NotWanted => return loopback::run(&plan, config),
+    }
+    let watched: Vec<Watched> = Way::ALL.into_iter().map(Watched::new).collect();
+    let view = View::new(&watched, &plan);
+    let results: Vec<Result<DemoRun, LabError>> = thread::scope(|scope| {
+        let tasks: Vec<_> =
+            watched.iter().map(|watched| scope.spawn(|| measure::way(&plan, watched))).collect();
+        view.show_until(|| tasks.iter().all(|task| task.is_finished()));
+        let join = |task: thread::ScopedJoinHandle<'_, _>| {
+            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        tasks.into_iter().map(join).collect()
+    });
+    view.close();
+    let mut runs = Vec::new();
+    for (way, result) in Way::ALL.into_iter().zip(results) {
+        runs.push(result.unwrap_or_else(|error| DemoRun::failed(way, &error)));
+    }
+    Ok(Report::new(config, &plan, runs))
+}
+
+/// Draws the report's plot; returns the SVG's and the PNG's path.
+///
+/// # Errors
+/// When nothing was measured, or a file cannot be written.
+pub fn draw(report: &Report, at: &Path) -> Result<(PathBuf, PathBuf), LabError> {
+    let series = report
+        .runs
+        .iter()
+        .filter(|run| !run.intervals.is_empty())
+        .map(|run| Series {
+            name: run.name.to_string(),
+            points: std::iter::once((0.0, 0.0))
+                .chain(run.intervals.iter().map(|interval| {
+                    ((interval.start + interval.end) / 2.0, interval.bits_per_second / 1e6)
+                }))
+                .collect(),
+        })
+        .collect();
+    let plot = GoodputPlot {
+        title: format!("Download over {}", report.start.link),
+        series,
+        bound_mbps: Some(report.start.bound_bits_per_second / 1e6),
+    };
+    let with = |ending: &str| {
+        let mut path = at.as_os_str().to_owned();
+        path.push(ending);
+        PathBuf::from(path)
+    };
+    let (svg, png) = (with(".svg"), with(".png"));
+    plot::goodput(&plot, &svg, &png).map_err(|error| LabError::Plot(error.to_string()))?;
+    Ok((svg, png))
+}

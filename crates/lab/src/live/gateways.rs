@@ -1,0 +1,179 @@
+//! The two gateways, as processes of the program that this is.
+
+use crate::LabError;
+use satlink::{Direction, LinkConfig};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use testbed::{Host, Process, Satellite, addresses};
+use units::{BitRate, Span};
+
+/// What the gateways are told about the link.
+#[derive(Clone, Copy, Debug)]
+pub struct GatewayRates {
+    /// From the hub to the terminal.
+    pub forward: BitRate,
+    /// From the terminal to the hub.
+    pub return_: BitRate,
+}
+
+impl GatewayRates {
+    /// The truth about `link`.
+    ///
+    /// # Errors
+    /// When a direction has no rate: the gateways cannot be told "as fast as it goes".
+    pub fn of(link: &LinkConfig) -> Result<Self, LabError> {
+        let rate = |direction| {
+            link.direction(direction).rate.ok_or_else(|| {
+                LabError::Request(format!("the link's {direction} direction has no rate"))
+            })
+        };
+        Ok(Self { forward: rate(Direction::Forward)?, return_: rate(Direction::Return)? })
+    }
+
+    /// The keys of a gateway's `[link]` that say so.
+    pub(crate) fn as_toml(self, round_trip: Span) -> String {
+        format!(
+            "rate_up = \"{}bit\"\nrate_down = \"{}bit\"\nround_trip = \"{}ms\"\n",
+            self.return_.as_bps(),
+            self.forward.as_bps(),
+            round_trip.as_millis().max(1),
+        )
+    }
+
+    /// The same rates, times `numerator / denominator`.
+    pub fn scaled(self, numerator: u64, denominator: u64) -> Self {
+        Self {
+            forward: self.forward.mul_ratio(numerator, denominator),
+            return_: self.return_.mul_ratio(numerator, denominator),
+        }
+    }
+}
+
+/// What each gateway counted, in its own words.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    /// The terminal's.
+    pub terminal: Value,
+    /// The hub's.
+    pub hub: Value,
+}
+
+/// Both gateways, running.
+#[derive(Debug)]
+pub(super) struct Gateways {
+    terminal: Gateway,
+    hub: Gateway,
+}
+
+/// UDP port of the hub on the satellite's side.
+const PORT: u16 = 4500;
+
+impl Gateways {
+    pub(super) fn start(
+        net: &Satellite,
+        rates: GatewayRates,
+        round_trip: Span,
+    ) -> Result<Self, LabError> {
+        let link = rates.as_toml(round_trip);
+        let hub = addresses::HUB.0;
+        let hub_config = format!(
+            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{hub}:{PORT}\"\n{link}"
+        );
+        let terminal_config = format!(
+            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"early\"\n\
+             [link]\npeer = \"{hub}:{PORT}\"\n{link}[intercept]\ninterfaces = [\"lan\"]\n"
+        );
+        let hub = Gateway::start(Some(&net.hub), "hub", &hub_config)?;
+        let terminal = Gateway::start(Some(&net.terminal), "terminal", &terminal_config)?;
+        Ok(Self { terminal, hub })
+    }
+
+    /// Whether both still run.
+    pub(super) fn check(&mut self) -> Result<(), LabError> {
+        self.terminal.check()?;
+        self.hub.check()
+    }
+
+    pub(super) fn stop(mut self) -> Result<Counters, LabError> {
+        self.check()?;
+        Ok(Counters { terminal: self.terminal.stop(), hub: self.hub.stop() })
+    }
+}
+
+/// One gateway's process.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    role: &'static str,
+    process: Process,
+    /// The last lines that it wrote to its standard error.
+    said: Arc<Mutex<VecDeque<String>>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+/// Lines of a gateway's words that are kept.
+const KEPT: usize = 20;
+
+impl Gateway {
+    /// Starts `bentpipe gateway` on `host`, or on the machine itself for `None`, with a
+    /// configuration that never touches a disk.
+    pub(crate) fn start(
+        host: Option<&Host>,
+        role: &'static str,
+        config: &str,
+    ) -> Result<Self, LabError> {
+        let failed = |reason: String| LabError::Gateway { role, reason };
+        let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+        let mut command = Command::new(program);
+        command.args(["gateway", "--config", "/dev/stdin"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = match host {
+            Some(host) => host.start(command)?,
+            None => Process::start(command)?,
+        };
+        let mut input = process.child().stdin.take().expect("standard input is a pipe");
+        input.write_all(config.as_bytes()).map_err(|error| failed(error.to_string()))?;
+        drop(input);
+        let errors = process.child().stderr.take().expect("standard error is a pipe");
+        let said = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&said);
+        let listener = thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                if kept.len() == KEPT {
+                    kept.pop_front();
+                }
+                kept.push_back(line);
+            }
+        });
+        Ok(Self { role, process, said, listener: Some(listener) })
+    }
+
+    pub(crate) fn check(&mut self) -> Result<(), LabError> {
+        if !self.process.has_ended() {
+            return Ok(());
+        }
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join(); // It cannot panic, and the lines are what counts.
+        }
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let reason = said.iter().cloned().collect::<Vec<_>>().join("\n");
+        Err(LabError::Gateway { role: self.role, reason: format!("ended by itself: {reason}") })
+    }
+
+    /// Asks it to end, and returns the counters that it prints then; null when it printed none.
+    pub(crate) fn stop(mut self) -> Value {
+        self.process.terminate();
+        let mut text = String::new();
+        if let Some(output) = self.process.child().stdout.take() {
+            // What cannot be read is not there.
+            let _ = output.take(1 << 20).read_to_string(&mut text);
+        }
+        let _ = self.process.wait();
+        let last = text.lines().rev().find(|line| line.trim_start().starts_with('{'));
+        last.and_then(|line| serde_json::from_str(line).ok()).unwrap_or(Value::Null)
+    }
+}

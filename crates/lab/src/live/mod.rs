@@ -1,0 +1,223 @@
+//! One network with an emulated satellite link, and one way of carrying TCP over it.
+//!
+//! ```text
+//!   client ── terminal ══ emulator ══ hub ── server
+//!             gateway                gateway        (only for Way::Bentpipe)
+//! ```
+//!
+//! Client and server are the same programs for every way, on the kernel's own TCP. The emulator
+//! is a thread of this process with a scheduling of its own; the gateways are processes, the
+//! same program that operators run.
+
+mod emulation;
+mod gateways;
+mod meter;
+
+pub use emulation::Emulation;
+pub(crate) use gateways::Gateway;
+pub use gateways::{Counters, GatewayRates};
+pub use meter::{Reading, Traffic};
+
+use crate::LabError;
+use gateways::Gateways;
+use rt::Clock;
+use rt::emulator::Summary;
+use satlink::LinkConfig;
+use serde::Serialize;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+use testbed::traffic::{self, FileServer, Served, WebServer};
+use testbed::{Satellite, SatelliteConfig, addresses};
+use units::Span;
+
+/// How TCP crosses the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// End to end, with cubic at the sender.
+    Cubic,
+    /// End to end, with bbr at the sender.
+    Bbr,
+    /// Through the gateways; the kernel's default congestion control on either side.
+    Bentpipe,
+}
+
+impl Way {
+    /// All ways, in the order of tables.
+    pub const ALL: [Self; 3] = [Self::Cubic, Self::Bbr, Self::Bentpipe];
+
+    /// The name in tables, JSON and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+            Self::Bentpipe => "bentpipe",
+        }
+    }
+
+    /// The sender's congestion control, in [`testbed::traffic`]'s words.
+    pub const fn congestion(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+            Self::Bentpipe => "-",
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Way {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        Self::ALL.into_iter().find(|way| way.name() == text).ok_or_else(|| {
+            LabError::Request(format!("way: found {text:?}, expected cubic, bbr or bentpipe"))
+        })
+    }
+}
+
+/// What a [`Bed`] is to be.
+#[derive(Clone, Debug)]
+pub struct BedConfig {
+    /// The satellite link.
+    pub link: LinkConfig,
+    /// How TCP crosses it.
+    pub way: Way,
+    /// What the gateways believe the link's rates to be; `None`: the truth.
+    pub rates: Option<GatewayRates>,
+    /// The seed of everything random on the link.
+    pub seed: u64,
+}
+
+/// A network that is up and running; dropping it takes everything down.
+#[derive(Debug)]
+pub struct Bed {
+    way: Way,
+    // Dropped in this order: programs, then what carries them, then the hosts.
+    files: FileServer,
+    web: WebServer,
+    gateways: Option<Gateways>,
+    emulation: Emulation,
+    net: Satellite,
+}
+
+/// Where the server's programs listen.
+const FILES: u16 = 7000;
+const WEB: u16 = 80;
+
+impl Bed {
+    /// Builds the network and starts everything; returns when a request has crossed it.
+    ///
+    /// # Errors
+    /// What could not be made or started.
+    pub fn new(config: &BedConfig) -> Result<Self, LabError> {
+        let net = Satellite::new(&SatelliteConfig::default())?;
+        let emulation = Emulation::start(&net, config)?;
+        let gateways = match config.way {
+            Way::Cubic | Way::Bbr => None,
+            Way::Bentpipe => {
+                let rates = match config.rates {
+                    Some(rates) => rates,
+                    None => GatewayRates::of(&config.link)?,
+                };
+                // What arrives from now on came through the gateways.
+                net.set_forwarding(false)?;
+                Some(Gateways::start(&net, rates, config.link.round_trip())?)
+            }
+        };
+        let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let files = FileServer::start(Some(&net.server), SocketAddr::new(any, FILES))?;
+        let congestion = config.way.congestion();
+        let address = SocketAddr::new(any, WEB);
+        let web = WebServer::start_with(Some(&net.server), address, congestion)?;
+        let mut bed = Self { way: config.way, files, web, gateways, emulation, net };
+        bed.warm_up()?;
+        Ok(bed)
+    }
+
+    /// How TCP crosses the link here.
+    pub fn way(&self) -> Way {
+        self.way
+    }
+
+    /// The file server's address.
+    pub fn files(&self) -> SocketAddr {
+        SocketAddr::new(addresses::SERVER.0.into(), FILES)
+    }
+
+    /// The web server's address.
+    pub fn web(&self) -> SocketAddr {
+        debug_assert_eq!(self.web.address().port(), WEB);
+        SocketAddr::new(addresses::SERVER.0.into(), WEB)
+    }
+
+    /// The five hosts.
+    pub fn net(&self) -> &Satellite {
+        &self.net
+    }
+
+    /// The link.
+    pub fn emulation(&self) -> &Emulation {
+        &self.emulation
+    }
+
+    /// What the server says about the transfer of the file `seed`, once it has ended; waits a
+    /// little for that.
+    pub fn served(&self, seed: u64) -> Option<Served> {
+        let clock = Clock::new();
+        for _ in 0..20 {
+            if let Some(served) = self.files.served(seed) {
+                return Some(served);
+            }
+            clock.sleep_until(clock.now() + Span::from_millis(50));
+        }
+        None
+    }
+
+    /// Takes everything down in order.
+    ///
+    /// # Errors
+    /// When the emulator or a gateway had stopped by itself.
+    pub fn close(mut self) -> Result<Outcome, LabError> {
+        let gateways = self.gateways.take().map(Gateways::stop).transpose()?;
+        let Self { emulation, .. } = self;
+        Ok(Outcome { emulator: emulation.stop()?, gateways })
+    }
+
+    /// Gateways find each other and the kernel fills its caches before anything is measured.
+    fn warm_up(&mut self) -> Result<(), LabError> {
+        let server = self.files();
+        let clock = Clock::new();
+        let patience = clock.now() + Span::from_secs(20);
+        loop {
+            let exchange = self
+                .net
+                .client
+                .run(|| traffic::ask(traffic::Way::Direct, server, (64, 64), Span::from_secs(5)));
+            let Some(error) = exchange.error else { return Ok(()) };
+            if let Some(gateways) = &mut self.gateways {
+                gateways.check()?;
+            }
+            if clock.now() > patience {
+                let text = format!("no request gets across the network: {error}");
+                return Err(LabError::Emulator(text));
+            }
+            clock.sleep_until(clock.now() + Span::from_millis(200));
+        }
+    }
+}
+
+/// What was told at the end.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The emulator's summary.
+    pub emulator: Summary,
+    /// The gateways' counters, terminal and hub.
+    pub gateways: Option<Counters>,
+}
