@@ -38,7 +38,7 @@ const WELCOME_LEN: usize = WELCOME_LIMITS_AT + LIMITS_LEN + TAG_LEN;
 pub(crate) const MAX_HANDSHAKE: usize = HELLO_MIN + MAX_NAME;
 
 /// The key of the tag of a Hello, which nothing precedes.
-const HELLO_KEY: u64 = 0x6265_6e74_7069_7065;
+pub(crate) const HELLO_KEY: u64 = 0x6265_6e74_7069_7065;
 
 /// A terminal's first message.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -87,6 +87,12 @@ impl Hub {
         &self.counters
     }
 
+    /// Associations that are kept, in force or not.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn peers(&self) -> usize {
+        self.peers.len()
+    }
+
     /// Where the terminal was last heard from.
     pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
         self.peers.get(&peer.0).map(|peer| peer.address)

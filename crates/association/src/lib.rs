@@ -52,6 +52,8 @@
 
 mod batch;
 mod channel;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod handshake;
 mod hub;
 mod replay;

@@ -1,13 +1,17 @@
 //! A gateway as a whole: its sockets, its place in the kernel's tables, and its loop.
 
-use crate::engine::{Carrier, Engine, Kind, Listener, Udp};
+use crate::engine::{self, Carrier, Engine, Kind, Listener, Udp};
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::{
-    Config, HubSection, InterceptSection, Report, Role, SourceMode, Stop, TerminalSection,
+    Config, HubSection, InterceptSection, LinkSection, Report, Role, SourceMode, Stop,
+    TerminalSection,
 };
+use relay::RelayConfig;
 use rt::Clock;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
+use units::RngStream;
 
 /// Why a gateway does not start, or stops before it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +40,9 @@ pub enum Error {
         /// What to do about it.
         advice: &'static str,
     },
+    /// A terminal without its hub's address; [`Config::parse`] lets none pass.
+    #[error("link.peer: a terminal needs its hub's address")]
+    NoPeer,
     /// The readiness loop itself.
     #[error("the readiness loop: {0}")]
     Loop(#[from] io::Error),
@@ -54,29 +61,54 @@ pub struct Addresses {
     pub transparent: Vec<SocketAddr>,
 }
 
-/// An engine that is ready to run, and what stands around it.
-pub(crate) struct Parts<C> {
-    pub(crate) engine: Engine<C>,
-    pub(crate) addresses: Addresses,
+/// A gateway that listens and is ready to run.
+#[derive(Debug)]
+pub struct Gateway {
+    engine: Engine,
+    addresses: Addresses,
     /// Taken away when it is dropped.
-    pub(crate) interception: Option<Interception>,
+    interception: Option<Interception>,
     role: &'static str,
 }
 
-impl<C: Carrier> Parts<C> {
-    /// Opens every socket that `config` names; `make` makes the carrier.
-    pub(crate) fn open(config: &Config, make: impl FnOnce() -> C) -> Result<Self, Error> {
+/// Runs the gateway that `config` describes until `stop` is asked for.
+///
+/// # Errors
+/// As [`Gateway::open`] and [`Gateway::run`].
+pub fn run(config: &Config, stop: &Stop) -> Result<Report, Error> {
+    Gateway::open(config)?.run(stop)
+}
+
+impl Gateway {
+    /// Opens every socket that `config` names, and puts interception in place.
+    ///
+    /// # Errors
+    /// When an address cannot be listened on, or the kernel refuses something; nothing is left
+    /// behind then.
+    pub fn open(config: &Config) -> Result<Self, Error> {
+        let descriptors = engine::raise_descriptor_limit();
+        if descriptors < u64::from(config.limits.connections) + 100 {
+            tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
+        }
         let address = config.link.listen;
         let udp = Udp::bind(address).map_err(|source| listen("link.listen", address, source))?;
         let addresses = Addresses { link: udp.local_address().ok(), ..Addresses::default() };
         match &config.role {
-            Role::Terminal(section) => open_terminal(config, section, udp, addresses, make),
-            Role::Hub(section) => open_hub(config, section, udp, addresses, make),
+            Role::Terminal(section) => open_terminal(config, section, udp, addresses),
+            Role::Hub(section) => open_hub(config, section, udp, addresses),
         }
     }
 
-    /// Runs until `stop` is asked for.
-    pub(crate) fn run(mut self, stop: &Stop) -> Result<Report, Error> {
+    /// Where it listens.
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// Runs until `stop` is asked for, and takes interception away again.
+    ///
+    /// # Errors
+    /// When the readiness loop breaks.
+    pub fn run(mut self, stop: &Stop) -> Result<Report, Error> {
         let clock = Clock::from_here();
         let result = self.engine.run(stop);
         if let Some(interception) = self.interception.take()
@@ -90,18 +122,18 @@ impl<C: Carrier> Parts<C> {
             seconds: clock.now().as_secs_f64(),
             connections: self.engine.counters().clone(),
             udp: self.engine.udp_counters().clone(),
-            relay: self.engine.carrier_statistics(),
+            traffic: self.engine.traffic(),
         })
     }
 }
 
-fn open_terminal<C: Carrier>(
+fn open_terminal(
     config: &Config,
     section: &TerminalSection,
     udp: Udp,
     mut addresses: Addresses,
-    make: impl FnOnce() -> C,
-) -> Result<Parts<C>, Error> {
+) -> Result<Gateway, Error> {
+    let peer = config.link.peer.ok_or(Error::NoPeer)?;
     let mut listeners = Vec::new();
     for (key, kind, wanted, bound) in [
         ("socks5.listen", Kind::Socks5, &section.socks5, &mut addresses.socks5),
@@ -124,18 +156,19 @@ fn open_terminal<C: Carrier>(
         log_notes(&installed);
         interception = Some(installed);
     }
-    let engine = Engine::terminal(make(), udp, section, &config.limits, listeners)?;
+    let rng = random("terminal");
+    let carrier = Carrier::terminal(&relay_config(config), peer, Clock::new().now(), rng);
+    let engine = Engine::terminal(carrier, udp, section, &config.limits, listeners)?;
     tracing::info!(?addresses, "terminal");
-    Ok(Parts { engine, addresses, interception, role: "terminal" })
+    Ok(Gateway { engine, addresses, interception, role: "terminal" })
 }
 
-fn open_hub<C: Carrier>(
+fn open_hub(
     config: &Config,
     section: &HubSection,
     udp: Udp,
     addresses: Addresses,
-    make: impl FnOnce() -> C,
-) -> Result<Parts<C>, Error> {
+) -> Result<Gateway, Error> {
     let interception = match section.source {
         SourceMode::Own => None,
         SourceMode::Client => {
@@ -144,9 +177,10 @@ fn open_hub<C: Carrier>(
             Some(installed)
         }
     };
-    let engine = Engine::hub(make(), udp, section, &config.limits)?;
+    let carrier = Carrier::hub(&relay_config(config), random("hub"));
+    let engine = Engine::hub(carrier, udp, section, &config.limits)?;
     tracing::info!(?addresses, "hub");
-    Ok(Parts { engine, addresses, interception, role: "hub" })
+    Ok(Gateway { engine, addresses, interception, role: "hub" })
 }
 
 fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Error> {
@@ -185,6 +219,31 @@ fn hub_rules(section: &HubSection) -> HubRules {
     rules.table = section.marking.table.unwrap_or(rules.table);
     rules.priority = section.marking.priority.unwrap_or(rules.priority);
     rules
+}
+
+/// What the relay is told of the configuration.
+fn relay_config(config: &Config) -> RelayConfig {
+    let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, .. } = &config.link;
+    let (name, send, receive) = match &config.role {
+        Role::Terminal(_) => ("terminal", *rate_up, *rate_down),
+        Role::Hub(_) => ("hub", *rate_down, *rate_up),
+    };
+    let mut relay = RelayConfig::new(name).with_rates(Some(send), Some(receive));
+    relay.mtu = *mtu as usize;
+    relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };
+    relay.link_overhead = *overhead as usize;
+    // A stream lives on for a round trip after its connection is closed.
+    relay.max_streams = config.limits.connections as usize * 2;
+    relay.initial_round_trip = *round_trip;
+    relay.wall_clock_ns = Clock::new().epoch_unix_ns();
+    relay
+}
+
+/// A random stream that nobody can foretell.
+fn random(name: &str) -> RngStream {
+    // The standard library keys its hash maps from the system's randomness.
+    let [seed, run] = [0; 2].map(|_: u64| RandomState::new().build_hasher().finish());
+    RngStream::new(seed, run, name)
 }
 
 fn log_notes(interception: &Interception) {

@@ -1,11 +1,27 @@
 //! The daemon: interception, explicit proxies, and splicing sockets to relay streams.
+//!
+//! ```text
+//!   clients ─TCP─▶ terminal ─────── XSTP in UDP, over the satellite ───────▶ hub ─TCP─▶ servers
+//!                  intercept, SOCKS5,                                   name look-up,
+//!                  CONNECT                                              client's own address
+//!                      └──────────── engine: one readiness loop each ────────┘
+//! ```
+//!
+//! [`Config`] says what a gateway is told, [`run`] does it until [`Stop`] says otherwise, and the
+//! [`Report`] tells what it did.
+//!
+//! ```no_run
+//! let config = gateway::Config::load("terminal.toml".as_ref())?;
+//! let report = gateway::run(&config, &gateway::Stop::on_signals()?)?;
+//! println!("{}", serde_json::to_string(&report)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod config;
-#[allow(dead_code)]
 mod engine;
-#[allow(dead_code)]
 mod gateway;
 pub mod intercept;
+mod logging;
 pub mod proxy;
 mod report;
 mod stop;
@@ -14,6 +30,7 @@ pub use config::{
     AcceptMode, Config, ConfigError, HubSection, InterceptSection, Limits, LinkSection, Marking,
     Mistake, Role, SourceMode, TerminalSection,
 };
-pub use gateway::{Addresses, Error};
-pub use report::{Counters, Report, UdpCounters};
+pub use gateway::{Addresses, Error, Gateway, run};
+pub use logging::start_logging;
+pub use report::{Counters, Report, Traffic, UdpCounters};
 pub use stop::Stop;

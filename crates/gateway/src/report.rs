@@ -1,6 +1,7 @@
 //! What a gateway has done, for people and for programs.
 
 use crate::proxy::Refusal;
+use relay::Relay;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -15,8 +16,81 @@ pub struct Report {
     pub connections: Counters,
     /// Its datagram socket.
     pub udp: UdpCounters,
-    /// Its relay, sessions and associations.
-    pub relay: serde_json::Value,
+    /// Its sessions and streams.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+}
+
+/// What sessions and streams have counted, all peers together.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Traffic {
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Datagrams received.
+    pub datagrams_received: u64,
+    /// Datagrams that were not taken: broken, replayed, or from nobody known.
+    pub bad_datagrams: u64,
+    /// XSTP segments sent.
+    pub segments_sent: u64,
+    /// XSTP segments received.
+    pub segments_received: u64,
+    /// SDs sent again.
+    pub retransmitted: u64,
+    /// SDs received again.
+    pub duplicates: u64,
+    /// POLLs sent.
+    pub polls: u64,
+    /// STATs sent.
+    pub stats: u64,
+    /// USTATs sent.
+    pub ustats: u64,
+    /// Outages noticed.
+    pub outages: u64,
+    /// Streams opened, by either side.
+    pub streams: u64,
+    /// Bytes of streams sent, each once.
+    pub stream_bytes_sent: u64,
+    /// Bytes of streams received, each once.
+    pub stream_bytes_received: u64,
+    /// Streams that this side reset or refused.
+    pub resets_sent: u64,
+    /// Streams that the other side reset or refused.
+    pub resets_received: u64,
+    /// Frames that made no sense.
+    pub bad_frames: u64,
+    /// Frames beyond the credit given.
+    pub credit_violations: u64,
+    /// The smoothed round trip, seconds; the longest where there are several peers.
+    pub round_trip_seconds: Option<f64>,
+}
+
+impl Traffic {
+    /// Adds what one relay has counted.
+    pub(crate) fn add(&mut self, relay: &Relay) {
+        if let Some(session) = relay.session_statistics() {
+            self.segments_sent += session.segments_sent;
+            self.segments_received += session.segments_received;
+            self.retransmitted += session.data_retransmitted;
+            self.duplicates += session.duplicates_received;
+            self.polls += session.polls_sent;
+            self.stats += session.stats_sent;
+            self.ustats += session.ustats_sent;
+            self.outages += session.outages;
+        }
+        let streams = relay.statistics();
+        self.streams += streams.opened + streams.accepted;
+        self.resets_sent += streams.resets_sent;
+        self.resets_received += streams.resets_received;
+        self.bad_frames += streams.bad_frames;
+        self.credit_violations += streams.credit_violations;
+        self.stream_bytes_sent += streams.bytes_sent;
+        self.stream_bytes_received += streams.bytes_received;
+        let round_trip = relay.round_trip().map(units::Span::as_secs_f64);
+        self.round_trip_seconds = match (self.round_trip_seconds, round_trip) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+    }
 }
 
 /// What became of connections.
@@ -50,6 +124,8 @@ pub struct Counters {
     pub accept_pauses: u64,
     /// Most connections at once.
     pub most_at_once: u64,
+    /// Rounds of the readiness loop.
+    pub rounds: u64,
     /// Bytes read from clients and servers.
     pub bytes_from_sockets: u64,
     /// Bytes written to clients and servers.

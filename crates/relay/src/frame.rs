@@ -133,11 +133,13 @@ impl fmt::Display for FrameError {
 pub(crate) struct Writer<'a> {
     room: &'a mut [u8],
     at: usize,
+    /// A frame without a length was written: nothing can follow it.
+    closed: bool,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(room: &'a mut [u8]) -> Self {
-        Self { room, at: 0 }
+        Self { room, at: 0, closed: false }
     }
 
     pub(crate) fn written(&self) -> usize {
@@ -145,7 +147,7 @@ impl<'a> Writer<'a> {
     }
 
     pub(crate) fn left(&self) -> usize {
-        self.room.len() - self.at
+        if self.closed { 0 } else { self.room.len() - self.at }
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
@@ -240,6 +242,7 @@ impl<'a> Writer<'a> {
             self.varint(len as u64);
         }
         fill(self.claim(len));
+        self.closed = !with_length;
         Some(len)
     }
 

@@ -2,7 +2,8 @@
 
 use crate::relay::association_config;
 use crate::{
-    DisconnectReason, Event, PeerId, ReceiveError, Relay, RelayConfig, Transmit, TransmitBatch,
+    DisconnectReason, Event, PeerId, ReceiveError, Relay, RelayConfig, Totals, Transmit,
+    TransmitBatch,
 };
 use association::HubReceived;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,6 +31,8 @@ pub struct Hub {
     /// Who was served last; the next one is first.
     served: Option<PeerId>,
     told: Option<PeerId>,
+    /// What relays that are gone have done.
+    past: Totals,
 }
 
 impl Hub {
@@ -42,6 +45,7 @@ impl Hub {
             farewells: VecDeque::new(),
             served: None,
             told: None,
+            past: Totals::default(),
         }
     }
 
@@ -70,6 +74,23 @@ impl Hub {
         self.association.counters()
     }
 
+    /// What relays have done in all, those included that are gone.
+    pub fn totals(&self) -> Totals {
+        let mut totals = self.past;
+        for peer in self.peers.values() {
+            totals.add(&peer.relay.totals());
+        }
+        totals
+    }
+
+    /// Resets all sessions, so that the terminals know at once that this side stops: poll for
+    /// what is to be sent a last time.
+    pub fn close(&mut self, now: Instant) {
+        for peer in self.peers.values_mut() {
+            peer.relay.close(now);
+        }
+    }
+
     /// Takes a datagram that came from `from`.
     ///
     /// # Errors
@@ -88,8 +109,9 @@ impl Hub {
             return Ok(());
         };
         if let Some(old) = replaced
-            && self.peers.remove(&old).is_some()
+            && let Some(peer) = self.peers.remove(&old)
         {
+            self.past.add(&peer.relay.totals());
             let reason = DisconnectReason::PeerRestarted;
             self.farewells.push_back((old, Event::Disconnected { reason }));
         }
@@ -108,6 +130,7 @@ impl Hub {
     fn part_if_lost(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         if let Some(reason) = peer.relay.take_disconnected() {
+            self.past.add(&peer.relay.totals());
             self.peers.remove(&id);
             self.association.remove(id);
             self.farewells.push_back((id, Event::Disconnected { reason }));

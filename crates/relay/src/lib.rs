@@ -114,3 +114,83 @@ pub struct Statistics {
     /// Bytes of the receive pool that are promised.
     pub receive_promised: u64,
 }
+
+/// What sessions and streams have done in all, past sessions included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Sessions begun.
+    pub sessions: u64,
+    /// Segments sent.
+    pub segments_sent: u64,
+    /// Bytes of these segments, without what lies below XSTP.
+    pub octets_sent: u64,
+    /// Segments received and understood.
+    pub segments_received: u64,
+    /// SDs sent for the first time.
+    pub data_sent: u64,
+    /// SDs sent again.
+    pub retransmitted: u64,
+    /// SDs received again.
+    pub duplicates: u64,
+    /// POLLs sent.
+    pub polls: u64,
+    /// STATs sent.
+    pub stats: u64,
+    /// USTATs sent.
+    pub ustats: u64,
+    /// Outages noticed.
+    pub outages: u64,
+    /// Streams opened here.
+    pub opened: u64,
+    /// Streams opened by the peer.
+    pub accepted: u64,
+    /// Bytes of streams put into packets for the first time.
+    pub bytes_sent: u64,
+    /// Bytes of streams received.
+    pub bytes_received: u64,
+    /// Frames and notes that could not be understood, or used credit that was never given.
+    pub bad_frames: u64,
+}
+
+impl Totals {
+    fn add_session(&mut self, session: &xstp::session::Statistics) {
+        self.sessions += 1;
+        self.segments_sent += session.segments_sent;
+        self.octets_sent += session.octets_sent;
+        self.segments_received += session.segments_received;
+        self.data_sent += session.data_sent;
+        self.retransmitted += session.data_retransmitted;
+        self.duplicates += session.duplicates_received;
+        self.polls += session.polls_sent;
+        self.stats += session.stats_sent;
+        self.ustats += session.ustats_sent;
+        self.outages += session.outages;
+    }
+
+    fn add_streams(&mut self, streams: &Statistics) {
+        self.opened += streams.opened;
+        self.accepted += streams.accepted;
+        self.bytes_sent += streams.bytes_sent;
+        self.bytes_received += streams.bytes_received;
+        self.bad_frames += streams.bad_frames + streams.credit_violations;
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.sessions += other.sessions;
+        self.segments_sent += other.segments_sent;
+        self.octets_sent += other.octets_sent;
+        self.segments_received += other.segments_received;
+        self.data_sent += other.data_sent;
+        self.retransmitted += other.retransmitted;
+        self.duplicates += other.duplicates;
+        self.polls += other.polls;
+        self.stats += other.stats;
+        self.ustats += other.ustats;
+        self.outages += other.outages;
+        self.opened += other.opened;
+        self.accepted += other.accepted;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.bad_frames += other.bad_frames;
+    }
+}

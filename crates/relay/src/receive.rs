@@ -223,11 +223,10 @@ impl ReceiveHalf {
             return;
         }
         self.in_order = stop;
-        if let Some((start, end)) = self.ahead.first().filter(|range| range.0 <= stop) {
-            debug_assert!(start <= end);
-            self.in_order = stop.max(end);
+        while let Some((_, end)) = self.ahead.first().filter(|range| range.0 <= self.in_order) {
+            self.in_order = self.in_order.max(end);
+            self.ahead.remove_below(self.in_order);
         }
-        self.ahead.remove_below(self.in_order);
         if self.discarding {
             self.buffer.advance(self.in_order, true);
         }

@@ -4,7 +4,7 @@ use crate::config::RelayConfig;
 use crate::streams::Streams;
 use crate::{
     DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason, Statistics,
-    StreamError, StreamId, Target, Transmit, TransmitBatch,
+    StreamError, StreamId, Target, Totals, Transmit, TransmitBatch,
 };
 use association::{HEADER_LEN, Limits, OVERHEAD, Terminal, TerminalReceived};
 use core::fmt;
@@ -49,7 +49,13 @@ pub struct Relay {
     mtu: usize,
     streams: Streams,
     connected: bool,
+    /// `Connected` has not been told. It goes before what came with the first segment.
+    connected_news: bool,
     disconnected: Option<DisconnectReason>,
+    /// Closed from this side: nothing is begun any more.
+    closed: bool,
+    /// What past sessions have done.
+    past: Totals,
 }
 
 /// Making and driving.
@@ -80,7 +86,10 @@ impl Relay {
             mtu: config.mtu,
             streams: Streams::new(config, is_hub, now),
             connected: false,
+            connected_news: false,
             disconnected: None,
+            closed: false,
+            past: Totals::default(),
         }
     }
 
@@ -104,7 +113,8 @@ impl Relay {
                 Self::receive(&mut self.session, &mut self.streams, now, payload)?;
                 self.take_session_events(now);
             }
-            TerminalReceived::Established => self.begin(now),
+            TerminalReceived::Established if !self.closed => self.begin(now),
+            TerminalReceived::Established => {}
             TerminalReceived::Nothing => {}
         }
         Ok(())
@@ -157,7 +167,7 @@ impl Relay {
             let reason = match event {
                 SessionEvent::Established => {
                     self.connected = true;
-                    self.streams.push_event(Event::Connected);
+                    self.connected_news = true;
                     continue;
                 }
                 SessionEvent::NoResponse => DisconnectReason::NoResponse,
@@ -174,11 +184,14 @@ impl Relay {
     /// The session is gone, and its streams with it. A terminal asks for a new association,
     /// unless one has just been made.
     fn lose(&mut self, now: Instant, reason: DisconnectReason) {
+        self.past = self.totals();
         self.session = None;
         self.connected = false;
+        self.connected_news = false;
         self.streams = Streams::new(&self.config, self.terminal.is_none(), now);
         self.disconnected = Some(reason);
         if let Some(terminal) = &mut self.terminal
+            && !self.closed
             && reason != DisconnectReason::PeerRestarted
         {
             terminal.restart(now);
@@ -192,7 +205,8 @@ impl Relay {
         batch: &mut TransmitBatch<'_>,
     ) -> Option<Transmit> {
         let mut terminal = self.terminal.take()?;
-        if !terminal.poll_transmit(now, batch) && terminal.is_established() {
+        let hello = !self.closed && terminal.poll_transmit(now, batch);
+        if !hello && terminal.is_established() {
             self.transmit(now, batch, |datagram| terminal.seal(datagram));
         }
         self.terminal = Some(terminal);
@@ -224,7 +238,8 @@ impl Relay {
     /// have something to do again.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let session = self.session.as_ref().and_then(Session::poll_timeout);
-        let hello = self.terminal.as_ref().and_then(Terminal::poll_timeout);
+        let terminal = self.terminal.as_ref().filter(|_| !self.closed);
+        let hello = terminal.and_then(Terminal::poll_timeout);
         let streams = self.session.as_ref().and_then(|_| self.streams.poll_timeout());
         session.into_iter().chain(hello).chain(streams).min()
     }
@@ -247,7 +262,20 @@ impl Relay {
         if let Some(reason) = self.disconnected.take() {
             return Some(Event::Disconnected { reason });
         }
+        if core::mem::take(&mut self.connected_news) {
+            return Some(Event::Connected);
+        }
         self.streams.poll_event()
+    }
+
+    /// Resets the session, so that the peer knows at once that this side stops: poll for what is
+    /// to be sent a last time. Streams are gone without an event.
+    pub fn close(&mut self, now: Instant) {
+        self.closed = true;
+        self.connected = false;
+        if let Some(session) = &mut self.session {
+            session.abort(now);
+        }
     }
 
     /// Why the session is gone, once.
@@ -397,6 +425,16 @@ impl Relay {
     /// What the session has counted, while there is one.
     pub fn session_statistics(&self) -> Option<&xstp::session::Statistics> {
         self.session.as_ref().map(Session::statistics)
+    }
+
+    /// What has been done in all, past sessions included.
+    pub fn totals(&self) -> Totals {
+        let mut totals = self.past;
+        if let Some(session) = &self.session {
+            totals.add_session(session.statistics());
+        }
+        totals.add_streams(&self.streams.statistics());
+        totals
     }
 
     /// What a terminal's association has counted.

@@ -171,6 +171,11 @@ impl SendHalf {
         (len > 0).then_some(Piece { offset: self.next, len, charged })
     }
 
+    /// Whether something may be left to send after `piece`.
+    pub(crate) fn has_more_than(&self, piece: Piece) -> bool {
+        !self.requeued.is_empty() || piece.len < self.unsent()
+    }
+
     /// Whether the byte at `offset`, which was sent, was sent on shared credit.
     pub(crate) fn is_charged(&self, offset: u64) -> bool {
         (self.minimum..self.charged_end).contains(&offset)

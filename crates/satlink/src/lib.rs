@@ -44,6 +44,8 @@ mod config;
 mod counters;
 mod errors;
 mod framing;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod link;
 mod pipeline;
 pub mod profiles;

@@ -44,10 +44,13 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+pub mod bare;
 mod faults;
+pub mod gateways;
 mod meter;
 mod path;
 mod pattern;
+pub mod scenario;
 mod trace;
 pub mod traffic;
 

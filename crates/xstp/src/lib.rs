@@ -7,10 +7,12 @@ extern crate alloc;
 extern crate std;
 
 pub mod congestion;
+mod connection;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod seq;
 pub mod session;
 pub mod wire;
 
+pub use connection::{Connection, WriteError};
 pub use seq::Seq24;

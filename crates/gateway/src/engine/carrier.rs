@@ -1,53 +1,23 @@
-//! What the engine asks of the relay, in the words of sockets.
-//!
-//! A terminal has one peer and a hub has many; here a stream's key names both, so that what
-//! splices sockets to streams is written once.
+//! The relay as the engine sees it: one peer at a terminal, many at a hub, the same verbs.
 
+use super::path;
 use crate::proxy::{Destination, Refusal};
+use crate::report::Traffic;
+use relay::{
+    Event, Hub, PeerId, Priority, RefuseReason, Relay, RelayConfig, ResetReason, StreamError,
+    StreamId, Target, TransmitBatch,
+};
 use std::net::SocketAddr;
-use units::Instant;
+use units::{Instant, RngStream};
+
+/// Which peer: `None` is a terminal's hub.
+pub(crate) type Peer = Option<PeerId>;
 
 /// A stream, and the peer that it goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamKey {
-    /// Which peer; always zero at a terminal.
-    pub(crate) peer: u64,
-    /// Which of its streams.
-    pub(crate) stream: u64,
-}
-
-/// Where a stream is to be connected on to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    /// The server.
-    pub(crate) destination: Destination,
-    /// The client's own address.
-    pub(crate) source: Option<SocketAddr>,
-}
-
-/// What happened to a stream or a peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// The peer answers.
-    Connected { peer: u64 },
-    /// The peer is lost, and all its streams with it: no event follows for them.
-    Disconnected { peer: u64, reason: String },
-    /// The other side wants a connection; at a hub.
-    Opened { key: StreamKey, target: Target },
-    /// The other side has connected; at a terminal.
-    Accepted { key: StreamKey },
-    /// The other side could not connect; the stream is gone.
-    Refused { key: StreamKey, reason: Refusal },
-    /// There are bytes to peek at.
-    Readable { key: StreamKey },
-    /// There is room to write again.
-    Writable { key: StreamKey },
-    /// After what can be peeked at no more follows.
-    Ended { key: StreamKey },
-    /// The stream was reset by the other side and is gone.
-    Reset { key: StreamKey },
-    /// Both halves are over, and the other side has everything; the stream is gone.
-    Released { key: StreamKey },
+    pub(crate) peer: Peer,
+    pub(crate) stream: StreamId,
 }
 
 /// Datagrams that were put into the engine's buffer.
@@ -61,40 +31,251 @@ pub(crate) struct Outgoing {
     pub(crate) segment_size: usize,
 }
 
-/// The relay, or what stands for it in a test. A stream that is gone takes no bytes, has none, and
-/// is not missed.
-pub(crate) trait Carrier {
+/// What carries streams. A stream that is gone takes no bytes, has none, and is not missed.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    side: Side,
+    /// Largest IP packet that the configuration allows.
+    mtu: usize,
+    /// Datagrams that were not taken: broken, replayed, or from nobody known.
+    bad_datagrams: u64,
+}
+
+#[derive(Debug)]
+enum Side {
+    Terminal { relay: Box<Relay>, hub: SocketAddr },
+    Hub(Box<Hub>),
+}
+
+impl Carrier {
+    /// A terminal's: the relay with the hub at `hub`.
+    pub(crate) fn terminal(
+        config: &RelayConfig,
+        hub: SocketAddr,
+        now: Instant,
+        rng: RngStream,
+    ) -> Self {
+        let relay = Box::new(Relay::terminal(config, now, rng));
+        let mut carrier =
+            Self { side: Side::Terminal { relay, hub }, mtu: config.mtu, bad_datagrams: 0 };
+        carrier.check_paths(now);
+        carrier
+    }
+
+    /// A hub's: a relay with each terminal.
+    pub(crate) fn hub(config: &RelayConfig, rng: RngStream) -> Self {
+        let hub = Box::new(Hub::new(config, rng));
+        Self { side: Side::Hub(hub), mtu: config.mtu, bad_datagrams: 0 }
+    }
+
     /// Opens a stream; what is written before the next [`Carrier::poll_transmit`] rides with the
-    /// opening.
-    fn open(&mut self, now: Instant, target: Target) -> Result<StreamKey, Refusal>;
+    /// opening. Only at a terminal.
+    pub(crate) fn open(&mut self, now: Instant, target: Target) -> Result<StreamKey, Refusal> {
+        let Side::Terminal { relay, .. } = &mut self.side else { return Err(Refusal::Policy) };
+        match relay.open(now, target, Priority::Normal) {
+            Ok(stream) => Ok(StreamKey { peer: None, stream }),
+            Err(error @ relay::OpenError::Limit { .. }) => {
+                tracing::info!(%error, "no stream");
+                Err(Refusal::Limit)
+            }
+            Err(error) => {
+                tracing::info!(%error, "no stream");
+                Err(Refusal::Other)
+            }
+        }
+    }
+
     /// Tells the other side that the server has answered.
-    fn accept(&mut self, now: Instant, key: StreamKey);
+    pub(crate) fn accept(&mut self, key: StreamKey) {
+        self.tell(key, |relay| relay.accept(key.stream));
+    }
+
     /// Tells the other side why there is no connection; the stream is gone.
-    fn refuse(&mut self, now: Instant, key: StreamKey, reason: Refusal);
+    pub(crate) fn refuse(&mut self, key: StreamKey, reason: Refusal) {
+        self.tell(key, |relay| relay.refuse(key.stream, refuse_reason(reason)));
+    }
+
     /// Takes bytes; fewer than given when full, and then [`Event::Writable`] follows.
-    fn write(&mut self, now: Instant, key: StreamKey, bytes: &[u8]) -> usize;
+    pub(crate) fn write(&mut self, now: Instant, key: StreamKey, bytes: &[u8]) -> usize {
+        self.relay(key.peer).map_or(0, |relay| relay.write(now, key.stream, bytes).unwrap_or(0))
+    }
+
     /// Nothing more will be written.
-    fn end(&mut self, now: Instant, key: StreamKey);
+    pub(crate) fn end(&mut self, key: StreamKey) {
+        self.tell(key, |relay| relay.end(key.stream));
+    }
+
     /// Gives up both halves; the stream is gone.
-    fn reset(&mut self, now: Instant, key: StreamKey);
+    pub(crate) fn reset(&mut self, key: StreamKey, reason: ResetReason) {
+        self.tell(key, |relay| relay.reset(key.stream, reason));
+    }
+
     /// The next bytes in order; empty when none have come.
-    fn peek(&mut self, key: StreamKey) -> &[u8];
+    pub(crate) fn peek(&mut self, key: StreamKey) -> &[u8] {
+        match self.relay(key.peer) {
+            Some(relay) => relay.peek(key.stream),
+            None => &[],
+        }
+    }
+
     /// Forgets the first `count` bytes; the other side may send as many more.
-    fn consume(&mut self, now: Instant, key: StreamKey, count: usize);
+    pub(crate) fn consume(&mut self, now: Instant, key: StreamKey, count: usize) {
+        self.tell(key, |relay| relay.consume(now, key.stream, count));
+    }
+
     /// Takes a datagram from the network, which may be anything at all.
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]);
+    pub(crate) fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        let taken = match &mut self.side {
+            Side::Terminal { hub, .. } if !is_same(*hub, from) => {
+                self.bad_datagrams += 1;
+                return;
+            }
+            Side::Terminal { relay, .. } => relay.handle_datagram(now, datagram),
+            Side::Hub(hub) => hub.handle_datagram(now, from, datagram),
+        };
+        if let Err(error) = taken {
+            self.bad_datagrams += 1;
+            tracing::debug!(%from, %error, "a datagram was not taken");
+        }
+    }
+
     /// Puts what is due into `buffer`, at most `most` datagrams.
-    fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8], most: usize) -> Option<Outgoing>;
-    /// A datagram of `len` bytes to `destination` was larger than the path takes.
-    fn too_big(&mut self, now: Instant, destination: SocketAddr, len: usize);
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        buffer: &mut [u8],
+        most: usize,
+    ) -> Option<Outgoing> {
+        let mut batch = TransmitBatch::new(buffer, most);
+        let (destination, transmit) = match &mut self.side {
+            Side::Terminal { relay, hub } => (*hub, relay.poll_transmit(now, &mut batch)?),
+            Side::Hub(hub) => hub.poll_transmit(now, &mut batch)?,
+        };
+        Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
+    }
+
     /// When [`Carrier::handle_timeout`] wants to be called, or more can be sent.
-    fn poll_timeout(&self) -> Option<Instant>;
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        match &self.side {
+            Side::Terminal { relay, .. } => relay.poll_timeout(),
+            Side::Hub(hub) => hub.poll_timeout(),
+        }
+    }
+
     /// The time of [`Carrier::poll_timeout`] has come.
-    fn handle_timeout(&mut self, now: Instant);
-    /// What happened since the last call.
-    fn poll_event(&mut self) -> Option<Event>;
-    /// Says farewell to all peers; what is to be sent for it is sent next.
-    fn close(&mut self, now: Instant);
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        match &mut self.side {
+            Side::Terminal { relay, .. } => relay.handle_timeout(now),
+            Side::Hub(hub) => hub.handle_timeout(now),
+        }
+    }
+
+    /// What happened since the last call, and with which peer.
+    pub(crate) fn poll_event(&mut self) -> Option<(Peer, Event)> {
+        match &mut self.side {
+            Side::Terminal { relay, .. } => relay.poll_event().map(|event| (None, event)),
+            Side::Hub(hub) => hub.poll_event().map(|(peer, event)| (Some(peer), event)),
+        }
+    }
+
+    /// Fits packets to what the paths to the peers take by now.
+    pub(crate) fn check_paths(&mut self, now: Instant) {
+        let most = self.mtu;
+        match &mut self.side {
+            Side::Terminal { relay, hub } => fit(relay, now, *hub, most),
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().collect();
+                for peer in peers {
+                    let address = hub.address(peer);
+                    if let (Some(address), Some(relay)) = (address, hub.peer(peer)) {
+                        fit(relay, now, address, most);
+                    }
+                }
+            }
+        }
+    }
+
     /// Its counters, for the report.
-    fn statistics(&self) -> serde_json::Value;
+    pub(crate) fn traffic(&mut self) -> Traffic {
+        let mut traffic = Traffic { bad_datagrams: self.bad_datagrams, ..Traffic::default() };
+        match &mut self.side {
+            Side::Terminal { relay, .. } => traffic.add(relay),
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().collect();
+                for peer in peers {
+                    if let Some(relay) = hub.peer(peer) {
+                        traffic.add(relay);
+                    }
+                }
+            }
+        }
+        traffic
+    }
+
+    fn relay(&mut self, peer: Peer) -> Option<&mut Relay> {
+        match (&mut self.side, peer) {
+            (Side::Terminal { relay, .. }, None) => Some(relay),
+            (Side::Hub(hub), Some(peer)) => hub.peer(peer),
+            (Side::Terminal { .. }, Some(_)) | (Side::Hub(_), None) => None,
+        }
+    }
+
+    /// A call whose only error is that the stream is gone, of which an event tells.
+    fn tell(&mut self, key: StreamKey, call: impl FnOnce(&mut Relay) -> Result<(), StreamError>) {
+        if let Some(relay) = self.relay(key.peer)
+            && let Err(error) = call(relay)
+        {
+            tracing::trace!(%error, "too late");
+        }
+    }
+}
+
+/// Tells the relay what the path takes, when that is less than the configuration says, and when
+/// it is no longer less.
+fn fit(relay: &mut Relay, now: Instant, peer: SocketAddr, most: usize) {
+    match path::mtu(peer) {
+        Ok(mtu) => relay.set_mtu(now, mtu.min(most)),
+        Err(error) => tracing::debug!(%peer, %error, "the path's MTU is not known"),
+    }
+}
+
+/// The same address, also when a socket for both families writes IPv4 as IPv6.
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
+}
+
+/// A proxy's destination as the relay writes it.
+pub(crate) fn target(destination: Destination, source: Option<SocketAddr>) -> Target {
+    let destination = match destination {
+        Destination::Address(address) => relay::Destination::Address(address),
+        Destination::Name(name, port) => relay::Destination::Name(name, port),
+    };
+    Target { destination, source }
+}
+
+fn refuse_reason(reason: Refusal) -> RefuseReason {
+    match reason {
+        Refusal::ConnectionRefused => RefuseReason::ConnectionRefused,
+        Refusal::HostUnreachable => RefuseReason::HostUnreachable,
+        Refusal::NetworkUnreachable => RefuseReason::NetworkUnreachable,
+        Refusal::TimedOut => RefuseReason::TimedOut,
+        Refusal::Policy => RefuseReason::Policy,
+        Refusal::NameNotFound => RefuseReason::NameNotFound,
+        Refusal::Limit => RefuseReason::Limit,
+        Refusal::Other => RefuseReason::Other,
+    }
+}
+
+/// A refusal as the proxies tell it.
+pub(crate) fn refusal(reason: RefuseReason) -> Refusal {
+    match reason {
+        RefuseReason::ConnectionRefused => Refusal::ConnectionRefused,
+        RefuseReason::HostUnreachable => Refusal::HostUnreachable,
+        RefuseReason::NetworkUnreachable => Refusal::NetworkUnreachable,
+        RefuseReason::TimedOut => Refusal::TimedOut,
+        RefuseReason::Policy => Refusal::Policy,
+        RefuseReason::NameNotFound => Refusal::NameNotFound,
+        RefuseReason::Limit => Refusal::Limit,
+        RefuseReason::Other => Refusal::Other,
+    }
 }

@@ -1,9 +1,10 @@
 //! What the engine remembers of one connection.
 
-use super::carrier::{Carrier, StreamKey, Target};
+use super::carrier::{Carrier, StreamKey};
 use super::splice::{Splice, Stream};
 use crate::proxy::Handshake;
 use mio::net::TcpStream;
+use relay::Target;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use units::Instant;
@@ -79,8 +80,8 @@ pub(super) struct Onward {
 
 /// A carrier's stream, as a splice sees it.
 #[derive(Debug)]
-pub(super) struct Carried<'a, C> {
-    pub(super) carrier: &'a mut C,
+pub(super) struct Carried<'a> {
+    pub(super) carrier: &'a mut Carrier,
     pub(super) key: StreamKey,
     pub(super) now: Instant,
     /// Bytes from the socket into the stream.
@@ -89,7 +90,7 @@ pub(super) struct Carried<'a, C> {
     pub(super) handed_out: &'a mut u64,
 }
 
-impl<C: Carrier> Stream for Carried<'_, C> {
+impl Stream for Carried<'_> {
     fn write(&mut self, bytes: &[u8]) -> usize {
         let count = self.carrier.write(self.now, self.key, bytes);
         *self.taken_in += count as u64;
@@ -97,7 +98,7 @@ impl<C: Carrier> Stream for Carried<'_, C> {
     }
 
     fn end(&mut self) {
-        self.carrier.end(self.now, self.key);
+        self.carrier.end(self.key);
     }
 
     fn peek(&mut self) -> &[u8] {

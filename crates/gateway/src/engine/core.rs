@@ -1,6 +1,6 @@
 //! What both roles share: the table of connections, their turns, and their ends.
 
-use super::carrier::{Carrier, StreamKey};
+use super::carrier::{Carrier, Peer, StreamKey};
 use super::connection::{Carried, Connection, Phase};
 use super::socket;
 use super::splice::{Splice, Turn};
@@ -9,6 +9,7 @@ use crate::Limits;
 use crate::report::Counters;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
+use relay::ResetReason;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -21,8 +22,8 @@ pub(super) const FIRST_CONNECTION: usize = 1 << 10;
 
 /// The connections, and what they need of the engine.
 #[derive(Debug)]
-pub(super) struct Core<C> {
-    pub(super) carrier: C,
+pub(super) struct Core {
+    pub(super) carrier: Carrier,
     pub(super) registry: Registry,
     pub(super) limits: Limits,
     pub(super) counters: Counters,
@@ -36,8 +37,8 @@ pub(super) struct Core<C> {
     last_id: u64,
 }
 
-impl<C: Carrier> Core<C> {
-    pub(super) fn new(carrier: C, registry: Registry, limits: Limits) -> Self {
+impl Core {
+    pub(super) fn new(carrier: Carrier, registry: Registry, limits: Limits) -> Self {
         Self {
             carrier,
             registry,
@@ -100,9 +101,9 @@ impl<C: Carrier> Core<C> {
     }
 
     /// All connections to `peer`.
-    pub(super) fn connections_to(&self, peer: u64) -> Vec<usize> {
-        let all = StreamKey { peer, stream: 0 }..=StreamKey { peer, stream: u64::MAX };
-        self.streams.range(all).map(|(_, &index)| index).collect()
+    pub(super) fn connections_to(&self, peer: Peer) -> Vec<usize> {
+        let streams = self.streams.iter().filter(|(key, _)| key.peer == peer);
+        streams.map(|(_, &index)| index).collect()
     }
 
     /// Gives the connection its stream.
@@ -195,21 +196,21 @@ impl<C: Carrier> Core<C> {
                 self.counters.completed += 1;
                 self.remove(index);
             }
-            Turn::Broken(error) => self.broken(now, index, &error),
+            Turn::Broken(error) => self.broken(index, &error),
         }
     }
 
     /// The socket broke: the other side hears of a reset.
-    pub(super) fn broken(&mut self, now: Instant, index: usize, error: &io::Error) {
+    pub(super) fn broken(&mut self, index: usize, error: &io::Error) {
         tracing::debug!(connection = self.connections[index].id, %error, "socket broke");
         self.counters.reset_by_sockets += 1;
-        self.give_up(now, index);
+        self.give_up(index, ResetReason::Aborted);
     }
 
     /// Resets the stream, if there is one, and the socket.
-    pub(super) fn give_up(&mut self, now: Instant, index: usize) {
+    pub(super) fn give_up(&mut self, index: usize, reason: ResetReason) {
         if let Some(key) = self.connections[index].key {
-            self.carrier.reset(now, key);
+            self.carrier.reset(key, reason);
         }
         self.reset_socket(index);
     }
@@ -230,7 +231,7 @@ impl<C: Carrier> Core<C> {
     }
 
     /// Ends connections whose other end has left TCP without an answer for too long.
-    pub(super) fn sweep(&mut self, now: Instant) {
+    pub(super) fn sweep(&mut self) {
         let longest = self.limits.vanished;
         let gone: Vec<usize> = self
             .connections
@@ -245,7 +246,7 @@ impl<C: Carrier> Core<C> {
         for index in gone {
             tracing::info!(connection = self.connections[index].id, "the other end has vanished");
             self.counters.vanished += 1;
-            self.give_up(now, index);
+            self.give_up(index, ResetReason::TimedOut);
         }
     }
 

@@ -5,7 +5,7 @@
 //!   by address ─────────────────────────┘ └── next address, or refused
 //! ```
 
-use super::carrier::{Carrier, Event, StreamKey, Target};
+use super::carrier::{Peer, StreamKey};
 use super::connection::{Onward, Phase};
 use super::core::Core;
 use super::resolver::{Answer, Resolver};
@@ -13,8 +13,9 @@ use super::socket;
 use crate::SourceMode;
 use crate::intercept;
 use crate::intercept::Prefix;
-use crate::proxy::{Destination, Refusal};
+use crate::proxy::Refusal;
 use mio::net::TcpStream;
+use relay::{Event, Target};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use units::{Instant, Span};
@@ -32,7 +33,7 @@ pub(super) struct Hub {
 
 impl Hub {
     /// A connection's turn.
-    pub(super) fn turn<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+    pub(super) fn turn(&self, core: &mut Core, now: Instant, index: usize) {
         match core.connections[index].phase {
             Phase::Resolving(_) => {}
             Phase::Connecting(_) => self.connecting(core, now, index),
@@ -45,10 +46,10 @@ impl Hub {
     }
 
     /// The deadline of a connection has come.
-    pub(super) fn expired<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+    pub(super) fn expired(&self, core: &mut Core, now: Instant, index: usize) {
         core.set_due(index, None);
         match core.connections[index].phase {
-            Phase::Resolving(_) => refuse(core, now, index, Refusal::NameNotFound),
+            Phase::Resolving(_) => refuse(core, index, Refusal::NameNotFound),
             Phase::Connecting(_) => self.try_next(core, now, index, Refusal::TimedOut),
             Phase::Spliced(_) => {}
             Phase::Asking(_)
@@ -59,38 +60,40 @@ impl Hub {
     }
 
     /// Something happened on the relay's side.
-    pub(super) fn event<C: Carrier>(&self, core: &mut Core<C>, now: Instant, event: Event) {
+    pub(super) fn event(&self, core: &mut Core, now: Instant, peer: Peer, event: Event) {
+        let key = |stream| StreamKey { peer, stream };
         match event {
-            Event::Connected { peer } => tracing::info!(peer, "a terminal is here"),
-            Event::Disconnected { peer, reason } => {
-                tracing::warn!(peer, %reason, "a terminal is lost, and all its connections");
+            Event::Connected => tracing::info!(?peer, "a terminal is here"),
+            Event::Disconnected { reason } => {
+                tracing::warn!(?peer, ?reason, "a terminal is lost, and all its connections");
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
                     core.detach(index);
                     core.reset_socket(index);
                 }
             }
-            Event::Opened { key, target } => self.opened(core, now, key, target),
+            Event::Opened { stream, target } => self.opened(core, now, key(stream), target),
             // Only terminals are told so.
             Event::Accepted { .. } | Event::Refused { .. } => {}
-            Event::Readable { key } | Event::Writable { key } => {
-                if let Some(index) = core.connection_of(key)
+            Event::Readable { stream } | Event::Writable { stream } => {
+                if let Some(index) = core.connection_of(key(stream))
                     && matches!(core.connections[index].phase, Phase::Spliced(_))
                 {
                     core.queue(index);
                 }
             }
-            Event::Ended { key } => core.stream_ended(key),
-            Event::Reset { key } => {
-                if let Some(index) = core.connection_of(key) {
+            Event::Ended { stream } => core.stream_ended(key(stream)),
+            Event::Reset { stream, reason } => {
+                if let Some(index) = core.connection_of(key(stream)) {
+                    tracing::debug!(?peer, %stream, ?reason, "reset by the terminal");
                     core.counters.reset_by_peer += 1;
                     core.detach(index);
                     core.reset_socket(index);
                 }
             }
-            Event::Released { key } => {
+            Event::Released { stream } => {
                 // What is left is to pass on the end, if that was not done yet.
-                if let Some(index) = core.connection_of(key) {
+                if let Some(index) = core.connection_of(key(stream)) {
                     core.queue(index);
                 }
             }
@@ -98,7 +101,7 @@ impl Hub {
     }
 
     /// The names that were looked up.
-    pub(super) fn resolved<C: Carrier>(&self, core: &mut Core<C>, now: Instant) {
+    pub(super) fn resolved(&self, core: &mut Core, now: Instant) {
         for Answer { key: id, addresses } in self.resolver.answers() {
             let asked = core.connections.iter_mut().find(|(_, connection)| {
                 connection.id == id && matches!(connection.phase, Phase::Resolving(_))
@@ -107,47 +110,41 @@ impl Hub {
             let Phase::Resolving(onward) = &mut connection.phase else { continue };
             onward.addresses.extend(addresses.into_iter().take(MAX_ADDRESSES));
             if onward.addresses.is_empty() {
-                refuse(core, now, index, Refusal::NameNotFound);
+                refuse(core, index, Refusal::NameNotFound);
             } else {
                 self.try_next(core, now, index, Refusal::NameNotFound);
             }
         }
     }
 
-    fn opened<C: Carrier>(&self, core: &mut Core<C>, now: Instant, key: StreamKey, target: Target) {
+    fn opened(&self, core: &mut Core, now: Instant, key: StreamKey, target: Target) {
         core.counters.opened += 1;
-        tracing::debug!(peer = key.peer, server = %target.destination, "opened");
+        tracing::debug!(peer = ?key.peer, server = %target.destination, "opened");
         if !core.has_room() {
             core.counters.refused(Refusal::Limit);
-            core.carrier.refuse(now, key, Refusal::Limit);
+            core.carrier.refuse(key, Refusal::Limit);
             return;
         }
         let limit = now + core.limits.connect;
         let mut onward = Onward { addresses: [].into(), source: target.source, limit };
         match target.destination {
-            Destination::Address(address) => {
+            relay::Destination::Address(address) => {
                 onward.addresses.push_back(address);
                 let index = core.add(None, Some(key), Phase::Resolving(onward));
                 self.try_next(core, now, index, Refusal::Other);
             }
-            Destination::Name(name, port) => {
+            relay::Destination::Name(name, port) => {
                 let index = core.add(None, Some(key), Phase::Resolving(onward));
                 core.set_due(index, Some(limit));
                 if !self.resolver.ask(core.connections[index].id, name, port) {
-                    refuse(core, now, index, Refusal::Limit);
+                    refuse(core, index, Refusal::Limit);
                 }
             }
         }
     }
 
     /// Tries the next address; refuses with `reason`, which the last one gave, when there is none.
-    fn try_next<C: Carrier>(
-        &self,
-        core: &mut Core<C>,
-        now: Instant,
-        index: usize,
-        mut reason: Refusal,
-    ) {
+    fn try_next(&self, core: &mut Core, now: Instant, index: usize, mut reason: Refusal) {
         loop {
             let connection = &mut core.connections[index];
             connection.socket = None;
@@ -157,7 +154,7 @@ impl Hub {
             };
             let left = onward.addresses.len() as u64;
             let Some(address) = onward.addresses.pop_front().filter(|_| now < onward.limit) else {
-                refuse(core, now, index, reason);
+                refuse(core, index, reason);
                 return;
             };
             if self.deny.iter().any(|network| contains(network, address.ip())) {
@@ -185,7 +182,7 @@ impl Hub {
     }
 
     /// The socket that is being connected has news.
-    fn connecting<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+    fn connecting(&self, core: &mut Core, now: Instant, index: usize) {
         let Some(socket) = &core.connections[index].socket else { return };
         if let Some(error) = socket::taken_error(socket) {
             tracing::debug!(%error, "not connected");
@@ -197,12 +194,12 @@ impl Hub {
             return;
         }
         if let Err(error) = socket::prepare(socket, &core.limits) {
-            core.broken(now, index, &error);
+            core.broken(index, &error);
             return;
         }
         core.counters.connected += 1;
         if let Some(key) = core.connections[index].key {
-            core.carrier.accept(now, key);
+            core.carrier.accept(key);
         }
         core.splice(index, Vec::new(), Vec::new());
     }
@@ -221,8 +218,8 @@ fn start(source: Option<SocketAddr>, address: SocketAddr) -> io::Result<(TcpStre
     TcpStream::connect(address).map(|socket| (socket, true))
 }
 
-fn watch<C: Carrier>(
-    core: &mut Core<C>,
+fn watch(
+    core: &mut Core,
     now: Instant,
     index: usize,
     socket: TcpStream,
@@ -240,10 +237,10 @@ fn watch<C: Carrier>(
     Ok(())
 }
 
-fn refuse<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, reason: Refusal) {
+fn refuse(core: &mut Core, index: usize, reason: Refusal) {
     core.counters.refused(reason);
     if let Some(key) = core.connections[index].key {
-        core.carrier.refuse(now, key, reason);
+        core.carrier.refuse(key, reason);
     }
     core.remove(index);
 }

@@ -14,6 +14,7 @@ mod connection;
 mod core;
 mod hub;
 mod listener;
+mod path;
 mod resolver;
 mod socket;
 mod splice;
@@ -23,12 +24,13 @@ mod udp;
 
 use self::core::{Core, FIRST_CONNECTION};
 use crate::Stop;
-use crate::report::{Counters, UdpCounters};
-use carrier::{Event, Outgoing};
+use crate::report::{Counters, Traffic, UdpCounters};
+use carrier::Outgoing;
 use connection::Phase;
 use hub::Hub;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use relay::ResetReason;
 use rt::Clock;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -40,6 +42,7 @@ use units::{Instant, Span};
 
 pub(crate) use carrier::Carrier;
 pub(crate) use listener::{Kind, Listener};
+pub(crate) use socket::raise_descriptor_limit;
 pub(crate) use udp::Udp;
 
 const UDP: Token = Token(0);
@@ -62,11 +65,11 @@ const FAREWELL: Span = Span::from_millis(100);
 
 /// A gateway at work.
 #[derive(Debug)]
-pub(crate) struct Engine<C> {
+pub(crate) struct Engine {
     poll: Poll,
     clock: Clock,
     alarm: Alarm,
-    core: Core<C>,
+    core: Core,
     role: Role,
     udp: Udp,
     udp_readable: bool,
@@ -84,10 +87,10 @@ enum Role {
     Hub(Hub),
 }
 
-impl<C: Carrier> Engine<C> {
+impl Engine {
     /// A terminal's engine.
     pub(crate) fn terminal(
-        carrier: C,
+        carrier: Carrier,
         udp: Udp,
         config: &crate::TerminalSection,
         limits: &crate::Limits,
@@ -104,7 +107,7 @@ impl<C: Carrier> Engine<C> {
 
     /// A hub's engine.
     pub(crate) fn hub(
-        carrier: C,
+        carrier: Carrier,
         udp: Udp,
         config: &crate::HubSection,
         limits: &crate::Limits,
@@ -117,7 +120,7 @@ impl<C: Carrier> Engine<C> {
 
     fn new(
         poll: Poll,
-        carrier: C,
+        carrier: Carrier,
         mut udp: Udp,
         limits: &crate::Limits,
         role: Role,
@@ -169,13 +172,19 @@ impl<C: Carrier> Engine<C> {
         self.udp.counters()
     }
 
-    /// The carrier's counters.
-    pub(crate) fn carrier_statistics(&self) -> serde_json::Value {
-        self.core.carrier.statistics()
+    /// What sessions and streams have counted.
+    pub(crate) fn traffic(&mut self) -> Traffic {
+        let udp = self.udp.counters();
+        Traffic {
+            datagrams_sent: udp.sent,
+            datagrams_received: udp.received,
+            ..self.core.carrier.traffic()
+        }
     }
 
     /// Everything that can be done now, within its budget; true when there is more.
     fn round(&mut self) -> bool {
+        self.core.counters.rounds += 1;
         let now = self.clock.now();
         self.expire(now);
         self.receive(now);
@@ -212,7 +221,8 @@ impl<C: Carrier> Engine<C> {
             }
         }
         if self.sweep_at <= now {
-            self.core.sweep(now);
+            self.core.sweep();
+            self.core.carrier.check_paths(now);
             self.sweep_at = now + self.core.sweep_interval();
         }
     }
@@ -237,10 +247,10 @@ impl<C: Carrier> Engine<C> {
     }
 
     fn events(&mut self, now: Instant) {
-        while let Some(event) = self.core.carrier.poll_event() {
+        while let Some((peer, event)) = self.core.carrier.poll_event() {
             match &self.role {
-                Role::Terminal(terminal) => terminal.event(&mut self.core, now, event),
-                Role::Hub(hub) => hub.event(&mut self.core, now, event),
+                Role::Terminal(terminal) => terminal.event(&mut self.core, now, peer, &event),
+                Role::Hub(hub) => hub.event(&mut self.core, now, peer, event),
             }
         }
     }
@@ -265,7 +275,7 @@ impl<C: Carrier> Engine<C> {
                     self.pending = Some(outgoing);
                     return false;
                 }
-                Sent::TooBig => self.core.carrier.too_big(now, destination, segment_size),
+                Sent::TooBig => self.core.carrier.check_paths(now),
             }
         }
         true
@@ -338,7 +348,7 @@ impl<C: Carrier> Engine<C> {
             && event.is_error()
             && let Some(error) = connection.socket.as_ref().and_then(socket::taken_error)
         {
-            self.core.broken(self.clock.now(), index, &error);
+            self.core.broken(index, &error);
             return;
         }
         if let Phase::Spliced(splice) = &mut connection.phase {
@@ -357,9 +367,8 @@ impl<C: Carrier> Engine<C> {
         let now = self.clock.now();
         let open: Vec<usize> = self.core.connections.iter().map(|(index, _)| index).collect();
         for index in open {
-            self.core.give_up(now, index);
+            self.core.give_up(index, ResetReason::Local);
         }
-        self.core.carrier.close(now);
         let end = now + FAREWELL;
         loop {
             let now = self.clock.now();
@@ -370,9 +379,7 @@ impl<C: Carrier> Engine<C> {
                 self.core.carrier.handle_timeout(now);
             }
             if !self.transmit(now) && self.pending.is_none() {
-                while let Some(event) = self.core.carrier.poll_event() {
-                    drop::<Event>(event);
-                }
+                while self.core.carrier.poll_event().is_some() {}
                 match self.core.carrier.poll_timeout() {
                     Some(due) if due < end => self.clock.sleep_until(due),
                     Some(_) | None => return,

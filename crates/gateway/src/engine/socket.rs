@@ -65,7 +65,7 @@ pub(super) fn is_later(error: &io::Error) -> bool {
 }
 
 /// As many descriptors as the system lets this process have; returns how many that are.
-pub(super) fn raise_descriptor_limit() -> u64 {
+pub(crate) fn raise_descriptor_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writes.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {

@@ -92,11 +92,6 @@ impl Splice {
         self.stream_ended = true;
     }
 
-    /// Puts `bytes` before everything of the stream that was not handed out yet.
-    pub(super) fn prefix(&mut self, bytes: &[u8]) {
-        self.preface.extend_from_slice(bytes);
-    }
-
     /// Moves what can be moved, both ways. `scratch` is room for one read.
     pub(super) fn turn(
         &mut self,

@@ -7,7 +7,7 @@
 //!                                               └───────refused───▶ Farewell
 //! ```
 
-use super::carrier::{Carrier, Event, StreamKey, Target};
+use super::carrier::{Peer, StreamKey, refusal, target};
 use super::connection::{Asking, Phase};
 use super::core::Core;
 use super::listener::{Accepted, Kind, Listener};
@@ -16,6 +16,7 @@ use crate::AcceptMode;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, Progress, Refusal};
 use mio::net::TcpStream;
+use relay::{Event, ResetReason};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use units::{Instant, Span};
@@ -53,7 +54,7 @@ impl Terminal {
     }
 
     /// Accepts who waits; true when more wait.
-    pub(super) fn accept<C: Carrier>(&mut self, core: &mut Core<C>, now: Instant) -> bool {
+    pub(super) fn accept(&mut self, core: &mut Core, now: Instant) -> bool {
         if let Some(again) = self.accept_again {
             if now < again && !core.room_again {
                 return false;
@@ -91,7 +92,7 @@ impl Terminal {
     }
 
     /// A connection's turn.
-    pub(super) fn turn<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+    pub(super) fn turn(&self, core: &mut Core, now: Instant, index: usize) {
         match core.connections[index].phase {
             Phase::Asking(_) => ask(core, now, index, self.mode),
             Phase::Greeting { .. } => open_greeted(core, now, index),
@@ -104,7 +105,7 @@ impl Terminal {
     }
 
     /// The deadline of a connection has come.
-    pub(super) fn expired<C: Carrier>(&self, core: &mut Core<C>, now: Instant, index: usize) {
+    pub(super) fn expired(&self, core: &mut Core, now: Instant, index: usize) {
         core.set_due(index, None);
         match &core.connections[index].phase {
             Phase::Asking(asking) => {
@@ -115,7 +116,7 @@ impl Terminal {
             Phase::Greeting { .. } => open_now(core, now, index, Vec::new()),
             Phase::Confirming(_) => {
                 if let Some(key) = core.connections[index].key {
-                    core.carrier.reset(now, key);
+                    core.carrier.reset(key, ResetReason::TimedOut);
                 }
                 core.detach(index);
                 refuse(core, now, index, Refusal::TimedOut, "the hub gave no answer");
@@ -127,45 +128,49 @@ impl Terminal {
     }
 
     /// Something happened on the relay's side.
-    pub(super) fn event<C: Carrier>(&self, core: &mut Core<C>, now: Instant, event: Event) {
-        match event {
-            Event::Connected { .. } => tracing::info!("the hub answers"),
-            Event::Disconnected { peer, reason } => {
-                tracing::warn!(%reason, "the hub is lost, and all connections with it");
+    pub(super) fn event(&self, core: &mut Core, now: Instant, peer: Peer, event: &Event) {
+        let key = |stream| StreamKey { peer, stream };
+        match *event {
+            Event::Connected => tracing::info!("the hub answers"),
+            Event::Disconnected { reason } => {
+                tracing::warn!(?reason, "the hub is lost, and all connections with it");
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
                     core.detach(index);
-                    stream_gone(core, now, index, Refusal::Other, &reason);
+                    stream_gone(core, now, index, Refusal::Other, "the hub was lost");
                 }
             }
-            Event::Opened { key, .. } => {
+            Event::Opened { stream, .. } => {
                 // Only terminals open streams.
-                core.carrier.refuse(now, key, Refusal::Policy);
+                core.carrier.refuse(key(stream), Refusal::Policy);
             }
-            Event::Accepted { key } => accepted(core, key),
-            Event::Refused { key, reason } => {
-                if let Some(index) = core.connection_of(key) {
+            Event::Accepted { stream } => accepted(core, key(stream)),
+            Event::Refused { stream, reason } => {
+                if let Some(index) = core.connection_of(key(stream)) {
+                    tracing::debug!(%stream, ?reason, "refused by the hub");
+                    let reason = refusal(reason);
                     core.counters.refused(reason);
                     core.detach(index);
                     stream_gone(core, now, index, reason, "");
                 }
             }
-            Event::Readable { key } | Event::Writable { key } => {
-                if let Some(index) = core.connection_of(key) {
+            Event::Readable { stream } | Event::Writable { stream } => {
+                if let Some(index) = core.connection_of(key(stream)) {
                     core.queue(index);
                 }
             }
-            Event::Ended { key } => core.stream_ended(key),
-            Event::Reset { key } => {
-                if let Some(index) = core.connection_of(key) {
+            Event::Ended { stream } => core.stream_ended(key(stream)),
+            Event::Reset { stream, reason } => {
+                if let Some(index) = core.connection_of(key(stream)) {
+                    tracing::debug!(%stream, ?reason, "reset by the hub");
                     core.counters.reset_by_peer += 1;
                     core.detach(index);
                     stream_gone(core, now, index, Refusal::Other, "the connection was reset");
                 }
             }
-            Event::Released { key } => {
+            Event::Released { stream } => {
                 // What is left is to pass on the end, if that was not done yet.
-                if let Some(index) = core.connection_of(key) {
+                if let Some(index) = core.connection_of(key(stream)) {
                     core.queue(index);
                 }
             }
@@ -174,8 +179,8 @@ impl Terminal {
 }
 
 /// A client is there: what it wants is known, or it is asked.
-fn welcome<C: Carrier>(
-    core: &mut Core<C>,
+fn welcome(
+    core: &mut Core,
     now: Instant,
     listener: &Listener,
     mode: AcceptMode,
@@ -198,7 +203,7 @@ fn welcome<C: Carrier>(
                 socket::close_with_reset(stream);
                 return;
             };
-            let target = Target { destination: Destination::Address(server), source: Some(client) };
+            let target = target(Destination::Address(server), Some(client));
             (Phase::Greeting { target, preface: Vec::new() }, core.limits.first_bytes)
         }
         Kind::Socks5 | Kind::HttpConnect => {
@@ -226,7 +231,7 @@ fn welcome<C: Carrier>(
 }
 
 /// Reads what the client says to the proxy, and answers.
-fn ask<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, mode: AcceptMode) {
+fn ask(core: &mut Core, now: Instant, index: usize, mode: AcceptMode) {
     let mut scratch = core.take_scratch();
     let asked = ask_on(core, index, &mut scratch);
     core.put_scratch(scratch);
@@ -257,7 +262,7 @@ enum Asked {
     Left,
 }
 
-fn ask_on<C: Carrier>(core: &mut Core<C>, index: usize, scratch: &mut [u8]) -> io::Result<Asked> {
+fn ask_on(core: &mut Core, index: usize, scratch: &mut [u8]) -> io::Result<Asked> {
     let connection = &mut core.connections[index];
     let (Phase::Asking(asking), Some(socket)) = (&mut connection.phase, &connection.socket) else {
         return Ok(Asked::Waits);
@@ -299,8 +304,8 @@ fn ask_on<C: Carrier>(core: &mut Core<C>, index: usize, scratch: &mut [u8]) -> i
 }
 
 /// The client of a proxy has said what it wants.
-fn wants<C: Carrier>(
-    core: &mut Core<C>,
+fn wants(
+    core: &mut Core,
     now: Instant,
     index: usize,
     mode: AcceptMode,
@@ -312,14 +317,14 @@ fn wants<C: Carrier>(
     let Phase::Asking(mut asking) = std::mem::replace(&mut connection.phase, asking) else {
         return;
     };
-    let target = Target { destination, source: Some(asking.client) };
+    let target = target(destination, Some(asking.client));
     match mode {
         AcceptMode::Early => {
             asking.reply.extend_from_slice(&asking.handshake.granted(None));
             if let Some(socket) = &connection.socket
                 && let Err(error) = flush(socket, &mut asking.reply)
             {
-                core.broken(now, index, &error);
+                core.broken(index, &error);
                 return;
             }
             connection.phase = Phase::Greeting { target, preface: asking.reply };
@@ -352,17 +357,17 @@ fn wants<C: Carrier>(
 }
 
 /// The client has bytes or an end for us, or something else woke it: opens if it has.
-fn open_greeted<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize) {
+fn open_greeted(core: &mut Core, now: Instant, index: usize) {
     let Some(socket) = &core.connections[index].socket else { return };
     match socket.peek(&mut [0]) {
         Err(error) if socket::is_later(&error) => {}
         Ok(_) => open_now(core, now, index, Vec::new()),
-        Err(error) => core.broken(now, index, &error),
+        Err(error) => core.broken(index, &error),
     }
 }
 
 /// Opens the stream, with what the client has sent so far.
-fn open_now<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, kept: Vec<u8>) {
+fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8>) {
     let greeted = Phase::Farewell { message: Vec::new() };
     let phase = std::mem::replace(&mut core.connections[index].phase, greeted);
     let Phase::Greeting { target, preface } = phase else { return };
@@ -383,7 +388,7 @@ fn open_now<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, kept: Ve
 }
 
 /// The hub has connected.
-fn accepted<C: Carrier>(core: &mut Core<C>, key: StreamKey) {
+fn accepted(core: &mut Core, key: StreamKey) {
     let Some(index) = core.connection_of(key) else { return };
     let connection = &mut core.connections[index];
     match &connection.phase {
@@ -403,13 +408,7 @@ fn accepted<C: Carrier>(core: &mut Core<C>, key: StreamKey) {
 }
 
 /// The stream is gone before its time: the client is told as well as it can be.
-fn stream_gone<C: Carrier>(
-    core: &mut Core<C>,
-    now: Instant,
-    index: usize,
-    reason: Refusal,
-    detail: &str,
-) {
+fn stream_gone(core: &mut Core, now: Instant, index: usize, reason: Refusal, detail: &str) {
     match &core.connections[index].phase {
         Phase::Confirming(_) => refuse(core, now, index, reason, detail),
         Phase::Asking(_) | Phase::Greeting { .. } | Phase::Farewell { .. } => {}
@@ -419,20 +418,14 @@ fn stream_gone<C: Carrier>(
 }
 
 /// Tells the client of a proxy why it is not connected.
-fn refuse<C: Carrier>(
-    core: &mut Core<C>,
-    now: Instant,
-    index: usize,
-    reason: Refusal,
-    detail: &str,
-) {
+fn refuse(core: &mut Core, now: Instant, index: usize, reason: Refusal, detail: &str) {
     if let Phase::Confirming(handshake) = &core.connections[index].phase {
         let message = handshake.refused(reason, detail);
         say_farewell(core, now, index, message);
     }
 }
 
-fn say_farewell<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, message: Vec<u8>) {
+fn say_farewell(core: &mut Core, now: Instant, index: usize, message: Vec<u8>) {
     core.connections[index].phase = Phase::Farewell { message };
     core.set_due(index, Some(now + FAREWELL));
     farewell(core, index);
@@ -440,7 +433,7 @@ fn say_farewell<C: Carrier>(core: &mut Core<C>, now: Instant, index: usize, mess
 
 /// Writes what is left of the last message, ends, and waits for the client's end: a socket that
 /// is closed with unread bytes resets, and the message would be lost.
-fn farewell<C: Carrier>(core: &mut Core<C>, index: usize) {
+fn farewell(core: &mut Core, index: usize) {
     let mut scratch = core.take_scratch();
     let left = farewell_on(core, index, &mut scratch);
     core.put_scratch(scratch);
@@ -452,11 +445,7 @@ fn farewell<C: Carrier>(core: &mut Core<C>, index: usize) {
 }
 
 /// True when the client has ended as well.
-fn farewell_on<C: Carrier>(
-    core: &mut Core<C>,
-    index: usize,
-    scratch: &mut [u8],
-) -> io::Result<bool> {
+fn farewell_on(core: &mut Core, index: usize, scratch: &mut [u8]) -> io::Result<bool> {
     let connection = &mut core.connections[index];
     let (Phase::Farewell { message }, Some(socket)) = (&mut connection.phase, &connection.socket)
     else {

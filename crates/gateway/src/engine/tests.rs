@@ -4,4 +4,3 @@ mod ends;
 mod harness;
 mod limits;
 mod transfers;
-mod wire;

@@ -140,10 +140,6 @@ impl Streams {
         self.streams.values().map(|stream| stream.receive.allocated()).sum()
     }
 
-    pub(crate) fn push_event(&mut self, event: Event) {
-        self.events.push_back(event);
-    }
-
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         while let Some(event) = self.events.pop_front() {
             match event {
@@ -381,3 +377,6 @@ impl Streams {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

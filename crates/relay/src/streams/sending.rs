@@ -130,7 +130,7 @@ impl Streams {
         let head = StreamHead { id, offset: piece.offset, open, end, charged: piece.charged };
         let available = usize::try_from(piece.len).unwrap_or(usize::MAX);
         let least = if packet.frames.is_empty() { 1 } else { LEAST };
-        let more = others || piece.len < stream.send.unsent();
+        let more = others || stream.send.has_more_than(piece);
         let (send, offset) = (&stream.send, piece.offset);
         let written = writer.stream(head, available, least, more, |out| send.read(offset, out));
         let Some(len) = written else { return Turn::NoRoom };

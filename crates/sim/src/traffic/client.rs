@@ -135,6 +135,13 @@ impl<S: Copy + Ord> Client<S> {
         }
     }
 
+    /// All streams are gone.
+    pub fn all_gone(&mut self) {
+        while let Some((&stream, _)) = self.by_stream.first_key_value() {
+            self.gone(stream);
+        }
+    }
+
     fn opens_at(&self, connection: &Connection<S>) -> Option<Instant> {
         match connection.plan.start {
             Start::At(at) => Some(at),
@@ -158,7 +165,7 @@ impl<S: Copy + Ord> Client<S> {
             let head = Head {
                 tag: (index as u64) << 32 | connection.asked as u64,
                 request: exchange.request.max(HEAD),
-                response: exchange.response,
+                response: exchange.response.max(1),
             };
             connection.requests.push_back(head);
             connection.responses.push_back((head, self.exchanged.len()));

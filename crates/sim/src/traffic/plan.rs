@@ -31,7 +31,7 @@ pub enum Order {
     PipelinedAfterFirst,
 }
 
-/// A request and its response, bytes. A request has at least 24.
+/// A request and its response, bytes. A request has at least 24, a response at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// Bytes to the server.

@@ -86,6 +86,15 @@ impl<S: Copy + Ord> Server<S> {
     }
 }
 
+impl<S: Copy + Ord> Server<S> {
+    /// All streams are gone.
+    pub fn all_gone(&mut self) {
+        let open = self.connections.values().filter(|connection| !connection.ended);
+        self.lost += open.count() as u64;
+        self.connections.clear();
+    }
+}
+
 impl<S: Copy + Ord> Default for Server<S> {
     fn default() -> Self {
         Self::new()

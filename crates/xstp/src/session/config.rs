@@ -42,6 +42,8 @@ pub struct SessionConfig {
     /// Numbers that the peer may have in use towards us, unless the layer above sets another
     /// window.
     pub receive_window: u32,
+    /// Bytes that a [`Connection`](crate::Connection) holds until the peer has them.
+    pub send_buffer: usize,
     /// Numbers that the peer is taken to allow until its first word.
     pub assumed_window: u32,
     /// Whether numbers that a STAT lists as received above N(R) are released at once.
@@ -105,6 +107,7 @@ impl SessionConfig {
             max_segment: 1480,
             number_window: 4096,
             receive_window: 160,
+            send_buffer: 240_000,
             assumed_window: 160,
             release_early: false,
             initial_window: 1,
@@ -149,6 +152,7 @@ impl SessionConfig {
             max_segment: 1500 - (20 + 8 + 8 + 16),
             number_window: numbers.clamp(1 << 12, 1 << 22) as u32,
             receive_window: 1 << 18,
+            send_buffer: 1 << 20,
             assumed_window: 1 << 12,
             release_early: true,
             initial_window: 10,

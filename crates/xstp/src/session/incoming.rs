@@ -9,7 +9,9 @@ use super::state::{Action, State, Stimulus};
 use super::upper::Upper;
 use super::{Event, Session};
 use crate::congestion::Feedback;
-use crate::wire::{Begin, BeginAck, Control, DecodeError, End, Poll, Segment, Stat, Ustat};
+use crate::wire::{
+    Begin, BeginAck, Control, DecodeError, End, Poll, Profile, Segment, Stat, Ustat,
+};
 use core::fmt;
 use units::Instant;
 
@@ -56,11 +58,14 @@ impl Session {
                 return Err(ReceiveError::Malformed(error));
             }
         };
+        if self.is_from_the_past(&segment) {
+            return self.other_incarnation();
+        }
         self.statistics.segments_received += 1;
         self.statistics.octets_received += bytes.len() as u64;
         match segment.control() {
             Some(Control::Begin(begin)) => self.on_begin(now, &segment, begin)?,
-            Some(Control::BeginAck(ack)) => self.on_begin_ack(now, ack)?,
+            Some(Control::BeginAck(ack)) => self.on_begin_ack(now, segment.stamp(), ack)?,
             Some(Control::Reset(end)) => return self.on_reset(now, end),
             Some(Control::End(end) | Control::EndAck(end)) => self.check_incarnation(end)?,
             None => {}
@@ -117,6 +122,19 @@ impl Session {
         }
     }
 
+    /// Whether a published segment was sent in an earlier incarnation, or may have been.
+    fn is_from_the_past(&self, segment: &Segment<'_>) -> bool {
+        let Profile::Published(_) = self.config.profile else { return false };
+        if !self.state.is_connected() || segment.control().is_some() {
+            // These name their incarnation.
+            return false;
+        }
+        match self.peer_began {
+            Some(began) => (segment.stamp().wrapping_sub(began) as i32) < 0,
+            None => segment.payload().is_some(),
+        }
+    }
+
     fn heard(&mut self, now: Instant) {
         self.last_heard = now;
         self.unanswered_since = None;
@@ -148,6 +166,7 @@ impl Session {
         match self.apply(now, stimulus) {
             Action::Accept => {
                 self.incarnation = Some(begin.incarnation);
+                self.peer_began = Some(segment.stamp());
                 self.agree(&begin);
                 self.last_heard = now;
                 self.armed_at = now;
@@ -161,7 +180,12 @@ impl Session {
         Ok(())
     }
 
-    fn on_begin_ack(&mut self, now: Instant, ack: BeginAck) -> Result<(), ReceiveError> {
+    fn on_begin_ack(
+        &mut self,
+        now: Instant,
+        stamp: u32,
+        ack: BeginAck,
+    ) -> Result<(), ReceiveError> {
         if self.incarnation != Some(ack.begin.incarnation) || !self.is_client {
             return self.other_incarnation();
         }
@@ -169,6 +193,7 @@ impl Session {
             if let Some(sent) = self.handshake.begun_at(ack.echo) {
                 self.round_trip.sample(now.since(sent));
             }
+            self.peer_began = Some(stamp);
             self.handshake.settle();
             self.agree(&ack.begin);
             self.emit(Event::Established);

@@ -14,7 +14,8 @@
 //!
 //! A session has no clock and no I/O. Its driver hands in segments with the time, asks for
 //! segments until there are none, and comes back at the time that the session names. A session
-//! delivers immediately, each packet as it arrives; a connection puts bytes in order on top.
+//! delivers immediately, each packet as it arrives; a
+//! [`Connection`](crate::Connection) puts bytes in order on top.
 
 mod config;
 mod events;
@@ -22,6 +23,7 @@ mod handshake;
 mod incoming;
 mod outgoing;
 mod pacing;
+mod parts;
 mod polling;
 pub mod receiver;
 mod round_trip;
@@ -58,6 +60,8 @@ pub struct Session {
     is_client: bool,
     /// The running incarnation; for a listener the last one that it must not accept again.
     incarnation: Option<u32>,
+    /// The stamp of the peer's BGN or BGNAK.
+    peer_began: Option<u32>,
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
@@ -153,6 +157,7 @@ impl Session {
             state: State::Closed,
             is_client,
             incarnation: None,
+            peer_began: None,
             handshake: Handshake::default(),
             sender: Sender::new(config.number_window, config.assumed_window, config.release_early),
             receiver: Receiver::new(&receiver_config(config, Seq24::ZERO)),

@@ -12,85 +12,16 @@
 //! are never cut short for a STAT; what does not fit goes alone right after.
 
 use super::Session;
+use super::parts::{NOTE_ROOM, Parts, take_note};
 use super::sender::Again;
 use super::state::{State, Stimulus};
 use super::upper::{Filled, Upper};
 use crate::Seq24;
-use crate::wire::{Begin, BeginAck, Control, End, Poll, Profile, Segment, Stat, Ustat};
+use crate::wire::{Begin, BeginAck, Control, End, Poll, Profile, Segment};
 use units::Instant;
 
 /// A STAT or USTAT rides on an SD that leaves this much room; less would cut its list.
 const REPORT_ROOM: usize = 160;
-
-/// A NOTE is at most this long.
-const NOTE_ROOM: usize = 255;
-
-/// What a segment is put together from.
-#[derive(Clone, Copy)]
-struct Parts<'a> {
-    /// VT(S), after the SD if there is a new one.
-    next: Seq24,
-    opening: Option<Control>,
-    stamp: u32,
-    data: Option<Seq24>,
-    poll: Option<Poll>,
-    stat: Option<Stat<'a>>,
-    ustat: Option<Ustat<'a>>,
-    note: &'a [u8],
-}
-
-impl<'a> Parts<'a> {
-    fn new(next: Seq24, stamp: u32, opening: Option<Control>) -> Self {
-        Self { next, opening, stamp, data: None, poll: None, stat: None, ustat: None, note: &[] }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.opening.is_none()
-            && self.data.is_none()
-            && self.poll.is_none()
-            && self.stat.is_none()
-            && self.ustat.is_none()
-    }
-
-    /// The segment. Its payload stands in the buffer already.
-    fn segment(&self) -> Option<Segment<'a>> {
-        let mut built = match self.opening {
-            Some(Control::Begin(begin)) => Some(Segment::begin(self.next, self.stamp, begin)),
-            Some(Control::BeginAck(ack)) => Some(Segment::begin_ack(self.next, ack)),
-            Some(Control::End(_) | Control::EndAck(_) | Control::Reset(_)) | None => None,
-        };
-        if let Some(number) = self.data {
-            built = Some(match built {
-                None => Segment::data(number, &[]),
-                Some(segment) => segment.and_data(number, &[]),
-            });
-        }
-        if let Some(poll) = self.poll {
-            built = Some(match built {
-                None => Segment::poll(self.stamp, poll),
-                Some(segment) => segment.and_poll(self.stamp, poll),
-            });
-        }
-        if let Some(stat) = self.stat {
-            built = Some(match built {
-                None => Segment::stat(self.next, stat),
-                Some(segment) => segment.and_stat(stat),
-            });
-        }
-        if let Some(ustat) = self.ustat {
-            built = Some(match built {
-                None => Segment::ustat(self.next, ustat),
-                Some(segment) => segment.and_ustat(ustat),
-            });
-        }
-        built
-            .map(|segment| if self.note.is_empty() { segment } else { segment.and_note(self.note) })
-    }
-
-    fn overhead(&self, profile: &Profile) -> usize {
-        self.segment().map_or(0, |segment| segment.overhead(profile))
-    }
-}
 
 /// A packet that stands in the buffer.
 struct Loaded {
@@ -145,7 +76,7 @@ impl Session {
         } else {
             return None;
         };
-        let len = segment.encode(&self.config.profile, out).ok()?;
+        let len = segment.stamped(self.stamp(now)).encode(&self.config.profile, out).ok()?;
         self.charge(now, len, false);
         Some(len)
     }
@@ -474,22 +405,4 @@ enum Report {
     None,
     Stat,
     Ustat,
-}
-
-/// The NOTE that goes with these parts, as long as `room` octets are not exceeded.
-fn take_note<'a>(
-    profile: &Profile,
-    parts: &Parts<'_>,
-    room: usize,
-    upper: &mut impl Upper,
-    buffer: &'a mut [u8],
-) -> &'a [u8] {
-    let carries = parts.poll.is_some() || parts.stat.is_some();
-    if !carries || matches!(profile, Profile::Published(_)) {
-        return &[];
-    }
-    // One octet more for its length, beyond the one that is there anyway.
-    let left = room.saturating_sub(parts.overhead(profile) + 1).min(buffer.len());
-    let len = upper.note(&mut buffer[..left]).min(left);
-    &buffer[..len]
 }

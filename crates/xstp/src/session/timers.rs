@@ -164,10 +164,11 @@ impl Session {
             && self.window_segments().is_none_or(|window| self.sender.unreleased() < window)
     }
 
-    /// The congestion window in segments; at least one.
+    /// The congestion window in segments, to the nearest; at least one. (A first segment that
+    /// is a little shorter for its BGN does not cost a whole one in the next window.)
     pub(super) fn window_segments(&self) -> Option<u64> {
         let segment = self.config.payload_size().max(1) as u64;
-        self.congestion.window().map(|window| (window / segment).max(1))
+        self.congestion.window().map(|window| ((window + segment / 2) / segment).max(1))
     }
 
     /// Whether bursts carry their POLLs.

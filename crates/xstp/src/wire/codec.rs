@@ -131,7 +131,7 @@ impl<'a> Segment<'a> {
         segment.control = decode_control(profile, &header, &mut reader)?;
         if has_stamp(profile, kinds) {
             segment.stamp = reader.in_part(Part::Stamp).u32()?;
-        } else if is_stamped(kinds) {
+        } else if let Profile::Published(_) = profile {
             segment.stamp = header.timestamp;
         }
         if kinds.contains(Kinds::POLL) {

@@ -148,6 +148,14 @@ impl<'a> Segment<'a> {
         Self { note, ..self }
     }
 
+    /// The same sent at `stamp`, which every published segment says. With BGN or POLL the stamp
+    /// is theirs already; sealed segments without them do not carry one.
+    #[must_use]
+    pub fn stamped(self, stamp: u32) -> Self {
+        let has_one = self.poll.is_some() || matches!(self.control, Some(Control::Begin(_)));
+        if has_one { self } else { Self { stamp, ..self } }
+    }
+
     fn checked(self) -> Self {
         let kinds = self.kinds();
         assert!(kinds.is_legal(), "{kinds} do not go together");
@@ -186,7 +194,8 @@ impl<'a> Segment<'a> {
         self.number
     }
 
-    /// When it was sent, by its sender's clock, in [`Profile::tick`]s; zero without BGN and POLL.
+    /// When it was sent, by its sender's clock, in [`Profile::tick`]s; sealed, zero without BGN
+    /// and POLL.
     pub const fn stamp(&self) -> u32 {
         self.stamp
     }

@@ -176,3 +176,29 @@ fn stopping_resets_what_is_open() {
     assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert_eq!((report.role, report.connections.opened), ("terminal", 1));
 }
+
+#[test]
+fn a_hub_that_comes_back_serves_again() {
+    let Pair { hub, terminal } = Pair::early();
+    let address = hub.addresses.link.unwrap().to_string();
+    let server = echo();
+    let pair = Pair { hub, terminal };
+    let mut old = pair.connect(server);
+    old.write_all(b"x").unwrap();
+    read_exactly(&mut old, 1);
+    let Pair { hub, terminal } = pair;
+    hub.stop();
+    assert_eq!(old.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    // The new one knows nothing of the old one's session, and the terminal finds that out.
+    let hub = hub_at(&address, "");
+    let pair = Pair { hub, terminal };
+    // What is opened before that is lost with the old session.
+    let served = (0..20).any(|_| {
+        let mut new = pair.connect(server);
+        new.write_all(b"z").is_ok() && matches!(new.read(&mut [0]), Ok(1))
+    });
+    assert!(served);
+    let report = pair.terminal.stop();
+    assert_eq!(report.connections.reset_by_peer, 1);
+    assert!(report.connections.lost_with_peer <= 1, "{}", report.connections.lost_with_peer);
+}

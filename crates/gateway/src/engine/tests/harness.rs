@@ -1,8 +1,6 @@
 //! A hub and a terminal, each on a thread of its own, and clients that speak SOCKS5 by hand.
 
-use super::wire::Wire;
-use crate::gateway::Parts;
-use crate::{Addresses, Config, Report, Stop};
+use crate::{Addresses, Config, Gateway, Report, Stop};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
@@ -20,13 +18,19 @@ pub(super) struct Running {
 
 impl Running {
     fn start(text: &str) -> Self {
+        if std::env::var_os("BENTPIPE_LOG").is_some() {
+            crate::start_logging();
+        }
         let config = Config::parse("test.toml", text).unwrap();
         let stop = Stop::new().unwrap();
-        let peer = config.link.peer;
-        let parts = Parts::open(&config, || Wire::new(peer)).unwrap();
-        let addresses = parts.addresses.clone();
+        let gateway = Gateway::open(&config).unwrap();
+        let addresses = gateway.addresses().clone();
         let handle = stop.clone();
-        let thread = std::thread::spawn(move || parts.run(&handle).unwrap());
+        let thread = std::thread::spawn(move || {
+            let report = gateway.run(&handle).unwrap();
+            tracing::info!("{}", serde_json::to_string(&report).unwrap());
+            report
+        });
         Self { addresses, stop, thread: Some(thread) }
     }
 

@@ -59,3 +59,25 @@ fn a_server_that_never_answers_is_a_time_out() {
     let (_, code) = pair.socks(address);
     assert_eq!(code, 6, "the code of RFC 1928 that is nearest to a time-out");
 }
+
+#[test]
+fn gateways_with_nothing_to_do_sleep() {
+    let pair = Pair::early();
+    let server = serve(|mut stream| {
+        let _ = stream.write_all(&pattern(1_000_000, 5));
+        let _ = stream.read(&mut [0]);
+    });
+    // One stream stands full, because its client does not read, and another stands idle.
+    let mut stuck = pair.connect(server);
+    let mut idle = pair.connect(echo());
+    idle.write_all(b"x").unwrap();
+    read_exactly(&mut idle, 1);
+    read_exactly(&mut stuck, 1);
+    stuck.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    idle.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    assert!(idle.read(&mut [0]).is_err(), "nothing comes");
+    for report in [pair.terminal.stop(), pair.hub.stop()] {
+        let rounds = report.connections.rounds;
+        assert!(rounds < 5_000, "{}: {rounds} rounds", report.role);
+    }
+}

@@ -1,0 +1,401 @@
+//! A peer that means no good: whatever it sends is an error or has a bound.
+
+use super::*;
+use crate::frame::{Frame, StreamHead, Writer};
+use proptest::prelude::*;
+
+const MINIMUM: u64 = 4 << 10;
+const SHARED: u64 = 64 << 10;
+
+fn config() -> RelayConfig {
+    RelayConfig {
+        max_streams: 8,
+        stream_minimum: MINIMUM,
+        shared_credit: SHARED,
+        receive_pool: 256 << 10,
+        send_pool: 256 << 10,
+        unsent_limit: 32 << 10,
+        ..RelayConfig::new("test")
+    }
+}
+
+/// The hub's streams; the peer is the test.
+fn hub() -> Streams {
+    Streams::new(&config(), true, Instant::ZERO + Span::from_secs(1))
+}
+
+fn theirs(number: u32) -> StreamId {
+    StreamId::new(number, false)
+}
+
+fn ours(number: u32) -> StreamId {
+    StreamId::new(number, true)
+}
+
+fn open() -> Open {
+    Open { priority: Priority::Normal, target: Target::name("server", 80) }
+}
+
+/// A payload of one STREAM frame.
+fn stream(id: StreamId, offset: u64, data: &[u8], end: bool, charged: bool) -> Vec<u8> {
+    let opening = open();
+    let open = (offset == 0).then_some(&opening);
+    let head = StreamHead { id, offset, open, end, charged };
+    let mut room = vec![0; data.len() + 64];
+    let mut writer = Writer::new(&mut room);
+    let written = writer.stream(head, data.len(), 0, true, |out| out.copy_from_slice(data));
+    assert_eq!(written, Some(data.len()));
+    let len = writer.written();
+    room.truncate(len);
+    room
+}
+
+fn control(frame: &Frame<'_>) -> Vec<u8> {
+    let mut room = vec![0; 64];
+    let mut writer = Writer::new(&mut room);
+    assert!(writer.control(frame));
+    let len = writer.written();
+    room.truncate(len);
+    room
+}
+
+fn events(streams: &mut Streams) -> Vec<Event> {
+    core::iter::from_fn(|| streams.poll_event()).collect()
+}
+
+/// The frames that go out now.
+fn sent(streams: &mut Streams) -> Vec<u8> {
+    let mut room = [0; 1400];
+    match streams.fresh(&mut room) {
+        Some((len, handle)) => {
+            streams.released(handle);
+            room[..len].to_vec()
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Whether the stream was reset for what the peer did.
+fn assert_violated(streams: &mut Streams, id: StreamId) {
+    let reason = ResetReason::Protocol;
+    assert!(events(streams).contains(&Event::Reset { stream: id, reason }));
+    assert_eq!(sent(streams)[0] & 0x3f, 0x02, "a RESET goes out");
+    audit(streams);
+}
+
+/// The accounts agree with what they are accounts of.
+fn audit(streams: &Streams) {
+    let all = streams.streams.values();
+    assert_eq!(streams.open_local, all.clone().filter(|s| s.is_local()).count());
+    assert_eq!(streams.open_remote, all.clone().filter(|s| !s.is_local()).count());
+    assert_eq!(streams.send_used, all.clone().map(|s| s.send.held()).sum::<u64>());
+    assert!(streams.pool.used <= streams.pool.size, "{:?}", streams.pool);
+    let out = streams.pool.shared_received - streams.pool.shared_returned;
+    assert!(out <= streams.pool.shared, "{:?}", streams.pool);
+    assert!(streams.streams.len() <= 3 * streams.max_streams + streams.open_local);
+    let chunks = streams.streams.len() as u64 * 2 * (16 << 10);
+    assert!(streams.receive_allocated() as u64 <= config().receive_bound() + chunks);
+    assert_eq!(streams.scheduler.len(), all.filter(|s| s.scheduled).count());
+}
+
+#[test]
+fn credit_is_not_to_be_taken() {
+    let mut hub = hub();
+    hub.deliver(&stream(theirs(0), 0, &[1; 100], false, false));
+    assert_eq!(events(&mut hub).len(), 2);
+    hub.deliver(&stream(theirs(0), MINIMUM - 10, &[1; 11], false, false));
+    assert_violated(&mut hub, theirs(0));
+    assert_eq!(hub.statistics().credit_violations, 1);
+}
+
+#[test]
+fn shared_credit_has_an_end_and_comes_after_the_own() {
+    let mut hub = hub();
+    hub.deliver(&stream(theirs(0), 0, &[1; 100], false, false));
+    events(&mut hub);
+    hub.deliver(&stream(theirs(0), MINIMUM - 1, &[1; 10], false, true));
+    assert_violated(&mut hub, theirs(0));
+    hub.deliver(&stream(theirs(1), 0, &[1; MINIMUM as usize], false, false));
+    events(&mut hub);
+    let mut at = MINIMUM;
+    while at < MINIMUM + SHARED {
+        hub.deliver(&stream(theirs(1), at, &[1; 1024], false, true));
+        at += 1024;
+    }
+    assert!(!events(&mut hub).iter().any(|event| matches!(event, Event::Reset { .. })));
+    audit(&hub);
+    hub.deliver(&stream(theirs(1), at, &[1], false, true));
+    assert_violated(&mut hub, theirs(1));
+}
+
+#[test]
+fn two_ends_or_bytes_beyond_the_end_are_a_contradiction() {
+    for second in [
+        stream(theirs(0), 50, &[1; 60], false, false),
+        stream(theirs(0), 50, &[1; 10], true, false),
+        stream(theirs(0), 99, &[], true, false),
+    ] {
+        let mut hub = hub();
+        hub.deliver(&stream(theirs(0), 0, &[1; 10], false, false));
+        hub.deliver(&stream(theirs(0), 90, &[1; 10], true, false));
+        events(&mut hub);
+        hub.deliver(&second);
+        assert_violated(&mut hub, theirs(0));
+        assert_eq!(hub.statistics().bad_frames, 1);
+    }
+}
+
+#[test]
+fn a_reset_that_contradicts_what_came_resets_all_the_same() {
+    let mut hub = hub();
+    hub.deliver(&stream(theirs(0), 0, &[1; 100], false, false));
+    events(&mut hub);
+    let frame = Frame::Reset { id: theirs(0), final_offset: 99, charged: 1 << 60, code: 2 };
+    hub.deliver(&control(&frame));
+    let reason = ResetReason::TimedOut;
+    assert_eq!(events(&mut hub), [Event::Reset { stream: theirs(0), reason }]);
+    assert_eq!(hub.statistics().bad_frames, 1);
+    assert!(hub.streams.is_empty());
+    audit(&hub);
+}
+
+#[test]
+fn numbers_that_were_used_or_never_could_be_are_passed_over() {
+    let mut hub = hub();
+    hub.deliver(&control(&Frame::Reset { id: theirs(3), final_offset: 0, charged: 0, code: 0 }));
+    assert_eq!(sent(&mut hub)[0] & 0x3f, 0x02, "the peer may forget it");
+    hub.deliver(&stream(theirs(3), 0, b"late", false, false));
+    assert!(hub.streams.is_empty());
+    hub.deliver(&stream(theirs(NUMBER_SPAN + 64), 0, b"far", false, false));
+    assert_eq!(hub.statistics().bad_frames, 1);
+    hub.deliver(&stream(ours(0), 0, b"not opened", false, false));
+    hub.deliver(&control(&Frame::Credit { id: ours(0), limit: 1 << 20 }));
+    hub.deliver(&control(&Frame::Accept { id: ours(0) }));
+    assert_eq!(hub.statistics().bad_frames, 3);
+    assert!(hub.streams.is_empty());
+    assert!(events(&mut hub).is_empty());
+}
+
+#[test]
+fn what_is_scattered_more_than_packets_can_be_is_refused() {
+    let mut hub = hub();
+    hub.deliver(&stream(theirs(0), 0, &[1; 10], false, false));
+    events(&mut hub);
+    for at in 0..200 {
+        hub.deliver(&stream(theirs(0), 20 + 2 * at, &[1], false, false));
+    }
+    assert_violated(&mut hub, theirs(0));
+}
+
+#[test]
+fn streams_that_are_too_many_are_refused_and_kept_in_bounds() {
+    let mut hub = hub();
+    for number in 0..100 {
+        hub.deliver(&stream(theirs(number), 0, b"x", false, false));
+        audit(&hub);
+    }
+    let opened = events(&mut hub);
+    let opened = opened.iter().filter(|event| matches!(event, Event::Opened { .. })).count();
+    assert_eq!(opened, 8);
+    assert_eq!(hub.statistics().refused, 16, "beyond that they are not even answered");
+}
+
+#[test]
+fn bytes_before_the_opening_wait_for_it() {
+    let mut hub = hub();
+    hub.deliver(&stream(theirs(0), 5, b" world", true, false));
+    assert!(events(&mut hub).is_empty());
+    assert_eq!(hub.accept(theirs(0)), Ok(()));
+    hub.deliver(&stream(theirs(0), 0, b"hello", false, false));
+    let target = open().target;
+    let stream = theirs(0);
+    assert_eq!(events(&mut hub), [Event::Opened { stream, target }, Event::Readable { stream }]);
+    assert_eq!(hub.peek(stream), b"hello world");
+    let now = hub.now;
+    hub.consume(now, stream, 11).expect("open");
+    assert_eq!(events(&mut hub), [Event::Ended { stream }]);
+}
+
+#[test]
+fn pieces_that_overlap_are_put_together() {
+    let mut hub = hub();
+    let text: Vec<u8> = (0..60).collect();
+    for (from, to) in [(10, 20), (30, 40), (50, 60), (5, 35), (0, 7), (38, 52)] {
+        hub.deliver(&stream(theirs(0), from as u64, &text[from..to], false, false));
+    }
+    assert_eq!(hub.peek(theirs(0)), text);
+}
+
+#[test]
+fn small_frames_of_several_streams_share_a_packet() {
+    let mut hub = hub();
+    let now = hub.now;
+    for _ in 0..5 {
+        let id = hub.open(now, Target::name("x", 1), Priority::Normal).expect("opened");
+        hub.write(now, id, b"hello").expect("written");
+        hub.end(id).expect("ended");
+    }
+    let payload = sent(&mut hub);
+    assert!(!hub.has_fresh());
+    let mut reader = crate::frame::Reader::new(&payload);
+    let frames = core::iter::from_fn(|| (!reader.is_empty()).then(|| reader.frame())).count();
+    assert_eq!(frames, 5);
+}
+
+#[test]
+fn a_packet_whose_room_shrank_sends_the_rest_anew() {
+    let mut hub = hub();
+    let mut peer = Streams::new(&config(), false, Instant::ZERO);
+    let now = hub.now;
+    let id = hub.open(now, Target::name("x", 1), Priority::Normal).expect("opened");
+    let data: Vec<u8> = (0..1000u32).map(|at| at as u8).collect();
+    hub.write(now, id, &data).expect("written");
+    hub.end(id).expect("ended");
+    let mut room = [0; 1400];
+    let (_, handle) = hub.fresh(&mut room).expect("something");
+    assert!(!hub.has_fresh());
+    let len = hub.again(handle, &mut room[..300]);
+    assert!(len <= 300);
+    peer.deliver(&room[..len]);
+    let mut packets = vec![handle];
+    while let Some((len, handle)) = hub.fresh(&mut room[..300]) {
+        peer.deliver(&room[..len]);
+        packets.push(handle);
+    }
+    assert_eq!(peer.peek(id), data);
+    for handle in packets {
+        hub.released(handle);
+    }
+    peer.consume(now, id, 1000).expect("open");
+    assert!(events(&mut peer).contains(&Event::Ended { stream: id }));
+    assert_eq!(hub.send_used, 0);
+    assert!(hub.packets.is_empty());
+}
+
+/// One thing that a peer, or the layer above, may do.
+#[derive(Clone, Debug)]
+enum Step {
+    Stream { hub: bool, number: u32, offset: u64, len: usize, flags: (bool, bool) },
+    Reset { hub: bool, number: u32, final_offset: u64, charged: u64, code: u8 },
+    Credit { hub: bool, number: u32, limit: u64 },
+    Shared { returned: u64 },
+    Note(Vec<u8>),
+    Raw(Vec<u8>),
+    Open,
+    Accept(u32),
+    Write(usize, usize),
+    Consume(usize),
+    Cut(usize),
+    End(usize),
+    Send(usize),
+    Again(usize, usize),
+    Release(usize),
+    Wait(u64),
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let bytes = || prop::collection::vec(any::<u8>(), 0..40);
+    let large = || prop_oneof![0u64..300, 0u64..200_000, any::<u64>().prop_map(|n| n >> 1)];
+    prop_oneof![
+        6 => (any::<bool>(), 0u32..12, 0u64..100_000, 0usize..3000, any::<(bool, bool)>()).prop_map(
+            |(hub, number, offset, len, (end, charged))| {
+                let flags = (end && offset % 5 == 0, charged);
+                Step::Stream { hub, number, offset: offset / 16 * 16, len, flags }
+            }
+        ),
+        1 => (any::<bool>(), 0u32..40, large(), large(), any::<u8>()).prop_map(
+            |(hub, number, final_offset, charged, code)| {
+                Step::Reset { hub, number, final_offset, charged, code }
+            }
+        ),
+        1 => (any::<bool>(), 0u32..12, 0u64..1 << 40)
+            .prop_map(|(hub, number, limit)| Step::Credit { hub, number, limit }),
+        1 => (0u64..1 << 40).prop_map(|returned| Step::Shared { returned }),
+        1 => bytes().prop_map(Step::Note),
+        1 => bytes().prop_map(Step::Raw),
+        2 => Just(Step::Open),
+        1 => (0u32..12).prop_map(Step::Accept),
+        3 => (0usize..20, 0usize..9_000).prop_map(|(at, len)| Step::Write(at, len)),
+        3 => (0usize..20).prop_map(Step::Consume),
+        1 => (0usize..20).prop_map(Step::Cut),
+        1 => (0usize..20).prop_map(Step::End),
+        3 => (0usize..1500).prop_map(Step::Send),
+        2 => (0usize..20, 0usize..1500).prop_map(|(at, room)| Step::Again(at, room)),
+        2 => (0usize..20).prop_map(Step::Release),
+        1 => (0u64..2000).prop_map(Step::Wait),
+    ]
+}
+
+fn any_stream(streams: &Streams, at: usize) -> Option<StreamId> {
+    streams.streams.keys().nth(at % streams.streams.len().max(1)).copied()
+}
+
+fn take(streams: &mut Streams, packets: &mut Vec<u64>, step: Step) {
+    let now = streams.now;
+    let id = |hub, number| StreamId::new(number, hub);
+    match step {
+        Step::Stream { hub, number, offset, len, flags } => {
+            streams.deliver(&stream(id(hub, number), offset, &vec![7; len], flags.0, flags.1));
+        }
+        Step::Reset { hub, number, final_offset, charged, code } => {
+            let id = id(hub, number);
+            streams.deliver(&control(&Frame::Reset { id, final_offset, charged, code }));
+        }
+        Step::Credit { hub, number, limit } => {
+            streams.deliver(&control(&Frame::Credit { id: id(hub, number), limit }));
+        }
+        Step::Shared { returned } => streams.deliver(&control(&Frame::Shared { returned })),
+        Step::Note(bytes) => streams.noted(&bytes),
+        Step::Raw(bytes) => streams.deliver(&bytes),
+        Step::Open => drop(streams.open(now, Target::name("x", 1), Priority::Normal)),
+        Step::Accept(number) => drop(streams.accept(theirs(number))),
+        Step::Write(at, len) => {
+            let Some(id) = any_stream(streams, at) else { return };
+            let _ = streams.write(now, id, &vec![9; len]);
+        }
+        Step::Consume(at) => {
+            let Some(id) = any_stream(streams, at) else { return };
+            let len = streams.peek(id).len();
+            let _ = streams.consume(now, id, len - len / 3);
+        }
+        Step::Cut(at) => {
+            let Some(id) = any_stream(streams, at) else { return };
+            let _ = streams.reset(id, ResetReason::Local);
+        }
+        Step::End(at) => {
+            let Some(id) = any_stream(streams, at) else { return };
+            let _ = streams.end(id);
+        }
+        Step::Send(room) => {
+            let mut room = vec![0; room];
+            packets.extend(streams.fresh(&mut room).map(|(_, handle)| handle));
+        }
+        Step::Again(at, room) if at < packets.len() => {
+            let mut room = vec![0; room];
+            assert!(streams.again(packets[at], &mut room) <= room.len());
+        }
+        Step::Release(at) if at < packets.len() => streams.released(packets.swap_remove(at)),
+        Step::Again(..) | Step::Release(_) => {}
+        Step::Wait(millis) => {
+            streams.set_time(now + Span::from_millis(millis), None);
+            streams.handle_timeout();
+            let mut room = [0; 100];
+            streams.note(&mut room);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_a_peer_does_the_accounts_agree(all in prop::collection::vec(steps(), 1..120)) {
+        let mut streams = hub();
+        let mut packets = Vec::new();
+        for step in all {
+            take(&mut streams, &mut packets, step);
+            audit(&streams);
+        }
+        while streams.poll_event().is_some() {}
+    }
+}

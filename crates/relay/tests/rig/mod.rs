@@ -1,0 +1,423 @@
+//! Two relays and a pipe that misbehaves as told, under virtual time; and applications on both
+//! ends that check every byte.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the rig")]
+
+use relay::{
+    DisconnectReason, Event, Hub, PeerId, Priority, RefuseReason, Relay, RelayConfig, ResetReason,
+    StreamId, Target, TransmitBatch,
+};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use units::{BitRate, Instant, RngStream, Serializer, Span};
+
+/// What the pipe does to each datagram, with these probabilities.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    pub loss: f64,
+    pub duplicate: f64,
+    pub reorder: f64,
+    pub corrupt: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    Terminal,
+    Hub,
+}
+
+/// How an application treats a stream.
+#[derive(Clone, Debug, Default)]
+pub struct App {
+    /// Bytes it still has to write; then it ends its half.
+    pub to_write: u64,
+    pub written: u64,
+    pub read: u64,
+    /// It ends its half when all is written (and, echoing, all is read).
+    pub end: bool,
+    pub end_sent: bool,
+    /// It sends back what it reads.
+    pub echo: bool,
+    /// Its peer does.
+    pub echoed: bool,
+    /// It does not read.
+    pub deaf: bool,
+    pub accepted: bool,
+    pub ended: bool,
+    pub refused: Option<RefuseReason>,
+    pub reset: Option<ResetReason>,
+    pub released: bool,
+    pub opened_at: Instant,
+    pub first_byte_at: Option<Instant>,
+    pub ended_at: Option<Instant>,
+}
+
+impl App {
+    /// Writes `bytes` and ends.
+    pub fn writer(bytes: u64) -> Self {
+        Self { to_write: bytes, end: true, ..Self::default() }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.released || self.refused.is_some() || self.reset.is_some()
+    }
+}
+
+/// The byte at `offset` of a stream, in the direction away from the opener or back.
+pub fn pattern(stream: StreamId, back: bool, offset: u64) -> u8 {
+    let mixed = (offset ^ u64::from(stream.number()) << 20 ^ u64::from(back) << 60)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 56) as u8
+}
+
+type Key = (Side, StreamId);
+
+pub struct Rig {
+    pub now: Instant,
+    pub terminal: Relay,
+    pub hub: Hub,
+    pub terminal_config: RelayConfig,
+    pub hub_config: RelayConfig,
+    pub faults: Faults,
+    /// One way.
+    pub delay: Span,
+    /// Largest IP packet that passes.
+    pub path_mtu: usize,
+    /// Nothing passes before this.
+    pub dark_until: Instant,
+    lines: [Serializer; 2],
+    queue: Span,
+    wire: BTreeMap<(Instant, u64), (Side, Vec<u8>)>,
+    sequence: u64,
+    rng: RngStream,
+    pub peer: Option<PeerId>,
+    pub apps: BTreeMap<Key, App>,
+    /// Every event, for tests that look.
+    pub disconnected: Vec<(Side, DisconnectReason)>,
+    pub connected: Vec<(Side, Instant)>,
+    /// IP bytes and packets offered to the pipe by each side.
+    pub offered: [(u64, u64); 2],
+    /// Largest receive memory seen at each side.
+    pub fullest: [usize; 2],
+    seed: u64,
+}
+
+fn home() -> SocketAddr {
+    "192.0.2.1:4500".parse().expect("address")
+}
+
+impl Rig {
+    /// Two relays over 300 ms each way at `rate` down (hub to terminal) and up.
+    pub fn new(seed: u64, down: BitRate, up: BitRate) -> Self {
+        let terminal = RelayConfig::new("boat").with_rates(Some(up), Some(down));
+        let hub = RelayConfig::new("hub").with_rates(Some(down), Some(up));
+        Self::with(seed, terminal, hub)
+    }
+
+    pub fn with(seed: u64, terminal: RelayConfig, hub: RelayConfig) -> Self {
+        let line = |rate: Option<BitRate>| Serializer::new(rate.unwrap_or(BitRate::from_mbps(10)));
+        let now = Instant::ZERO + Span::from_secs(1);
+        Self {
+            now,
+            terminal: Relay::terminal(&terminal, now, RngStream::new(seed, 0, "terminal")),
+            hub: Hub::new(&hub, RngStream::new(seed, 0, "hub")),
+            faults: Faults::default(),
+            delay: Span::from_millis(300),
+            path_mtu: 1500,
+            dark_until: Instant::ZERO,
+            lines: [line(terminal.send_rate), line(hub.send_rate)],
+            terminal_config: terminal,
+            hub_config: hub,
+            queue: Span::from_millis(600),
+            wire: BTreeMap::new(),
+            sequence: 0,
+            rng: RngStream::new(seed, 0, "pipe"),
+            peer: None,
+            apps: BTreeMap::new(),
+            disconnected: Vec::new(),
+            connected: Vec::new(),
+            offered: [(0, 0); 2],
+            fullest: [0; 2],
+            seed,
+        }
+    }
+
+    pub fn restart_hub(&mut self) {
+        self.seed += 1;
+        self.hub = Hub::new(&self.hub_config, RngStream::new(self.seed, 0, "hub"));
+        self.peer = None;
+        self.apps.retain(|(side, _), _| *side != Side::Hub);
+    }
+
+    pub fn restart_terminal(&mut self) {
+        self.seed += 1;
+        let rng = RngStream::new(self.seed, 0, "terminal");
+        self.terminal = Relay::terminal(&self.terminal_config, self.now, rng);
+        self.apps.retain(|(side, _), _| *side != Side::Terminal);
+    }
+
+    pub fn relay(&mut self, side: Side) -> Option<&mut Relay> {
+        match side {
+            Side::Terminal => Some(&mut self.terminal),
+            Side::Hub => self.peer.and_then(|peer| self.hub.peer(peer)),
+        }
+    }
+
+    /// Opens a stream at the terminal. The server's part is said by the name: `echo`, `sink`,
+    /// `source-N`, `refuse`, `deaf`.
+    #[allow(clippy::needless_pass_by_value, reason = "made for the call, mostly")]
+    pub fn open(&mut self, server: &str, app: App) -> StreamId {
+        self.open_as(server, Priority::Normal, &app).expect("opened")
+    }
+
+    pub fn open_as(
+        &mut self,
+        server: &str,
+        priority: Priority,
+        app: &App,
+    ) -> Result<StreamId, relay::OpenError> {
+        let stream = self.terminal.open(self.now, Target::name(server, 80), priority)?;
+        let app = App { opened_at: self.now, echoed: server == "echo", ..app.clone() };
+        self.apps.insert((Side::Terminal, stream), app);
+        self.pump(Side::Terminal, stream);
+        Ok(stream)
+    }
+
+    pub fn app(&self, side: Side, stream: StreamId) -> &App {
+        &self.apps[&(side, stream)]
+    }
+
+    /// Runs until `done` or for `limit`; says whether it was done.
+    pub fn run(&mut self, limit: Span, mut done: impl FnMut(&Self) -> bool) -> bool {
+        let end = self.now + limit;
+        loop {
+            self.settle();
+            if done(self) {
+                return true;
+            }
+            let next = self
+                .wire
+                .first_key_value()
+                .map(|(key, _)| key.0)
+                .into_iter()
+                .chain(self.terminal.poll_timeout())
+                .chain(self.hub.poll_timeout())
+                .min()
+                .unwrap_or(end);
+            if next > end || self.now >= end {
+                self.now = end;
+                return false;
+            }
+            self.now = next.max(self.now + Span::from_micros(10));
+            self.arrive();
+            self.terminal.handle_timeout(self.now);
+            self.hub.handle_timeout(self.now);
+        }
+    }
+
+    /// Lets everything happen that is due.
+    fn settle(&mut self) {
+        self.take_events();
+        self.transmit();
+        self.take_events();
+        let hub =
+            self.peer.and_then(|peer| self.hub.peer(peer)).map_or(0, |r| r.receive_allocated());
+        let terminal = self.terminal.receive_allocated();
+        self.fullest = [self.fullest[0].max(terminal), self.fullest[1].max(hub)];
+    }
+
+    fn transmit(&mut self) {
+        let mut buffer = vec![0; 16 * 1500];
+        loop {
+            let mut batch = TransmitBatch::new(&mut buffer, 16);
+            if self.terminal.poll_transmit(self.now, &mut batch).is_none() {
+                break;
+            }
+            let datagrams: Vec<Vec<u8>> = batch.datagrams().map(<[u8]>::to_vec).collect();
+            for datagram in datagrams {
+                self.offer(Side::Terminal, datagram);
+            }
+        }
+        loop {
+            let mut batch = TransmitBatch::new(&mut buffer, 16);
+            let Some((to, _)) = self.hub.poll_transmit(self.now, &mut batch) else { break };
+            assert_eq!(to, home());
+            let datagrams: Vec<Vec<u8>> = batch.datagrams().map(<[u8]>::to_vec).collect();
+            for datagram in datagrams {
+                self.offer(Side::Hub, datagram);
+            }
+        }
+    }
+
+    fn offer(&mut self, from: Side, mut datagram: Vec<u8>) {
+        let size = datagram.len() + 28;
+        let offered = &mut self.offered[from as usize];
+        *offered = (offered.0 + size as u64, offered.1 + 1);
+        let line = &mut self.lines[from as usize];
+        if size > self.path_mtu || line.free_at() > self.now + self.queue {
+            return;
+        }
+        let sent = line.send(self.now, size as u64);
+        if self.rng.chance(self.faults.loss) || self.now < self.dark_until {
+            return;
+        }
+        if self.rng.chance(self.faults.corrupt) {
+            let at = self.rng.below(datagram.len() as u64) as usize;
+            datagram[at] ^= 1 << self.rng.below(8);
+        }
+        let mut at = sent + self.delay;
+        if self.rng.chance(self.faults.reorder) {
+            at += Span::from_millis(self.rng.below(100));
+        }
+        if self.rng.chance(self.faults.duplicate) {
+            let again = at + Span::from_millis(self.rng.below(100));
+            self.put(again, from, datagram.clone());
+        }
+        self.put(at, from, datagram);
+    }
+
+    fn put(&mut self, at: Instant, from: Side, datagram: Vec<u8>) {
+        self.sequence += 1;
+        self.wire.insert((at, self.sequence), (from, datagram));
+    }
+
+    fn arrive(&mut self) {
+        while let Some(entry) = self.wire.first_entry() {
+            if entry.key().0 > self.now {
+                break;
+            }
+            let (from, mut datagram) = entry.remove();
+            // What was damaged or came twice is an error, and nothing else.
+            match from {
+                Side::Terminal => {
+                    let _ = self.hub.handle_datagram(self.now, home(), &mut datagram);
+                }
+                Side::Hub => {
+                    let _ = self.terminal.handle_datagram(self.now, &mut datagram);
+                }
+            }
+        }
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.terminal.poll_event() {
+            self.on_event(Side::Terminal, event);
+        }
+        while let Some((peer, event)) = self.hub.poll_event() {
+            if event == Event::Connected {
+                self.peer = Some(peer);
+            }
+            if self.peer == Some(peer) {
+                self.on_event(Side::Hub, event);
+            }
+        }
+    }
+
+    fn on_event(&mut self, side: Side, event: Event) {
+        match event {
+            Event::Connected => self.connected.push((side, self.now)),
+            Event::Disconnected { reason } => {
+                self.disconnected.push((side, reason));
+                self.apps.retain(|(other, _), _| *other != side);
+                if side == Side::Hub {
+                    self.peer = None;
+                }
+            }
+            Event::Opened { stream, target } => self.serve(stream, &target),
+            Event::Accepted { stream } => self.app_mut(side, stream).accepted = true,
+            Event::Refused { stream, reason } => {
+                self.app_mut(side, stream).refused = Some(reason);
+            }
+            Event::Readable { stream } | Event::Writable { stream } => self.pump(side, stream),
+            Event::Ended { stream } => {
+                let now = self.now;
+                let app = self.app_mut(side, stream);
+                app.ended = true;
+                app.ended_at = Some(now);
+                app.end |= app.echo;
+                self.pump(side, stream);
+            }
+            Event::Reset { stream, reason } => self.app_mut(side, stream).reset = Some(reason),
+            Event::Released { stream } => self.app_mut(side, stream).released = true,
+        }
+    }
+
+    fn app_mut(&mut self, side: Side, stream: StreamId) -> &mut App {
+        self.apps.get_mut(&(side, stream)).expect("an event of a stream that is known")
+    }
+
+    /// The server's side of a new stream.
+    fn serve(&mut self, stream: StreamId, target: &Target) {
+        let relay::Destination::Name(name, 80) = &target.destination else { panic!("{target}") };
+        let mut app = App { opened_at: self.now, accepted: true, ..App::default() };
+        match name.split_once('-') {
+            Some(("source", bytes)) => app = App { ..App::writer(bytes.parse().expect("number")) },
+            _ if name == "echo" => app.echo = true,
+            _ if name == "sink" => app.end = true,
+            _ if name == "deaf" => app.deaf = true,
+            _ if name == "refuse" => {
+                let relay = self.relay(Side::Hub).expect("hub");
+                relay.refuse(stream, RefuseReason::ConnectionRefused).expect("known");
+                return;
+            }
+            _ => panic!("no server {name}"),
+        }
+        self.apps.insert((Side::Hub, stream), app);
+        self.relay(Side::Hub).expect("hub").accept(stream).expect("known");
+        self.pump(Side::Hub, stream);
+    }
+
+    /// Reads and writes what can be.
+    pub fn pump(&mut self, side: Side, stream: StreamId) {
+        let now = self.now;
+        let Some(mut app) = self.apps.remove(&(side, stream)) else { return };
+        let back = side == Side::Hub;
+        let relay = self.relay(side).expect("a relay");
+        while !app.deaf && !relay.peek(stream).is_empty() {
+            let piece = relay.peek(stream);
+            for (at, &byte) in (app.read..).zip(piece) {
+                assert_eq!(byte, pattern(stream, !back && !app.echoed, at), "{stream} at {at}");
+            }
+            let len = piece.len();
+            app.first_byte_at.get_or_insert(now);
+            app.read += len as u64;
+            if app.echo {
+                app.to_write += len as u64;
+            }
+            relay.consume(now, stream, len).expect("consumed");
+        }
+        while app.to_write > 0 {
+            let len = app.to_write.min(relay.room(stream) as u64).min(20_000);
+            if len == 0 {
+                break;
+            }
+            let data: Vec<u8> = (app.written..app.written + len)
+                .map(|at| pattern(stream, back && !app.echo, at))
+                .collect();
+            let taken = relay.write(now, stream, &data).expect("written") as u64;
+            app.written += taken;
+            app.to_write -= taken;
+        }
+        if app.end && app.to_write == 0 && !app.end_sent && !app.is_over() {
+            app.end_sent = true;
+            relay.end(stream).expect("ended");
+        }
+        self.apps.insert((side, stream), app);
+    }
+
+    /// Whether every application at `side` is through.
+    pub fn all_over(&self, side: Side) -> bool {
+        self.apps.iter().all(|((at, _), app)| *at != side || app.is_over())
+    }
+
+    /// Nothing is left of any stream at either end.
+    pub fn assert_clean(&mut self) {
+        for side in [Side::Terminal, Side::Hub] {
+            let Some(relay) = self.relay(side) else { continue };
+            let statistics = relay.statistics();
+            assert_eq!(statistics.streams, 0, "{side:?} {statistics:?}");
+            assert_eq!(statistics.send_buffered, 0, "{side:?}");
+            assert_eq!(statistics.receive_promised, 0, "{side:?}");
+            assert_eq!(relay.receive_allocated(), 0, "{side:?}");
+        }
+    }
+}

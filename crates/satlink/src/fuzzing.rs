@@ -1,0 +1,111 @@
+//! What must hold for a link described by any text, as a function of it.
+//!
+//! The target in `fuzz/` breeds texts; the test below draws random ones.
+
+use crate::{Direction, Link, words};
+use alloc::vec;
+use alloc::vec::Vec;
+use units::{Instant, Span};
+
+/// Reads `text` as the words of a link file; a link that it describes is used for two seconds,
+/// and must account for every frame.
+///
+/// # Panics
+/// When the link loses count, or is never empty again.
+pub fn words(text: &[u8]) {
+    let Ok(text) = core::str::from_utf8(text) else { return };
+    let Ok(config) = words::parse_file(text) else { return };
+    let Ok(mut link) = Link::<Vec<u8>>::new(&config, 1, 0) else { return };
+    for step in 0..40u64 {
+        let now = Instant::ZERO + Span::from_millis(50 * step);
+        let direction = Direction::BOTH[step as usize % 2];
+        link.offer(now, direction, vec![0; 40 + 36 * step as usize]);
+        link.handle_timeout(now);
+        while link.poll_delivery(now).is_some() {}
+        assert!(link.audit(), "frames are unaccounted for");
+    }
+    while link.poll_delivery(Instant::FAR_FUTURE).is_some() {}
+    for direction in Direction::BOTH {
+        assert_eq!(link.counters(direction).held.packets, 0, "frames never left");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const WORDS: [&str; 40] = [
+        "delay",
+        "rate",
+        "loss",
+        "random",
+        "gemodel",
+        "ber",
+        "queue",
+        "red",
+        "fair",
+        "drop-tail",
+        "outage",
+        "at",
+        "for",
+        "every",
+        "fade",
+        "limit",
+        "reorder",
+        "duplicate",
+        "jitter",
+        "ecn",
+        "forward",
+        "return",
+        "both",
+        "profile",
+        "geo",
+        "leo",
+        "framing",
+        "aal5",
+        "#",
+        "\n",
+        "0",
+        "1",
+        "1%",
+        "50%",
+        "100%",
+        "10ms",
+        "2s",
+        "1mbit",
+        "20p",
+        "1bdp",
+    ];
+
+    proptest! {
+        #[test]
+        fn any_words_make_a_link_that_counts(
+            words in vec(proptest::sample::select(&WORDS[..]), 0..24),
+        ) {
+            super::words(words.join(" ").as_bytes());
+        }
+
+        #[test]
+        fn any_octets_are_a_link_or_an_error(text in vec(any::<u8>(), 0..80)) {
+            super::words(&text);
+        }
+
+        #[test]
+        fn words_with_values_make_a_link_that_counts(
+            directions in vec((0..3usize, 0..2000u32, 1..9000u32, 0..100u32, 1..50u32), 1..4),
+        ) {
+            let lines: Vec<_> = directions
+                .into_iter()
+                .map(|(scope, delay, rate, loss, limit)| {
+                    let scope = ["forward", "return", "both"][scope];
+                    std::format!(
+                        "{scope} delay {delay}ms rate {rate}kbit loss {loss}% limit {limit}p"
+                    )
+                })
+                .collect();
+            super::words(lines.join("\n").as_bytes());
+        }
+    }
+}

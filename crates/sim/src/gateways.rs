@@ -1,0 +1,181 @@
+//! Two gateways as endpoints: the relays that operators run, with clients and servers beside
+//! them whose local networks take no time.
+
+use crate::traffic::{Client, ConnectionPlan, Server};
+use crate::{Endpoint, Streams};
+use relay::{Event, Hub, PeerId, Priority, Relay, RelayConfig, StreamId, Target, TransmitBatch};
+use std::net::SocketAddr;
+use units::{Instant, RngStream};
+
+/// Where the terminal's datagrams come from.
+const TERMINAL: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 4500);
+/// The server that every client asks for.
+const SERVER: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1)), 80);
+/// Datagrams in a batch, at most.
+const BATCH: usize = 16;
+
+/// The terminal's gateway, and the clients behind it.
+pub struct Terminal {
+    /// What the gateway runs.
+    pub relay: Relay,
+    /// What the clients saw.
+    pub client: Client<StreamId>,
+    /// Datagrams that were not accepted.
+    pub bad: u64,
+    connected: u32,
+}
+
+/// The hub's gateway, and the servers behind it.
+pub struct HubSide {
+    /// What the gateway runs.
+    pub hub: Hub,
+    /// The terminal, once it is known.
+    pub peer: Option<PeerId>,
+    /// What the servers saw.
+    pub server: Server<StreamId>,
+    /// Datagrams that were not accepted.
+    pub bad: u64,
+}
+
+impl Terminal {
+    /// A gateway with clients that follow `plans`.
+    pub fn new(config: &RelayConfig, rng: RngStream, plans: Vec<ConnectionPlan>) -> Self {
+        let relay = Relay::terminal(config, Instant::ZERO, rng);
+        Self { relay, client: Client::new(plans), bad: 0, connected: 0 }
+    }
+
+    /// How often the gateway has found its hub.
+    pub fn connected(&self) -> u32 {
+        self.connected
+    }
+
+    fn events(&mut self, now: Instant) {
+        while let Some(event) = self.relay.poll_event() {
+            let streams = &mut OnRelay(&mut self.relay);
+            match event {
+                Event::Connected => self.connected += 1,
+                Event::Readable { stream } => self.client.readable(now, stream, streams),
+                Event::Writable { stream } => self.client.writable(now, stream, streams),
+                Event::Refused { stream, .. }
+                | Event::Reset { stream, .. }
+                | Event::Released { stream } => self.client.gone(stream),
+                Event::Disconnected { .. } => self.client.all_gone(),
+                Event::Accepted { .. } | Event::Ended { .. } | Event::Opened { .. } => {}
+            }
+        }
+        self.client.handle_timeout(now, &mut OnRelay(&mut self.relay));
+    }
+}
+
+impl Endpoint for Terminal {
+    fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) {
+        self.bad += u64::from(self.relay.handle_datagram(now, datagram).is_err());
+        self.events(now);
+    }
+    fn poll_transmit(&mut self, now: Instant, send: &mut dyn FnMut(&[u8])) {
+        self.events(now);
+        let mut buffer = [0; BATCH * 1500];
+        loop {
+            let mut batch = TransmitBatch::new(&mut buffer, BATCH);
+            if self.relay.poll_transmit(now, &mut batch).is_none() {
+                break;
+            }
+            batch.datagrams().for_each(&mut *send);
+            self.events(now);
+        }
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        let timers = [self.relay.poll_timeout(), self.client.poll_timeout()];
+        timers.into_iter().flatten().min()
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.relay.handle_timeout(now);
+        self.events(now);
+    }
+}
+
+impl HubSide {
+    /// A gateway with servers that answer whatever they are asked.
+    pub fn new(config: &RelayConfig, rng: RngStream) -> Self {
+        Self { hub: Hub::new(config, rng), peer: None, server: Server::new(), bad: 0 }
+    }
+
+    fn events(&mut self, now: Instant) {
+        while let Some((peer, event)) = self.hub.poll_event() {
+            let Some(relay) = self.hub.peer(peer) else { continue };
+            self.peer = Some(peer);
+            match event {
+                Event::Opened { stream, .. } => {
+                    // One that is gone already has its event.
+                    let _ = relay.accept(stream);
+                    self.server.opened(stream);
+                }
+                Event::Readable { stream } => {
+                    self.server.readable(now, stream, &mut OnRelay(relay));
+                }
+                Event::Writable { stream } => {
+                    self.server.writable(now, stream, &mut OnRelay(relay));
+                }
+                Event::Ended { stream } => self.server.ended(now, stream, &mut OnRelay(relay)),
+                Event::Refused { stream, .. }
+                | Event::Reset { stream, .. }
+                | Event::Released { stream } => self.server.gone(stream),
+                Event::Disconnected { .. } => self.server.all_gone(),
+                Event::Connected | Event::Accepted { .. } => {}
+            }
+        }
+    }
+}
+
+impl Endpoint for HubSide {
+    fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) {
+        self.bad += u64::from(self.hub.handle_datagram(now, TERMINAL, datagram).is_err());
+        self.events(now);
+    }
+    fn poll_transmit(&mut self, now: Instant, send: &mut dyn FnMut(&[u8])) {
+        self.events(now);
+        let mut buffer = [0; BATCH * 1500];
+        loop {
+            let mut batch = TransmitBatch::new(&mut buffer, BATCH);
+            if self.hub.poll_transmit(now, &mut batch).is_none() {
+                break;
+            }
+            batch.datagrams().for_each(&mut *send);
+            self.events(now);
+        }
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.hub.poll_timeout()
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        self.hub.handle_timeout(now);
+        self.events(now);
+    }
+}
+
+/// A relay's streams, for clients and servers.
+struct OnRelay<'a>(&'a mut Relay);
+
+impl Streams for OnRelay<'_> {
+    type Id = StreamId;
+    fn open(&mut self, now: Instant) -> StreamId {
+        let target = Target::address(SERVER);
+        self.0.open(now, target, Priority::Normal).expect("a plan asks for what is allowed")
+    }
+    fn write(&mut self, now: Instant, stream: StreamId, bytes: &[u8]) -> usize {
+        // A stream that is gone takes nothing; its event follows.
+        self.0.write(now, stream, bytes).unwrap_or(0)
+    }
+    fn end(&mut self, _: Instant, stream: StreamId) {
+        // A stream that is gone needs no end.
+        let _ = self.0.end(stream);
+    }
+    fn peek(&self, stream: StreamId) -> &[u8] {
+        self.0.peek(stream)
+    }
+    fn consume(&mut self, now: Instant, stream: StreamId, count: usize) {
+        self.0.consume(now, stream, count).expect("what was peeked can be consumed");
+    }
+}

@@ -1,0 +1,82 @@
+//! One download, and what else there is.
+
+use super::{Rig, START, Setting};
+use crate::traffic::ConnectionPlan;
+use satlink::Direction;
+use units::{Instant, Span};
+
+/// What a download came to, over a time from its first byte on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bulk {
+    /// Bytes that the client had in order, in bits per second.
+    pub goodput_bps: f64,
+    /// That, as a share of rate × (1 − loss) × 1440/1500.
+    pub share: f64,
+    /// What the terminal sent, with all headers, bits per second.
+    pub return_bps: f64,
+    /// Mean of what waits in the forward queue, as a time at the link's rate.
+    pub standing_queue: Span,
+    /// The most that waited there, likewise.
+    pub fullest_queue: Span,
+    /// Frames that the forward queue dropped.
+    pub queue_drops: u64,
+    /// Payload bytes that the upload brought, bits per second.
+    pub upload_bps: f64,
+    /// Seconds after the first byte by which the in-order front lies behind at the end.
+    pub retransmitted: u64,
+}
+
+/// Downloads for `length` from the first byte on, on `downloads` connections; with `upload`,
+/// another connection fills the return channel.
+///
+/// # Panics
+/// When no byte arrives within a minute.
+pub fn bulk(setting: &Setting, length: Span, downloads: usize, upload: bool) -> Bulk {
+    const ENDLESS: u64 = 1 << 40;
+    let mut plans = vec![ConnectionPlan::download(START, ENDLESS); downloads];
+    if upload {
+        plans.push(ConnectionPlan::upload(START, ENDLESS));
+    }
+    let mut rig = setting.rig(plans);
+    let first = first_byte(&mut rig);
+    let end = first + length;
+    let sampling = Span::from_millis(100);
+    let (mut waited, mut samples, mut at) = (0, 0, first);
+    while at < end {
+        at = (at + sampling).min(end);
+        rig.run_until(at);
+        waited += rig.link().backlog(Direction::Forward).bytes;
+        samples += 1;
+    }
+    assert!(rig.link().audit(), "the link's accounts should balance");
+    report(setting, &rig, first, end, waited / samples)
+}
+
+fn first_byte(rig: &mut Rig) -> Instant {
+    let some = |rig: &Rig| !rig.terminal.client.received().bins().is_empty();
+    assert!(rig.run_while(START + Span::from_secs(60), |rig| !some(rig)), "no byte arrived");
+    rig.now()
+}
+
+fn report(setting: &Setting, rig: &Rig, first: Instant, end: Instant, waits: u64) -> Bulk {
+    let seconds = end.since(first).as_secs_f64();
+    let per_second = |bytes: u64| bytes as f64 * 8.0 / seconds;
+    let goodput_bps = per_second(rig.terminal.client.received().between(first, end).bytes);
+    let forward = &setting.link.forward;
+    let rate = forward.rate.expect("the link should have a rate");
+    // What a full packet of 1,500 bytes survives.
+    let bits = 1_500.0 * 8.0;
+    let survives = (1.0 - forward.loss) * (1.0 - forward.bit_error_ratio).powf(bits);
+    let bound = rate.as_bps() as f64 * survives * 1_440.0 / 1_500.0;
+    let counters = rig.link().counters(Direction::Forward);
+    Bulk {
+        goodput_bps,
+        share: goodput_bps / bound,
+        return_bps: per_second(rig.offered(Direction::Return).between(first, end).bytes),
+        standing_queue: rate.time_for(waits),
+        fullest_queue: rate.time_for(counters.fullest.bytes),
+        queue_drops: counters.dropped(satlink::DropCause::QueueFull).packets,
+        upload_bps: per_second(rig.hub.server.received().between(first, end).bytes),
+        retransmitted: 0,
+    }
+}

@@ -1,0 +1,88 @@
+//! The experiments whose figures the project promises, under virtual time.
+//!
+//! Each function builds two gateways and a link, runs them, and returns what was measured; the
+//! bounds are in `cargo run -p sim --example figures --release`, which prints all of them.
+
+mod bulk;
+mod outage;
+mod requests;
+
+pub use bulk::{Bulk, bulk};
+pub use outage::{Outage, outage};
+pub use requests::{Page, page, request};
+
+use crate::gateways::{HubSide, Terminal};
+use crate::traffic::ConnectionPlan;
+use crate::{Path, PathConfig};
+use relay::RelayConfig;
+use satlink::LinkConfig;
+use units::{BitRate, Instant, RngStream, Span};
+
+/// Two gateways on a link.
+pub type Rig = Path<Terminal, HubSide>;
+
+/// What every experiment needs to know.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The link.
+    pub link: LinkConfig,
+    /// The rates that the gateways are told, forward and return.
+    pub rates: [BitRate; 2],
+    /// With `run` the source of all chance.
+    pub seed: u64,
+}
+
+impl Setting {
+    /// The link of `profile`, changed by `words`; the gateways are told its rates.
+    ///
+    /// # Panics
+    /// When there is no such profile, a word is not understood, or a direction has no rate.
+    pub fn new(profile: &str, words: &str) -> Self {
+        let mut link = satlink::profiles::by_name(profile).expect("the profile should exist");
+        satlink::words::apply_link(&mut link, words).expect("the words should be understood");
+        let rate = |rate: Option<BitRate>| rate.expect("the link should have a rate");
+        let rates = [rate(link.forward.rate), rate(link.return_.rate)];
+        Self { link, rates, seed: 1 }
+    }
+
+    /// The same with other chance.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The forward rate that the gateways are told, in percent of the real one.
+    #[must_use]
+    pub fn told(mut self, percent: u64) -> Self {
+        self.rates[0] = self.rates[0].mul_ratio(percent, 100);
+        self
+    }
+
+    /// Out and back without load.
+    pub fn round_trip(&self) -> Span {
+        self.link.round_trip()
+    }
+
+    /// Gateways on the link, with clients that follow `plans`.
+    pub fn rig(&self, plans: Vec<ConnectionPlan>) -> Rig {
+        let rng = |name| RngStream::new(self.seed, 0, name);
+        let [forward, return_] = self.rates.map(Some);
+        let terminal = RelayConfig::new("terminal").with_rates(return_, forward);
+        let hub = RelayConfig::new("hub").with_rates(forward, return_);
+        let mut config = PathConfig::new(self.link.clone());
+        config.seed = self.seed;
+        Path::new(
+            &config,
+            Terminal::new(&terminal, rng("terminal"), plans),
+            HubSide::new(&hub, rng("hub")),
+        )
+        .expect("the link should be valid")
+    }
+}
+
+/// When experiments begin: the association is there by then.
+pub const START: Instant = Instant::from_nanos(5_000_000_000);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! A session with delivery in order: one stream of bytes each way, as the papers have it.
+//!
+//! ```text
+//!   write ──▶ send buffer ──▶ Session ──▶ segments
+//!    read ◀── receive cache ◀─┘
+//! ```
+//!
+//! The send buffer keeps bytes until the peer has them, the receive cache keeps packets until
+//! it is their turn and they are read. What is not read closes the window that the peer is
+//! told, down to zero; then the peer asks now and then until it opens.
+
+use crate::Seq24;
+use crate::session::receiver::ReceiveCache;
+use crate::session::{Event, Filled, ReceiveError, Session, SessionConfig, State, Upper};
+use alloc::collections::{BTreeMap, VecDeque};
+use core::fmt;
+use units::Instant;
+
+/// One end of a connection that carries a stream of bytes each way.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    session: Session,
+    stream: Stream,
+    ended: bool,
+}
+
+/// Why bytes were not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// This direction was [ended](Connection::end).
+    Ended,
+    /// The connection is closed.
+    Closed,
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended => "this direction is ended",
+            Self::Closed => "the connection is closed",
+        })
+    }
+}
+
+impl core::error::Error for WriteError {}
+
+impl Connection {
+    /// A client's end; see [`Session::connect`]. Bytes written before the first
+    /// [`poll_transmit`](Connection::poll_transmit) go with BGN.
+    ///
+    /// # Panics
+    /// When the configuration is not [valid](SessionConfig::validate).
+    pub fn connect(config: &SessionConfig, now: Instant, incarnation: u32) -> Self {
+        Self::new(Session::connect(config, now, incarnation), config)
+    }
+
+    /// A server's end; see [`Session::listen`].
+    ///
+    /// # Panics
+    /// When the configuration is not [valid](SessionConfig::validate).
+    pub fn listen(config: &SessionConfig) -> Self {
+        Self::new(Session::listen(config), config)
+    }
+
+    /// As [`Connection::listen`]; see [`Session::listen_after`].
+    ///
+    /// # Panics
+    /// When the configuration is not [valid](SessionConfig::validate).
+    pub fn listen_after(config: &SessionConfig, last: u32) -> Self {
+        Self::new(Session::listen_after(config, last), config)
+    }
+
+    fn new(session: Session, config: &SessionConfig) -> Self {
+        Self { session, stream: Stream::new(config), ended: false }
+    }
+
+    /// Takes as many of `bytes` as the send buffer has room for; returns how many.
+    ///
+    /// # Errors
+    /// After [`end`](Connection::end), and when the connection is closed.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, WriteError> {
+        if self.ended {
+            return Err(WriteError::Ended);
+        }
+        if self.session.state() == State::Closed {
+            return Err(WriteError::Closed);
+        }
+        let taken = self.stream.write(bytes);
+        if taken > 0 {
+            self.session.wake();
+        }
+        Ok(taken)
+    }
+
+    /// Bytes for which the send buffer has room.
+    pub fn room(&self) -> usize {
+        self.stream.room()
+    }
+
+    /// Moves bytes that are in order into `out`; returns how many, 0 when there are none now.
+    pub fn read(&mut self, out: &mut [u8]) -> usize {
+        let len = self.stream.cache.read(out);
+        self.session.set_receive_window(self.stream.cache.free());
+        len
+    }
+
+    /// Whether there are bytes to be read.
+    pub fn is_readable(&self) -> bool {
+        !self.stream.cache.is_empty()
+    }
+
+    /// Whether the peer has ended its direction and everything from it was read.
+    pub fn is_finished(&self) -> bool {
+        self.stream.peer_ended && !self.is_readable()
+    }
+
+    /// Nothing more is written: END goes out when the peer has everything. The peer's
+    /// direction goes on.
+    pub fn end(&mut self, now: Instant) {
+        self.ended = true;
+        self.session.end(now);
+    }
+
+    /// Gives up: RST goes out, and the connection is closed.
+    pub fn abort(&mut self, now: Instant) {
+        self.session.abort(now);
+    }
+
+    /// The session below, for its state and counters.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Takes in one segment that arrived at `now`.
+    ///
+    /// # Errors
+    /// When it was dropped as a whole; see [`Session::handle_segment`].
+    pub fn handle_segment(&mut self, now: Instant, bytes: &[u8]) -> Result<(), ReceiveError> {
+        let result = self.session.handle_segment(now, bytes, &mut self.stream);
+        self.session.set_receive_window(self.stream.cache.free());
+        result
+    }
+
+    /// Writes the next segment that is due to the start of `out`; returns its length.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
+        self.session.poll_transmit(now, &mut self.stream, out)
+    }
+
+    /// When the connection wants to be called again; see [`Session::poll_timeout`].
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.session.poll_timeout()
+    }
+
+    /// Time has passed; see [`Session::handle_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.session.handle_timeout(now);
+    }
+
+    /// The next thing that the owner should know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.session.poll_event();
+        self.stream.peer_ended |= event == Some(Event::PeerEnded);
+        event
+    }
+
+    /// Begins at number `first` in both directions instead of 0.
+    #[cfg(test)]
+    fn start_at(&mut self, first: u64) {
+        self.session.start_at(first);
+        self.stream.cache = ReceiveCache::new(Seq24::of_count(first), self.stream.capacity);
+    }
+}
+
+/// The two buffers, which are the session's layer above.
+#[derive(Clone, Debug)]
+struct Stream {
+    /// Bytes from `base` on that the peer may not have.
+    buffer: VecDeque<u8>,
+    limit: usize,
+    /// Offset in the stream of the first byte in `buffer`.
+    base: u64,
+    /// Offset of the first byte that was never sent.
+    unsent: u64,
+    /// Lengths of what was sent and not released, by offset.
+    sent: BTreeMap<u64, usize>,
+    cache: ReceiveCache,
+    #[cfg(test)]
+    capacity: u32,
+    peer_ended: bool,
+}
+
+impl Stream {
+    fn new(config: &SessionConfig) -> Self {
+        let capacity = config.receive_window.min(config.profile.max_window());
+        Self {
+            buffer: VecDeque::new(),
+            limit: config.send_buffer,
+            base: 0,
+            unsent: 0,
+            sent: BTreeMap::new(),
+            cache: ReceiveCache::new(Seq24::ZERO, capacity),
+            #[cfg(test)]
+            capacity,
+            peer_ended: false,
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.limit.saturating_sub(self.buffer.len())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.room());
+        self.buffer.extend(&bytes[..taken]);
+        taken
+    }
+
+    /// Copies bytes of the stream from `offset` on.
+    fn copy(&self, offset: u64, out: &mut [u8]) {
+        // The buffer is smaller than memory.
+        let start = (offset - self.base) as usize;
+        let (front, back) = self.buffer.as_slices();
+        let in_front = front.len().saturating_sub(start).min(out.len());
+        if in_front > 0 {
+            out[..in_front].copy_from_slice(&front[start..start + in_front]);
+        }
+        let start = (start + in_front) - front.len().min(start + in_front);
+        let rest = out.len() - in_front;
+        out[in_front..].copy_from_slice(&back[start..start + rest]);
+    }
+}
+
+impl Upper for Stream {
+    fn has_fresh(&self) -> bool {
+        self.unsent < self.base + self.buffer.len() as u64
+    }
+
+    fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
+        let left = self.base + self.buffer.len() as u64 - self.unsent;
+        let len = room.len().min(left as usize);
+        if len == 0 {
+            return None;
+        }
+        let handle = self.unsent;
+        self.copy(handle, &mut room[..len]);
+        self.sent.insert(handle, len);
+        self.unsent += len as u64;
+        Some(Filled { len, handle })
+    }
+
+    /// Always the same bytes: a stream in order cannot leave any out. The session gives room
+    /// for them even when the path's MTU shrank.
+    fn again(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
+        let len = self.sent.get(&handle).copied().unwrap_or_default().min(room.len());
+        self.copy(handle, &mut room[..len]);
+        len
+    }
+
+    fn released(&mut self, _: Seq24, handle: u64) {
+        self.sent.remove(&handle);
+        let first = self.sent.first_key_value().map_or(self.unsent, |(&offset, _)| offset);
+        self.buffer.drain(..(first - self.base) as usize);
+        self.base = first;
+    }
+
+    fn deliver(&mut self, number: Seq24, payload: &[u8]) {
+        self.cache.insert(number, payload);
+    }
+}
+
+#[cfg(test)]
+mod tests;
