@@ -6,6 +6,7 @@ use crate::{
     TransmitBatch,
 };
 use association::HubReceived;
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use units::{Instant, RngStream, Span};
@@ -207,8 +208,8 @@ impl Hub {
 }
 
 /// All peers, beginning after the one that was served last.
-fn turn(peers: &BTreeMap<PeerId, Peer>, last: Option<PeerId>) -> Vec<PeerId> {
-    let mut ids: Vec<PeerId> = peers.keys().copied().collect();
+fn turn(peers: &BTreeMap<PeerId, Peer>, last: Option<PeerId>) -> SmallVec<[PeerId; 8]> {
+    let mut ids: SmallVec<[PeerId; 8]> = peers.keys().copied().collect();
     if let Some(last) = last {
         let after = ids.partition_point(|&id| id <= last);
         ids.rotate_left(after);

@@ -164,7 +164,8 @@ impl ReceiveHalf {
         let new = self.new_bytes(offset, stop);
         if charged {
             self.check_charge(offset, stop, new, pool)?;
-        } else if stop > self.granted && !self.discarding {
+        } else if !data.is_empty() && stop > self.granted && !self.discarding {
+            // (An end without data costs nothing, wherever shared credit has brought the stream.)
             return Err(Violation::Credit);
         }
         if self.ahead.count() as u64 > 64 + (self.high - self.in_order) / 128 {

@@ -13,6 +13,7 @@ proptest! {
     #[test]
     fn every_byte_arrives_whatever_the_pipe_does(
         seed: u64,
+        delay in prop_oneof![Just(50u64), 50u64..20_000, Just(300_000)],
         loss in 0.0f64..0.2,
         duplicate in 0.0f64..0.1,
         reorder in 0.0f64..0.2,
@@ -21,6 +22,7 @@ proptest! {
         mtus in prop::collection::vec(576usize..1500, 0..3),
     ) {
         let mut rig = Rig::new(seed, BitRate::from_mbps(5), BitRate::from_mbps(2));
+        rig.delay = Span::from_micros(delay);
         rig.faults = Faults { loss, duplicate, reorder, corrupt };
         let mut opened = Vec::new();
         for (kind, bytes, wait) in streams {

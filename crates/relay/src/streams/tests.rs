@@ -129,6 +129,16 @@ fn shared_credit_has_an_end_and_comes_after_the_own() {
 }
 
 #[test]
+fn an_end_without_data_needs_no_credit() {
+    let mut hub = hub();
+    hub.deliver(&stream(theirs(0), 0, &[1; MINIMUM as usize], false, false));
+    hub.deliver(&stream(theirs(0), MINIMUM, &[1; 4000], false, true));
+    hub.deliver(&stream(theirs(0), MINIMUM + 4000, &[], true, false));
+    assert!(!events(&mut hub).iter().any(|event| matches!(event, Event::Reset { .. })));
+    assert!(hub.streams[&theirs(0)].receive.is_complete());
+}
+
+#[test]
 fn two_ends_or_bytes_beyond_the_end_are_a_contradiction() {
     for second in [
         stream(theirs(0), 50, &[1; 60], false, false),
