@@ -2,7 +2,9 @@
 //!
 //! A thread that must act on time wants three things of the kernel: to be woken at the time it
 //! said (timer slack), to run before others (SCHED_FIFO), and not to wait for its memory
-//! (mlockall). A container or a user namespace may refuse each of them; what was granted is
+//! (mlockall). Where the second is refused, there is a lesser one that needs no privilege: a
+//! short slice (since Linux 6.12), with which a thread that wakes may interrupt one with a longer
+//! slice instead of waiting for its end. A container or a user namespace may refuse each of them; what was granted is
 //! part of every measurement, so it is reported and never assumed.
 
 use serde::Serialize;
@@ -44,6 +46,8 @@ pub struct Scheduling {
     pub timer_slack: Grant,
     /// SCHED_FIFO.
     pub fifo: Grant,
+    /// A short slice among ordinary threads; asked for where SCHED_FIFO is refused.
+    pub short_slice: Grant,
     /// Memory kept resident.
     pub memory: Grant,
 }
@@ -52,9 +56,15 @@ pub struct Scheduling {
 ///
 /// Threads that it starts later do not inherit the real-time priority.
 pub fn ask(request: &Request) -> Scheduling {
+    let fifo = request.fifo_priority.map_or(Grant::NotAsked, fifo);
+    let short_slice = match fifo {
+        Grant::Refused(_) => short_slice(),
+        Grant::NotAsked | Grant::Granted => Grant::NotAsked,
+    };
     Scheduling {
         timer_slack: least_slack(),
-        fifo: request.fifo_priority.map_or(Grant::NotAsked, fifo),
+        fifo,
+        short_slice,
         memory: if request.lock_memory { lock_memory() } else { Grant::NotAsked },
     }
 }
@@ -81,6 +91,38 @@ fn fifo(priority: u8) -> Grant {
     // SAFETY: `parameters` is a valid sched_param; 0 is the calling thread.
     let status = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
     Grant::of("sched_setscheduler(SCHED_FIFO)", status)
+}
+
+/// `struct sched_attr` of `linux/sched/types.h`, as far as its first version goes.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    /// For ordinary threads: the slice, nanoseconds.
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+fn short_slice() -> Grant {
+    // The least that the kernel gives.
+    const SLICE_NS: u64 = 100_000;
+    // SAFETY: getpriority takes two numbers; 0 is the calling thread.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_OTHER as u32,
+        nice,
+        runtime: SLICE_NS,
+        ..Attributes::default()
+    };
+    // SAFETY: `attributes` is a sched_attr of the size that it states; 0 is the calling thread.
+    let status = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    Grant::of("sched_setattr(slice)", status as libc::c_int)
 }
 
 fn lock_memory() -> Grant {
@@ -112,10 +154,13 @@ impl fmt::Display for Grant {
 impl fmt::Display for Scheduling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "real-time priority {}, timer slack of 1 ns {}", self.fifo, self.timer_slack)?;
-        match self.memory {
-            Grant::NotAsked => Ok(()),
-            Grant::Granted | Grant::Refused(_) => write!(f, ", locked memory {}", self.memory),
+        for (what, grant) in [("short slice", &self.short_slice), ("locked memory", &self.memory)] {
+            match grant {
+                Grant::NotAsked => {}
+                Grant::Granted | Grant::Refused(_) => write!(f, ", {what} {grant}")?,
+            }
         }
+        Ok(())
     }
 }
 
@@ -146,9 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_call() {
+    fn a_refusal_names_the_call_and_the_lesser_wish_is_asked_for() {
         std::thread::spawn(|| {
             let scheduling = ask(&Request { fifo_priority: Some(200), lock_memory: false });
+            // Kernels that know no slices pass over it; none refuses.
+            assert_eq!(scheduling.short_slice, Grant::Granted);
             let text = scheduling.to_string();
             assert!(text.contains("refused (sched_setscheduler(SCHED_FIFO): Invalid"), "{text}");
         })
