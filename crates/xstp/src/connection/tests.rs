@@ -149,7 +149,7 @@ fn exchange(pair: &mut Pair, data: [&[u8]; 2], until: Instant) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// XSTP-11.1.1: every byte, once, in order, in both profiles, with both controllers, over
+    /// XSTP-11.1.1, XSTP-1.1.1, XSTP-1.1.2: every byte, once, in order, in both profiles, with both controllers, over
     /// the wrap of numbers.
     #[test]
     fn bytes_arrive_in_order(
@@ -245,7 +245,7 @@ fn a_lost_burst_poll_is_replaced_after_a_round_trip() {
     assert_eq!(pair.now, at(5_000 + 620 + 900));
 }
 
-/// XSTP-10.2.1, XSTP-10.3.2: large windows. Three POLLs a round trip, riding on data.
+/// XSTP-10.2.1, XSTP-10.2.2: large windows. Three POLLs a round trip, riding on data.
 #[test]
 fn large_windows_are_polled_by_the_timer() {
     let configs = published().map(|config| SessionConfig { poll_after_bytes: None, ..config });

@@ -206,6 +206,12 @@ impl Session {
         let Some(Filled { len, handle }) = upper.fresh(number, payload) else {
             // Nothing after all, or nothing that fits beside a BGN; then that goes alone.
             self.fresh_waiting = parts.opening.is_some();
+            if !self.fresh_waiting {
+                self.pacer.idle();
+                if self.polling.bytes_since_poll() > 0 {
+                    self.polling.want_when_dry(now, self.round_trip.smoothed());
+                }
+            }
             return None;
         };
         let len = len.min(room);

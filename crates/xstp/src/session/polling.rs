@@ -351,6 +351,7 @@ mod tests {
         assert_eq!(polling.silent_since(), None);
     }
 
+    /// XSTP-2.2.2
     #[test]
     fn counts_that_come_from_a_clock_grow_strictly() {
         let mut polling = polling(6);

@@ -6,6 +6,7 @@ mod lifecycle;
 mod pipe;
 mod random;
 mod scripts;
+mod windows;
 
 use super::*;
 use crate::Seq24;
