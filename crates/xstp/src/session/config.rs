@@ -46,6 +46,11 @@ pub struct SessionConfig {
     pub send_buffer: usize,
     /// Numbers that the peer is taken to allow until its first word.
     pub assumed_window: u32,
+    /// From this sending again on, a number goes out twice each time: what was lost so often
+    /// holds up most, and is so rare that a copy costs next to nothing.
+    pub double_from: Option<u8>,
+    /// Whether a POLL follows at once when something is sent again that was lost more than once.
+    pub poll_after_second_loss: bool,
     /// Whether numbers that a STAT lists as received above N(R) are released at once.
     pub release_early: bool,
     /// The first congestion window, in segments.
@@ -109,6 +114,8 @@ impl SessionConfig {
             receive_window: 160,
             send_buffer: 240_000,
             assumed_window: 160,
+            double_from: None,
+            poll_after_second_loss: false,
             release_early: false,
             initial_window: 1,
             slow_start_after_idle: None,
@@ -133,7 +140,7 @@ impl SessionConfig {
 
     /// A gateway's session inside an association, on a link of `rate`.
     ///
-    /// Immediate delivery, paced at the rate less half a per cent, no congestion window, and
+    /// Immediate delivery, paced at the rate less two per mille, no congestion window, and
     /// numbers for eight round trips of up to 1.2 s.
     pub fn gateway(rate: BitRate) -> Self {
         let round_trips = Span::from_millis(1_200) * 8;
@@ -146,7 +153,7 @@ impl SessionConfig {
             spread: Spread::Window,
             min_rate: None,
             max_rate: Some(rate),
-            headroom_millionths: 5_000,
+            headroom_millionths: 2_000,
             // IPv4, UDP, and an association's header and tag.
             packet_overhead: 20 + 8 + 8 + 16,
             max_segment: 1500 - (20 + 8 + 8 + 16),
@@ -154,6 +161,8 @@ impl SessionConfig {
             receive_window: 1 << 18,
             send_buffer: 1 << 20,
             assumed_window: 1 << 12,
+            double_from: Some(3),
+            poll_after_second_loss: true,
             release_early: true,
             initial_window: 10,
             slow_start_after_idle: None,

@@ -311,6 +311,7 @@ impl Session {
     /// What a STAT or USTAT did to the table goes on to the controller and the schedule.
     fn on_outcome(&mut self, now: Instant, outcome: Outcome) {
         self.statistics.reported_lost += outcome.lost;
+        self.ask_when_resent |= self.config.poll_after_second_loss && outcome.lost_again > 0;
         self.congestion.on_feedback(&Feedback {
             now,
             released: outcome.released,

@@ -75,6 +75,8 @@ pub struct Session {
     interval: Span,
     /// The layer above had something new when last asked.
     fresh_waiting: bool,
+    /// Something that was lost more than once waits to be sent again, and a POLL with it.
+    ask_when_resent: bool,
     end_wanted: bool,
     /// Both directions came to an orderly end.
     ended: bool,
@@ -153,13 +155,16 @@ impl Session {
             Profile::Published(_) => stamp_of(&config.profile, now).wrapping_sub(1),
             Profile::Sealed => 0,
         };
+        let mut sender =
+            Sender::new(config.number_window, config.assumed_window, config.release_early);
+        sender.set_double_from(config.double_from);
         Self {
             state: State::Closed,
             is_client,
             incarnation: None,
             peer_began: None,
             handshake: Handshake::default(),
-            sender: Sender::new(config.number_window, config.assumed_window, config.release_early),
+            sender,
             receiver: Receiver::new(&receiver_config(config, Seq24::ZERO)),
             polling: Polling::new(polling, first_count),
             pacer: Pacer::new(config.catch_up),
@@ -168,6 +173,7 @@ impl Session {
             max_segment: config.max_segment,
             interval: Span::ZERO,
             fresh_waiting: true,
+            ask_when_resent: false,
             end_wanted: false,
             ended: false,
             credit: true,

@@ -248,6 +248,9 @@ impl Session {
         if self.sender.queued() > 0 {
             return;
         }
+        if core::mem::take(&mut self.ask_when_resent) {
+            self.polling.want();
+        }
         let dry = !upper.has_fresh();
         if !dry && self.may_send_fresh() {
             return;

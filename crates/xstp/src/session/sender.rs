@@ -44,6 +44,8 @@ pub(crate) struct Outcome {
     pub(crate) released: u64,
     /// Numbers newly found missing.
     pub(crate) lost: u64,
+    /// Those of them that had been sent again before.
+    pub(crate) lost_again: u64,
 }
 
 /// Why a STAT or USTAT was not believed. Nothing of it was used.
@@ -66,6 +68,7 @@ pub(crate) struct Sender {
     limit: u64,
     own_window: u32,
     release_early: bool,
+    double_from: Option<u8>,
     unreleased_bytes: u64,
     unreleased: u64,
 }
@@ -80,9 +83,15 @@ impl Sender {
             limit: u64::from(initial_limit.min(Seq24::HALF)),
             own_window: own_window.clamp(1, Seq24::HALF),
             release_early,
+            double_from: None,
             unreleased_bytes: 0,
             unreleased: 0,
         }
+    }
+
+    /// From this sending again on, numbers go out twice each time.
+    pub(crate) fn set_double_from(&mut self, sending: Option<u8>) {
+        self.double_from = sending;
     }
 
     /// "VT(A)", counted without wrap.
@@ -150,14 +159,23 @@ impl Sender {
 
     /// `count` was sent again, now with `size` payload bytes.
     pub(crate) fn sent_again(&mut self, count: u64, size: usize, stamp: u32) {
-        self.queue.remove(&count);
-        let Some(index) = self.index(count) else { return };
+        let Some(index) = self.index(count) else {
+            self.queue.remove(&count);
+            return;
+        };
         let entry = &mut self.table[index];
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         self.unreleased_bytes = self.unreleased_bytes - u64::from(entry.size) + u64::from(size);
         entry.size = size;
         entry.stamp = stamp;
         entry.again = entry.again.saturating_add(1);
+        // The first of two stays in the queue for the second.
+        let is_first_of_two = self.double_from.is_some_and(|from| {
+            entry.again >= from && entry.again < u8::MAX && (entry.again - from).is_multiple_of(2)
+        });
+        if !is_first_of_two {
+            self.queue.remove(&count);
+        }
     }
 
     /// Asks for the first number that is not released to be sent again: nothing says that the
@@ -185,7 +203,7 @@ impl Sender {
             let start = below + u64::from(run.start.distance(received_below));
             let end = start + u64::from(run.len);
             if run.missing {
-                outcome.lost += self.enqueue(start, end, |entry| sent_before(entry.stamp, poll));
+                self.enqueue(start, end, &mut outcome, |entry| sent_before(entry.stamp, poll));
             } else if self.release_early {
                 outcome.released += self.release_run(start, end, upper);
             }
@@ -205,7 +223,7 @@ impl Sender {
         for gap in gaps {
             let start = below + u64::from(gap.start.distance(received_below));
             let end = start + u64::from(gap.len);
-            outcome.lost += self.enqueue(start, end, |entry| entry.again == 0);
+            self.enqueue(start, end, &mut outcome, |entry| entry.again == 0);
         }
         Ok(outcome)
     }
@@ -279,17 +297,22 @@ impl Sender {
         u64::from(entry.size)
     }
 
-    fn enqueue(&mut self, start: u64, end: u64, eligible: impl Fn(&Entry) -> bool) -> u64 {
-        let mut lost = 0;
+    fn enqueue(
+        &mut self,
+        start: u64,
+        end: u64,
+        outcome: &mut Outcome,
+        eligible: impl Fn(&Entry) -> bool,
+    ) {
         for count in start..end {
             let Some(entry) = self.index(count).and_then(|index| self.table.get(index)) else {
                 continue;
             };
             if !entry.released && eligible(entry) && self.queue.insert(count) {
-                lost += 1;
+                outcome.lost += 1;
+                outcome.lost_again += u64::from(entry.again > 0);
             }
         }
-        lost
     }
 
     fn index(&self, count: u64) -> Option<usize> {

@@ -68,7 +68,7 @@ fn queue(sender: &Sender) -> Vec<u64> {
 fn a_stat_releases_what_is_below_its_number() {
     let mut sender = sender(10, false, |_| 0);
     let (outcome, released) = stat(&mut sender, 4, &[], 1).unwrap();
-    assert_eq!(outcome, Outcome { released: 400, lost: 0 });
+    assert_eq!(outcome, Outcome { released: 400, lost: 0, lost_again: 0 });
     assert_eq!(released, [0, 1, 2, 3]);
     assert_eq!((sender.oldest(), sender.next(), sender.unreleased()), (4, 10, 6));
     assert_eq!(sender.unreleased_bytes(), 600);
@@ -113,7 +113,7 @@ fn a_ustat_calls_back_only_what_was_sent_once() {
     let ustat = |sender: &mut Sender, upper: &mut Forgetful| {
         sender.on_ustat(Seq24::new(2), list(2, &[(MISSING, 3)]).into_iter(), upper).unwrap()
     };
-    assert_eq!(ustat(&mut sender, &mut upper), Outcome { released: 200, lost: 3 });
+    assert_eq!(ustat(&mut sender, &mut upper), Outcome { released: 200, lost: 3, lost_again: 0 });
     assert_eq!(ustat(&mut sender, &mut upper), Outcome::default(), "they wait already");
     sender.sent_again(2, 100, 0);
     sender.sent_again(3, 100, 0);
@@ -131,7 +131,7 @@ fn received_runs_are_released_early_only_when_so_configured() {
     let mut early = sender(8, true, |_| 0);
     let (outcome, released) = stat(&mut early, 1, &runs, 1).unwrap();
     assert_eq!(released, [0, 2, 3, 4, 6, 7]);
-    assert_eq!(outcome, Outcome { released: 600, lost: 2 });
+    assert_eq!(outcome, Outcome { released: 600, lost: 2, lost_again: 0 });
     assert_eq!((early.unreleased(), early.next() - early.oldest()), (2, 7));
     assert_eq!(stat(&mut early, 8, &[], 1).unwrap().1, [1, 5], "each number once");
     assert!(early.is_empty());
@@ -184,7 +184,7 @@ fn numbers_wrap() {
             let first = Seq24::of_count(sender.oldest());
             let runs = list(first.value(), &[(MISSING, 1), (RECEIVED, 63)]);
             let outcome = sender.on_stat(first, 64, runs.into_iter(), 1, &mut upper).unwrap();
-            assert_eq!(outcome, Outcome { released: 63, lost: 1 });
+            assert_eq!(outcome, Outcome { released: 63, lost: 1, lost_again: 0 });
             let next = sender.next_number();
             sender.on_stat(next, 64, core::iter::empty(), 1, &mut upper).unwrap();
         }
@@ -205,4 +205,40 @@ fn the_lowest_number_is_sent_again_first() {
     .collect();
     assert_eq!(order, vec![6, 7]);
     assert_eq!(sender.unreleased_bytes(), 2 * 50 + 2 * 100, "they came with fewer bytes");
+}
+
+/// XSTP-7.6.1
+#[test]
+fn what_was_lost_three_times_goes_out_twice() {
+    let mut sender = sender(3, true, |_| 0);
+    sender.set_double_from(Some(3));
+    let mut poll = 0;
+    for (resending, times) in [(1, 1), (2, 1), (3, 2), (4, 2)] {
+        poll += 1;
+        let (outcome, _) = stat(&mut sender, 0, &[(MISSING, 1), (RECEIVED, 2)], poll).unwrap();
+        assert_eq!(outcome.lost, 1, "resending {resending}");
+        assert_eq!(outcome.lost_again, u64::from(resending > 1), "resending {resending}");
+        let mut sent = 0;
+        while let Some(again) = sender.again() {
+            sender.sent_again(again.count, again.size, poll);
+            sent += 1;
+        }
+        assert_eq!(sent, times, "resending {resending}");
+    }
+}
+
+/// XSTP-7.6.1
+#[test]
+fn sending_twice_comes_to_an_end_however_often_something_is_lost() {
+    let mut sender = sender(2, true, |_| 0);
+    sender.set_double_from(Some(3));
+    for poll in 1..400 {
+        stat(&mut sender, 0, &[(MISSING, 1), (RECEIVED, 1)], poll).unwrap();
+        let sent = core::iter::from_fn(|| {
+            let again = sender.again()?;
+            sender.sent_again(again.count, again.size, poll);
+            Some(())
+        });
+        assert!(sent.take(3).count() <= 2, "poll {poll}");
+    }
 }

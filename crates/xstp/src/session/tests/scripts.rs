@@ -196,3 +196,35 @@ fn segments_shrink_with_the_path() {
     client.session.set_max_segment(1_000_000);
     assert_eq!(client.session.max_segment(), 1448, "never above what is configured");
 }
+
+/// XSTP-10.6.1
+#[test]
+fn a_second_loss_is_asked_about_at_once() {
+    let (mut client, _) = established(&gateway());
+    // Full packets and more behind them, so that nothing else makes a POLL due.
+    client.upper.push_many(2_000, 1_400);
+    let mut now = at(700);
+    let mut run_until = |client: &mut Hand, end: Instant| {
+        let mut said = Vec::new();
+        while now < end {
+            said.extend(client.said(now));
+            now = client.session.poll_timeout().unwrap().max(now).min(end);
+        }
+        said
+    };
+    run_until(&mut client, at(1_350));
+    let polls = |client: &Hand| client.session.statistics().polls_sent as u32;
+    // The first loss: packet 0 goes again, and the timer's POLLs come as they would have.
+    let first = polls(&client);
+    client.hear(at(1_350), &stat(first, 0, 4_000, runs(&[1, 1]))).unwrap();
+    run_until(&mut client, at(1_360));
+    assert_eq!(client.session.statistics().data_retransmitted, 1);
+    assert_eq!(polls(&client), first);
+    run_until(&mut client, at(1_960));
+    // The second: the POLL follows the packet.
+    let second = polls(&client);
+    client.hear(at(1_960), &stat(second, 0, 4_000, runs(&[1, 1]))).unwrap();
+    let said = run_until(&mut client, at(1_970));
+    assert_eq!(client.session.statistics().data_retransmitted, 2);
+    assert_eq!(polls(&client), second + 1, "{said:?}");
+}
