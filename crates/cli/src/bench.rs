@@ -2,7 +2,8 @@
 
 use crate::{Outcome, values};
 use clap::Subcommand;
-use lab::bench::{self, BenchConfig};
+use lab::bench::emulator::{CASES, Options};
+use lab::bench::{self, BenchConfig, emulator};
 use lab::live::Way;
 use std::path::PathBuf;
 use units::Span;
@@ -17,6 +18,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum What {
     Link(Link),
+    Emulator(Emulator),
 }
 
 /// What plain TCP and the gateways reach over emulated links
@@ -48,10 +50,36 @@ struct Link {
     list: bool,
 }
 
+/// Whether the emulator does what the link says, and when
+///
+/// An independent capture is held against the channel under virtual time. Prints JSON on
+/// standard output.
+#[derive(clap::Args)]
+struct Emulator {
+    /// How often to run each load; the report has the medians
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    repeats: u32,
+    /// How long to load the link each time
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "5")]
+    seconds: Span,
+    /// Write the JSON here instead
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    json: PathBuf,
+}
+
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     match arguments.what {
         What::Link(link) => run_link(link),
+        What::Emulator(arguments) => run_emulator(&arguments),
     }
+}
+
+fn run_emulator(arguments: &Emulator) -> Outcome {
+    testbed::permission::acquire().map_err(|error| error.to_string())?;
+    let options = Options { repeats: arguments.repeats, length: arguments.seconds };
+    let report = emulator::run(CASES, &options, |line| eprintln!("{line}"))
+        .map_err(|error| error.to_string())?;
+    values::write_json(&arguments.json, &report)
 }
 
 fn run_link(link: Link) -> Outcome {

@@ -1,11 +1,13 @@
 //! `bentpipe gateway`.
 
 use crate::Outcome;
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Run a gateway, at the terminal or at the hub
 ///
-/// The role and everything else stands in the configuration. Runs until SIGINT or SIGTERM.
+/// The role and everything else stands in the configuration. Runs until SIGINT or SIGTERM, and
+/// then prints what it counted as one line of JSON. BENTPIPE_LOG=debug says more.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The configuration, TOML
@@ -21,9 +23,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if arguments.check {
         return Ok(());
     }
-    let role = match config.role {
-        gateway::Role::Terminal(_) => "terminal",
-        gateway::Role::Hub(_) => "hub",
-    };
-    Err(format!("this build cannot run a {role} yet; --check checks its configuration"))
+    gateway::start_logging();
+    let stop = gateway::Stop::on_signals().map_err(|error| format!("signals: {error}"))?;
+    let report = gateway::run(&config, &stop).map_err(|error| error.to_string())?;
+    let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
+    // Whoever started this may have gone meanwhile.
+    let _ = writeln!(std::io::stdout(), "{line}");
+    Ok(())
 }
