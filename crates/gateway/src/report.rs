@@ -1,7 +1,7 @@
 //! What a gateway has done, for people and for programs.
 
 use crate::proxy::Refusal;
-use relay::Relay;
+use relay::{Relay, Totals};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -30,6 +30,8 @@ pub struct Traffic {
     pub datagrams_received: u64,
     /// Datagrams that were not taken: broken, replayed, or from nobody known.
     pub bad_datagrams: u64,
+    /// XSTP sessions begun.
+    pub sessions: u64,
     /// XSTP segments sent.
     pub segments_sent: u64,
     /// XSTP segments received.
@@ -65,26 +67,29 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Adds what one relay has counted.
+    /// Adds what relays have counted in all.
+    pub(crate) fn add_totals(&mut self, totals: &Totals) {
+        self.sessions += totals.sessions;
+        self.segments_sent += totals.segments_sent;
+        self.segments_received += totals.segments_received;
+        self.retransmitted += totals.retransmitted;
+        self.duplicates += totals.duplicates;
+        self.polls += totals.polls;
+        self.stats += totals.stats;
+        self.ustats += totals.ustats;
+        self.outages += totals.outages;
+        self.streams += totals.opened + totals.accepted;
+        self.stream_bytes_sent += totals.bytes_sent;
+        self.stream_bytes_received += totals.bytes_received;
+    }
+
+    /// Adds what one relay has counted on its present session.
     pub(crate) fn add(&mut self, relay: &Relay) {
-        if let Some(session) = relay.session_statistics() {
-            self.segments_sent += session.segments_sent;
-            self.segments_received += session.segments_received;
-            self.retransmitted += session.data_retransmitted;
-            self.duplicates += session.duplicates_received;
-            self.polls += session.polls_sent;
-            self.stats += session.stats_sent;
-            self.ustats += session.ustats_sent;
-            self.outages += session.outages;
-        }
         let streams = relay.statistics();
-        self.streams += streams.opened + streams.accepted;
         self.resets_sent += streams.resets_sent;
         self.resets_received += streams.resets_received;
         self.bad_frames += streams.bad_frames;
         self.credit_violations += streams.credit_violations;
-        self.stream_bytes_sent += streams.bytes_sent;
-        self.stream_bytes_received += streams.bytes_received;
         let round_trip = relay.round_trip().map(units::Span::as_secs_f64);
         self.round_trip_seconds = match (self.round_trip_seconds, round_trip) {
             (Some(one), Some(other)) => Some(one.max(other)),

@@ -50,17 +50,14 @@ fn read_link(
         return None;
     };
     let hub = role == RoleWord::Hub;
-    let listen = if hub {
-        let expected = "the hub's address and port";
-        section.required(reader, "listen", expected, |r, i| listen_address(r, i, open)).map(Some)
+    let address = "the hub's address and port";
+    let (listen, peer) = if hub {
+        let listen = section.required(reader, "listen", address, |r, i| listen_address(r, i, open));
+        (listen, Some(None))
     } else {
-        section.or(reader, "listen", None, |r, i| i.address(r).map(Some))
-    };
-    let peer = if hub {
-        Some(None)
-    } else {
-        let expected = "the hub's address and port";
-        section.required(reader, "peer", expected, |r, i| i.address(r)).map(Some)
+        let peer = section.required(reader, "peer", address, |r, i| i.address(r));
+        let usual = any_port_for(peer);
+        (section.or(reader, "listen", usual, |r, i| same_family(r, i, peer)), peer.map(Some))
     };
     let rate_up = section.required(reader, "rate_up", values::RATE, |r, i| i.rate(r));
     let rate_down = section.required(reader, "rate_down", values::RATE, |r, i| i.rate(r));
@@ -71,11 +68,9 @@ fn read_link(
     let overhead = section.or(reader, "overhead", 0, |r, i| i.integer(r, 0..=500));
     section.finish(reader);
 
-    let (listen, peer) = (listen?, peer?);
-    let listen = listen.unwrap_or_else(|| any_port_for(peer));
     Some(LinkSection {
-        listen,
-        peer,
+        listen: listen?,
+        peer: peer?,
         rate_up: rate_up?,
         rate_down: rate_down?,
         round_trip: round_trip?,
@@ -92,6 +87,22 @@ fn listen_address(reader: &mut Reader<'_>, item: Item<'_>, open: bool) -> Option
     match address {
         Some(address) if !open && !address.ip().is_loopback() => reader.wrong(&item, EXPECTED),
         Some(_) | None => item.address(reader),
+    }
+}
+
+/// Where a terminal sends from: an address of its hub's family.
+fn same_family(
+    reader: &mut Reader<'_>,
+    item: Item<'_>,
+    peer: Option<SocketAddr>,
+) -> Option<SocketAddr> {
+    let address = item.as_str().and_then(|text| text.parse::<SocketAddr>().ok());
+    match (address, peer) {
+        (Some(address), Some(peer)) if address.is_ipv4() != peer.is_ipv4() => {
+            let family = if peer.is_ipv4() { "IPv4" } else { "IPv6" };
+            reader.wrong(&item, &format!("an {family} address and port, as link.peer is one"))
+        }
+        (Some(_), Some(_) | None) | (None, _) => item.address(reader),
     }
 }
 

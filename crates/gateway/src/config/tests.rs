@@ -143,6 +143,11 @@ fn addresses_rates_and_numbers_are_checked() {
         format!("g.toml:4: link.peer: found \"hub.example:7000\", expected {address}")
     );
     assert_eq!(
+        said(TERMINAL, "[link]", "[link]\nlisten = \"[::]:7001\""),
+        "g.toml:4: link.listen: found \"[::]:7001\", expected an IPv4 address and port, as \
+         link.peer is one"
+    );
+    assert_eq!(
         said(TERMINAL, "\"1mbit\"", "1"),
         format!("g.toml:5: link.rate_up: found 1, expected {rate}")
     );

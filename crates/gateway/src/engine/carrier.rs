@@ -178,6 +178,15 @@ impl Carrier {
         }
     }
 
+    /// Tells all peers that this side stops; what is to be sent for it is sent next. All streams
+    /// are gone.
+    pub(crate) fn close(&mut self, now: Instant) {
+        match &mut self.side {
+            Side::Terminal { relay, .. } => relay.close(now),
+            Side::Hub(hub) => hub.close(now),
+        }
+    }
+
     /// Fits packets to what the paths to the peers take by now.
     pub(crate) fn check_paths(&mut self, now: Instant) {
         let most = self.mtu;
@@ -199,8 +208,12 @@ impl Carrier {
     pub(crate) fn traffic(&mut self) -> Traffic {
         let mut traffic = Traffic { bad_datagrams: self.bad_datagrams, ..Traffic::default() };
         match &mut self.side {
-            Side::Terminal { relay, .. } => traffic.add(relay),
+            Side::Terminal { relay, .. } => {
+                traffic.add_totals(&relay.totals());
+                traffic.add(relay);
+            }
             Side::Hub(hub) => {
+                traffic.add_totals(&hub.totals());
                 let peers: Vec<PeerId> = hub.peers().collect();
                 for peer in peers {
                     if let Some(relay) = hub.peer(peer) {

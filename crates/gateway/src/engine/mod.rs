@@ -9,6 +9,7 @@
 //! look up, and every part of a round has a budget, so that no client holds up the pacing of the
 //! link for more than a moment.
 
+mod asking;
 mod carrier;
 mod connection;
 mod core;
@@ -30,7 +31,6 @@ use connection::Phase;
 use hub::Hub;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use relay::ResetReason;
 use rt::Clock;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -58,8 +58,10 @@ const RECEIVE_BUDGET: usize = 8;
 const TRANSMIT_BUDGET: usize = 64;
 /// Bytes of a batch: what the kernel takes in one call.
 const BATCH: usize = 63 * 1024;
-/// How long to wait when nothing moves although something is due: the socket is full.
+/// How long to wait when nothing moves although something is due.
 const STALL: Span = Span::from_millis(1);
+/// Rounds in which nothing moves before that wait; the timers of a round or two are honest.
+const MOST_STILL: u32 = 8;
 /// How long the farewell to the other gateway may take.
 const FAREWELL: Span = Span::from_millis(100);
 
@@ -79,6 +81,8 @@ pub(crate) struct Engine {
     pending: Option<Outgoing>,
     sweep_at: Instant,
     names_answered: bool,
+    /// Rounds in a row in which nothing moved.
+    still: u32,
 }
 
 #[derive(Debug)]
@@ -142,6 +146,7 @@ impl Engine {
             buffer: vec![0; BATCH],
             pending: None,
             names_answered: false,
+            still: 0,
         })
     }
 
@@ -185,6 +190,7 @@ impl Engine {
     /// Everything that can be done now, within its budget; true when there is more.
     fn round(&mut self) -> bool {
         self.core.counters.rounds += 1;
+        let moved = self.moved();
         let now = self.clock.now();
         self.expire(now);
         self.receive(now);
@@ -207,7 +213,14 @@ impl Engine {
         }
         let more_to_send = self.transmit(now);
         self.events(now);
+        self.still = if moved == self.moved() { self.still.saturating_add(1) } else { 0 };
         more_clients || more_to_send || self.udp_readable || self.core.waiting() > 0
+    }
+
+    /// A number that changes when anything moves.
+    fn moved(&self) -> u64 {
+        let (udp, counters) = (self.udp.counters(), &self.core.counters);
+        udp.sent + udp.received + counters.bytes_from_sockets + counters.bytes_to_sockets
     }
 
     fn expire(&mut self, now: Instant) {
@@ -315,8 +328,10 @@ impl Engine {
             due = due.min(again);
         }
         if let Some(carrier) = self.core.carrier.poll_timeout() {
-            // What is due cannot be sent while the socket is full: do not spin until it can.
-            let earliest = if self.pending.is_some() { now + STALL } else { Instant::ZERO };
+            // What is due cannot be sent while the socket is full, or nothing comes of it again
+            // and again: do not spin.
+            let stuck = self.pending.is_some() || self.still > MOST_STILL;
+            let earliest = if stuck { now + STALL } else { Instant::ZERO };
             due = due.min(carrier.max(earliest));
         }
         due
@@ -367,8 +382,9 @@ impl Engine {
         let now = self.clock.now();
         let open: Vec<usize> = self.core.connections.iter().map(|(index, _)| index).collect();
         for index in open {
-            self.core.give_up(index, ResetReason::Local);
+            self.core.reset_socket(index);
         }
+        self.core.carrier.close(now);
         let end = now + FAREWELL;
         loop {
             let now = self.clock.now();

@@ -7,6 +7,7 @@
 //!                                               └───────refused───▶ Farewell
 //! ```
 
+use super::asking::{ask, farewell, flush, say_farewell};
 use super::carrier::{Peer, StreamKey, refusal, target};
 use super::connection::{Asking, Phase};
 use super::core::Core;
@@ -14,23 +15,16 @@ use super::listener::{Accepted, Kind, Listener};
 use super::socket;
 use crate::AcceptMode;
 use crate::intercept;
-use crate::proxy::{Destination, Handshake, Progress, Refusal};
+use crate::proxy::{Destination, Handshake, Refusal};
 use mio::net::TcpStream;
 use relay::{Event, ResetReason};
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use units::{Instant, Span};
 
 /// Clients accepted before others have their turn.
 const ACCEPT_BUDGET: usize = 64;
 /// How long accepting pauses when the system has no descriptors.
 const ACCEPT_PAUSE: Span = Span::from_millis(200);
-/// Answers to a proxy's client that may wait for it to read them.
-const MAX_REPLY: usize = 16 * 1024;
-/// How long a client may take to read why it was refused.
-const FAREWELL: Span = Span::from_secs(3);
-/// How often a client that does not listen is read from before others have their turn.
-const FAREWELL_READS: usize = 16;
 /// What the hub's answer may take beyond the time that the hub gives the server.
 const CONFIRM_GRACE: Span = Span::from_secs(10);
 
@@ -230,81 +224,8 @@ fn welcome(
     }
 }
 
-/// Reads what the client says to the proxy, and answers.
-fn ask(core: &mut Core, now: Instant, index: usize, mode: AcceptMode) {
-    let mut scratch = core.take_scratch();
-    let asked = ask_on(core, index, &mut scratch);
-    core.put_scratch(scratch);
-    match asked {
-        Ok(Asked::Waits) => {}
-        Ok(Asked::Wants(destination, kept)) => wants(core, now, index, mode, destination, kept),
-        Ok(Asked::Nonsense(message)) => {
-            tracing::info!(%message, "a client of a proxy made no sense");
-            core.counters.bad_requests += 1;
-            let Phase::Asking(asking) = &mut core.connections[index].phase else { return };
-            let message = std::mem::take(&mut asking.reply);
-            say_farewell(core, now, index, message);
-        }
-        // Nothing was opened, so nobody else has to hear of it.
-        Ok(Asked::Left) => drop(core.remove(index)),
-        Err(error) => {
-            tracing::debug!(%error, "a client of a proxy was gone");
-            core.reset_socket(index);
-        }
-    }
-}
-
-/// What a client of a proxy has said so far.
-enum Asked {
-    Waits,
-    Wants(Destination, Vec<u8>),
-    Nonsense(String),
-    Left,
-}
-
-fn ask_on(core: &mut Core, index: usize, scratch: &mut [u8]) -> io::Result<Asked> {
-    let connection = &mut core.connections[index];
-    let (Phase::Asking(asking), Some(socket)) = (&mut connection.phase, &connection.socket) else {
-        return Ok(Asked::Waits);
-    };
-    loop {
-        flush(socket, &mut asking.reply)?;
-        let mut reader: &TcpStream = socket;
-        let count = match reader.read(scratch) {
-            Ok(0) => return Ok(Asked::Left),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) if socket::is_later(&error) => return Ok(Asked::Waits),
-            Err(error) => return Err(error),
-        };
-        let mut input = &scratch[..count];
-        loop {
-            match asking.handshake.feed(input) {
-                Progress::NeedMore => break,
-                Progress::Reply { bytes, used } => {
-                    asking.reply.extend_from_slice(&bytes);
-                    input = &input[used..];
-                    if asking.reply.len() > MAX_REPLY {
-                        return Ok(Asked::Nonsense("it reads no answers".into()));
-                    }
-                    if input.is_empty() {
-                        break;
-                    }
-                }
-                Progress::Request { destination, used } => {
-                    return Ok(Asked::Wants(destination, input[used..].to_vec()));
-                }
-                Progress::Bad { reply, message } => {
-                    asking.reply.extend_from_slice(&reply);
-                    return Ok(Asked::Nonsense(message));
-                }
-            }
-        }
-    }
-}
-
 /// The client of a proxy has said what it wants.
-fn wants(
+pub(super) fn wants(
     core: &mut Core,
     now: Instant,
     index: usize,
@@ -423,61 +344,4 @@ fn refuse(core: &mut Core, now: Instant, index: usize, reason: Refusal, detail: 
         let message = handshake.refused(reason, detail);
         say_farewell(core, now, index, message);
     }
-}
-
-fn say_farewell(core: &mut Core, now: Instant, index: usize, message: Vec<u8>) {
-    core.connections[index].phase = Phase::Farewell { message };
-    core.set_due(index, Some(now + FAREWELL));
-    farewell(core, index);
-}
-
-/// Writes what is left of the last message, ends, and waits for the client's end: a socket that
-/// is closed with unread bytes resets, and the message would be lost.
-fn farewell(core: &mut Core, index: usize) {
-    let mut scratch = core.take_scratch();
-    let left = farewell_on(core, index, &mut scratch);
-    core.put_scratch(scratch);
-    match left {
-        Ok(false) => {}
-        Ok(true) => drop(core.remove(index)),
-        Err(_) => core.reset_socket(index),
-    }
-}
-
-/// True when the client has ended as well.
-fn farewell_on(core: &mut Core, index: usize, scratch: &mut [u8]) -> io::Result<bool> {
-    let connection = &mut core.connections[index];
-    let (Phase::Farewell { message }, Some(socket)) = (&mut connection.phase, &connection.socket)
-    else {
-        return Ok(false);
-    };
-    flush(socket, message)?;
-    if message.is_empty() {
-        socket.shutdown(Shutdown::Write)?;
-    }
-    let mut reader: &TcpStream = socket;
-    for _ in 0..FAREWELL_READS {
-        match reader.read(scratch) {
-            Ok(0) => return Ok(message.is_empty()),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if socket::is_later(&error) => return Ok(false),
-            Err(error) => return Err(error),
-        }
-    }
-    core.queue(index);
-    Ok(false)
-}
-
-/// Writes as much of `bytes` as the socket takes, and forgets it.
-fn flush(mut socket: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match socket.write(bytes) {
-            Ok(count) => drop(bytes.drain(..count)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if socket::is_later(&error) => return Ok(()),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -5,8 +5,9 @@ use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Buffers that one receiving call fills. With coalescing each holds up to 64 KB.
 const RECEIVE_BUFFERS: usize = 4;
@@ -23,7 +24,13 @@ pub(crate) struct Udp {
     state: UdpSocketState,
     buffers: Vec<u8>,
     counters: UdpCounters,
+    /// Which of this host's addresses each peer writes to, and is answered from; only where the
+    /// socket is on all of them.
+    answered_from: Option<BTreeMap<SocketAddr, IpAddr>>,
 }
+
+/// Peers whose address here is remembered; beyond that the route decides, as it does at first.
+const MAX_ANSWERED: usize = 4096;
 
 /// What came of sending.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,7 +56,8 @@ impl Udp {
         let socket = UdpSocket::from_std(socket.into());
         let state = UdpSocketState::new((&socket).into())?;
         let buffers = vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER];
-        Ok(Self { socket, state, buffers, counters: UdpCounters::default() })
+        let answered_from = address.ip().is_unspecified().then(BTreeMap::new);
+        Ok(Self { socket, state, buffers, counters: UdpCounters::default(), answered_from })
     }
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
@@ -89,6 +97,16 @@ impl Udp {
         };
         for (slice, meta) in slices.iter_mut().zip(&meta).take(filled) {
             self.counters.received_bytes += meta.len as u64;
+            // IPv4 in IPv6 clothes would have to be dressed the same way: the route decides there.
+            if let (Some(answered_from), Some(here)) = (&mut self.answered_from, meta.dst_ip)
+                && here.to_canonical() == here
+                && here.is_ipv4() == meta.addr.is_ipv4()
+            {
+                if answered_from.len() >= MAX_ANSWERED {
+                    answered_from.clear();
+                }
+                answered_from.insert(meta.addr, here);
+            }
             for datagram in slice[..meta.len].chunks_mut(meta.stride.max(1)) {
                 self.counters.received += 1;
                 deliver(meta.addr, datagram);
@@ -110,7 +128,7 @@ impl Udp {
             ecn: None,
             contents,
             segment_size: (count > 1).then_some(segment_size),
-            src_ip: None,
+            src_ip: self.answered_from.as_ref().and_then(|from| from.get(&destination)).copied(),
         };
         loop {
             self.counters.send_calls += 1;
@@ -189,6 +207,14 @@ mod tests {
     use std::time::Duration;
 
     fn receive_all(udp: &mut Udp, want: usize) -> Vec<Vec<u8>> {
+        receive_all_from(udp, want, drop)
+    }
+
+    fn receive_all_from(
+        udp: &mut Udp,
+        want: usize,
+        mut seen: impl FnMut(SocketAddr),
+    ) -> Vec<Vec<u8>> {
         let mut poll = Poll::new().unwrap();
         udp.register(poll.registry(), Token(0)).unwrap();
         let mut events = Events::with_capacity(4);
@@ -196,7 +222,11 @@ mod tests {
         while datagrams.len() < want {
             poll.poll(&mut events, Some(Duration::from_secs(10))).unwrap();
             assert!(!events.is_empty(), "{} of {want} datagrams", datagrams.len());
-            while udp.receive(|_, datagram| datagrams.push(datagram.to_vec())).unwrap() {}
+            let mut take = |from, datagram: &mut [u8]| {
+                seen(from);
+                datagrams.push(datagram.to_vec());
+            };
+            while udp.receive(&mut take).unwrap() {}
         }
         datagrams
     }
@@ -216,6 +246,20 @@ mod tests {
             assert_eq!(shapes, [(1000, 1), (1000, 2), (10, 3)]);
             assert_eq!((to.counters().received, from.counters().sent), (3, 3));
         }
+    }
+
+    #[test]
+    fn an_answer_comes_from_the_address_that_was_written_to() {
+        let mut hub = Udp::bind("0.0.0.0:0".parse().unwrap()).unwrap();
+        let mut terminal = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = hub.local_address().unwrap().port();
+        let asked = SocketAddr::from(([127, 0, 0, 9], port));
+        terminal.send(asked, b"hello", 5);
+        assert_eq!(receive_all(&mut hub, 1), [b"hello"]);
+        hub.send(terminal.local_address().unwrap(), b"welcome", 7);
+        let mut from = None;
+        receive_all_from(&mut terminal, 1, |address| from = Some(address));
+        assert_eq!(from, Some(asked));
     }
 
     #[test]

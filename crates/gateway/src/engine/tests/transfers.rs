@@ -23,11 +23,13 @@ fn large_transfers_cross_both_ways_at_once() {
     let down = pattern(5_000_000, 1);
     let up = pattern(5_000_000, 2);
     let (sent, wanted) = (down.clone(), up.clone());
+    let (tell, told) = std::sync::mpsc::channel();
     let server = serve(move |stream| {
-        assert!(exchange(stream, sent.clone()) == wanted, "the upload differs");
+        tell.send(exchange(stream, sent.clone()) == wanted).unwrap();
     });
     let received = exchange(pair.connect(server), up);
     assert!(received == down, "the download differs");
+    assert!(told.recv().unwrap(), "the upload differs");
     let report = pair.hub.stop();
     assert_eq!(report.connections.bytes_from_sockets, 5_000_000);
     assert_eq!(report.connections.bytes_to_sockets, 5_000_000);
