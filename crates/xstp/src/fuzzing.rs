@@ -3,6 +3,8 @@
 //! The targets in `fuzz/` call these with octets that a fuzzer breeds; the tests below call them
 //! with random ones, so that they stay true between fuzzing runs.
 
+mod sessions;
+
 use crate::Seq24;
 use crate::wire::{DecodeError, Endpoints, Profile, Segment};
 use alloc::vec;
@@ -47,6 +49,18 @@ pub fn published_segment(octets: &[u8]) {
 /// Plays a script of packets, POLLs and reports to the receiver and to an obvious one.
 pub fn receiver(script: &[u8]) {
     crate::session::receiver::check_against_model(script);
+}
+
+/// Plays a script to two sessions and a network that loses, repeats and reorders; every packet
+/// arrives once, and all of them do when the network is let be.
+pub fn sessions_on_a_faulty_network(script: &[u8]) {
+    sessions::faulty(script);
+}
+
+/// Plays a script to two sessions whose segments are changed and invented; they stay in one
+/// piece.
+pub fn sessions_on_a_hostile_network(script: &[u8]) {
+    sessions::hostile(script);
 }
 
 /// Lists lie within half of all numbers, and alternate.
@@ -115,6 +129,16 @@ mod tests {
         #[test]
         fn any_script_leaves_the_receivers_alike(script in vec(any::<u8>(), 0..1200)) {
             receiver(&script);
+        }
+
+        #[test]
+        fn no_faulty_network_keeps_sessions_apart(script in vec(any::<u8>(), 0..600)) {
+            sessions_on_a_faulty_network(&script);
+        }
+
+        #[test]
+        fn no_hostile_network_breaks_sessions(script in vec(any::<u8>(), 0..600)) {
+            sessions_on_a_hostile_network(&script);
         }
     }
 }

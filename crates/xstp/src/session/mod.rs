@@ -261,6 +261,12 @@ impl Session {
         self.incarnation
     }
 
+    /// How segments are written.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn profile(&self) -> &Profile {
+        &self.config.profile
+    }
+
     /// The largest segment that goes out now, in bytes with XSTP's header.
     pub fn max_segment(&self) -> usize {
         self.max_segment
