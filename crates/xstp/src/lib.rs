@@ -1,4 +1,61 @@
 //! XSTP, the eXtended Satellite Transport Protocol, without I/O and without a clock.
+//!
+//! ```text
+//!     write, read                  has_fresh, fresh, again, released, deliver
+//!  ┌───────▼───────┐                  ┌──────────▼──────────┐
+//!  │  Connection   │                  │   the relay, or any │
+//!  │   in order    │                  │     other Upper     │
+//!  └───────┬───────┘                  └──────────┬──────────┘
+//!          └──────────────┬──────────────────────┘
+//!  handle_segment ──▶ ┌───┴─────┐ ──▶ poll_transmit
+//!  handle_timeout ──▶ │ Session │ ──▶ poll_timeout, poll_event
+//!                     └───┬─────┘
+//!                         └─ wire: segments to octets and back
+//! ```
+//!
+//! A [`Connection`] carries a stream of bytes each way, as the papers have it. A
+//! [`Session`](session::Session) hands up each packet as it arrives, for a layer above that
+//! puts in order what it wants in order. What both do, clause by clause, is in
+//! `docs/spec/xstp.md`. Time is an argument; the driver decides where it comes from:
+//!
+//! ```
+//! use units::{Instant, Span};
+//! use xstp::Connection;
+//! use xstp::session::{SessionConfig, State};
+//! use xstp::wire::{Endpoints, Profile};
+//!
+//! let (here, there) = ("10.0.0.1:1024".parse()?, "10.0.0.2:80".parse()?);
+//! let config = |local, remote| SessionConfig {
+//!     profile: Profile::Published(Endpoints { local, remote }),
+//!     ..SessionConfig::stp_1999()
+//! };
+//! let mut now = Instant::ZERO;
+//! let mut client = Connection::connect(&config(here, there), now, 1);
+//! let mut server = Connection::listen(&config(there, here));
+//! client.write(b"a request")?;
+//! client.end(now);
+//! server.end(now);
+//!
+//! // A link of 300 ms in each direction, one segment at a time.
+//! let (mut buffer, mut read) = ([0; 1500], [0; 100]);
+//! let mut request = Vec::new();
+//! while client.session().state() != State::Closed || server.session().state() != State::Closed {
+//!     client.handle_timeout(now);
+//!     while let Some(len) = client.poll_transmit(now, &mut buffer) {
+//!         server.handle_segment(now + Span::from_millis(300), &buffer[..len])?;
+//!     }
+//!     let then = now + Span::from_millis(300);
+//!     server.handle_timeout(then);
+//!     while let Some(len) = server.poll_transmit(then, &mut buffer) {
+//!         client.handle_segment(then + Span::from_millis(300), &buffer[..len])?;
+//!     }
+//!     let len = server.read(&mut read);
+//!     request.extend_from_slice(&read[..len]);
+//!     now += Span::from_millis(600);
+//! }
+//! assert_eq!(request, b"a request");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 #![no_std]
 
