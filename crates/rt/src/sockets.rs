@@ -1,6 +1,8 @@
 //! Small things about sockets that both packet and UDP sockets want.
 
+use std::ffi::CStr;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 
 /// Asks for a receive buffer of `bytes`, past the machine's limit where that is allowed; returns
@@ -51,4 +53,54 @@ pub(crate) fn dropped(fd: RawFd) -> u64 {
         libc::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, memory.as_mut_ptr().cast(), &raw mut len)
     };
     if status == 0 { u64::from(memory[8]) } else { 0 }
+}
+
+/// The IP addresses of `interface` in the calling thread's network namespace, without those that
+/// IPv6 gives to every interface.
+pub(crate) fn addresses(interface: &str) -> Vec<IpAddr> {
+    let mut first = std::ptr::null_mut();
+    // SAFETY: `first` is valid to write to.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut next: *const libc::ifaddrs = first;
+    // SAFETY: the list that getifaddrs made is valid until it is freed, and ends with null.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: every entry has a name that ends with zero.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        // SAFETY: an entry's address is null, or a sockaddr of the length that its family has.
+        let address = unsafe { ip_address(entry.ifa_addr) };
+        if name.to_bytes() == interface.as_bytes() {
+            found.extend(address.filter(|address| !is_link_local(*address)));
+        }
+    }
+    // SAFETY: this is the list's one end, and nothing of it is kept.
+    unsafe { libc::freeifaddrs(first) };
+    found
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+/// # Safety
+/// `address` is null, or leads to a socket address of the length that its family has.
+unsafe fn ip_address(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: the caller's promise.
+    let family = unsafe { address.as_ref() }?.sa_family;
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: the caller's promise, for this family.
+            let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the caller's promise, for this family.
+            let v6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
 }

@@ -310,22 +310,21 @@ fn together(first: &Interval, second: &Interval) -> Interval {
 
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let late = Span::from_secs_f64(self.max_lateness_seconds);
         write!(
             f,
-            "{:>7.1} s | forward {} | return {} | late by at most {}",
-            self.end,
-            self.forward,
-            self.r#return,
-            Span::from_secs_f64(self.max_lateness_seconds)
+            "{:6.1} s | forward {} | return {} | late {late}",
+            self.end, self.forward, self.r#return
         )
     }
 }
 
 impl fmt::Display for Flow {
+    /// Delivered of offered, what waits, and what was dropped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:>8.3} Mbit/s of {:>8.3}, queue {:>5.0} kB, dropped {:>3}",
+            "{:7.3} of {:7.3} Mbit/s, {:4.0} kB queued, {} dropped",
             self.bits_per_second / 1e6,
             self.offered_bits_per_second / 1e6,
             self.queue_bytes as f64 / 1e3,

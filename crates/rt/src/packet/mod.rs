@@ -137,7 +137,7 @@ pub struct PacketSocket {
     mtu: usize,
     batch: ReceiveBatch,
     counts: KernelCounts,
-    /// Wishes that the kernel did not grant, for people.
+    /// What is not as it should be, for people.
     notes: Vec<String>,
 }
 
@@ -165,6 +165,9 @@ impl PacketSocket {
         let mut notes = Vec::new();
         set_options(&socket, index, options, &mut notes)
             .map_err(|(call, source)| refused(call)(source))?;
+        notes.extend(crate::sockets::addresses(interface).into_iter().map(|address| {
+            format!("has the address {address}: this machine answers for it, beside the link")
+        }));
         bind(&socket, index).map_err(refused("bind(AF_PACKET)"))?;
         // One byte more than allowed, to tell what is larger.
         let batch = ReceiveBatch::new(64, frame_limit(mtu) + 1);
@@ -183,7 +186,8 @@ impl PacketSocket {
         self.mtu
     }
 
-    /// Wishes that the kernel did not grant, for people.
+    /// What is not as it should be, for people: wishes that the kernel did not grant, addresses
+    /// that the interface has.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -117,6 +117,23 @@ fn a_frame_of_several_packets_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
+fn an_interface_with_addresses_is_remarked_upon() {
+    with_pair(|mut net| {
+        let notes = |name: &str| {
+            let socket = PacketSocket::open(name, &Options::default()).unwrap();
+            socket.notes().iter().filter(|note| note.contains("address")).cloned().collect()
+        };
+        assert_eq!(notes("a"), Vec::<String>::new());
+        net.add_address("a", "10.7.0.1".parse().unwrap(), 24).unwrap();
+        crate::netlink::sysctl("net/ipv6/conf/a/disable_ipv6", "0").unwrap();
+        net.add_address("a", "fd00:7::1".parse().unwrap(), 64).unwrap();
+        let notes: Vec<String> = notes("a");
+        assert!(notes.len() == 2 && notes[0].contains("10.7.0.1"), "{notes:?}");
+        assert!(notes[1].contains("fd00:7::1:"), "{notes:?}");
+    });
+}
+
+#[test]
 fn refusals_name_the_interface() {
     with_pair(|_| {
         let text = PacketSocket::open("nowhere", &Options::default()).err().unwrap().to_string();
