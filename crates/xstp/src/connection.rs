@@ -22,6 +22,7 @@ pub struct Connection {
     session: Session,
     stream: Stream,
     ended: bool,
+    largest_segment: usize,
 }
 
 /// Why bytes were not taken.
@@ -72,7 +73,8 @@ impl Connection {
     }
 
     fn new(session: Session, config: &SessionConfig) -> Self {
-        Self { session, stream: Stream::new(config), ended: false }
+        let largest_segment = config.max_segment;
+        Self { session, stream: Stream::new(config), ended: false, largest_segment }
     }
 
     /// Takes as many of `bytes` as the send buffer has room for; returns how many.
@@ -143,7 +145,13 @@ impl Connection {
     }
 
     /// Writes the next segment that is due to the start of `out`; returns its length.
+    ///
+    /// # Panics
+    /// When `out` is shorter than the largest configured segment: a packet of a stream is never
+    /// sent again in pieces.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
+        let (found, expected) = (out.len(), self.largest_segment);
+        assert!(found >= expected, "expected room for {expected} bytes, found {found}");
         self.session.poll_transmit(now, &mut self.stream, out)
     }
 

@@ -204,7 +204,8 @@ impl Session {
     /// Takes over what the peer can take.
     fn agree(&mut self, begin: &Begin) {
         self.sender.set_first_window(begin.window);
-        self.set_max_segment(self.max_segment.min(usize::from(begin.max_segment)));
+        self.peer_max_segment = usize::from(begin.max_segment);
+        self.set_max_segment(self.max_segment);
     }
 
     fn on_reset(&mut self, now: Instant, end: End) -> Result<(), ReceiveError> {

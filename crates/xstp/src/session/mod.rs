@@ -71,6 +71,8 @@ pub struct Session {
     round_trip: RoundTrip,
     /// The largest segment to send: our own limit, the path's and the peer's.
     max_segment: usize,
+    /// The largest segment that the peer takes.
+    peer_max_segment: usize,
     /// Pause between segments when a window controller paces.
     interval: Span,
     /// The layer above had something new when last asked.
@@ -171,6 +173,7 @@ impl Session {
             congestion: Congestion::new(config),
             round_trip: RoundTrip::new(config.initial_round_trip),
             max_segment: config.max_segment,
+            peer_max_segment: usize::MAX,
             interval: Span::ZERO,
             fresh_waiting: true,
             ask_when_resent: false,
@@ -273,10 +276,11 @@ impl Session {
     }
 
     /// The path's MTU changed: segments carry at most `bytes` from now on, never more than is
-    /// configured, and never fewer than a header with 64 payload bytes.
+    /// configured or than the peer takes, and never fewer than a header with 64 payload bytes.
     pub fn set_max_segment(&mut self, bytes: usize) {
         let least = self.config.data_overhead() + 64;
-        self.max_segment = bytes.clamp(least, self.config.max_segment);
+        let most = self.config.max_segment.min(self.peer_max_segment);
+        self.max_segment = bytes.min(most).max(least);
     }
 
     /// Numbers that the peer may have in use towards us from now on. What was offered already

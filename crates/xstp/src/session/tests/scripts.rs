@@ -195,6 +195,14 @@ fn segments_shrink_with_the_path() {
     assert_eq!(client.send(at(701))[0].len(), 600);
     client.session.set_max_segment(1_000_000);
     assert_eq!(client.session.max_segment(), 1448, "never above what is configured");
+    let server = Hand::server(&SessionConfig { max_segment: 700, ..gateway() });
+    let mut pair = [Hand::client(&gateway()), server];
+    let begin = pair[0].send(at(0));
+    pair[1].hear_all(at(300), &begin);
+    let answer = pair[1].send(at(300));
+    pair[0].hear_all(at(600), &answer);
+    pair[0].session.set_max_segment(1_448);
+    assert_eq!(pair[0].session.max_segment(), 700, "nor above what the peer takes");
 }
 
 /// XSTP-10.6.1
