@@ -34,6 +34,9 @@ const SHORT_WAY: Span = Span::from_millis(1);
 const OUTAGES: usize = 64;
 /// The longest that a packet may have been on its way between its stamp and its reading.
 const STALE: Span = Span::from_secs(60);
+/// The longest that a round of reading may take: a packet is stamped before it is read, but
+/// maybe after the round began.
+const AHEAD: Span = Span::from_millis(100);
 
 /// An emulator at work.
 pub(super) struct Engine {
@@ -189,7 +192,7 @@ impl Engine {
             let at = unix_ns
                 .map_or(now, |stamp| Instant::from_nanos(stamp.saturating_sub(*epoch_unix_ns)));
             // A clock that somebody has set makes nonsense of a stamp or two.
-            if at + STALE < now || at > now + STALE { now } else { at }
+            if at + STALE < now || at > now + AHEAD { now } else { at }
         };
         let more = attached.receive(side, &mut |unix_ns, packet| {
             let at = arrival(unix_ns);

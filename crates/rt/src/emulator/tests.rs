@@ -199,6 +199,30 @@ fn a_relay_serves_several_clients_both_ways() {
 }
 
 #[test]
+fn a_target_that_comes_late_is_reached() {
+    // An address of its own, so that no other test is given the port meanwhile.
+    let place = UdpSocket::bind("127.0.0.77:0").unwrap().local_addr().unwrap();
+    let ports = Ports::UdpRelay { listen: "127.0.0.1:0".parse().unwrap(), target: place };
+    let emulator = Emulator::open(EmulatorConfig::new(link("delay 1ms"), ports)).unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(emulator.relay_address().unwrap()).unwrap();
+    let running = Running::start(emulator);
+    let clock = Clock::from_here();
+    for _ in 0..4 {
+        client.send(b"nobody there").unwrap();
+        clock.sleep_until(clock.now() + Span::from_millis(5));
+    }
+    let target = UdpSocket::bind(place).unwrap();
+    target.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    client.send(b"here").unwrap();
+    let mut buffer = [0; 64];
+    let len = target.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..len], b"here");
+    let end = running.stop().unwrap().end;
+    assert_eq!((end.r#return.send_failed, end.kept_up), (0, end.reasons.is_empty()));
+}
+
+#[test]
 fn orders_change_the_link_while_it_runs() {
     let (running, client, target) = relay(|_| {}, link("delay 1ms"));
     let mut buffer = [0; 64];
@@ -243,6 +267,29 @@ fn a_full_memory_is_told_of() {
     let end = running.stop().unwrap().end;
     assert_eq!((end.r#return.out_of_memory, end.r#return.sent), (3, 2));
     assert!(!end.kept_up && end.reasons[0].contains("3 return packets found no memory"));
+}
+
+#[test]
+fn datagrams_that_the_kernel_drops_are_told_of() {
+    let ports = Ports::UdpRelay {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        target: "127.0.0.1:9".parse().unwrap(),
+    };
+    let mut config = EmulatorConfig::new(link("delay 1ms"), ports);
+    config.socket_buffer = 100_000;
+    config.duration = Some(Span::from_secs(1));
+    let emulator = Emulator::open(config).unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..500 {
+        client.send_to(&[0; 1400], emulator.relay_address().unwrap()).unwrap();
+    }
+    let running = Running::start(emulator);
+    let clock = Clock::from_here();
+    clock.sleep_until(clock.now() + Span::from_millis(100));
+    let end = running.stop().unwrap().end;
+    let dropped = end.r#return.kernel_dropped;
+    assert!(dropped > 0 && end.r#return.received + dropped == 500, "{:?}", end.r#return);
+    assert!(!end.kept_up && end.reasons[0].contains("faster than they could be read"));
 }
 
 #[test]
@@ -356,6 +403,30 @@ fn a_side_that_is_down_is_told_of() {
         let end = running.stop().unwrap().end;
         assert_eq!((end.forward.delivered.packets, end.forward.send_failed), (1, 1));
         assert!(!end.kept_up && end.reasons[0].contains("could not be handed on"), "{end:?}");
+    });
+}
+
+#[test]
+fn what_the_kernel_drops_is_told_of() {
+    between_interfaces(|_| {
+        let a = PacketSocket::open("a", &Options::default()).unwrap();
+        let ports = Ports::Interfaces { a: "inner-a".into(), b: "inner-b".into() };
+        let mut config = EmulatorConfig::new(link("delay 1ms"), ports);
+        config.socket_buffer = 100_000;
+        let emulator = Emulator::open(config).unwrap();
+        // Nobody reads yet, and 500 frames of 1514 bytes have no room in 100 kB, however the
+        // kernel counts.
+        let frame = frame(0x0800, &[0; 1500]);
+        for _ in 0..500 {
+            a.send([frame.as_slice()].into_iter()).unwrap();
+        }
+        let running = Running::start(emulator);
+        let clock = Clock::from_here();
+        clock.sleep_until(clock.now() + Span::from_millis(100));
+        let end = running.stop().unwrap().end;
+        let dropped = end.forward.kernel_dropped;
+        assert!(dropped > 0 && end.forward.received + dropped == 500, "{:?}", end.forward);
+        assert!(!end.kept_up && end.reasons[0].contains("faster than they could be read"));
     });
 }
 

@@ -196,20 +196,21 @@ impl UdpRelay {
         let Some(client) = client else {
             return Err(io::Error::other("its client has lost its place to another"));
         };
-        let sent = match side {
-            Side::A => {
-                set_class(&client.socket, self.target, &mut client.class, traffic_class)?;
-                client.socket.send(&packet.bytes)
-            }
-            Side::B => {
-                set_class(&self.listen, self.local, &mut self.listen_class, traffic_class)?;
-                self.listen.send_to(&packet.bytes, &SockAddr::from(client.address))
-            }
+        let (socket, family_of, known) = match side {
+            Side::A => (&client.socket, self.target, &mut client.class),
+            Side::B => (&self.listen, self.local, &mut self.listen_class),
         };
-        match sent {
+        set_class(socket, family_of, known, traffic_class)?;
+        let send = || match side {
+            Side::A => client.socket.send(&packet.bytes),
+            Side::B => self.listen.send_to(&packet.bytes, &SockAddr::from(client.address)),
+        };
+        let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        // A refusal is the answer to an earlier datagram; this one has not been sent.
+        match send().or_else(|error| if refused(&error) { send() } else { Err(error) }) {
             Ok(_) => Ok(()),
             // Nobody listens there, at present: that is the far end's affair.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+            Err(error) if refused(&error) => Ok(()),
             Err(error) => Err(error),
         }
     }
