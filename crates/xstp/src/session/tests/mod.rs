@@ -6,6 +6,7 @@ mod lifecycle;
 mod pipe;
 mod random;
 mod scripts;
+mod states;
 mod windows;
 
 use super::*;
