@@ -64,6 +64,8 @@
 mod buffer;
 mod config;
 mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod hub;
 mod ranges;
 mod receive;

@@ -4,6 +4,8 @@
 //! announcing of credit in [`credit`].
 
 mod credit;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod receiving;
 mod sending;
 

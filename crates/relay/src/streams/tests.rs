@@ -83,19 +83,8 @@ fn assert_violated(streams: &mut Streams, id: StreamId) {
     audit(streams);
 }
 
-/// The accounts agree with what they are accounts of.
 fn audit(streams: &Streams) {
-    let all = streams.streams.values();
-    assert_eq!(streams.open_local, all.clone().filter(|s| s.is_local()).count());
-    assert_eq!(streams.open_remote, all.clone().filter(|s| !s.is_local()).count());
-    assert_eq!(streams.send_used, all.clone().map(|s| s.send.held()).sum::<u64>());
-    assert!(streams.pool.used <= streams.pool.size, "{:?}", streams.pool);
-    let out = streams.pool.shared_received - streams.pool.shared_returned;
-    assert!(out <= streams.pool.shared, "{:?}", streams.pool);
-    assert!(streams.streams.len() <= 3 * streams.max_streams + streams.open_local);
-    let chunks = streams.streams.len() as u64 * 2 * (16 << 10);
-    assert!(streams.receive_allocated() as u64 <= config().receive_bound() + chunks);
-    assert_eq!(streams.scheduler.len(), all.filter(|s| s.scheduled).count());
+    fuzzing::audit(streams, &config());
 }
 
 #[test]
