@@ -1,0 +1,289 @@
+//! The network, the link, the gateways, and what every test needs of them.
+
+use rt::emulator::{Emulator, EmulatorConfig, Handle};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use testbed::traffic::{Way, connect};
+use testbed::{Host, Process, Satellite, SatelliteConfig, addresses};
+
+/// Long enough for anything that happens at all.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a test wants to be different.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup<'a> {
+    /// The link, in the emulator's words.
+    pub(crate) link: &'a str,
+    /// What the gateways are told of its rates.
+    pub(crate) rates: &'a str,
+    /// `early` or `confirm`.
+    pub(crate) accept: &'a str,
+    /// Keys of `[hub]`.
+    pub(crate) hub: &'a str,
+    /// Keys of `[limits]`, for both gateways.
+    pub(crate) limits: &'a str,
+}
+
+impl Default for Setup<'_> {
+    /// A fast link with a short delay, so that tests are quick.
+    fn default() -> Self {
+        Self {
+            link: "delay 40ms rate 40mbit limit 2bdp",
+            rates: "rate_up = \"40mbit\"\nrate_down = \"40mbit\"\nround_trip = \"80ms\"",
+            accept: "early",
+            hub: "",
+            limits: "",
+        }
+    }
+}
+
+/// Client, gateways, link and server, at work.
+pub(crate) struct Bed {
+    pub(crate) net: Satellite,
+    pub(crate) link: Handle,
+    /// A directory that goes with the bed.
+    pub(crate) dir: PathBuf,
+    terminal: Process,
+    hub: Process,
+    emulator: Option<JoinHandle<()>>,
+}
+
+impl Bed {
+    /// Builds everything and waits until a connection gets through; `None`, and a word on
+    /// standard error, where the machine does not allow it.
+    pub(crate) fn build(name: &str, setup: &Setup<'_>) -> Option<Self> {
+        if let Err(refusal) = testbed::permission::check() {
+            eprintln!("skipped: {refusal}");
+            return None;
+        }
+        let net = Satellite::new(&SatelliteConfig::default()).expect("namespaces and wires");
+        let (link, emulator) = emulate(&net, setup.link);
+        let dir = std::env::temp_dir().join(format!("bentpipe-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory for the test");
+        let hub_address = addresses::HUB.0;
+        let Setup { rates, accept, hub, limits, .. } = setup;
+        let hub = format!(
+            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{hub_address}:7000\"\n{rates}\n\
+             [hub]\n{hub}\n[limits]\n{limits}\n"
+        );
+        let lan = addresses::TERMINAL_LAN.0;
+        let terminal = format!(
+            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n\
+             [link]\npeer = \"{hub_address}:7000\"\n{rates}\n\
+             [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
+             [connect]\nlisten = \"{lan}:3128\"\n[limits]\n{limits}\n"
+        );
+        let hub = gateway(&net.hub, &hub);
+        let terminal = gateway(&net.terminal, &terminal);
+        let mut bed = Self { net, link, dir, terminal, hub, emulator: Some(emulator) };
+        bed.await_path();
+        Some(bed)
+    }
+
+    /// A program on the client, run to its end.
+    pub(crate) fn run_on_client(&self, program: &str, args: &[&str]) -> Output {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&self.dir).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = self.net.client.start(command).expect("the program starts");
+        output_of(&mut process)
+    }
+
+    /// As `run_on_client`, for a program that must succeed; what it wrote to standard output.
+    pub(crate) fn succeed_on_client(&self, program: &str, args: &[&str]) -> String {
+        let output = self.run_on_client(program, args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {args:?}: {}: {said}", output.status);
+        String::from_utf8(output.stdout).expect("a program that writes text")
+    }
+
+    /// A program on the server, until the bed goes; `wait_for` is the port that it serves.
+    pub(crate) fn start_on_server(&self, program: &str, args: &[&str], wait_for: u16) -> Process {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&self.dir);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut process = self.net.server.start(command).expect("the program starts");
+        let address = SocketAddr::new(addresses::SERVER.0.into(), wait_for);
+        for _ in 0..500 {
+            assert!(!process.has_ended(), "{program} {args:?} ended at once");
+            if self.net.server.run(|| TcpStream::connect(address)).is_ok() {
+                return process;
+            }
+            pause(Duration::from_millis(20));
+        }
+        panic!("{program} does not listen on {wait_for}");
+    }
+
+    /// A listener of our own on the server.
+    pub(crate) fn listen(&self, address: impl Into<IpAddr>, port: u16) -> TcpListener {
+        let address = SocketAddr::new(address.into(), port);
+        self.net.server.run(|| TcpListener::bind(address)).expect("a free port")
+    }
+
+    /// A connection of the client's, as it finds its way.
+    pub(crate) fn connect(&self, address: impl Into<IpAddr>, port: u16) -> TcpStream {
+        let address = SocketAddr::new(address.into(), port);
+        let stream = self.net.client.run(|| TcpStream::connect_timeout(&address, PATIENCE));
+        let stream = stream.expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+        stream
+    }
+
+    /// Writes `length` bytes of content to a file of the bed's, and returns them.
+    pub(crate) fn file(&self, name: &str, length: usize) -> Vec<u8> {
+        let content = content(name.len() as u64, length);
+        fs::write(self.dir.join(name), &content).expect("room on the disk");
+        content
+    }
+
+    /// Ends both gateways as an administrator would, and returns what they counted, the
+    /// terminal's first.
+    pub(crate) fn finish(mut self) -> (Value, Value) {
+        assert!(!self.terminal.has_ended(), "the terminal gateway has ended by itself");
+        assert!(!self.hub.has_ended(), "the hub gateway has ended by itself");
+        (report_of(&mut self.terminal), report_of(&mut self.hub))
+    }
+
+    /// Waits until bytes come back from the server by way of the gateways.
+    fn await_path(&mut self) {
+        let echo = self.listen(addresses::SERVER.0, 7);
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let Ok((mut stream, _)) = echo.accept() else { continue };
+                    let mut byte = [0];
+                    if stream.read_exact(&mut byte).is_ok() {
+                        let _ = stream.write_all(&byte);
+                    }
+                }
+            });
+            let found = (0..50).any(|_| self.echoes());
+            done.store(true, Ordering::Relaxed);
+            let address = SocketAddr::new(addresses::SERVER.0.into(), 7);
+            let _ = self.net.server.run(|| TcpStream::connect(address)); // wakes the echo
+            assert!(!self.terminal.has_ended(), "the terminal gateway has ended by itself");
+            assert!(!self.hub.has_ended(), "the hub gateway has ended by itself");
+            assert!(found, "nothing comes through");
+        });
+    }
+
+    /// By SOCKS5: an interception that is not in place yet would let the connection pass, and a
+    /// gateway that answers has it in place.
+    fn echoes(&self) -> bool {
+        let way = Way::Socks5(SocketAddr::new(addresses::TERMINAL_LAN.0.into(), 1080));
+        let address = SocketAddr::new(addresses::SERVER.0.into(), 7);
+        let patience = Duration::from_millis(500);
+        let Ok(mut stream) = self.net.client.run(|| connect(way, address, patience)) else {
+            pause(Duration::from_millis(20));
+            return false;
+        };
+        let mut byte = [0];
+        stream.set_read_timeout(Some(patience)).is_ok()
+            && stream.write_all(b"?").is_ok()
+            && stream.read_exact(&mut byte).is_ok()
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.link.stop();
+        if let Some(emulator) = self.emulator.take() {
+            let _ = emulator.join();
+        }
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Whether all of these programs are there; says so when not.
+pub(crate) fn have(programs: &[&str]) -> bool {
+    let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin"];
+    let is_there =
+        |program: &str| places.iter().any(|place| Path::new(place).join(program).exists());
+    let missing: Vec<_> = programs.iter().filter(|program| !is_there(program)).collect();
+    if !missing.is_empty() {
+        eprintln!("skipped: this machine has no {missing:?}");
+    }
+    missing.is_empty()
+}
+
+/// Waits.
+pub(crate) fn pause(length: Duration) {
+    let clock = rt::Clock::new();
+    let nanos = u64::try_from(length.as_nanos()).expect("a short while");
+    clock.sleep_until(clock.now() + units::Span::from_nanos(nanos));
+}
+
+/// Bytes that no other place has.
+pub(crate) fn content(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    testbed::content::Content::new(seed).fill(0, &mut bytes);
+    bytes
+}
+
+/// Reads to the end; an error is part of the answer.
+pub(crate) fn read_all(stream: &mut TcpStream) -> (Vec<u8>, std::io::Result<usize>) {
+    let mut bytes = Vec::new();
+    let result = stream.read_to_end(&mut bytes);
+    (bytes, result)
+}
+
+fn emulate(net: &Satellite, words: &str) -> (Handle, JoinHandle<()>) {
+    let ports = format!("{} {} ", Satellite::TO_HUB, Satellite::TO_TERMINAL);
+    let words: Vec<String> = (ports + words).split_whitespace().map(String::from).collect();
+    let config = EmulatorConfig::from_words(&words).expect("a link");
+    let (ready, readiness) = mpsc::channel();
+    let thread = net.space.spawn("emulator", move || {
+        let emulator = Emulator::open(config).expect("the emulator opens");
+        ready.send(emulator.handle()).expect("somebody waits");
+        emulator.run(&AtomicBool::new(false)).expect("the emulator runs");
+    });
+    (readiness.recv().expect("the emulator began"), thread)
+}
+
+fn gateway(host: &Host, config: &str) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bentpipe"));
+    command.args(["gateway", "--config", "/dev/stdin"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut process = host.start(command).expect("the gateway starts");
+    let mut input = process.child().stdin.take().expect("standard input is a pipe");
+    input.write_all(config.as_bytes()).expect("the gateway reads its configuration");
+    process
+}
+
+fn output_of(process: &mut Process) -> Output {
+    let child = process.child();
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        let errors = scope.spawn(|| drain(err));
+        let stdout = drain(out);
+        let stderr = errors.join().expect("reading does not panic");
+        Output { status: process.wait().expect("a child to wait for"), stdout, stderr }
+    })
+}
+
+fn drain(pipe: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        // What a killed program has not written is missing; the caller looks at the status.
+        let _ = pipe.read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+fn report_of(gateway: &mut Process) -> Value {
+    gateway.terminate();
+    let output = output_of(gateway);
+    assert!(output.status.success(), "a gateway ended with {}", output.status);
+    let text = String::from_utf8(output.stdout).expect("a report in text");
+    let line = text.lines().last().expect("a report");
+    serde_json::from_str(line).expect("a report in JSON")
+}

@@ -1,0 +1,98 @@
+//! One connection does not hold up another, and an outage ends none.
+
+use crate::bed::{Bed, Setup, content, read_all};
+use std::io::{Read, Write};
+use std::time::Duration;
+use testbed::addresses::SERVER;
+use units::Span;
+
+#[test]
+fn a_slow_reader_holds_up_nobody_else() {
+    let Some(bed) = Bed::build("slow", &Setup::default()) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    let slow = bed.connect(SERVER.0, 9000);
+    let (mut stuck, _) = listener.accept().unwrap();
+    stuck.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    // Nobody reads, so this comes to a halt somewhere; memory on the way is bounded.
+    let block = content(1, 1 << 20);
+    let written = (0..200).take_while(|_| stuck.write_all(&block).is_ok()).count();
+    assert!(written < 200, "200 MB went somewhere");
+
+    let bytes = content(2, 2_000_000);
+    let mut client = bed.connect(SERVER.0, 9000);
+    let (mut server, _) = listener.accept().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            server.write_all(&bytes).unwrap();
+            drop(server);
+        });
+        let (got, end) = read_all(&mut client);
+        end.expect("a clean end");
+        assert!(got == bytes, "{} bytes", got.len());
+    });
+    // What was stuck goes on when it is read.
+    let mut slow = slow;
+    let mut first = vec![0; 1 << 20];
+    slow.read_exact(&mut first).unwrap();
+    assert!(first == block);
+}
+
+#[test]
+fn both_directions_at_once_are_whole() {
+    let Some(bed) = Bed::build("duplex", &Setup::default()) else { return };
+    let listener = bed.listen(SERVER.1, 9000);
+    let mut client = bed.connect(SERVER.1, 9000);
+    let (mut server, _) = listener.accept().unwrap();
+    let (down, up) = (content(1, 3_000_000), content(2, 3_000_000));
+    std::thread::scope(|scope| {
+        for (stream, bytes) in [(&server, &down), (&client, &up)] {
+            let mut stream = stream.try_clone().unwrap();
+            scope.spawn(move || {
+                stream.write_all(bytes).unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+            });
+        }
+        let at_server = scope.spawn(|| read_all(&mut server));
+        let (got, end) = read_all(&mut client);
+        end.expect("a clean end");
+        assert!(got == down, "{} bytes down", got.len());
+        let (got, end) = at_server.join().unwrap();
+        end.expect("a clean end");
+        assert!(got == up, "{} bytes up", got.len());
+    });
+}
+
+#[test]
+fn no_connection_is_lost_in_an_outage_of_ten_seconds() {
+    let Some(bed) = Bed::build("outage", &Setup::default()) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    let bytes = content(1, 20_000_000);
+    let mut client = bed.connect(SERVER.0, 9000);
+    let (mut server, _) = listener.accept().unwrap();
+    let idle = bed.connect(SERVER.0, 9000);
+    let (mut idle_server, _) = listener.accept().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            server.write_all(&bytes).unwrap();
+            drop(server);
+        });
+        // In the middle of the transfer.
+        let mut got = vec![0; 2_000_000];
+        client.read_exact(&mut got).unwrap();
+        bed.link.outage(Span::from_secs(10)).unwrap();
+        let (rest, end) = read_all(&mut client);
+        end.expect("a clean end");
+        got.extend_from_slice(&rest);
+        assert!(got == bytes, "{} bytes", got.len());
+    });
+    // A connection that had nothing to say is there as well.
+    let mut idle = idle;
+    idle.write_all(b"still here").unwrap();
+    let mut heard = [0; 10];
+    idle_server.set_read_timeout(Some(crate::bed::PATIENCE)).unwrap();
+    idle_server.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"still here");
+    // A connection that begins when the link is back is as good as any.
+    let _new = bed.connect(SERVER.0, 9000);
+    listener.accept().unwrap();
+}

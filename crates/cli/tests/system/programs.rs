@@ -1,0 +1,167 @@
+//! Clients and servers that no one here wrote.
+
+use crate::bed::{Bed, Setup, have};
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+use testbed::Process;
+
+const SOCKS: &str = "socks5h://10.1.0.1:1080";
+const CONNECT: &str = "http://10.1.0.1:3128";
+
+/// nginx on the server, over both families, serving the bed's directory.
+fn nginx(bed: &Bed) -> Process {
+    let dir = bed.dir.display();
+    let config = format!(
+        "daemon off; pid {dir}/nginx.pid; error_log stderr; worker_processes 1; user root;\n\
+         events {{ worker_connections 1024; }}\n\
+         http {{ access_log off; client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;\n\
+         fastcgi_temp_path {dir}/fastcgi; uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n\
+         server {{ listen 80; listen [::]:80; root {dir}; }} }}\n"
+    );
+    fs::write(bed.dir.join("nginx.conf"), config).expect("room on the disk");
+    let path = bed.dir.join("nginx.conf");
+    let path = path.to_str().expect("a plain path");
+    bed.start_on_server("nginx", &["-e", "stderr", "-c", path], 80)
+}
+
+#[test]
+fn nginx_serves_curl_whichever_way_it_comes() {
+    if !have(&["nginx", "curl"]) {
+        return;
+    }
+    let Some(bed) = Bed::build("nginx", &Setup::default()) else { return };
+    let _nginx = nginx(&bed);
+    let content = bed.file("large", 3_000_000);
+    for (way, args) in [
+        ("intercepted", &["http://10.3.0.2/large"][..]),
+        ("intercepted, IPv6", &["http://[fd00:3::2]/large"]),
+        ("SOCKS5", &["--proxy", SOCKS, "http://10.3.0.2/large"]),
+        ("SOCKS5 to IPv6", &["--proxy", SOCKS, "http://[fd00:3::2]/large"]),
+        ("CONNECT", &["--proxy", CONNECT, "--proxytunnel", "http://10.3.0.2/large"]),
+    ] {
+        let common = ["--silent", "--show-error", "--fail", "--max-time", "30", "--output", "got"];
+        bed.succeed_on_client("curl", &[&common, args].concat());
+        let got = fs::read(bed.dir.join("got")).expect("what curl got");
+        assert!(got == content, "{way}: {} bytes, not the file's", got.len());
+        fs::remove_file(bed.dir.join("got")).expect("a file to remove");
+    }
+    let (terminal, hub) = bed.finish();
+    assert!(terminal["connections"]["accepted"].as_u64() >= Some(6), "{terminal}");
+    assert!(hub["connections"]["connected"].as_u64() >= Some(6), "{hub}");
+    assert_eq!(terminal["connections"]["bad_requests"], 0);
+}
+
+#[test]
+fn the_server_sees_the_clients_own_address_when_it_is_to() {
+    if !have(&["nginx", "curl"]) {
+        return;
+    }
+    let setup = Setup { hub: "source = \"client\"", ..Setup::default() };
+    let Some(bed) = Bed::build("source", &setup) else { return };
+    for (server, client) in [("10.3.0.2", "10.1.0.2"), ("fd00:3::2", "fd00:1::2")] {
+        let server: std::net::IpAddr = server.parse().unwrap();
+        let listener = bed.listen(server, 9000);
+        let stream = bed.connect(server, 9000);
+        let (_, seen) = listener.accept().expect("a connection");
+        assert_eq!(seen, stream.local_addr().unwrap());
+        assert_eq!(seen.ip().to_string(), client);
+    }
+}
+
+#[test]
+fn two_hundred_downloads_at_once_are_all_whole() {
+    if !have(&["nginx", "curl"]) {
+        return;
+    }
+    let Some(bed) = Bed::build("crowd", &Setup::default()) else { return };
+    let _nginx = nginx(&bed);
+    let content = bed.file("small", 40_000);
+    bed.succeed_on_client(
+        "curl",
+        &[
+            "--silent",
+            "--show-error",
+            "--fail",
+            "--max-time",
+            "60",
+            "--parallel",
+            "--parallel-immediate",
+            "--parallel-max",
+            "200",
+            "--output",
+            "got_#1",
+            "http://10.3.0.2/small?[1-200]",
+        ],
+    );
+    for number in 1..=200 {
+        let got = fs::read(bed.dir.join(format!("got_{number}"))).expect("what curl got");
+        assert!(got == content, "download {number} has {} bytes", got.len());
+    }
+    let (terminal, _) = bed.finish();
+    assert!(terminal["connections"]["most_at_once"].as_u64() >= Some(100), "{terminal}");
+}
+
+#[test]
+fn iperf3_runs_in_both_directions_at_once() {
+    if !have(&["iperf3"]) {
+        return;
+    }
+    let Some(bed) = Bed::build("iperf3", &Setup::default()) else { return };
+    // It answers one test, and one connection by which we know that it listens.
+    let _server = bed.start_on_server("iperf3", &["--server", "--port", "5201"], 5201);
+    let args = ["--client", "10.3.0.2", "--time", "3", "--bidir", "--json", "--parallel", "2"];
+    let report = bed.succeed_on_client("iperf3", &args);
+    let report: Value = serde_json::from_str(&report).expect("iperf3's report");
+    assert!(report.get("error").is_none(), "{}", report["error"]);
+    for direction in ["sum_received", "sum_received_bidir_reverse"] {
+        let bytes = report["end"][direction]["bytes"].as_u64();
+        assert!(bytes > Some(100_000), "{direction}: {bytes:?} bytes");
+    }
+}
+
+#[test]
+fn rsync_over_ssh_copies_both_ways() {
+    if !have(&["sshd", "ssh", "ssh-keygen", "rsync"]) {
+        return;
+    }
+    let Some(bed) = Bed::build("ssh", &Setup::default()) else { return };
+    let _sshd = sshd(&bed);
+    let dir = bed.dir.display();
+    let content = bed.file("original", 1_000_000);
+    let shell = format!(
+        "ssh -F none -i {dir}/client_key -o StrictHostKeyChecking=no -o BatchMode=yes \
+         -o UserKnownHostsFile={dir}/known -o IdentitiesOnly=yes -o LogLevel=ERROR"
+    );
+    // The server speaks first: nothing may wait for the client's first bytes.
+    for (number, server) in ["10.3.0.2", "[fd00:3::2]"].into_iter().enumerate() {
+        let up = format!("root@{server}:{dir}/up{number}");
+        let down = format!("down{number}");
+        bed.succeed_on_client("rsync", &["-e", &shell, "original", &up]);
+        bed.succeed_on_client("rsync", &["-e", &shell, &up, &down]);
+        assert!(fs::read(bed.dir.join(down)).expect("a copy") == content, "{server}");
+    }
+}
+
+fn sshd(bed: &Bed) -> Process {
+    let dir = bed.dir.display();
+    for key in ["host_key", "client_key"] {
+        let made = Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f", key])
+            .current_dir(&bed.dir)
+            .status();
+        assert!(made.expect("ssh-keygen starts").success());
+    }
+    // Where sshd keeps its unprivileged half; packages leave it to the boot scripts.
+    fs::create_dir_all("/run/sshd").expect("a directory for sshd");
+    let config = format!(
+        "ListenAddress 0.0.0.0:22\nListenAddress [::]:22\nHostKey {dir}/host_key\n\
+         AuthorizedKeysFile {dir}/client_key.pub\nPermitRootLogin yes\nStrictModes no\n\
+         UsePAM no\nPidFile none\n"
+    );
+    fs::write(bed.dir.join("sshd.conf"), config).expect("room on the disk");
+    let path = bed.dir.join("sshd.conf");
+    let path = path.to_str().expect("a plain path");
+    // It insists on being called by its full path.
+    bed.start_on_server("/usr/sbin/sshd", &["-D", "-e", "-f", path], 22)
+}
