@@ -4,9 +4,11 @@
 //! answers with a window in bytes, or with none: then only the configured rate, the number
 //! window and the peer's window bound what is outstanding.
 
+mod ceiling;
 mod fixed;
 mod newreno;
 
+pub(crate) use ceiling::{Answered, Ceiling};
 pub use fixed::Fixed;
 pub use newreno::NewReno;
 

@@ -33,6 +33,9 @@ pub struct SessionConfig {
     pub max_rate: Option<BitRate>,
     /// The share of `max_rate` that is left unused so that no queue stands, in millionths.
     pub headroom_millionths: u32,
+    /// Whether `fixed` sends below its rate when a queue of its own making stands on the way: a
+    /// configured rate is a ceiling, and the link may have less.
+    pub yield_to_queue: bool,
     /// Bytes that each segment costs below XSTP and that rates count: IP, UDP, association.
     pub packet_overhead: usize,
     /// The largest segment that is sent or can be received, in bytes with XSTP's header.
@@ -108,6 +111,7 @@ impl SessionConfig {
             min_rate: None,
             max_rate: None,
             headroom_millionths: 0,
+            yield_to_queue: false,
             packet_overhead: 20,
             max_segment: 1480,
             number_window: 4096,
@@ -154,6 +158,7 @@ impl SessionConfig {
             min_rate: None,
             max_rate: Some(rate),
             headroom_millionths: 2_000,
+            yield_to_queue: true,
             // IPv4, UDP, and an association's header and tag.
             packet_overhead: 20 + 8 + 8 + 16,
             max_segment: 1500 - (20 + 8 + 8 + 16),

@@ -8,7 +8,7 @@ use super::sender::{Disbelief, Outcome};
 use super::state::{Action, State, Stimulus};
 use super::upper::Upper;
 use super::{Event, Session};
-use crate::congestion::Feedback;
+use crate::congestion::{Answered, Feedback};
 use crate::wire::{
     Begin, BeginAck, Control, DecodeError, End, Poll, Profile, Segment, Stat, Ustat,
 };
@@ -290,12 +290,30 @@ impl Session {
         {
             self.round_trip.sample(now.since(sent));
         }
+        if answer.first {
+            self.look_for_queue(now, stat);
+        }
         let count = stat.echo.count;
         match self.sender.on_stat(stat.received_below, stat.window, stat.runs(), count, upper) {
             Ok(outcome) => self.on_outcome(now, outcome),
             Err(Disbelief::ReceivedBelow | Disbelief::List) => {
                 self.statistics.stat_list_errors += 1;
             }
+        }
+    }
+
+    /// Tells the ceiling what the receiver measured (XSTP-9.3).
+    fn look_for_queue(&mut self, now: Instant, stat: &Stat<'_>) {
+        let (Some(arrival), Some(rate)) = (stat.arrival, self.config.paced_rate()) else { return };
+        if self.config.yield_to_queue {
+            let answered = Answered {
+                count: stat.echo.count,
+                stamp: stat.echo.stamp,
+                arrived_at: arrival.at,
+                arrived: arrival.octets,
+            };
+            let least = self.round_trip.least().unwrap_or(self.config.initial_round_trip);
+            self.ceiling.on_answer(now, answered, rate, least);
         }
     }
 

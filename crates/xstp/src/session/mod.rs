@@ -40,7 +40,7 @@ pub use state::State;
 pub use upper::{Filled, Upper};
 
 use crate::Seq24;
-use crate::congestion::Congestion;
+use crate::congestion::{Ceiling, Congestion};
 use crate::wire::Profile;
 use alloc::collections::VecDeque;
 use handshake::Handshake;
@@ -68,6 +68,8 @@ pub struct Session {
     polling: Polling,
     pacer: Pacer,
     congestion: Congestion,
+    /// Below a configured rate that turns out too high.
+    ceiling: Ceiling,
     round_trip: RoundTrip,
     /// The largest segment to send: our own limit, the path's and the peer's.
     max_segment: usize,
@@ -171,6 +173,7 @@ impl Session {
             polling: Polling::new(polling, first_count),
             pacer: Pacer::new(config.catch_up),
             congestion: Congestion::new(config),
+            ceiling: Ceiling::new(),
             round_trip: RoundTrip::new(config.initial_round_trip),
             max_segment: config.max_segment,
             peer_max_segment: usize::MAX,

@@ -375,7 +375,9 @@ impl Session {
     fn commit_poll(&mut self, now: Instant, rides: bool) {
         let overdue = self.round_trip.smoothed() + self.config.tick * 2;
         let late = self.polling.silent_since().is_some_and(|since| now.since(since) >= overdue);
-        self.polling.on_sent(now, self.count_clock(now), late);
+        let count = self.polling.on_sent(now, self.count_clock(now), late);
+        let below = self.config.packet_overhead as u64 * self.statistics.segments_sent;
+        self.ceiling.on_poll(now, count, self.statistics.octets_sent + below);
         self.unanswered_since.get_or_insert(now);
         self.statistics.polls_sent += 1;
         if !rides {

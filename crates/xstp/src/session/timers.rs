@@ -213,6 +213,8 @@ impl Session {
         let rate = self.config.paced_rate();
         match (self.config.controller, rate) {
             (Controller::Fixed, Some(rate)) => {
+                let rate = self.ceiling.apply(now, rate);
+                let rate = self.config.min_rate.map_or(rate, |least| rate.max(least));
                 self.pacer.charge_bytes(now, octets as u64, rate);
             }
             (Controller::Fixed, None) => {}
