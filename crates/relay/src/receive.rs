@@ -8,10 +8,12 @@ use units::{Instant, Span};
 const SAMPLE: Span = Span::from_millis(100);
 /// Round trips at its rate that a stream's window covers.
 const WINDOW_ROUND_TRIPS: u64 = 8;
-/// Window of a stream that is slower, while there is plenty of room.
-const WINDOW_FLOOR: u64 = 256 << 10;
-/// Bytes after which a stream gets credit of its own.
+/// A stream's window is at least this part of what is free in the pool.
+const FLOOR_PART: u64 = 32;
+/// Bytes after which a stream may get credit of its own.
 const GRANT_AFTER: u64 = 64 << 10;
+/// A stream whose window would be this part of the shared credit gets its own.
+const SHARED_PART: u64 = 8;
 
 /// What the peer did that no peer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub(crate) struct ReceiveHalf {
     ahead: RangeSet,
     /// One past the highest byte that came.
     high: u64,
+    /// Bytes that came, each counted once.
+    received: u64,
     final_offset: Option<u64>,
     minimum: u64,
     /// What the peer may send up to, shared credit aside.
@@ -93,6 +97,7 @@ impl ReceiveHalf {
             in_order: 0,
             ahead: RangeSet::default(),
             high: 0,
+            received: 0,
             final_offset: None,
             minimum,
             granted: minimum,
@@ -176,7 +181,7 @@ impl ReceiveHalf {
         }
         let before = self.in_order;
         if new > 0 {
-            self.store(offset, stop, data);
+            self.store(offset, stop, data, new);
         }
         if charged {
             self.charged_end = self.charged_end.max(stop);
@@ -212,8 +217,9 @@ impl ReceiveHalf {
         stop.saturating_sub(from).saturating_sub(self.ahead.covered(from, stop))
     }
 
-    fn store(&mut self, offset: u64, stop: u64, data: &[u8]) {
+    fn store(&mut self, offset: u64, stop: u64, data: &[u8], new: u64) {
         self.high = self.high.max(stop);
+        self.received += new;
         if !self.discarding {
             // What came twice is written twice, with the same bytes.
             let skip = self.in_order.saturating_sub(offset).min(data.len() as u64);
@@ -272,28 +278,44 @@ impl ReceiveHalf {
     }
 
     /// Looks at the stream's rate and grants what it deserves; true when it was granted
-    /// something that the peer should hear of.
+    /// something that the peer should hear of. `own`: it has a limit of its own already.
     ///
     /// The window is eight round trips at the stream's rate, so that neither a packet that needs
     /// several sendings nor a late announcement stops it. The rate is that at which bytes
     /// *leave*: what waits unread does not count, so a slow reader's window shrinks to what it
     /// reads.
-    pub(crate) fn review(&mut self, now: Instant, round_trip: Span, pool: &mut Pool) -> bool {
+    pub(crate) fn review(
+        &mut self,
+        now: Instant,
+        round_trip: Span,
+        own: bool,
+        pool: &mut Pool,
+    ) -> bool {
         if !self.wants_credit() {
             return false;
         }
         // Bytes above a gap count as gone: it is the link that holds them up, not the reader.
-        let received = self.in_order + self.ahead.covered(self.in_order, self.high);
-        let drained = received - self.readable();
+        let drained = self.received - self.readable();
         self.sample(now, drained);
-        // A stream whose server is still being connected to is not slow yet, only young.
-        let lively = drained >= received / 2;
-        let old = received >= GRANT_AFTER && self.rate > 0;
-        if !old || !lively && self.charged_held < pool.shared / 4 {
+        let window = bytes_in(self.rate, round_trip) * WINDOW_ROUND_TRIPS;
+        if !own && !self.deserves_own(drained, window, pool) {
             return false;
         }
-        self.grant(received, round_trip, pool);
+        self.grant(window, pool);
         true
+    }
+
+    /// Whether the stream is to have a limit of its own. As long as it is not, it costs no word:
+    /// one number gives the shared credit of all back.
+    fn deserves_own(&self, drained: u64, window: u64, pool: &Pool) -> bool {
+        if self.received < GRANT_AFTER {
+            return false;
+        }
+        // A stream whose server is still being connected to is not slow yet, only young.
+        let lively = drained >= self.received / 2 && self.rate > 0;
+        let fast = window >= pool.shared / SHARED_PART;
+        let hogs = self.charged_held >= pool.shared / 4;
+        hogs || lively && (fast || pool.is_shared_short())
     }
 
     fn sample(&mut self, now: Instant, drained: u64) {
@@ -310,24 +332,23 @@ impl ReceiveHalf {
         }
     }
 
-    fn grant(&mut self, received: u64, round_trip: Span, pool: &mut Pool) {
-        let millis = round_trip.as_millis().max(50);
-        let fast = (u128::from(self.rate) * u128::from(millis * WINDOW_ROUND_TRIPS) / 1000) as u64;
-        let plenty = pool.used < pool.size / 2;
-        let floor = if plenty { WINDOW_FLOOR } else { self.minimum };
-        let mut wanted = self.consumed() + fast.max(floor);
-        if plenty && self.charged_held > 0 {
+    fn grant(&mut self, window: u64, pool: &mut Pool) {
+        let free = pool.size.saturating_sub(pool.used);
+        let mut wanted = self.consumed() + window.max(free / FLOOR_PART).max(self.minimum);
+        if pool.used < pool.size / 2 && self.charged_held > 0 {
             // What it holds of the shared credit becomes its own, so that others can use that.
-            wanted = wanted.max(self.high.min(self.consumed() + received));
+            wanted = wanted.max(self.high);
         }
-        let room = pool.size.saturating_sub(pool.used);
-        self.granted = wanted.min(self.granted + room).max(self.granted);
+        self.granted = wanted.min(self.granted + free).max(self.granted);
         self.settle(pool);
     }
 
-    /// The window that the present rate deserves and a quarter of it: what is worth a word.
-    pub(crate) fn worth_announcing(&self) -> u64 {
-        ((self.granted - self.consumed()) / 4).max(self.minimum / 2)
+    /// How much more than announced is worth a word: a third of the window less two round trips,
+    /// so that two words may be lost before the peer runs dry.
+    pub(crate) fn worth_announcing(&self, round_trip: Span) -> u64 {
+        let window = self.granted - self.consumed();
+        let kept = (2 * bytes_in(self.rate, round_trip)).min(window / 2);
+        ((window - kept) / 3).max(self.minimum / 2)
     }
 
     /// Keeps nothing from now on, and gives back what it held.
@@ -362,6 +383,12 @@ impl ReceiveHalf {
         }
         Ok(())
     }
+}
+
+/// Bytes in a round trip at `rate` bytes a second.
+fn bytes_in(rate: u64, round_trip: Span) -> u64 {
+    let millis = round_trip.as_millis().max(50);
+    (u128::from(rate) * u128::from(millis) / 1000) as u64
 }
 
 fn bytes_per_second(bytes: u64, span: Span) -> u64 {

@@ -45,8 +45,8 @@ pub(crate) struct Stream {
     pub(crate) announced: u64,
     /// What the peer surely knows that it may send up to.
     pub(crate) known: u64,
-    /// Notes that the announcement still goes into.
-    pub(crate) repeats: u8,
+    /// The next note says it.
+    pub(crate) unsaid: bool,
     /// When the announcement goes as a frame, unless the peer shows that it knows.
     pub(crate) announce_by: Option<Instant>,
 }
@@ -72,7 +72,7 @@ impl Stream {
             ended_told: false,
             announced: receive_minimum,
             known: receive_minimum,
-            repeats: 0,
+            unsaid: false,
             announce_by: None,
         }
     }

@@ -292,7 +292,7 @@ fn a_quiet_hour_keeps_the_session() {
 #[test]
 fn the_return_channel_is_quiet_during_a_download() {
     let mut rig = connected(1, 10, 1);
-    for streams in [1, 50] {
+    for streams in [1, 50, 450] {
         for _ in 0..streams {
             rig.open("source-100000000", App::default());
         }

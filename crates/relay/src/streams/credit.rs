@@ -7,8 +7,6 @@ use crate::frame::{CREDIT_UNIT, Writer};
 use crate::target::StreamId;
 use units::{Instant, Span};
 
-/// Notes that each announcement goes into.
-const REPEATS: u8 = 2;
 /// How long an announcement waits for a POLL or STAT to ride in.
 const NOTE_WAIT: Span = Span::from_millis(250);
 /// Bytes of a note while nothing is urgent: the return channel is not ours to fill.
@@ -22,13 +20,14 @@ pub(super) struct SharedAnnouncement {
     announced: u64,
     /// What the peer surely knows.
     known: u64,
-    repeats: u8,
+    /// The next note says it.
+    unsaid: bool,
     by: Option<Instant>,
 }
 
 impl SharedAnnouncement {
     pub(super) fn new(size: u64) -> Self {
-        Self { size, announced: 0, known: 0, repeats: 0, by: None }
+        Self { size, announced: 0, known: 0, unsaid: false, by: None }
     }
 }
 
@@ -36,10 +35,10 @@ impl Streams {
     /// Looks at whether the stream deserves more credit, and has it announced.
     pub(super) fn review(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        let first = stream.receive.review(self.now, self.round_trip, &mut self.pool);
+        let own = stream.announced > self.receive_minimum;
+        let granted = stream.receive.review(self.now, self.round_trip, own, &mut self.pool);
         // Until it is given credit of its own a stream draws on the shared, while there is some.
-        let own = stream.announced > self.receive_minimum || first || self.pool.is_shared_short();
-        if own {
+        if granted || self.pool.is_shared_short() {
             self.announce(id);
         }
         self.shared_changed();
@@ -49,10 +48,10 @@ impl Streams {
     fn announce(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let granted = stream.receive.granted();
-        let worth = granted >= stream.announced + stream.receive.worth_announcing();
+        let worth = granted >= stream.announced + stream.receive.worth_announcing(self.round_trip);
         if worth && stream.receive.wants_credit() {
             stream.announced = granted;
-            stream.repeats = REPEATS;
+            stream.unsaid = true;
             stream.announce_by = Some(self.now + NOTE_WAIT);
             self.announcing.insert(id);
             self.announce_by(self.now + NOTE_WAIT);
@@ -67,7 +66,7 @@ impl Streams {
         shared.known = shared.known.max(self.pool.shared_received.saturating_sub(shared.size));
         if returned >= shared.announced + (shared.size / 8).max(CREDIT_UNIT) {
             shared.announced = returned;
-            shared.repeats = REPEATS;
+            shared.unsaid = true;
             shared.by = Some(self.now + NOTE_WAIT);
             self.announce_by(self.now + NOTE_WAIT);
         }
@@ -95,22 +94,22 @@ impl Streams {
         let mut writer = Writer::new(&mut room[..len]);
         let confirmed_by = self.now + self.confirmation_time();
         let shared = &mut self.shared_announcement;
-        if shared.repeats > 0 && writer.note(None, shared.announced) {
-            shared.repeats -= 1;
+        if shared.unsaid && writer.note(None, shared.announced) {
+            shared.unsaid = false;
             shared.by = Some(confirmed_by);
         }
         let from = self.note_from.take().unwrap_or(StreamId::new(0, false));
         let (before, after) = (self.announcing.range(..from), self.announcing.range(from..));
         for id in after.chain(before) {
             let Some(stream) = self.streams.get_mut(id) else { continue };
-            if stream.repeats == 0 {
+            if !stream.unsaid {
                 continue;
             }
             if !writer.note(Some(*id), stream.announced) {
                 self.note_from = Some(*id);
                 break;
             }
-            stream.repeats -= 1;
+            stream.unsaid = false;
             stream.announce_by = Some(confirmed_by);
         }
         writer.written()
@@ -136,13 +135,13 @@ impl Streams {
             if !due(stream.announce_by) {
                 continue;
             }
-            if flowing && stream.repeats == REPEATS && stream.receive.high() < stream.known {
+            if flowing && stream.unsaid && stream.receive.high() < stream.known {
                 stream.announce_by = Some(now + NOTE_WAIT);
                 continue;
             }
             self.announcing.remove(&id);
             stream.announce_by = None;
-            stream.repeats = 0;
+            stream.unsaid = false;
             if stream.known < stream.announced && stream.receive.wants_credit() {
                 let limit = stream.announced;
                 self.statistics.credit_frames += 1;
@@ -152,7 +151,7 @@ impl Streams {
         let shared = &mut self.shared_announcement;
         if due(shared.by) {
             shared.by = None;
-            shared.repeats = 0;
+            shared.unsaid = false;
             // With half of it certain, the peer has enough to go on and to show what it knows.
             if shared.known + shared.size / 2 < shared.announced {
                 let returned = shared.announced;
