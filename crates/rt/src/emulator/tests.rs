@@ -4,11 +4,13 @@
 use super::summary::{Accounts, End};
 use super::*;
 use crate::Clock;
+use crate::batch::ReceiveBatch;
 use crate::netlink::{Netlink, VethEnd};
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use satlink::{Admission, Direction, Link, LinkConfig, words};
 use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -196,6 +198,63 @@ fn a_relay_serves_several_clients_both_ways() {
     // 3 bytes each, and the headers of IPv4 and UDP.
     assert_eq!(end.forward.offered.bytes, 3 * 31);
     assert!(balances(&end.forward) && balances(&end.r#return));
+}
+
+/// The traffic classes of the next `count` datagrams at `socket`.
+fn traffic_classes(socket: &UdpSocket, count: usize) -> Vec<u8> {
+    let mut batch = ReceiveBatch::new(8, 2048);
+    let clock = Clock::from_here();
+    let mut classes = Vec::new();
+    while classes.len() < count && clock.now().as_secs_f64() < 5.0 {
+        let took = batch.receive(socket.as_raw_fd(), 8).unwrap();
+        classes.extend((0..took).filter_map(|index| batch.message(index).beside().traffic_class));
+        clock.sleep_until(clock.now() + Span::from_millis(1));
+    }
+    classes
+}
+
+#[test]
+fn a_relay_speaks_ipv6_and_hands_marks_on() {
+    let Ok(target) = UdpSocket::bind("[::1]:0") else {
+        eprintln!("skipped: this machine has no IPv6");
+        return;
+    };
+    socket2::SockRef::from(&target).set_recv_tclass_v6(true).unwrap();
+    let path = scratch("six.pcapng");
+    let ports = Ports::UdpRelay {
+        listen: "[::1]:0".parse().unwrap(),
+        target: target.local_addr().unwrap(),
+    };
+    // RED whose mean stays between its thresholds: 40 packets of 100 bytes, weight 0.002.
+    let marking = link("return rate 100kbit queue red 1b 400b 100% ecn limit 100000b delay 1ms");
+    let mut config = EmulatorConfig::new(marking, ports);
+    config.pcap_a = Some(path.clone());
+    let emulator = Emulator::open(config).unwrap();
+    let client = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::DGRAM, None).unwrap();
+    client.connect(&emulator.relay_address().unwrap().into()).unwrap();
+    client.set_tclass_v6(0x02).unwrap();
+    let running = Running::start(emulator);
+    for _ in 0..40 {
+        client.send(&[6; 52]).unwrap();
+    }
+    let reached = traffic_classes(&target, 40);
+    let accounts = running.stop().unwrap().end.r#return;
+    assert_eq!(accounts.offered.bytes, 40 * 100);
+    assert!(accounts.marked > 0, "{accounts:?}");
+    // What was marked in the link left marked, and the capture says so too.
+    let marks = reached.iter().filter(|&&class| class == 3).count() as u64;
+    assert_eq!((marks, reached.len()), (accounts.marked, 40));
+    assert!(reached.iter().all(|class| [2, 3].contains(class)));
+    let mut reader = PcapNgReader::new(std::fs::File::open(&path).unwrap()).unwrap();
+    let mut marked = 0;
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.unwrap() {
+            assert_eq!((packet.data[0] >> 4, packet.data[6], packet.data.len()), (6, 17, 100));
+            marked += u64::from(packet.data[1] & 0x30 == 0x30);
+        }
+    }
+    assert_eq!(marked, accounts.marked);
+    std::fs::remove_file(path).unwrap();
 }
 
 #[test]
