@@ -14,9 +14,13 @@
 //! without it the offset, below 2²⁴, in 3 bytes; both big-endian. `E`: the data ends the stream. `O`: the stream is opened by this
 //! frame, at offset 0, which is then not written. `C`: the data uses shared credit.
 
-use crate::target::{Destination, MAX_NUMBER, Priority, StreamId, Target};
+use crate::target::{Destination, Priority, StreamId, Target};
 use core::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
+
+mod reader;
+
+pub(crate) use reader::Reader;
 
 const STREAM: u8 = 0x80;
 const HUB: u8 = 0x40;
@@ -342,166 +346,6 @@ fn note_key(id: Option<StreamId>) -> u64 {
     match id {
         None => 0,
         Some(id) => (u64::from(id.number()) << 1 | u64::from(id.opened_by_hub())) + 1,
-    }
-}
-
-/// Reads from the front of bytes that came from the network.
-pub(crate) struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rest.is_empty()
-    }
-
-    fn bytes(&mut self, len: usize) -> Result<&'a [u8], FrameError> {
-        let (taken, rest) = self.rest.split_at_checked(len).ok_or(FrameError::Truncated)?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
-        let bytes = self.bytes(N)?;
-        Ok(core::array::from_fn(|at| bytes[at]))
-    }
-
-    fn byte(&mut self) -> Result<u8, FrameError> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    /// At most 9 bytes, 63 bits: no sum of two of them overflows.
-    fn varint(&mut self) -> Result<u64, FrameError> {
-        let mut value = 0;
-        for shift in (0..63).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(FrameError::Number)
-    }
-
-    fn credit(&mut self) -> Result<u64, FrameError> {
-        let units = self.varint()?;
-        if units > u64::MAX / CREDIT_UNIT / 4 {
-            Err(FrameError::Number)
-        } else {
-            Ok(units * CREDIT_UNIT)
-        }
-    }
-
-    fn stream_id(&mut self, flags: u8) -> Result<StreamId, FrameError> {
-        let number = self.varint()?;
-        match u32::try_from(number) {
-            Ok(number) if number <= MAX_NUMBER => Ok(StreamId::new(number, flags & HUB != 0)),
-            Ok(_) | Err(_) => Err(FrameError::Number),
-        }
-    }
-
-    /// The next frame.
-    pub(crate) fn frame(&mut self) -> Result<Frame<'a>, FrameError> {
-        let flags = self.byte()?;
-        if flags & STREAM != 0 {
-            return self.stream(flags);
-        }
-        match flags & !HUB {
-            ACCEPT => Ok(Frame::Accept { id: self.stream_id(flags)? }),
-            RESET => Ok(Frame::Reset {
-                id: self.stream_id(flags)?,
-                final_offset: self.varint()?,
-                charged: self.varint()?,
-                code: self.byte()?,
-            }),
-            CREDIT => Ok(Frame::Credit { id: self.stream_id(flags)?, limit: self.credit()? }),
-            SHARED if flags & HUB == 0 => Ok(Frame::Shared { returned: self.credit()? }),
-            _ => Err(FrameError::Kind(flags)),
-        }
-    }
-
-    fn stream(&mut self, flags: u8) -> Result<Frame<'a>, FrameError> {
-        if flags & 1 != 0 || flags & OPEN != 0 && flags & WIDE != 0 {
-            return Err(FrameError::Kind(flags));
-        }
-        let id = self.stream_id(flags)?;
-        let open = if flags & OPEN != 0 { Some(self.open()?) } else { None };
-        let offset = if open.is_some() {
-            PartialOffset::Whole(0)
-        } else if flags & WIDE != 0 {
-            PartialOffset::Low(u32::from_be_bytes(self.array()?))
-        } else {
-            let [a, b, c] = self.array()?;
-            PartialOffset::Whole(u64::from(u32::from_be_bytes([0, a, b, c])))
-        };
-        let len = if flags & LENGTH != 0 {
-            usize::try_from(self.varint()?).map_err(|_| FrameError::Truncated)?
-        } else {
-            self.rest.len()
-        };
-        let data = self.bytes(len)?;
-        let (end, charged) = (flags & END != 0, flags & CHARGED != 0);
-        Ok(Frame::Stream { id, open, offset, end, charged, data })
-    }
-
-    fn open(&mut self) -> Result<Open, FrameError> {
-        let priority = match self.byte()? {
-            0 => Priority::Interactive,
-            1 => Priority::Normal,
-            2 => Priority::Background,
-            _ => return Err(FrameError::Target),
-        };
-        let kind = self.byte()?;
-        let destination = match kind & 0x0f {
-            0 => Destination::Address(self.address_v4()?),
-            1 => Destination::Address(self.address_v6()?),
-            2 => {
-                let len = usize::from(self.byte()?);
-                let name = core::str::from_utf8(self.bytes(len)?);
-                let name = name.ok().filter(|name| !name.is_empty());
-                Destination::Name(name.ok_or(FrameError::Target)?.into(), self.port()?)
-            }
-            _ => return Err(FrameError::Target),
-        };
-        let source = match kind >> 4 {
-            0 => None,
-            1 => Some(self.address_v4()?),
-            2 => Some(self.address_v6()?),
-            _ => return Err(FrameError::Target),
-        };
-        Ok(Open { priority, target: Target { destination, source } })
-    }
-
-    fn address_v4(&mut self) -> Result<SocketAddr, FrameError> {
-        let ip = Ipv4Addr::from(self.array::<4>()?);
-        Ok(SocketAddr::from((ip, self.port()?)))
-    }
-
-    fn address_v6(&mut self) -> Result<SocketAddr, FrameError> {
-        let ip = Ipv6Addr::from(self.array::<16>()?);
-        Ok(SocketAddr::from((ip, self.port()?)))
-    }
-
-    fn port(&mut self) -> Result<u16, FrameError> {
-        Ok(u16::from_be_bytes(self.array()?))
-    }
-
-    /// The next entry of a note: a stream's limit, or (without a stream) the shared credit
-    /// returned.
-    pub(crate) fn note(&mut self) -> Result<(Option<StreamId>, u64), FrameError> {
-        let key = self.varint()?;
-        let value = self.credit()?;
-        let Some(key) = key.checked_sub(1) else { return Ok((None, value)) };
-        match u32::try_from(key >> 1) {
-            Ok(number) if number <= MAX_NUMBER => {
-                Ok((Some(StreamId::new(number, key & 1 != 0)), value))
-            }
-            Ok(_) | Err(_) => Err(FrameError::Number),
-        }
     }
 }
 

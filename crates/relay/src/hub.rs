@@ -1,6 +1,6 @@
 //! Relays with many terminals over one socket.
 
-use crate::relay::association_config;
+use crate::session::association_config;
 use crate::{
     DisconnectReason, Event, PeerId, ReceiveError, Relay, RelayConfig, Totals, Transmit,
     TransmitBatch,

@@ -73,6 +73,7 @@ mod relay;
 mod scheduler;
 mod seen;
 mod send;
+mod session;
 mod stream;
 mod streams;
 mod target;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::target::MAX_NUMBER;
 use proptest::prelude::*;
 
 fn t(number: u32) -> StreamId {
