@@ -1,6 +1,6 @@
 use super::*;
 use crate::congestion::Controller;
-use crate::wire::{Delivery, Endpoints, Kinds, Profile, Segment};
+use crate::wire::{Delivery, Endpoints, Kinds, Poll, Profile, Segment};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use proptest::prelude::*;
@@ -320,4 +320,27 @@ fn segments_of_an_old_incarnation_are_discarded() {
     let profile = server.profile;
     let len = old_reply.encode(&profile, &mut read).unwrap();
     assert_eq!(new.handle_segment(at(70), &read[..len]), Err(ReceiveError::OtherIncarnation));
+}
+
+/// XSTP-4.1.4: a connection may last longer than stamps take to wrap.
+#[test]
+fn a_long_connection_does_not_take_itself_for_an_old_one() {
+    const DAY: u32 = 86_400_000;
+    let [client, server] = published();
+    let mut out = [0; 2000];
+    let mut new = Connection::connect(&client, at(10), 2);
+    let mut peer = Connection::listen(&server);
+    let len = new.poll_transmit(at(10), &mut out).unwrap();
+    peer.handle_segment(at(60), &out[..len]).unwrap();
+    let mut poll = |stamp: u32| {
+        let segment = Segment::poll(stamp, Poll { count: stamp, next: Seq24::ZERO });
+        let len = segment.encode(&client.profile, &mut out).unwrap();
+        peer.handle_segment(at(60), &out[..len])
+    };
+    for day in (0..100).step_by(5) {
+        let stamp = DAY.wrapping_mul(day).wrapping_add(10);
+        assert_eq!(poll(stamp), Ok(()), "day {day}");
+    }
+    // 14 days before is a connection of long ago.
+    assert_eq!(poll(DAY.wrapping_mul(81)), Err(ReceiveError::OtherIncarnation));
 }

@@ -1,6 +1,6 @@
 //! What arrives: order of the parts, and what each of them does.
 //!
-//! A composite is taken apart in a fixed order (XSTP-6.3.1): RST, BGN or BGNAK, SD, STAT,
+//! A composite is taken apart in a fixed order (XSTP-4.1.2): RST, BGN or BGNAK, SD, STAT,
 //! USTAT, POLL, NOTE, END or ENDAK. Each part asks the state machine whether it is wanted.
 
 use super::receiver::Accept;
@@ -123,14 +123,23 @@ impl Session {
     }
 
     /// Whether a published segment was sent in an earlier incarnation, or may have been.
-    fn is_from_the_past(&self, segment: &Segment<'_>) -> bool {
+    ///
+    /// What is compared with moves along, a quarter of a turn of the clock behind: else half a
+    /// turn after its beginning, 25 days, a connection would take itself for an earlier one.
+    fn is_from_the_past(&mut self, segment: &Segment<'_>) -> bool {
         let Profile::Published(_) = self.config.profile else { return false };
         if !self.state.is_connected() || segment.control().is_some() {
             // These name their incarnation.
             return false;
         }
         match self.peer_began {
-            Some(began) => (segment.stamp().wrapping_sub(began) as i32) < 0,
+            Some(began) => {
+                let since = segment.stamp().wrapping_sub(began) as i32;
+                if since > 1 << 30 {
+                    self.peer_began = Some(segment.stamp().wrapping_sub(1 << 30));
+                }
+                since < 0
+            }
             None => segment.payload().is_some(),
         }
     }

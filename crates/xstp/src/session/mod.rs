@@ -60,7 +60,7 @@ pub struct Session {
     is_client: bool,
     /// The running incarnation; for a listener the last one that it must not accept again.
     incarnation: Option<u32>,
-    /// The stamp of the peer's BGN or BGNAK.
+    /// The stamp of the peer's BGN or BGNAK; in long connections, one long after it.
     peer_began: Option<u32>,
     handshake: Handshake,
     sender: Sender,

@@ -13,6 +13,9 @@ use units::Span;
 /// Round trips above this are taken for this, so that no timer can be put off for ever.
 const LONGEST: Span = Span::from_secs(60);
 
+/// However short round trips are: answers are spaced, and hosts are busy at times.
+const LEAST_PATIENCE: Span = Span::from_millis(100);
+
 /// Smoothed round trip and its variation.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrip {
@@ -66,11 +69,13 @@ impl RoundTrip {
     }
 
     /// After this long without an answer to a POLL something is wrong with the link: twice the
-    /// smoothed round trip, or more where round trips vary much.
+    /// smoothed round trip, or more where round trips vary much, and 100 ms in any case.
     pub(crate) fn patience(&self) -> Span {
         match self.measured {
             None => self.initial * 2,
-            Some(m) => (m.smoothed * 3 / 2 + m.variation * 4).max(m.smoothed * 2).min(LONGEST * 4),
+            Some(m) => (m.smoothed * 3 / 2 + m.variation * 4)
+                .max(m.smoothed * 2)
+                .clamp(LEAST_PATIENCE, LONGEST * 4),
         }
     }
 }
@@ -101,5 +106,12 @@ mod tests {
         round_trip.sample(Span::MAX);
         assert!(round_trip.smoothed() <= LONGEST);
         assert!(round_trip.patience() <= LONGEST * 4);
+    }
+
+    #[test]
+    fn no_path_is_so_short_that_each_poll_is_an_outage() {
+        let mut round_trip = RoundTrip::new(Span::from_secs(1));
+        round_trip.sample(Span::ZERO);
+        assert_eq!(round_trip.patience(), LEAST_PATIENCE);
     }
 }
