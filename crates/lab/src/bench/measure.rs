@@ -77,7 +77,10 @@ impl Bench<'_> {
             (transfers, upload.map(join))
         });
         if let Some(upload) = upload {
-            self.figure("upload_bits_per_second", upload.goodput(window));
+            // Until the far end said what had arrived: bytes that wait in buffers do not count.
+            let seconds = upload.ended.as_secs_f64();
+            self.figure("upload_bits_per_second", upload.bytes as f64 * 8.0 / seconds);
+            self.figure("upload_matches", f64::from(u8::from(upload.matches)));
             self.fail_on(&upload);
         }
         self.bulk_figures(&transfers, window);
@@ -283,6 +286,13 @@ fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
     run.emulator_kept_up = end.kept_up;
     run.notes.extend(end.reasons.iter().cloned());
     run.figures.insert("emulator_late_p99_seconds".to_owned(), end.lateness.p99_seconds);
+    if let Some(gateways) = &outcome.gateways {
+        for counter in ["retransmitted", "segments_sent", "polls", "stats", "ustats"] {
+            if let Some(value) = gateways.hub.get(counter).and_then(serde_json::Value::as_f64) {
+                run.figures.insert(format!("hub_{counter}"), value);
+            }
+        }
+    }
     // The last seconds are those of closing.
     let intervals = &outcome.emulator.intervals;
     let settled = intervals.len() / 3..intervals.len().saturating_sub(3);
@@ -292,17 +302,13 @@ fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
         .iter()
         .map(|interval| interval.forward.queue_bytes)
         .collect();
+    if !run.figures.contains_key(SHARE) {
+        return; // Only a bulk transfer has a queue to speak of.
+    }
     let product = link.forward.rate.map(|rate| rate.bytes_in(link.round_trip()) as f64);
     if let (Some(product), false) = (product, queues.is_empty()) {
         let mean = queues.iter().sum::<u64>() as f64 / queues.len() as f64;
         run.figures.insert("standing_queue_products".to_owned(), mean / product);
-    }
-    if let Some(gateways) = &outcome.gateways {
-        for counter in ["retransmitted", "segments_sent", "polls", "stats", "ustats"] {
-            if let Some(value) = gateways.hub.get(counter).and_then(serde_json::Value::as_f64) {
-                run.figures.insert(format!("hub_{counter}"), value);
-            }
-        }
     }
 }
 

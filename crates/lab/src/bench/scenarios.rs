@@ -153,7 +153,7 @@ pub const SCENARIOS: &[Scenario] = &[
         "as clean, while an upload fills the return channel",
         GEO_10,
         What::BothWays,
-        &[AtLeast(SHARE, 0.90), AtLeast(MATCHES, 1.0)],
+        &[AtLeast(SHARE, 0.90), AtLeast(MATCHES, 1.0), AtLeast("upload_matches", 1.0)],
     ),
     Scenario {
         name: "told-20-less",

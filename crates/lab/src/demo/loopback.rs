@@ -15,6 +15,7 @@ use crate::LabError;
 use crate::live::{Gateway, GatewayRates, Way};
 use rt::Clock;
 use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports, Summary};
+use satlink::Direction;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
@@ -72,8 +73,12 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     let mut run = DemoRun::new(Way::Bentpipe);
     quick_things(&mut run, watched, route, files.address(), web.address());
     watched.enter(Stage::Download { since: Clock::new().now() });
+    let before = relay.returned();
     let transfer = download(plan, route, files.address(), "-", &watched.progress);
+    let bytes = relay.returned().saturating_sub(before);
     watched.enter(Stage::Closing);
+    run.return_bytes = Some(bytes);
+    run.return_bits_per_second = Some(bytes as f64 * 8.0 / transfer.ended.as_secs_f64());
     fill_in(&mut run, &transfer, plan);
     let counters = hub.stop();
     terminal.stop();
@@ -81,8 +86,6 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     let summary = relay.stop()?;
     run.emulator_kept_up = summary.end.kept_up;
     run.notes.extend(summary.end.reasons.iter().cloned());
-    // Without a counter of its own the mean over the whole run has to do.
-    run.return_bits_per_second = Some(summary.end.r#return.bits_per_second);
     Ok(run)
 }
 
@@ -108,6 +111,11 @@ impl Relay {
             emulator.run(&AtomicBool::new(false)).map_err(|error| error.to_string())
         });
         Ok(Self { address, handle, thread: Some(thread) })
+    }
+
+    /// Bytes that have entered the return direction, IP and UDP headers counted.
+    fn returned(&self) -> u64 {
+        self.handle.counters(Direction::Return).offered.bytes
     }
 
     fn stop(mut self) -> Result<Summary, LabError> {

@@ -55,7 +55,7 @@ pub fn read_link(name: &str) -> Result<LinkConfig, LabError> {
             known.join(", ")
         ))
     })?;
-    words::parse_file(&text).map_err(|error| LabError::Request(format!("{name}:{error}")))
+    words::parse_file(&text).map_err(|error| LabError::Request(format!("{name}: {error}")))
 }
 
 /// What there is to measure, worked out from the link.
@@ -127,6 +127,23 @@ pub fn run(config: &DemoConfig, rights: Rights) -> Result<Report, LabError> {
     Ok(Report::new(config, &plan, runs))
 }
 
+/// Seconds before and after a point of the plot that count with it. Bytes that waited for a lost
+/// packet come all at once; what is of interest is the rate.
+const NEIGHBOURS: usize = 2;
+
+/// The plot's points, Mbit/s over seconds: each the mean of its neighbourhood.
+fn smoothed(intervals: &[Interval]) -> Vec<(f64, f64)> {
+    let mean = |index: usize| {
+        let last = (index + NEIGHBOURS).min(intervals.len() - 1);
+        let near = &intervals[index.saturating_sub(NEIGHBOURS)..=last];
+        let bits: u64 = near.iter().map(|interval| interval.bytes * 8).sum();
+        let seconds: f64 = near.iter().map(|interval| interval.end - interval.start).sum();
+        bits as f64 / seconds.max(1e-9) / 1e6
+    };
+    let middle = |interval: &Interval| (interval.start + interval.end) / 2.0;
+    intervals.iter().enumerate().map(|(index, at)| (middle(at), mean(index))).collect()
+}
+
 /// Draws the report's plot; returns the SVG's and the PNG's path.
 ///
 /// # Errors
@@ -136,17 +153,15 @@ pub fn draw(report: &Report, at: &Path) -> Result<(PathBuf, PathBuf), LabError> 
         .runs
         .iter()
         .filter(|run| !run.intervals.is_empty())
-        .map(|run| Series {
-            name: run.name.to_string(),
-            points: std::iter::once((0.0, 0.0))
-                .chain(run.intervals.iter().map(|interval| {
-                    ((interval.start + interval.end) / 2.0, interval.bits_per_second / 1e6)
-                }))
-                .collect(),
-        })
+        .map(|run| Series { name: run.name.to_string(), points: smoothed(&run.intervals) })
         .collect();
     let plot = GoodputPlot {
-        title: format!("Download over {}", report.start.link),
+        title: format!(
+            "Download of {:.1} MB over {} (means of {} s)",
+            report.start.size_bytes as f64 / 1e6,
+            report.start.link,
+            2 * NEIGHBOURS + 1
+        ),
         series,
         bound_mbps: Some(report.start.bound_bits_per_second / 1e6),
     };
@@ -158,4 +173,33 @@ pub fn draw(report: &Report, at: &Path) -> Result<(PathBuf, PathBuf), LabError> 
     let (svg, png) = (with(".svg"), with(".png"));
     plot::goodput(&plot, &svg, &png).map_err(|error| LabError::Plot(error.to_string()))?;
     Ok((svg, png))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_spread_over_its_neighbourhood() {
+        let interval = |second: u64, bytes| Interval {
+            start: second as f64,
+            end: second as f64 + 1.0,
+            bytes,
+            bits_per_second: bytes as f64 * 8.0,
+        };
+        let mut intervals: Vec<Interval> = (0..9).map(|second| interval(second, 0)).collect();
+        intervals[4].bytes = 625_000;
+        let points = smoothed(&intervals);
+        assert_eq!(points.len(), 9);
+        assert_eq!((points[1].1, points[2].1, points[6].1, points[7].1), (0.0, 1.0, 1.0, 0.0));
+        assert_eq!(points[2].0, 2.5);
+        assert!(smoothed(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_link_is_a_profile_or_a_file() {
+        assert!(read_link("geo").is_ok());
+        let error = read_link("/nonexistent/link").unwrap_err().to_string();
+        assert!(error.contains("geo-lossy"), "{error}");
+    }
 }
