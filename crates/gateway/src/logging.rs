@@ -1,5 +1,6 @@
 //! Logs for people, on standard error.
 
+use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 /// What decides how much is logged: `BENTPIPE_LOG=debug`, `BENTPIPE_LOG=gateway=trace`.
@@ -13,6 +14,7 @@ pub fn start_logging() {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .try_init();
 }
