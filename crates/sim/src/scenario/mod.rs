@@ -6,10 +6,12 @@
 mod bulk;
 mod outage;
 mod requests;
+mod storm;
 
 pub use bulk::{Bulk, bulk};
 pub use outage::{Outage, outage};
 pub use requests::{Page, page, request};
+pub use storm::{Damage, storm};
 
 use crate::gateways::{HubSide, Terminal};
 use crate::traffic::ConnectionPlan;
