@@ -47,7 +47,7 @@ mod tests {
 
     const ZERO: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-    // XSTP-3.3.4
+    // XSTP-3.3.1, XSTP-3.3.4
     #[test]
     fn words_add_up_with_their_carries() {
         // The example of RFC 1071, section 3: 0001 f203 f4f5 f6f7 adds up to ddf2, carries
