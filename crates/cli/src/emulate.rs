@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     orders: bool,
     /// IF_A IF_B, or udp LISTEN TARGET; then the link
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true)]
     words: Vec<String>,
 }
 
@@ -68,5 +68,26 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         Ok(())
     } else {
         Err(format!("the emulator did not keep up: {}", summary.end.reasons.join("; ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn options_may_stand_behind_the_link() {
+        let line = "emulate eth0 eth1 delay 300ms --pcap-a a.pcapng loss 0.1% --duration 5";
+        let arguments = Line::try_parse_from(line.split(' ')).unwrap().arguments;
+        assert_eq!(arguments.words, ["eth0", "eth1", "delay", "300ms", "loss", "0.1%"]);
+        assert_eq!(arguments.pcap_a, Some(PathBuf::from("a.pcapng")));
+        assert_eq!(arguments.duration, Some(Span::from_secs(5)));
     }
 }
