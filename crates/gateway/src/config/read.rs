@@ -186,7 +186,8 @@ fn read_hub(
     let mut usual = HubSection::default();
     if link.is_some_and(|link| !link.listen.ip().is_loopback()) {
         // What runs on the hub for itself alone is not for everyone behind a terminal.
-        let own: [&str; 4] = ["127.0.0.0/8", "::1", "169.254.0.0/16", "fe80::/10"];
+        // (To the kernel the address 0.0.0.0 is this host as well.)
+        let own = ["127.0.0.0/8", "::1", "0.0.0.0/8", "::", "169.254.0.0/16", "fe80::/10"];
         usual.deny.extend(own.iter().filter_map(|text| text.parse::<Prefix>().ok()));
     }
     let Some(mut section) = top.section(reader, "hub") else { return Some(usual) };

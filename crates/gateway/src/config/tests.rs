@@ -109,7 +109,10 @@ fn an_open_hub_keeps_its_loopback_to_itself() {
         Role::Hub(hub) => hub.deny.iter().map(ToString::to_string).collect::<Vec<_>>(),
         Role::Terminal(_) => panic!("a hub"),
     };
-    assert_eq!(deny(HUB), ["127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10"]);
+    assert_eq!(
+        deny(HUB),
+        ["127.0.0.0/8", "::1/128", "0.0.0.0/8", "::/128", "169.254.0.0/16", "fe80::/10"]
+    );
     assert!(deny(&HUB.replace("0.0.0.0:7000", "127.0.0.1:7000")).is_empty());
     assert!(deny(&format!("{HUB}[hub]\ndeny = []\n")).is_empty());
 }

@@ -265,6 +265,10 @@ fn destination(host: &[u8], port: u16) -> Result<Destination, String> {
         return Err("port 0 cannot be connected to".into());
     }
     if let Some(address) = str::from_utf8(host).ok().and_then(|h| h.parse::<IpAddr>().ok()) {
+        // To the kernel "no address" means this host, and that is the hub.
+        if address.to_canonical().is_unspecified() {
+            return Err(format!("{address} is not an address to connect to"));
+        }
         return Ok(Destination::Address(SocketAddr::new(address, port)));
     }
     if is_name(host) {

@@ -192,11 +192,11 @@ fn read_request(message: &[u8], used: usize) -> Progress {
     let found = match message[3] {
         ADDRESS_IPV4 => {
             let octets: [u8; 4] = body[4..].try_into().unwrap_or_default();
-            address(IpAddr::from(octets), port)
+            destination(IpAddr::from(octets).to_string().as_bytes(), port)
         }
         ADDRESS_IPV6 => {
             let octets: [u8; 16] = body[4..].try_into().unwrap_or_default();
-            address(IpAddr::from(octets), port)
+            destination(IpAddr::from(octets).to_string().as_bytes(), port)
         }
         _ => destination(&body[5..], port),
     };
@@ -204,13 +204,6 @@ fn read_request(message: &[u8], used: usize) -> Progress {
         Ok(destination) => Progress::Request { destination, used },
         Err(what) => bad(reply(REPLY_GENERAL_FAILURE, None), &format!("SOCKS5 request: {what}")),
     }
-}
-
-fn address(address: IpAddr, port: u16) -> Result<super::Destination, String> {
-    if address.is_unspecified() {
-        return Err(format!("{address} is not an address to connect to"));
-    }
-    destination(address.to_string().as_bytes(), port)
 }
 
 /// The reply to a request that was granted.

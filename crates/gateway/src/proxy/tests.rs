@@ -63,6 +63,9 @@ fn destinations_are_addresses_or_names_that_a_resolver_may_see() {
         (b"a/b", 80, "not a host"),
         ("münchen.de".as_bytes(), 80, "xn--"),
         (b"example.com", 0, "port 0"),
+        (b"0.0.0.0", 80, "not an address to connect to"),
+        (b"::", 80, "not an address to connect to"),
+        (b"::ffff:0.0.0.0", 80, "not an address to connect to"),
     ] {
         let error = destination(host, port).unwrap_err();
         assert!(error.contains(word), "{error}");

@@ -1,0 +1,77 @@
+//! The configurations that docs/guide/gateway.md shows are ones that a gateway takes.
+
+use gateway::{Config, Role, SourceMode};
+
+const GUIDE: &str = include_str!("../../../docs/guide/gateway.md");
+
+/// The guide's blocks of TOML, in their order.
+fn blocks() -> Vec<&'static str> {
+    GUIDE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+fn find(words: &str) -> &'static str {
+    blocks().into_iter().find(|block| block.contains(words)).expect("a block in the guide")
+}
+
+#[test]
+fn the_hubs_examples_are_taken() {
+    let hub = find("role = \"hub\"");
+    Config::parse("hub.toml", hub).unwrap();
+    for more in [find("deny ="), find("source = \"client\"")] {
+        let config = Config::parse("hub.toml", &format!("{hub}{more}")).unwrap();
+        let Role::Hub(section) = config.role else { panic!("a hub") };
+        assert!(section.deny.len() == 7 || section.source == SourceMode::Client);
+    }
+}
+
+#[test]
+fn the_terminals_examples_are_taken() {
+    let terminal = find("role = \"terminal\"");
+    Config::parse("terminal.toml", terminal).unwrap();
+    let text = format!("{terminal}{}", find("[intercept]"));
+    let Role::Terminal(section) = Config::parse("terminal.toml", &text).unwrap().role else {
+        panic!("a terminal")
+    };
+    assert_eq!(section.intercept.unwrap().interfaces, ["lan0"]);
+    assert_eq!(section.socks5.len(), 2);
+}
+
+#[test]
+fn every_block_is_one_of_these() {
+    assert_eq!(blocks().len(), 5);
+}
+
+/// The table of all keys and the reader agree: a key of the table is known, whatever its value.
+#[test]
+fn every_key_of_the_table_is_known() {
+    let table = GUIDE.split("## All keys").nth(1).unwrap();
+    let mut keys = 0;
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let names = row.split('|').nth(1).unwrap().replace('`', "");
+        let mut section = String::new();
+        for name in names.split(',').map(str::trim) {
+            let (table, key) = match name.split_once('.') {
+                Some((table, key)) if !table.is_empty() => (table.to_owned(), key),
+                Some((_, key)) => (section.clone(), key),
+                None => (String::new(), name),
+            };
+            section.clone_from(&table);
+            keys += 1;
+            let text = if table.is_empty() {
+                format!("{key} = {{}}\n")
+            } else {
+                format!("[{table}]\n{key} = {{}}\n")
+            };
+            let known = ["terminal", "hub"].iter().any(|role| {
+                let role =
+                    if key == "role" { String::new() } else { format!("role = \"{role}\"\n") };
+                let error = Config::parse("t.toml", &format!("{role}{text}")).unwrap_err();
+                let full = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
+                // An empty table is no key's value, so a known key is told what it should be.
+                error.mistakes.iter().any(|m| m.key == full && !m.found.contains("not known"))
+            });
+            assert!(known, "{name} in {row}");
+        }
+    }
+    assert!(keys > 25, "{keys} keys");
+}
