@@ -53,6 +53,7 @@ pub(crate) struct Bed {
     pub(crate) dir: PathBuf,
     terminal: Process,
     hub: Process,
+    hub_config: String,
     emulator: Option<JoinHandle<()>>,
 }
 
@@ -81,9 +82,11 @@ impl Bed {
              [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
              [connect]\nlisten = \"{lan}:3128\"\n[limits]\n{limits}\n"
         );
-        let hub = gateway(&net.hub, &hub);
+        let hub_config = hub;
+        let hub = gateway(&net.hub, &hub_config);
         let terminal = gateway(&net.terminal, &terminal);
-        let mut bed = Self { net, link, dir, terminal, hub, emulator: Some(emulator) };
+        let emulator = Some(emulator);
+        let mut bed = Self { net, link, dir, terminal, hub, hub_config, emulator };
         bed.await_path();
         Some(bed)
     }
@@ -150,6 +153,20 @@ impl Bed {
         assert!(!self.terminal.has_ended(), "the terminal gateway has ended by itself");
         assert!(!self.hub.has_ended(), "the hub gateway has ended by itself");
         (report_of(&mut self.terminal), report_of(&mut self.hub))
+    }
+
+    /// Kills the terminal gateway: it has no time to clean up.
+    pub(crate) fn kill_terminal(&mut self) {
+        self.terminal.child().kill().expect("a process of ours");
+        self.terminal.wait().expect("a child to wait for");
+    }
+
+    /// Kills the hub gateway and starts another in its place, which knows nothing of the first.
+    pub(crate) fn replace_hub(&mut self) {
+        self.hub.child().kill().expect("a process of ours");
+        self.hub.wait().expect("a child to wait for");
+        self.hub = gateway(&self.net.hub, &self.hub_config);
+        self.await_path();
     }
 
     /// Waits until bytes come back from the server by way of the gateways.

@@ -14,4 +14,5 @@
 mod bed;
 mod crowd;
 mod ends;
+mod faults;
 mod programs;

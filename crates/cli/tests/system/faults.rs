@@ -1,0 +1,75 @@
+//! Gateways that die, and a link that does everything a link can do to a packet.
+
+use crate::bed::{Bed, PATIENCE, Setup, content, read_all};
+use std::io::{ErrorKind, Read, Write};
+use testbed::addresses::SERVER;
+
+#[test]
+fn bytes_are_whole_on_a_link_that_loses_doubles_and_reorders() {
+    let link = "delay 40ms rate 40mbit limit 2bdp loss 2% duplicate 1% reorder 2%";
+    let Some(bed) = Bed::build("lossy", &Setup { link, ..Setup::default() }) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    let mut client = bed.connect(SERVER.0, 9000);
+    let (mut server, _) = listener.accept().unwrap();
+    let (down, up) = (content(1, 6_000_000), content(2, 6_000_000));
+    std::thread::scope(|scope| {
+        for (stream, bytes) in [(&server, &down), (&client, &up)] {
+            let mut stream = stream.try_clone().unwrap();
+            scope.spawn(move || {
+                stream.write_all(bytes).unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+            });
+        }
+        let at_server = scope.spawn(|| read_all(&mut server));
+        let (got, end) = read_all(&mut client);
+        end.expect("a clean end");
+        assert!(got == down, "{} bytes down", got.len());
+        let (got, end) = at_server.join().unwrap();
+        end.expect("a clean end");
+        assert!(got == up, "{} bytes up", got.len());
+    });
+    let (_, hub) = bed.finish();
+    assert!(hub["retransmitted"].as_u64() > Some(0), "{hub}");
+}
+
+#[test]
+fn clients_go_their_ordinary_way_when_the_terminal_gateway_was_killed() {
+    let Some(mut bed) = Bed::build("killed", &Setup::default()) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    let mut old = bed.connect(SERVER.0, 9000);
+    let (mut old_server, seen) = listener.accept().unwrap();
+    assert_eq!(seen.ip(), testbed::addresses::HUB_WAN.0, "by way of the hub");
+    bed.kill_terminal();
+    // What was spliced cannot go on, and does not pretend to.
+    old.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (got, _) = read_all(&mut old);
+    assert!(got.is_empty());
+    let mut new = bed.connect(SERVER.0, 9000);
+    let (mut new_server, seen) = listener.accept().unwrap();
+    assert_eq!(seen, new.local_addr().unwrap(), "straight from the client");
+    new.write_all(b"hello").unwrap();
+    let mut heard = [0; 5];
+    new_server.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"hello");
+    // The hub keeps what it cannot know to be dead until the session gives up.
+    old_server.set_nonblocking(true).unwrap();
+    let waiting = old_server.read(&mut heard).map_err(|error| error.kind());
+    assert!(matches!(waiting, Err(ErrorKind::WouldBlock | ErrorKind::ConnectionReset)));
+}
+
+#[test]
+fn a_hub_that_was_replaced_is_found_again() {
+    let Some(mut bed) = Bed::build("replaced", &Setup::default()) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    let mut old = bed.connect(SERVER.0, 9000);
+    listener.accept().unwrap();
+    bed.replace_hub();
+    let (_, end) = read_all(&mut old);
+    assert_eq!(end.expect_err("not a clean end").kind(), ErrorKind::ConnectionReset);
+    let mut new = bed.connect(SERVER.0, 9000);
+    let (mut server, _) = listener.accept().unwrap();
+    server.write_all(b"hello").unwrap();
+    let mut heard = [0; 5];
+    new.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"hello");
+}
