@@ -25,6 +25,8 @@ use units::{Instant, Span};
 const ACCEPT_BUDGET: usize = 64;
 /// How long accepting pauses when the system has no descriptors.
 const ACCEPT_PAUSE: Span = Span::from_millis(200);
+/// How often the log hears of pauses.
+const COMPLAINTS: Span = Span::from_secs(10);
 /// What the hub's answer may take beyond the time that the hub gives the server.
 const CONFIRM_GRACE: Span = Span::from_secs(10);
 
@@ -35,11 +37,13 @@ pub(super) struct Terminal {
     mode: AcceptMode,
     /// Accepting is paused until then, or until a connection closes.
     accept_again: Option<Instant>,
+    /// The log hears of it no earlier than then.
+    complain_again: Instant,
 }
 
 impl Terminal {
     pub(super) fn new(listeners: Vec<Listener>, mode: AcceptMode) -> Self {
-        Self { listeners, mode, accept_again: None }
+        Self { listeners, mode, accept_again: None, complain_again: Instant::ZERO }
     }
 
     /// When accepting is to be tried again.
@@ -74,7 +78,10 @@ impl Terminal {
                     }
                     Accepted::Nobody => {}
                     Accepted::NoRoom(error) => {
-                        tracing::warn!(%error, "accepting pauses");
+                        if now >= self.complain_again {
+                            self.complain_again = now + COMPLAINTS;
+                            tracing::warn!(%error, "accepting pauses until there is room");
+                        }
                         core.counters.accept_pauses += 1;
                         self.accept_again = Some(now + ACCEPT_PAUSE);
                         return false;
