@@ -92,7 +92,7 @@ fn ask_on(core: &mut Core, index: usize, scratch: &mut [u8]) -> io::Result<Asked
 }
 
 pub(super) fn say_farewell(core: &mut Core, now: Instant, index: usize, message: Vec<u8>) {
-    core.connections[index].phase = Phase::Farewell { message };
+    core.connections[index].phase = Phase::Farewell { message, ended: false };
     core.set_due(index, Some(now + FAREWELL));
     farewell(core, index);
 }
@@ -113,12 +113,15 @@ pub(super) fn farewell(core: &mut Core, index: usize) {
 /// True when the client has ended as well.
 fn farewell_on(core: &mut Core, index: usize, scratch: &mut [u8]) -> io::Result<bool> {
     let connection = &mut core.connections[index];
-    let (Phase::Farewell { message }, Some(socket)) = (&mut connection.phase, &connection.socket)
+    let (Phase::Farewell { message, ended }, Some(socket)) =
+        (&mut connection.phase, &connection.socket)
     else {
         return Ok(false);
     };
     flush(socket, message)?;
-    if message.is_empty() {
+    // Once only: each call wakes whoever polls the socket, and that is this loop.
+    if message.is_empty() && !*ended {
+        *ended = true;
         socket.shutdown(Shutdown::Write)?;
     }
     let mut reader: &TcpStream = socket;

@@ -49,6 +49,8 @@ pub(super) enum Phase {
     Farewell {
         /// What is left of it.
         message: Vec<u8>,
+        /// The client was told that nothing more follows.
+        ended: bool,
     },
     /// Hub: the server's name is being looked up.
     Resolving(Onward),

@@ -155,11 +155,13 @@ impl Engine {
         let descriptor = stop.descriptor().as_raw_fd();
         self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)?;
         let mut events = Events::with_capacity(1024);
-        while !stop.is_stopped() {
+        let mut stopped = stop.is_stopped();
+        while !stopped {
             let busy = self.round();
             self.wait(busy, &mut events)?;
             for event in &events {
                 self.ready(event);
+                stopped |= event.token() == STOP && stop.is_stopped();
             }
         }
         self.poll.registry().deregister(&mut SourceFd(&descriptor))?;

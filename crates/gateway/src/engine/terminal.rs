@@ -241,7 +241,7 @@ pub(super) fn wants(
     mut kept: Vec<u8>,
 ) {
     let connection = &mut core.connections[index];
-    let asking = Phase::Farewell { message: Vec::new() };
+    let asking = Phase::Farewell { message: Vec::new(), ended: false };
     let Phase::Asking(mut asking) = std::mem::replace(&mut connection.phase, asking) else {
         return;
     };
@@ -296,7 +296,7 @@ fn open_greeted(core: &mut Core, now: Instant, index: usize) {
 
 /// Opens the stream, with what the client has sent so far.
 fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8>) {
-    let greeted = Phase::Farewell { message: Vec::new() };
+    let greeted = Phase::Farewell { message: Vec::new(), ended: false };
     let phase = std::mem::replace(&mut core.connections[index].phase, greeted);
     let Phase::Greeting { target, preface } = phase else { return };
     tracing::debug!(server = %target.destination, "opens");

@@ -67,11 +67,15 @@ fn gateways_with_nothing_to_do_sleep() {
         let _ = stream.write_all(&pattern(1_000_000, 5));
         let _ = stream.read(&mut [0]);
     });
-    // One stream stands full, because its client does not read, and another stands idle.
+    // One stream stands full, because its client does not read, another stands idle, and a
+    // client of a proxy that was told off does not go.
     let mut stuck = pair.connect(server);
     let mut idle = pair.connect(echo());
     idle.write_all(b"x").unwrap();
     read_exactly(&mut idle, 1);
+    let mut told_off = open(pair.terminal.addresses.connect[0]);
+    told_off.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    read_all(&mut told_off);
     read_exactly(&mut stuck, 1);
     stuck.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
     idle.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
