@@ -178,6 +178,18 @@ impl Carrier {
         }
     }
 
+    /// A peer as people know it: its number, and where it is while it is there.
+    pub(crate) fn describe(&self, peer: Peer) -> String {
+        match (&self.side, peer) {
+            (Side::Hub(hub), Some(peer)) => match hub.address(peer) {
+                Some(address) => format!("{peer} at {}", plain(address)),
+                None => peer.to_string(),
+            },
+            (Side::Terminal { hub, .. }, _) => hub.to_string(),
+            (Side::Hub(_), None) => "nobody".into(),
+        }
+    }
+
     /// Tells all peers that this side stops; what is to be sent for it is sent next. All streams
     /// are gone.
     pub(crate) fn close(&mut self, now: Instant) {
@@ -254,7 +266,12 @@ fn fit(relay: &mut Relay, now: Instant, peer: SocketAddr, most: usize) {
 
 /// The same address, also when a socket for both families writes IPv4 as IPv6.
 fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
-    one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
+    plain(one) == plain(other)
+}
+
+/// An IPv4 address in IPv6 clothes is the IPv4 address.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// A proxy's destination as the relay writes it.

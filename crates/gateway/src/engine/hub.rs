@@ -63,9 +63,12 @@ impl Hub {
     pub(super) fn event(&self, core: &mut Core, now: Instant, peer: Peer, event: Event) {
         let key = |stream| StreamKey { peer, stream };
         match event {
-            Event::Connected => tracing::info!(?peer, "a terminal is here"),
+            Event::Connected => {
+                tracing::info!(terminal = %core.carrier.describe(peer), "a terminal is here");
+            }
             Event::Disconnected { reason } => {
-                tracing::warn!(?peer, ?reason, "a terminal is lost, and all its connections");
+                let terminal = core.carrier.describe(peer);
+                tracing::warn!(%terminal, ?reason, "a terminal is lost, and all its connections");
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
                     core.detach(index);
@@ -85,7 +88,8 @@ impl Hub {
             Event::Ended { stream } => core.stream_ended(key(stream)),
             Event::Reset { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
-                    tracing::debug!(?peer, %stream, ?reason, "reset by the terminal");
+                    let terminal = || core.carrier.describe(peer);
+                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
                     core.counters.reset_by_peer += 1;
                     core.detach(index);
                     core.reset_socket(index);
@@ -119,7 +123,8 @@ impl Hub {
 
     fn opened(&self, core: &mut Core, now: Instant, key: StreamKey, target: Target) {
         core.counters.opened += 1;
-        tracing::debug!(peer = ?key.peer, server = %target.destination, "opened");
+        let terminal = || core.carrier.describe(key.peer);
+        tracing::debug!(terminal = %terminal(), server = %target.destination, "opened");
         if !core.has_room() {
             core.counters.refused(Refusal::Limit);
             core.carrier.refuse(key, Refusal::Limit);

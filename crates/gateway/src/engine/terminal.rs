@@ -132,7 +132,9 @@ impl Terminal {
     pub(super) fn event(&self, core: &mut Core, now: Instant, peer: Peer, event: &Event) {
         let key = |stream| StreamKey { peer, stream };
         match *event {
-            Event::Connected => tracing::info!("the hub answers"),
+            Event::Connected => {
+                tracing::info!(hub = %core.carrier.describe(peer), "the hub answers");
+            }
             Event::Disconnected { reason } => {
                 tracing::warn!(?reason, "the hub is lost, and all connections with it");
                 for index in core.connections_to(peer) {
