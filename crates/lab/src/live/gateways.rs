@@ -100,7 +100,9 @@ impl Gateways {
 
     pub(super) fn stop(mut self) -> Result<Counters, LabError> {
         self.check()?;
-        Ok(Counters { terminal: self.terminal.stop(), hub: self.hub.stop() })
+        // The hub first: with its terminal gone it would have less to tell.
+        let hub = self.hub.stop();
+        Ok(Counters { terminal: self.terminal.stop(), hub })
     }
 }
 
