@@ -75,6 +75,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
 }
 
 fn run_emulator(arguments: &Emulator) -> Outcome {
+    values::reserve(&arguments.json)?;
     testbed::permission::acquire().map_err(|error| error.to_string())?;
     let options = Options { repeats: arguments.repeats, length: arguments.seconds };
     let report = emulator::run(CASES, &options, |line| eprintln!("{line}"))
@@ -98,6 +99,7 @@ fn run_link(link: Link) -> Outcome {
         }
         return Ok(());
     }
+    values::reserve(&json)?;
     testbed::permission::acquire().map_err(|error| error.to_string())?;
     let report =
         bench::link(&config, &mut |run| eprintln!("{run}")).map_err(|error| error.to_string())?;

@@ -34,7 +34,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     let Arguments { link, size, json, plot, seed, loopback } = arguments;
-    // Before anything else: a process with threads cannot enter a user namespace.
+    if let Some(path) = &json {
+        values::reserve(path)?;
+    }
+    // Before anything starts: a process with threads cannot enter a user namespace.
     let permission = match loopback {
         true => demo::Rights::NotWanted,
         false => match testbed::permission::acquire() {

@@ -40,6 +40,15 @@ pub(crate) fn seconds(text: &str) -> Result<Span, String> {
     }
 }
 
+/// Makes sure that a result will find its place, before time is spent on it.
+pub(crate) fn reserve(path: &Path) -> Result<(), String> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// Writes `value` as JSON; `-` is standard output.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), String> {
     let mut text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;

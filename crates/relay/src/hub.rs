@@ -181,13 +181,15 @@ impl Hub {
         for id in ids {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
             peer.relay.handle_timeout(now);
+            // First those whose loss is news to whoever drives this.
+            self.part_if_lost(id);
+            let Some(peer) = self.peers.get(&id) else { continue };
             if !peer.relay.is_connected() && now.since(peer.made) >= CONNECT_TIME {
                 // It never spoke XSTP: nobody above has heard of it.
+                self.past.add(&peer.relay.totals());
                 self.peers.remove(&id);
                 self.association.remove(id);
-                continue;
             }
-            self.part_if_lost(id);
         }
     }
 

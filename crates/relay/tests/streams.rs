@@ -320,3 +320,24 @@ fn a_side_that_closes_is_gone_for_the_other_at_once() {
         assert!(rig.terminal.totals().sessions == 1 && rig.hub.totals().bytes_sent > 1_000_000);
     }
 }
+
+#[test]
+fn a_loss_is_told_also_long_after_the_beginning() {
+    // Longer than a newcomer has to speak: the hub must not take this one for such a newcomer.
+    let mut rig = connected(1, 10, 1);
+    rig.open("source-1000000", App { end: true, ..App::default() });
+    rig.run(Span::from_secs(100), |_| false);
+    rig.dark_until = rig.now + Span::from_secs(100_000);
+    let told = |rig: &Rig| rig.disconnected.iter().any(|(side, _)| *side == Side::Hub);
+    assert!(rig.run(Span::from_secs(10_000), told), "{:?}", rig.disconnected);
+    assert_eq!(rig.hub.totals().sessions, 1);
+
+    // What a hub has done is not forgotten when it closes, either.
+    let mut rig = connected(1, 10, 1);
+    rig.open("source-1000000", App { end: true, ..App::default() });
+    rig.run(Span::from_secs(100), |_| false);
+    let now = rig.now;
+    rig.hub.close(now);
+    rig.run(Span::from_secs(2), |_| false);
+    assert!(rig.hub.totals().sessions >= 1 && rig.hub.totals().bytes_sent >= 1_000_000);
+}

@@ -90,7 +90,7 @@ impl Bench<'_> {
         let goodput: f64 = transfers.iter().map(|transfer| transfer.goodput(window)).sum();
         self.figure("goodput_bits_per_second", goodput);
         self.figure(SHARE, goodput / self.bound());
-        let matches = transfers.iter().all(|transfer| transfer.matches);
+        let matches = transfers.iter().all(|transfer| transfer.matches && transfer.bytes > 0);
         self.figure(MATCHES, f64::from(u8::from(matches)));
         let first = transfers
             .iter()
@@ -184,7 +184,7 @@ impl Bench<'_> {
             progress.stop();
             Ok::<_, LabError>((join(task), back))
         })?;
-        self.figure(MATCHES, f64::from(u8::from(transfer.matches)));
+        self.figure(MATCHES, f64::from(u8::from(transfer.matches && transfer.bytes > 0)));
         self.fail_on(&transfer);
         let rate = self.rate(Direction::Forward);
         match full_rate_again(&self.bed.emulation().readings(back), back, rate) {
@@ -286,13 +286,12 @@ fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
     run.emulator_kept_up = end.kept_up;
     run.notes.extend(end.reasons.iter().cloned());
     run.figures.insert("emulator_late_p99_seconds".to_owned(), end.lateness.p99_seconds);
-    if let Some(gateways) = &outcome.gateways {
-        for counter in ["retransmitted", "segments_sent", "polls", "stats", "ustats"] {
-            if let Some(value) = gateways.hub.get(counter).and_then(serde_json::Value::as_f64) {
-                run.figures.insert(format!("hub_{counter}"), value);
-            }
-        }
+    if let Some(gateways) = &outcome.gateways
+        && let Some(again) = gateways.hub.get("retransmitted").and_then(serde_json::Value::as_f64)
+    {
+        run.figures.insert("retransmissions".to_owned(), again);
     }
+    run.gateways.clone_from(&outcome.gateways);
     // The last seconds are those of closing.
     let intervals = &outcome.emulator.intervals;
     let settled = intervals.len() / 3..intervals.len().saturating_sub(3);

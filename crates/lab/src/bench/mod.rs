@@ -12,7 +12,7 @@ pub(crate) use measure::return_bits;
 pub use scenarios::{SCENARIOS, Scenario, bound};
 
 use crate::LabError;
-use crate::live::Way;
+use crate::live::{Counters, Way};
 use scenarios::Check;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use units::Span;
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct BenchConfig {
-    /// Parts of scenarios' names; all scenarios when empty.
+    /// Scenarios' names, or parts of them; all scenarios when empty.
     pub only: Vec<String>,
     /// The ways to measure.
     pub ways: Vec<Way>,
@@ -66,9 +66,13 @@ impl BenchConfig {
                 )));
             }
         }
+        // A whole name means that scenario and none that it is part of.
+        let means = |name: &String, scenario: &Scenario| {
+            let whole = SCENARIOS.iter().any(|other| other.name == name);
+            if whole { scenario.name == name } else { scenario.name.contains(name.as_str()) }
+        };
         let wanted = |scenario: &&Scenario| {
-            self.only.is_empty()
-                || self.only.iter().any(|name| scenario.name.contains(name.as_str()))
+            self.only.is_empty() || self.only.iter().any(|name| means(name, scenario))
         };
         Ok(SCENARIOS.iter().filter(wanted).collect())
     }
@@ -81,8 +85,32 @@ pub struct Report {
     pub window_seconds: f64,
     /// The seed of everything random on the links.
     pub seed: u64,
+    /// Where it was measured.
+    pub machine: Machine,
     /// Each scenario on each way.
     pub runs: Vec<Run>,
+}
+
+/// What the figures were measured on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// The kernel's release.
+    pub kernel: String,
+    /// Processors that this process may use.
+    pub processors: usize,
+    /// How many tasks were ready to run in the minute before; other work makes figures worse.
+    pub load_before: Option<f64>,
+}
+
+impl Machine {
+    fn here() -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        Self {
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            load_before: read("/proc/loadavg").split(' ').next().and_then(|n| n.parse().ok()),
+        }
+    }
 }
 
 /// One scenario on one way.
@@ -103,6 +131,9 @@ pub struct Run {
     /// Whether the emulator did what the link says, and nothing else; if not, the figures are
     /// worth little.
     pub emulator_kept_up: bool,
+    /// What the gateways counted from their start to their end, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateways: Option<Counters>,
     /// What else there is to know: reasons for a missing figure, the emulator's complaints.
     pub notes: Vec<String>,
 }
@@ -145,6 +176,7 @@ impl Verdict {
 /// When a scenario's name fits none, or a network cannot be built. A run that fails otherwise
 /// is part of the report.
 pub fn link(config: &BenchConfig, tell: &mut dyn FnMut(&Run)) -> Result<Report, LabError> {
+    let machine = Machine::here();
     let mut runs = Vec::new();
     for scenario in config.scenarios()? {
         for &way in &config.ways {
@@ -153,7 +185,7 @@ pub fn link(config: &BenchConfig, tell: &mut dyn FnMut(&Run)) -> Result<Report, 
             runs.push(run);
         }
     }
-    Ok(Report { window_seconds: config.window.as_secs_f64(), seed: config.seed, runs })
+    Ok(Report { window_seconds: config.window.as_secs_f64(), seed: config.seed, machine, runs })
 }
 
 fn run(scenario: &'static Scenario, way: Way, config: &BenchConfig) -> Result<Run, LabError> {
@@ -166,6 +198,7 @@ fn run(scenario: &'static Scenario, way: Way, config: &BenchConfig) -> Result<Ru
         figures: BTreeMap::new(),
         checks: Vec::new(),
         emulator_kept_up: false,
+        gateways: None,
         notes: Vec::new(),
     };
     match measure::scenario(scenario, &link, way, config, &mut run) {
@@ -212,6 +245,8 @@ mod tests {
         let names: Vec<&str> =
             config.scenarios().unwrap().iter().map(|scenario| scenario.name).collect();
         assert_eq!(names, ["page-six", "page-pipelined"]);
+        let config = BenchConfig { only: vec!["clean".to_owned()], ..BenchConfig::default() };
+        assert_eq!(config.scenarios().unwrap().len(), 1);
         let config = BenchConfig { only: vec!["moon".to_owned()], ..BenchConfig::default() };
         let error = config.scenarios().unwrap_err().to_string();
         assert!(error.starts_with("scenario: found \"moon\""), "{error}");

@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use satlink::{Direction, LinkConfig};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -54,7 +55,7 @@ impl GatewayRates {
 }
 
 /// What each gateway counted, in its own words.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Counters {
     /// The terminal's.
     pub terminal: Value,
