@@ -177,11 +177,16 @@ impl Relay {
                 _ => continue,
             };
             self.lose(now, reason);
+            // Whatever ended it, a refusal too: only a new association brings a new session.
+            if let Some(terminal) = &mut self.terminal
+                && !self.closed
+            {
+                terminal.restart(now);
+            }
         }
     }
 
-    /// The session is gone, and its streams with it. A terminal asks for a new association,
-    /// unless one has just been made.
+    /// The session is gone, and its streams with it.
     fn lose(&mut self, now: Instant, reason: DisconnectReason) {
         self.past = self.totals();
         self.session = None;
@@ -189,12 +194,6 @@ impl Relay {
         self.connected_news = false;
         self.streams = Streams::new(&self.config, self.terminal.is_none(), now);
         self.disconnected = Some(reason);
-        if let Some(terminal) = &mut self.terminal
-            && !self.closed
-            && reason != DisconnectReason::PeerRestarted
-        {
-            terminal.restart(now);
-        }
     }
 
     /// Fills `batch` with datagrams that are due; `None` when there are none.

@@ -257,6 +257,24 @@ fn a_hub_that_restarts_is_found_and_streams_are_over() {
 }
 
 #[test]
+fn a_session_that_is_refused_is_asked_for_again() {
+    let mut rig = Rig::new(1, mbps(10), mbps(1));
+    // Hello, Welcome, BGN; then the BGNAK is lost and the hub stops, so that RST is the answer.
+    rig.run(Span::from_millis(850), |_| false);
+    rig.faults.loss = 1.0;
+    rig.run(Span::from_millis(100), |_| false);
+    assert_eq!(rig.connected.len(), 1, "the hub alone");
+    rig.faults.loss = 0.0;
+    let now = rig.now;
+    rig.hub.close(now);
+    rig.run(Span::from_millis(350), |_| false);
+    assert_eq!(rig.disconnected.len(), 1);
+    rig.connected.clear();
+    rig.restart_hub();
+    assert!(rig.run(Span::from_secs(10), |rig| rig.connected.len() == 2));
+}
+
+#[test]
 fn a_terminal_that_restarts_is_known_again() {
     let mut rig = connected(1, 10, 1);
     rig.open("source-9000000", App::default());
