@@ -15,6 +15,10 @@ const GRANT_AFTER: u64 = 64 << 10;
 /// A stream whose window would be this part of the shared credit gets its own.
 const SHARED_PART: u64 = 8;
 
+/// Ranges ahead of gaps, in all streams together. Each takes some memory whatever is in it, and
+/// packets on their way leave far fewer.
+const MAX_RANGES: usize = 1 << 18;
+
 /// What the peer did that no peer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Violation {
@@ -44,6 +48,11 @@ pub(crate) struct Pool {
     pub(crate) shared_received: u64,
     /// Of those, what was given back, ever.
     pub(crate) shared_returned: u64,
+    /// Bytes between the limits of streams and what they have reached on shared credit, come or
+    /// not: memory is taken for all of them.
+    pub(crate) shared_span: u64,
+    /// Ranges of bytes ahead of a gap, in all streams.
+    pub(crate) ranges: usize,
 }
 
 impl Pool {
@@ -82,6 +91,9 @@ pub(crate) struct ReceiveHalf {
     charged_received: u64,
     /// Of those, what neither was consumed nor is covered by `granted`.
     charged_held: u64,
+    /// What the pool counts as this stream's span and ranges.
+    span: u64,
+    ranges: usize,
     /// Nothing is kept any more; only what the peer has used is counted.
     discarding: bool,
     sample_at: Option<Instant>,
@@ -105,6 +117,8 @@ impl ReceiveHalf {
             charged_end: minimum,
             charged_received: 0,
             charged_held: 0,
+            span: 0,
+            ranges: 0,
             discarding: false,
             sample_at: None,
             sample_drained: 0,
@@ -173,7 +187,8 @@ impl ReceiveHalf {
             // (An end without data costs nothing, wherever shared credit has brought the stream.)
             return Err(Violation::Credit);
         }
-        if self.ahead.count() as u64 > 64 + (self.high - self.in_order) / 128 {
+        let scattered = self.ahead.count() as u64 > 64 + (self.high - self.in_order) / 128;
+        if scattered || offset > self.in_order && pool.ranges >= MAX_RANGES {
             return Err(Violation::Scattered);
         }
         if end {
@@ -205,8 +220,14 @@ impl ReceiveHalf {
         if offset < self.minimum {
             return Err(Violation::Charge);
         }
+        if self.discarding {
+            return Ok(());
+        }
         let uncovered = new.min(stop.saturating_sub(self.granted));
-        if uncovered > pool.shared_left() && !self.discarding {
+        // Whoever is honest has charged all the bytes below `stop`, and had none of them back that
+        // no limit covers. So gaps cost as much as bytes: both take memory.
+        let span = stop.max(self.charged_end).saturating_sub(self.granted);
+        if uncovered > pool.shared_left() || pool.shared_span - self.span + span > pool.shared {
             return Err(Violation::Credit);
         }
         Ok(())
@@ -261,12 +282,18 @@ impl ReceiveHalf {
     /// Brings the pool's account in line with this stream's state.
     fn settle(&mut self, pool: &mut Pool) {
         self.granted = self.granted.max(self.consumed() + self.minimum);
-        let charged_held = if self.discarding || self.granted >= self.charged_end {
-            0
+        let (charged_held, span) = if self.discarding || self.granted >= self.charged_end {
+            (0, 0)
         } else {
-            let in_order = self.in_order.min(self.charged_end).saturating_sub(self.granted);
-            in_order + self.ahead.covered(self.granted, self.charged_end)
+            // What came without charge is covered, so all that is not is charged.
+            let covered = self.in_order.min(self.granted)
+                + self.ahead.covered(self.in_order, self.granted.max(self.in_order));
+            (self.received - covered, self.charged_end - self.granted)
         };
+        pool.shared_span = pool.shared_span + span - self.span;
+        self.span = span;
+        pool.ranges = pool.ranges + self.ahead.count() - self.ranges;
+        self.ranges = self.ahead.count();
         pool.shared_returned += self.charged_held - charged_held.min(self.charged_held);
         self.charged_held = charged_held.min(self.charged_held);
         // No more than its end will ever be needed.
@@ -356,6 +383,12 @@ impl ReceiveHalf {
         self.discarding = true;
         self.buffer.advance(self.in_order, true);
         self.settle(pool);
+    }
+
+    /// Nothing will come any more, and the pool forgets all of it.
+    pub(crate) fn forget(&mut self, pool: &mut Pool) {
+        self.ahead = RangeSet::default();
+        self.discard(pool);
     }
 
     /// The peer cut its half off at `final_offset`, having used `charged` bytes of shared credit.

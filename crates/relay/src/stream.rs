@@ -30,6 +30,8 @@ pub(crate) struct Stream {
     pub(crate) receive: ReceiveHalf,
     /// Cut off at this side: nothing is kept, and the peer's final word is awaited.
     pub(crate) cut: bool,
+    /// Among those of the peer's that can still hold received bytes.
+    pub(crate) counted: bool,
     /// In the scheduler.
     pub(crate) scheduled: bool,
     /// Bytes it may still send in this turn.
@@ -64,6 +66,7 @@ impl Stream {
             send: SendHalf::new(send_minimum),
             receive: ReceiveHalf::new(receive_minimum),
             cut: false,
+            counted: false,
             scheduled: false,
             deficit: 0,
             lately: Lately::default(),

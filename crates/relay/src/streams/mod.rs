@@ -49,10 +49,14 @@ pub(crate) struct Streams {
     /// Streams in the map that the peer opened, and that this side opened.
     open_remote: usize,
     open_local: usize,
+    /// Streams that the peer opened and that can still hold received bytes.
+    unfinished_remote: usize,
     next_number: u32,
     seen: SeenNumbers,
     scheduler: Scheduler,
     controls: VecDeque<Control>,
+    /// Control frames in packets that the peer may not have.
+    controls_out: usize,
     packets: Slab<Packet>,
     shared: SharedCredit,
     /// Streams that wait for shared credit.
@@ -91,10 +95,12 @@ impl Streams {
             streams: BTreeMap::new(),
             open_remote: 0,
             open_local: 0,
+            unfinished_remote: 0,
             next_number: 0,
             seen: SeenNumbers::default(),
             scheduler: Scheduler::default(),
             controls: VecDeque::new(),
+            controls_out: 0,
             packets: Slab::new(),
             shared: SharedCredit::default(),
             wait_shared: BTreeSet::new(),
@@ -296,6 +302,7 @@ impl Streams {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.receive.consume(len as u64, &mut self.pool);
         }
+        self.recount(id);
         self.review(id);
         self.after_receiving(id);
         Ok(())
@@ -330,10 +337,23 @@ impl Streams {
         self.send_used -= stream.send.discard();
         stream.receive.discard(&mut self.pool);
         let complete = stream.receive.is_complete();
+        self.recount(id);
         self.stop_waiting(id);
         if complete {
             self.remove(id);
         }
+    }
+
+    /// Counts the stream among those of the peer's that can still hold received bytes, or not.
+    fn recount(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let counts = !stream.is_local() && !stream.cut && !stream.receive.is_done();
+        match (stream.counted, counts) {
+            (false, true) => self.unfinished_remote += 1,
+            (true, false) => self.unfinished_remote -= 1,
+            (true, true) | (false, false) => {}
+        }
+        stream.counted = counts;
     }
 
     /// Takes the stream out of every queue.
@@ -354,7 +374,10 @@ impl Streams {
         self.stop_waiting(id);
         let Some(mut stream) = self.streams.remove(&id) else { return };
         self.send_used -= stream.send.discard();
-        stream.receive.discard(&mut self.pool);
+        stream.receive.forget(&mut self.pool);
+        if stream.counted {
+            self.unfinished_remote -= 1;
+        }
         if stream.is_local() {
             self.open_local -= 1;
         } else {

@@ -11,6 +11,10 @@ use crate::{Event, RefuseReason, ResetReason};
 /// end, as a multiple of those that may be open.
 const KEPT: usize = 3;
 
+/// Control frames that wait to be sent or to be acknowledged before the peer's new streams are
+/// passed over. One that takes what it causes never comes near.
+const MAX_CONTROLS: usize = 1 << 17;
+
 impl Streams {
     /// Takes what came under a number; each number comes once.
     pub(crate) fn deliver(&mut self, payload: &[u8]) {
@@ -61,7 +65,9 @@ impl Streams {
         if self.seen.contains(id.number()) {
             return false;
         }
-        if self.open_remote >= KEPT * self.max_streams || !self.seen.insert(id.number()) {
+        let full = self.open_remote >= KEPT * self.max_streams
+            || self.controls.len() + self.controls_out >= MAX_CONTROLS;
+        if full || !self.seen.insert(id.number()) {
             self.statistics.bad_frames += 1;
             return false;
         }
@@ -69,22 +75,12 @@ impl Streams {
         let stream = Stream::new(Opening::Awaited, Priority::Normal, minimum, self.receive_minimum);
         self.streams.insert(id, stream);
         self.open_remote += 1;
-        if self.unfinished_remote() > self.max_streams {
+        self.recount(id);
+        if self.unfinished_remote > self.max_streams {
             self.statistics.refused += 1;
             self.cut(id, Cut::Refused(RefuseReason::Limit));
         }
         true
-    }
-
-    /// Streams that the peer opened and that can still hold received bytes.
-    fn unfinished_remote(&self) -> usize {
-        // Counting only matters near the limit.
-        if self.open_remote <= self.max_streams {
-            return self.open_remote;
-        }
-        let unfinished =
-            |stream: &&Stream| !stream.is_local() && !stream.cut && !stream.receive.is_done();
-        self.streams.values().filter(unfinished).count()
     }
 
     fn receive_stream(
@@ -102,6 +98,7 @@ impl Streams {
         match stream.receive.receive(offset, data, end, charged, &mut self.pool) {
             Ok(news) => {
                 self.statistics.bytes_received += data.len() as u64;
+                self.recount(id);
                 if let Some(open) = open {
                     self.receive_open(id, open);
                 }
@@ -213,6 +210,8 @@ impl Streams {
     }
 
     fn receive_shared(&mut self, returned: u64) {
+        // More than was charged is worth nothing, and is no reason to look at all that wait.
+        let returned = returned.min(self.shared.charged);
         if returned > self.shared.returned {
             self.shared.returned = returned;
             let waiting = core::mem::take(&mut self.wait_shared);

@@ -75,6 +75,7 @@ impl Streams {
             self.controls.pop_front();
             packet.frames.push(Reference::Control(control));
         }
+        self.controls_out += packet.frames.len();
         while let Some((class, id)) = self.scheduler.front() {
             match self.fill_from(id, &mut writer, &mut packet) {
                 Turn::Sent => self.finish_turn(class, id),
@@ -200,6 +201,7 @@ impl Streams {
                     if self.write_control(&mut writer, control) {
                         frames.push(*reference);
                     } else {
+                        self.controls_out -= 1;
                         self.controls.push_back(control);
                     }
                 }
@@ -263,6 +265,7 @@ impl Streams {
     pub(crate) fn released(&mut self, handle: u64) {
         let Some(packet) = self.packets.try_remove(handle as usize) else { return };
         for reference in packet.frames {
+            self.controls_out -= usize::from(matches!(reference, Reference::Control(_)));
             match reference {
                 Reference::Control(Control::Credit { id, limit }) => self.credit_known(id, limit),
                 Reference::Control(Control::Shared { returned }) => self.shared_known(returned),

@@ -119,6 +119,56 @@ fn shared_credit_has_an_end_and_comes_after_the_own() {
 }
 
 #[test]
+fn gaps_below_a_charged_byte_cost_shared_credit_too() {
+    let mut hub = hub();
+    for number in 0..2 {
+        hub.deliver(&stream(theirs(number), 0, &[1; 10], false, false));
+    }
+    events(&mut hub);
+    // One byte at the end of all the shared credit, and no more for anybody.
+    hub.deliver(&stream(theirs(0), MINIMUM + SHARED - 1, &[1], false, true));
+    assert!(events(&mut hub).is_empty());
+    audit(&hub);
+    hub.deliver(&stream(theirs(1), MINIMUM, &[1], false, true));
+    assert_violated(&mut hub, theirs(1));
+    // Beyond it not even the one who has it.
+    hub.deliver(&stream(theirs(0), 1 << 23, &[1], false, true));
+    assert_violated(&mut hub, theirs(0));
+    assert!(hub.receive_allocated() < 64 << 10);
+}
+
+#[test]
+fn resets_of_streams_never_heard_of_take_bounded_memory() {
+    let mut hub = hub();
+    for number in 0..150_000 {
+        let id = theirs(number);
+        hub.deliver(&control(&Frame::Reset { id, final_offset: 0, charged: 0, code: 0 }));
+    }
+    assert_eq!(hub.controls.len(), 1 << 17, "answers wait for a peer that takes none");
+    assert_eq!(hub.statistics().bad_frames, 150_000 - (1 << 17));
+    let mut room = [0; 1400];
+    let (_, handle) = hub.fresh(&mut room).expect("answers");
+    hub.deliver(&stream(theirs(140_000), 0, b"x", false, false));
+    assert!(hub.streams.is_empty(), "those in packets count as long as they are not acknowledged");
+    hub.released(handle);
+    hub.deliver(&stream(theirs(140_000), 0, b"x", false, false));
+    assert_eq!(hub.streams.len(), 1);
+}
+
+#[test]
+fn ranges_ahead_of_gaps_have_a_bound_over_all_streams() {
+    let mut hub = hub();
+    hub.pool.ranges = (1 << 18) - 1;
+    hub.deliver(&stream(theirs(0), 0, &[1; 10], false, false));
+    hub.deliver(&stream(theirs(0), 20, &[1; 10], false, false));
+    events(&mut hub);
+    hub.deliver(&stream(theirs(0), 40, &[1; 10], false, false));
+    assert_eq!(events(&mut hub).len(), 1, "reset");
+    hub.deliver(&control(&Frame::Reset { id: theirs(0), final_offset: 50, charged: 0, code: 0 }));
+    assert_eq!(hub.pool.ranges, (1 << 18) - 1, "and forgotten");
+}
+
+#[test]
 fn an_end_without_data_needs_no_credit() {
     let mut hub = hub();
     hub.deliver(&stream(theirs(0), 0, &[1; MINIMUM as usize], false, false));
