@@ -383,6 +383,12 @@ impl Relay {
         Ok(())
     }
 
+    /// Bytes that were written and that the peer is not known to have; none when the stream is
+    /// gone. A reset throws them away.
+    pub fn held(&self, stream: StreamId) -> u64 {
+        self.streams.held(stream)
+    }
+
     /// The next bytes in order, as far as they lie in one piece; empty when there are none.
     pub fn peek(&self, stream: StreamId) -> &[u8] {
         self.streams.peek(stream)

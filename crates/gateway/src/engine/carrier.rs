@@ -100,6 +100,11 @@ impl Carrier {
         self.relay(key.peer).map_or(0, |relay| relay.write(now, key.stream, bytes).unwrap_or(0))
     }
 
+    /// Bytes that were written and that the other side is not known to have.
+    pub(crate) fn held(&mut self, key: StreamKey) -> u64 {
+        self.relay(key.peer).map_or(0, |relay| relay.held(key.stream))
+    }
+
     /// Nothing more will be written.
     pub(crate) fn end(&mut self, key: StreamKey) {
         self.tell(key, |relay| relay.end(key.stream));

@@ -58,6 +58,21 @@ pub(super) enum Phase {
     Connecting(Onward),
     /// Socket and stream are one.
     Spliced(Splice),
+    /// The socket broke; what it gave before that is on its way, and a reset follows.
+    Breaking(Breaking),
+}
+
+/// What is left of a connection whose socket broke.
+#[derive(Debug)]
+pub(super) struct Breaking {
+    /// Read from the socket and not taken by the stream yet.
+    pub(super) kept: Vec<u8>,
+    /// The socket has nothing more to read.
+    pub(super) drained: bool,
+    /// Bytes that the other side did not have when some were last seen to arrive.
+    pub(super) left: u64,
+    /// When to give up waiting, unless more arrive by then.
+    pub(super) patience: Instant,
 }
 
 /// A client that tells a proxy what it wants.

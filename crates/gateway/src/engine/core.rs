@@ -1,7 +1,7 @@
 //! What both roles share: the table of connections, their turns, and their ends.
 
 use super::carrier::{Carrier, Peer, StreamKey};
-use super::connection::{Carried, Connection, Phase};
+use super::connection::{Breaking, Carried, Connection, Phase};
 use super::socket;
 use super::splice::{Splice, Turn};
 use super::timer::Deadlines;
@@ -12,11 +12,15 @@ use mio::{Interest, Registry, Token};
 use relay::ResetReason;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
+use std::io::{self, Read};
 use units::{Instant, Span};
 
 /// Room for one read from a socket.
 const SCRATCH: usize = 32 * 1024;
+/// How often to look whether the last bytes from a broken socket have arrived.
+const BREAKING_LOOKS: Span = Span::from_millis(50);
+/// How long to wait for some of them; a server that does not read keeps them back for ever.
+const BREAKING_PATIENCE: Span = Span::from_secs(3);
 /// Tokens below this are the engine's own.
 pub(super) const FIRST_CONNECTION: usize = 1 << 10;
 
@@ -196,15 +200,62 @@ impl Core {
                 self.counters.completed += 1;
                 self.remove(index);
             }
-            Turn::Broken(error) => self.broken(index, &error),
+            Turn::Broken(error) => self.broken(now, index, &error),
         }
     }
 
-    /// The socket broke: the other side hears of a reset.
-    pub(super) fn broken(&mut self, index: usize, error: &io::Error) {
-        tracing::debug!(connection = self.connections[index].id, %error, "socket broke");
+    /// The socket broke: the other side hears of a reset, behind the bytes that came before it.
+    /// A server that answers and closes without having read the whole request resets, too, and
+    /// its answer must not be lost.
+    pub(super) fn broken(&mut self, now: Instant, index: usize, error: &io::Error) {
+        let connection = &mut self.connections[index];
+        tracing::debug!(connection = connection.id, %error, "socket broke");
         self.counters.reset_by_sockets += 1;
-        self.give_up(index, ResetReason::Aborted);
+        let last = Breaking { kept: Vec::new(), drained: true, left: u64::MAX, patience: now };
+        if let Phase::Spliced(splice) =
+            std::mem::replace(&mut connection.phase, Phase::Breaking(last))
+        {
+            let (kept, drained) = splice.into_kept();
+            let last = Breaking { kept, drained, left: u64::MAX, patience: now };
+            connection.phase = Phase::Breaking(last);
+            self.turn_breaking(now, index);
+        } else {
+            self.give_up(index, ResetReason::Aborted);
+        }
+    }
+
+    /// Moves what a broken socket gave; resets once the other side has all of it, or when none
+    /// of it arrives any more.
+    pub(super) fn turn_breaking(&mut self, now: Instant, index: usize) {
+        let connection = &mut self.connections[index];
+        let (Phase::Breaking(last), Some(mut socket), Some(key)) =
+            (&mut connection.phase, connection.socket.as_ref(), connection.key)
+        else {
+            self.give_up(index, ResetReason::Aborted);
+            return;
+        };
+        loop {
+            let taken = self.carrier.write(now, key, &last.kept);
+            self.counters.bytes_from_sockets += taken as u64;
+            last.kept.drain(..taken);
+            if last.drained || !last.kept.is_empty() {
+                break;
+            }
+            match socket.read(&mut self.scratch) {
+                Ok(count @ 1..) => last.kept.extend_from_slice(&self.scratch[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => last.drained = true,
+            }
+        }
+        let left = self.carrier.held(key).saturating_add(last.kept.len() as u64);
+        if left < last.left {
+            (last.left, last.patience) = (left, now + BREAKING_PATIENCE);
+        }
+        if left == 0 || now >= last.patience {
+            self.give_up(index, ResetReason::Aborted);
+        } else {
+            self.set_due(index, Some(now + BREAKING_LOOKS));
+        }
     }
 
     /// Resets the stream, if there is one, and the socket.

@@ -38,6 +38,7 @@ impl Hub {
             Phase::Resolving(_) => {}
             Phase::Connecting(_) => self.connecting(core, now, index),
             Phase::Spliced(_) => core.turn_splice(now, index),
+            Phase::Breaking(_) => core.turn_breaking(now, index),
             Phase::Asking(_)
             | Phase::Greeting { .. }
             | Phase::Confirming(_)
@@ -52,6 +53,7 @@ impl Hub {
             Phase::Resolving(_) => refuse(core, index, Refusal::NameNotFound),
             Phase::Connecting(_) => self.try_next(core, now, index, Refusal::TimedOut),
             Phase::Spliced(_) => {}
+            Phase::Breaking(_) => core.turn_breaking(now, index),
             Phase::Asking(_)
             | Phase::Greeting { .. }
             | Phase::Confirming(_)
@@ -80,7 +82,10 @@ impl Hub {
             Event::Accepted { .. } | Event::Refused { .. } => {}
             Event::Readable { stream } | Event::Writable { stream } => {
                 if let Some(index) = core.connection_of(key(stream))
-                    && matches!(core.connections[index].phase, Phase::Spliced(_))
+                    && matches!(
+                        core.connections[index].phase,
+                        Phase::Spliced(_) | Phase::Breaking(_)
+                    )
                 {
                     core.queue(index);
                 }
@@ -199,7 +204,7 @@ impl Hub {
             return;
         }
         if let Err(error) = socket::prepare(socket, &core.limits) {
-            core.broken(index, &error);
+            core.broken(now, index, &error);
             return;
         }
         core.counters.connected += 1;

@@ -365,7 +365,7 @@ impl Engine {
             && event.is_error()
             && let Some(error) = connection.socket.as_ref().and_then(socket::taken_error)
         {
-            self.core.broken(index, &error);
+            self.core.broken(self.clock.now(), index, &error);
             return;
         }
         if let Phase::Spliced(splice) = &mut connection.phase {

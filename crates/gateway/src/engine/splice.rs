@@ -92,6 +92,12 @@ impl Splice {
         self.stream_ended = true;
     }
 
+    /// What was read from the socket and not taken by the stream, and whether the socket's end
+    /// was passed on.
+    pub(super) fn into_kept(self) -> (Vec<u8>, bool) {
+        (self.kept, self.taken_in)
+    }
+
     /// Moves what can be moved, both ways. `scratch` is room for one read.
     pub(super) fn turn(
         &mut self,

@@ -102,6 +102,7 @@ impl Terminal {
             Phase::Farewell { .. } => farewell(core, index),
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) => core.turn_splice(now, index),
+            Phase::Breaking(_) => core.turn_breaking(now, index),
         }
     }
 
@@ -125,6 +126,7 @@ impl Terminal {
             Phase::Farewell { .. } => core.reset_socket(index),
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) => {}
+            Phase::Breaking(_) => core.turn_breaking(now, index),
         }
     }
 
@@ -254,7 +256,7 @@ pub(super) fn wants(
             if let Some(socket) = &connection.socket
                 && let Err(error) = flush(socket, &mut asking.reply)
             {
-                core.broken(index, &error);
+                core.broken(now, index, &error);
                 return;
             }
             connection.phase = Phase::Greeting { target, preface: asking.reply };
@@ -292,7 +294,7 @@ fn open_greeted(core: &mut Core, now: Instant, index: usize) {
     match socket.peek(&mut [0]) {
         Err(error) if socket::is_later(&error) => {}
         Ok(_) => open_now(core, now, index, Vec::new()),
-        Err(error) => core.broken(index, &error),
+        Err(error) => core.broken(now, index, &error),
     }
 }
 
@@ -333,7 +335,8 @@ fn accepted(core: &mut Core, key: StreamKey) {
         | Phase::Farewell { .. }
         | Phase::Resolving(_)
         | Phase::Connecting(_)
-        | Phase::Spliced(_) => {}
+        | Phase::Spliced(_)
+        | Phase::Breaking(_) => {}
     }
 }
 
@@ -343,7 +346,7 @@ fn stream_gone(core: &mut Core, now: Instant, index: usize, reason: Refusal, det
         Phase::Confirming(_) => refuse(core, now, index, reason, detail),
         Phase::Asking(_) | Phase::Greeting { .. } | Phase::Farewell { .. } => {}
         Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
-        Phase::Spliced(_) => core.reset_socket(index),
+        Phase::Spliced(_) | Phase::Breaking(_) => core.reset_socket(index),
     }
 }
 

@@ -284,6 +284,14 @@ impl Streams {
         Ok(())
     }
 
+    /// Bytes that were written and that the peer is not known to have.
+    pub(crate) fn held(&self, id: StreamId) -> u64 {
+        match self.streams.get(&id) {
+            Some(stream) if !stream.cut => stream.send.held(),
+            Some(_) | None => 0,
+        }
+    }
+
     pub(crate) fn peek(&self, id: StreamId) -> &[u8] {
         match self.streams.get(&id) {
             Some(stream) if !stream.cut => stream.receive.peek(),

@@ -111,6 +111,34 @@ fn a_server_that_resets_resets_the_client() {
 }
 
 #[test]
+fn what_came_before_a_reset_arrives_before_it() {
+    // A server that answers and closes while part of the request is unread resets the connection;
+    // so does a client that says its last word and closes with an answer unread.
+    let pair = Pair::early();
+    let answer = pattern(20_000, 3);
+    let server = serve(move |mut stream| {
+        read_exactly(&mut stream, 1);
+        stream.write_all(&pattern(20_000, 3)).unwrap();
+    });
+    let mut client = pair.connect(server);
+    client.write_all(&[1; 5_000]).unwrap();
+    assert_eq!(read_exactly(&mut client, answer.len()), answer);
+    assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+
+    let (tell, told) = mpsc::channel();
+    let server = serve(move |mut stream| {
+        stream.write_all(b"unread").unwrap();
+        let words = read_exactly(&mut stream, 20_000);
+        tell.send((words, stream.read(&mut [0]).err().map(|error| error.kind()))).unwrap();
+    });
+    let mut client = pair.connect(server);
+    client.peek(&mut [0]).unwrap();
+    client.write_all(&pattern(20_000, 4)).unwrap();
+    drop(client);
+    assert_eq!(told.recv().unwrap(), (pattern(20_000, 4), Some(ErrorKind::ConnectionReset)));
+}
+
+#[test]
 fn a_reset_is_noticed_while_nothing_is_read() {
     // The server reads nothing, so the client's bytes stop in the terminal's socket; the reset
     // behind them must be noticed all the same.
