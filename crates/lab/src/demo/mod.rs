@@ -127,21 +127,20 @@ pub fn run(config: &DemoConfig, rights: Rights) -> Result<Report, LabError> {
     Ok(Report::new(config, &plan, runs))
 }
 
-/// Seconds before and after a point of the plot that count with it. Bytes that waited for a lost
+/// Seconds that a point of the plot speaks for, those before it. Bytes that waited for a lost
 /// packet come all at once; what is of interest is the rate.
-const NEIGHBOURS: usize = 2;
+const SMOOTHING: usize = 5;
 
-/// The plot's points, Mbit/s over seconds: each the mean of its neighbourhood.
+/// The plot's points, Mbit/s over seconds: each the mean of the seconds before it.
 fn smoothed(intervals: &[Interval]) -> Vec<(f64, f64)> {
     let mean = |index: usize| {
-        let last = (index + NEIGHBOURS).min(intervals.len() - 1);
-        let near = &intervals[index.saturating_sub(NEIGHBOURS)..=last];
+        let near = &intervals[(index + 1).saturating_sub(SMOOTHING)..=index];
         let bits: u64 = near.iter().map(|interval| interval.bytes * 8).sum();
         let seconds: f64 = near.iter().map(|interval| interval.end - interval.start).sum();
         bits as f64 / seconds.max(1e-9) / 1e6
     };
-    let middle = |interval: &Interval| (interval.start + interval.end) / 2.0;
-    intervals.iter().enumerate().map(|(index, at)| (middle(at), mean(index))).collect()
+    let points = intervals.iter().enumerate().map(|(index, at)| (at.end, mean(index)));
+    std::iter::once((0.0, 0.0)).chain(points).collect()
 }
 
 /// Draws the report's plot; returns the SVG's and the PNG's path.
@@ -157,10 +156,10 @@ pub fn draw(report: &Report, at: &Path) -> Result<(PathBuf, PathBuf), LabError> 
         .collect();
     let plot = GoodputPlot {
         title: format!(
-            "Download of {:.1} MB over {} (means of {} s)",
+            "Download of {:.1} MB over {} (mean of the last {} s)",
             report.start.size_bytes as f64 / 1e6,
             report.start.link,
-            2 * NEIGHBOURS + 1
+            SMOOTHING
         ),
         series,
         bound_mbps: Some(report.start.bound_bits_per_second / 1e6),
@@ -180,20 +179,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_spread_over_its_neighbourhood() {
+    fn a_burst_is_spread_over_the_seconds_after_it() {
         let interval = |second: u64, bytes| Interval {
             start: second as f64,
             end: second as f64 + 1.0,
             bytes,
             bits_per_second: bytes as f64 * 8.0,
         };
-        let mut intervals: Vec<Interval> = (0..9).map(|second| interval(second, 0)).collect();
-        intervals[4].bytes = 625_000;
-        let points = smoothed(&intervals);
-        assert_eq!(points.len(), 9);
-        assert_eq!((points[1].1, points[2].1, points[6].1, points[7].1), (0.0, 1.0, 1.0, 0.0));
-        assert_eq!(points[2].0, 2.5);
-        assert!(smoothed(&[]).is_empty());
+        let mut intervals: Vec<Interval> = (0..12).map(|second| interval(second, 0)).collect();
+        intervals[5].bytes = 625_000;
+        let rates: Vec<f64> = smoothed(&intervals).iter().map(|(_, rate)| *rate).collect();
+        assert_eq!(rates[..6], [0.0; 6]);
+        assert_eq!(rates[6..11], [1.0; 5]);
+        assert_eq!(rates[11..], [0.0; 2]);
+        // At the beginning there are fewer seconds to speak for.
+        let first = smoothed(&[interval(0, 125_000)]);
+        assert_eq!(first, [(0.0, 0.0), (1.0, 1.0)]);
     }
 
     #[test]
