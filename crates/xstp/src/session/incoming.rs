@@ -281,7 +281,10 @@ impl Session {
 
     fn on_poll(&mut self, now: Instant, stamp: u32, poll: Poll) {
         self.statistics.polls_received += 1;
-        if !self.receiver.on_poll(now, stamp, poll) {
+        if self.receiver.on_poll(now, stamp, poll) {
+            // The list begins anew, and waits its time.
+            self.in_list = false;
+        } else {
             self.statistics.polls_old += 1;
         }
     }

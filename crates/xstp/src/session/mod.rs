@@ -92,6 +92,8 @@ pub struct Session {
     last_stat_sent: Option<Instant>,
     /// More parts of the list that is being sent are due at once.
     in_list: bool,
+    /// Segments of the list that was sent last; the next one waits as much longer.
+    list_parts: u64,
     /// When something was last heard, or the session began.
     last_heard: Instant,
     /// Since when the peer owes any sign of life.
@@ -187,6 +189,7 @@ impl Session {
             last_data_sent: None,
             last_stat_sent: None,
             in_list: false,
+            list_parts: 0,
             last_heard: now,
             unanswered_since: None,
             outage_since: None,

@@ -402,6 +402,7 @@ impl Session {
         if stat {
             self.statistics.stats_sent += 1;
             self.last_stat_sent = Some(now);
+            self.list_parts = if self.in_list { self.list_parts + 1 } else { 1 };
             self.in_list = self.receiver.stat_due();
         }
         if ustat {

@@ -17,6 +17,10 @@ use crate::Seq24;
 use crate::wire::Run;
 use alloc::collections::{BTreeSet, VecDeque};
 
+/// How often USTATs may tell of each number, on average. A receiver tells once, and segments can
+/// come twice.
+const TELLINGS: u64 = 4;
+
 /// One number that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -71,6 +75,10 @@ pub(crate) struct Sender {
     double_from: Option<u8>,
     unreleased_bytes: u64,
     unreleased: u64,
+    /// The POLL that was answered last, and how many numbers its STATs may still list.
+    listing: Option<(u32, u64)>,
+    /// Numbers that USTATs may still tell of.
+    telling: u64,
 }
 
 impl Sender {
@@ -86,6 +94,8 @@ impl Sender {
             double_from: None,
             unreleased_bytes: 0,
             unreleased: 0,
+            listing: None,
+            telling: 0,
         }
     }
 
@@ -142,6 +152,7 @@ impl Sender {
         self.table.push_back(Entry { handle, size, stamp, again: 0, released: false });
         self.unreleased += 1;
         self.unreleased_bytes += u64::from(size);
+        self.telling += TELLINGS;
         count
     }
 
@@ -197,8 +208,12 @@ impl Sender {
         upper: &mut impl Upper,
     ) -> Result<Outcome, Disbelief> {
         let below = self.check(received_below, runs.clone())?;
+        let listed = self.may_list(poll, total(runs.clone()));
         let mut outcome = self.release_below(below, upper);
         self.limit = below + u64::from(window.min(Seq24::HALF));
+        if !listed {
+            return Ok(outcome);
+        }
         for run in runs {
             let start = below + u64::from(run.start.distance(received_below));
             let end = start + u64::from(run.len);
@@ -220,6 +235,9 @@ impl Sender {
     ) -> Result<Outcome, Disbelief> {
         let below = self.check(received_below, gaps.clone())?;
         let mut outcome = self.release_below(below, upper);
+        let told = self.telling.checked_sub(total(gaps.clone()));
+        let Some(left) = told else { return Ok(outcome) };
+        self.telling = left;
         for gap in gaps {
             let start = below + u64::from(gap.start.distance(received_below));
             let end = start + u64::from(gap.len);
@@ -241,6 +259,17 @@ impl Sender {
         assert!(self.next() == 0, "nothing may have been sent");
         self.limit += first;
         self.oldest = first;
+    }
+
+    /// Whether `numbers` more may be listed by STATs that answer the POLL counted `poll`: twice
+    /// what is outstanding, as segments can come twice. To walk through more is for nothing.
+    fn may_list(&mut self, poll: u32, numbers: u64) -> bool {
+        let left = match self.listing {
+            Some((listed, left)) if listed == poll => left,
+            Some(_) | None => 2 * self.table.len() as u64,
+        };
+        self.listing = Some((poll, left.saturating_sub(numbers)));
+        numbers <= left
     }
 
     /// N(R) without wrap, if it and the whole list lie between VT(A) and VT(S).
@@ -318,6 +347,11 @@ impl Sender {
     fn index(&self, count: u64) -> Option<usize> {
         usize::try_from(count.checked_sub(self.oldest)?).ok().filter(|&i| i < self.table.len())
     }
+}
+
+/// How many numbers the runs have.
+fn total(runs: impl Iterator<Item = Run>) -> u64 {
+    runs.map(|run| u64::from(run.len)).sum()
 }
 
 #[cfg(test)]

@@ -136,7 +136,9 @@ impl Session {
             return None;
         }
         match self.last_stat_sent {
-            Some(last) if !self.in_list => Some(last + self.config.control_spacing),
+            Some(last) if !self.in_list => {
+                Some(last + self.config.control_spacing * self.list_parts)
+            }
             Some(_) | None => Some(Instant::ZERO),
         }
     }

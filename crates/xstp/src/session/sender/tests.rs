@@ -182,11 +182,12 @@ fn numbers_wrap() {
         if sender.free_numbers() == 0 {
             // Everything but the first arrived; then the first does.
             let first = Seq24::of_count(sender.oldest());
+            let poll = sender.oldest() as u32 + 1;
             let runs = list(first.value(), &[(MISSING, 1), (RECEIVED, 63)]);
-            let outcome = sender.on_stat(first, 64, runs.into_iter(), 1, &mut upper).unwrap();
+            let outcome = sender.on_stat(first, 64, runs.into_iter(), poll, &mut upper).unwrap();
             assert_eq!(outcome, Outcome { released: 63, lost: 1, lost_again: 0 });
             let next = sender.next_number();
-            sender.on_stat(next, 64, core::iter::empty(), 1, &mut upper).unwrap();
+            sender.on_stat(next, 64, core::iter::empty(), poll, &mut upper).unwrap();
         }
     }
     assert_eq!(upper.0.len() as u64 + sender.unreleased(), wraps);
@@ -241,4 +242,25 @@ fn sending_twice_comes_to_an_end_however_often_something_is_lost() {
         });
         assert!(sent.take(3).count() <= 2, "poll {poll}");
     }
+}
+
+/// XSTP-7.5.3
+#[test]
+fn lists_that_come_again_and_again_are_not_walked_through() {
+    let mut sender = sender(100, true, |_| 0);
+    // The parts of one list, in any order and twice, are what a path can make of it.
+    for _ in 0..2 {
+        stat(&mut sender, 0, &[(MISSING, 100)], 1).unwrap();
+    }
+    assert_eq!(sender.listing, Some((1, 0)));
+    let (outcome, released) = stat(&mut sender, 10, &[(MISSING, 1), (RECEIVED, 1)], 1).unwrap();
+    assert_eq!((outcome.released, released.len()), (1_000, 10), "N(R) alone is used");
+    let (_, released) = stat(&mut sender, 10, &[(MISSING, 1), (RECEIVED, 1)], 2).unwrap();
+    assert_eq!(released, [11], "the next POLL's answer is");
+    for _ in 0..10 {
+        let gap = list(10, &[(MISSING, 90)]);
+        let mut upper = Forgetful::default();
+        sender.on_ustat(Seq24::new(10), gap.into_iter(), &mut upper).unwrap();
+    }
+    assert_eq!(sender.telling, 100 * TELLINGS - 4 * 90);
 }

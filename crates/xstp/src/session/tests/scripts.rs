@@ -49,6 +49,25 @@ fn garbage_is_counted() {
     assert_eq!(client.session.statistics().malformed, 4);
 }
 
+/// XSTP-10.2.5
+#[test]
+fn a_long_list_makes_the_next_one_wait() {
+    let (_, mut server) = established(&gateway());
+    // Every other packet is missing: two octets each, in several segments.
+    for number in (1..6_000).step_by(2) {
+        server.hear(at(700), &Segment::data(Seq24::new(number), b"x")).unwrap();
+    }
+    let ask = |count| Segment::poll(0, Poll { count, next: Seq24::new(6_000) });
+    server.hear(at(800), &ask(100)).unwrap();
+    let parts = server.send(at(800)).iter().filter(|octets| octets[0] & 0x04 != 0).count();
+    assert!((4..=6).contains(&parts), "{parts} segments");
+    for (count, millis) in (101..).zip(801..800 + 5 * parts as u64) {
+        server.hear(at(millis), &ask(count)).unwrap();
+        assert!(server.send(at(millis)).iter().all(|octets| octets[0] & 0x04 == 0), "{millis}");
+    }
+    assert!(!server.send(at(800 + 5 * parts as u64)).is_empty());
+}
+
 /// XSTP-7.3.5
 #[test]
 fn an_old_stat_is_ignored() {
