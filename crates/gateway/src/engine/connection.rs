@@ -26,6 +26,8 @@ pub(super) struct Connection {
     pub(super) kept: Vec<u8>,
     /// When something must have happened; kept with the engine's deadlines.
     pub(super) due: Option<Instant>,
+    /// Since when the other end of the socket was seen to owe TCP an answer.
+    pub(super) owing: Option<Instant>,
     /// Whether it waits for its turn.
     pub(super) in_turn: bool,
 }

@@ -79,6 +79,7 @@ impl Core {
             stream_ended: false,
             kept: Vec::new(),
             due: None,
+            owing: None,
             in_turn: false,
         });
         if let Some(key) = key {
@@ -282,17 +283,16 @@ impl Core {
     }
 
     /// Ends connections whose other end has left TCP without an answer for too long.
-    pub(super) fn sweep(&mut self) {
+    pub(super) fn sweep(&mut self, now: Instant) {
         let longest = self.limits.vanished;
         let gone: Vec<usize> = self
             .connections
-            .iter()
+            .iter_mut()
             .filter(|(_, connection)| matches!(connection.phase, Phase::Spliced(_)))
-            .filter(|(_, connection)| {
-                let socket = connection.socket.as_ref();
-                socket.is_some_and(|socket| socket::unanswered_for(socket) >= longest)
+            .filter_map(|(index, Connection { socket, owing, .. })| {
+                let unanswered = socket::unanswered_for(socket.as_ref()?);
+                socket::has_vanished(now, unanswered, owing, longest).then_some(index)
             })
-            .map(|(index, _)| index)
             .collect();
         for index in gone {
             tracing::info!(connection = self.connections[index].id, "the other end has vanished");

@@ -236,7 +236,7 @@ impl Engine {
             }
         }
         if self.sweep_at <= now {
-            self.core.sweep();
+            self.core.sweep(now);
             self.core.carrier.check_paths(now);
             self.sweep_at = now + self.core.sweep_interval();
         }

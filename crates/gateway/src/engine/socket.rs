@@ -6,7 +6,7 @@ use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
-use units::Span;
+use units::{Instant, Span};
 
 /// How often an unanswered keep-alive is repeated before the other end counts as gone.
 const KEEPALIVE_TRIES: u32 = 4;
@@ -30,11 +30,11 @@ pub(super) fn close_with_reset(stream: TcpStream) {
     drop(stream);
 }
 
-/// For how long the other end has owed TCP an answer; zero when it owes none.
+/// For how long nothing has come from the other end, when it owes TCP an answer.
 ///
 /// A reader that merely takes its time answers the probes of its closed window, so it is told
 /// apart from one that is gone.
-pub(super) fn unanswered_for(stream: &TcpStream) -> Span {
+pub(super) fn unanswered_for(stream: &TcpStream) -> Option<Span> {
     // SAFETY: all zeroes is a valid value of this plain C structure.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -49,9 +49,26 @@ pub(super) fn unanswered_for(stream: &TcpStream) -> Span {
         )
     };
     if status != 0 || (info.tcpi_unacked == 0 && info.tcpi_probes == 0) {
-        return Span::ZERO;
+        return None;
     }
-    Span::from_millis(u64::from(info.tcpi_last_ack_recv))
+    Some(Span::from_millis(u64::from(info.tcpi_last_ack_recv)))
+}
+
+/// Whether the other end has been silent for `longest`, and has owed an answer for as long:
+/// one that was idle, and is asked only now, still has its time. `owing` is remembered from one
+/// look to the next.
+pub(super) fn has_vanished(
+    now: Instant,
+    unanswered: Option<Span>,
+    owing: &mut Option<Instant>,
+    longest: Span,
+) -> bool {
+    let Some(silent) = unanswered else {
+        *owing = None;
+        return false;
+    };
+    let since = *owing.get_or_insert(now);
+    silent >= longest && now.since(since) >= longest
 }
 
 /// The error that ended a socket, if one did.
@@ -79,4 +96,28 @@ pub(crate) fn raise_descriptor_limit() -> u64 {
 
 fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.as_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_idle_for_long_has_not_vanished_when_asked() {
+        let longest = Span::from_secs(120);
+        let at = |seconds| Instant::ZERO + Span::from_secs(seconds);
+        let silent = |seconds| Some(Span::from_secs(seconds));
+        let mut owing = None;
+        // Idle for an hour, then a byte is sent, and a moment later someone looks.
+        assert!(!has_vanished(at(3600), silent(3600), &mut owing, longest));
+        assert!(!has_vanished(at(3719), silent(3719), &mut owing, longest));
+        assert!(has_vanished(at(3720), silent(3720), &mut owing, longest));
+        // An answer begins it all anew; a steady stream owes for ever and is never silent.
+        assert!(!has_vanished(at(3725), None, &mut owing, longest));
+        for seconds in (3730..4000).step_by(5) {
+            assert!(!has_vanished(at(seconds), silent(1), &mut owing, longest));
+        }
+        assert!(!has_vanished(at(4005), silent(119), &mut owing, longest));
+        assert!(has_vanished(at(4006), silent(120), &mut owing, longest));
+    }
 }
