@@ -50,6 +50,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     let mut config =
         EmulatorConfig::from_words(&arguments.words).map_err(|error| error.to_string())?;
+    if let Some(path) = &arguments.json {
+        values::reserve(path)?;
+    }
     config.pcap_a = arguments.pcap_a;
     config.pcap_b = arguments.pcap_b;
     config.seed = arguments.seed;
@@ -89,5 +92,12 @@ mod tests {
         assert_eq!(arguments.words, ["eth0", "eth1", "delay", "300ms", "loss", "0.1%"]);
         assert_eq!(arguments.pcap_a, Some(PathBuf::from("a.pcapng")));
         assert_eq!(arguments.duration, Some(Span::from_secs(5)));
+    }
+
+    #[test]
+    fn a_place_for_the_report_is_made_sure_of_before_the_run() {
+        let line = "emulate udp 127.0.0.1:0 127.0.0.1:9 --json /no/such/place --duration 0.1";
+        let error = run(Line::try_parse_from(line.split(' ')).unwrap().arguments).unwrap_err();
+        assert!(error.starts_with("/no/such/place: "), "{error}");
     }
 }
