@@ -157,7 +157,8 @@ fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<I
     let id = section.or(reader, "id", "terminal".into(), id);
     let port = section.or(reader, "port", 7900, |r, i| i.integer(r, 1..=65_535));
     let expected = "the clients' interfaces, such as [\"lan0\"]";
-    let interfaces = section.required(reader, "interfaces", expected, |r, i| i.list(r, interface));
+    let interfaces =
+        section.required(reader, "interfaces", expected, |r, i| i.some(r, expected, interface));
     let include_ports = section.or(reader, "include_ports", Vec::new(), |r, i| i.list(r, ports));
     let exclude_ports = section.or(reader, "exclude_ports", Vec::new(), |r, i| i.list(r, ports));
     let include = section.or(reader, "include", Vec::new(), |r, i| i.list(r, network));
@@ -209,7 +210,10 @@ fn read_hub(
 fn read_marking(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<Marking> {
     let number = |r: &mut Reader<'_>, i: Item<'_>| i.integer(r, 1..=u32::MAX).map(Some);
     let mark = section.or(reader, "mark", None, number);
-    let table = section.or(reader, "table", None, number);
+    let table = section.or(reader, "table", None, |r, i| {
+        let expected = "a routing table's number, none of 0 and 253 to 255, the system's own";
+        i.number(r, expected, |number| !matches!(number, 0 | 253..=255)).map(Some)
+    });
     let priority = section.or(reader, "priority", None, number);
     Some(Marking { mark: mark?, table: table?, priority: priority? })
 }
@@ -254,9 +258,10 @@ fn whole_seconds(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Span> {
 
 fn interface(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     item.parsed(reader, "an interface's name, such as \"eth0\"", |text| {
-        // The kernel's rule: 15 bytes, no slash, no space.
-        let fits = (1..=15).contains(&text.len())
-            && !text.contains(|c: char| c == '/' || c.is_whitespace());
+        // The kernel's rule: 15 bytes, no slash, no space. A star at the end stands for any.
+        let stem = text.strip_suffix('*').unwrap_or(text);
+        let fits = (1..=15).contains(&stem.len())
+            && stem.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
         fits.then(|| text.to_owned())
     })
 }

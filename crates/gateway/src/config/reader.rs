@@ -241,17 +241,38 @@ impl<'a> Item<'a> {
         reader: &mut Reader<'_>,
         range: std::ops::RangeInclusive<u32>,
     ) -> Option<u32> {
+        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        self.number(reader, &expected, |number| range.contains(&number))
+    }
+
+    /// A whole number that `fits`.
+    pub(super) fn number(
+        self,
+        reader: &mut Reader<'_>,
+        expected: &str,
+        fits: impl FnOnce(u32) -> bool,
+    ) -> Option<u32> {
         let number = match &self.value {
             DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
         };
-        match number.filter(|number| range.contains(number)) {
+        match number.filter(|&number| fits(number)) {
             Some(number) => Some(number),
-            None => {
-                let expected = format!("a whole number from {} to {}", range.start(), range.end());
-                reader.wrong(&self, &expected)
-            }
+            None => reader.wrong(&self, expected),
         }
+    }
+
+    /// As [`Item::list`], and not an empty one.
+    pub(super) fn some<T>(
+        self,
+        reader: &mut Reader<'_>,
+        expected: &str,
+        read: impl FnMut(&mut Reader<'_>, Item<'a>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        if matches!(&self.value, DeValue::Array(items) if items.is_empty()) {
+            return reader.wrong(&self, expected);
+        }
+        self.list(reader, read)
     }
 
     /// A list whose items `read` understands; a single value counts as a list of one.
@@ -288,6 +309,7 @@ fn describe(value: &DeValue<'_>) -> String {
         DeValue::Float(number) => number.to_string(),
         DeValue::Boolean(value) => value.to_string(),
         DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(items) if items.is_empty() => "an empty list".into(),
         DeValue::Array(_) => "a list".into(),
         DeValue::Table(_) => "a table".into(),
     }

@@ -251,6 +251,28 @@ fn interception_is_checked() {
 }
 
 #[test]
+fn what_the_kernel_would_refuse_is_named_with_its_line() {
+    let text = format!("{TERMINAL}[intercept]\ninterfaces = [\"lan*\"]\ntable = 7\n");
+    assert!(Config::parse("g.toml", &text).is_ok());
+    for table in ["253", "255", "0"] {
+        assert_eq!(
+            said(&text, "table = 7", &format!("table = {table}")),
+            format!(
+                "g.toml:11: intercept.table: found {table}, expected a routing table's number, \
+                 none of 0 and 253 to 255, the system's own"
+            )
+        );
+    }
+    for name in ["*", "a b", "sixteen-letters-", "l\u{e4}n"] {
+        let said = said(&text, "lan*", name);
+        assert!(said.starts_with("g.toml:10: intercept.interfaces: found "), "{said}");
+    }
+    let said = said(&text, "[\"lan*\"]", "[]");
+    assert!(said.starts_with("g.toml:10: intercept.interfaces: found an empty list,"), "{said}");
+    assert!(said.ends_with("expected the clients' interfaces, such as [\"lan0\"]"), "{said}");
+}
+
+#[test]
 fn an_open_hub_must_say_so() {
     let said = said(HUB, "security = \"none\"\n", "");
     assert!(
