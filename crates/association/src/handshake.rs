@@ -197,6 +197,7 @@ mod tests {
         }
     }
 
+    /// ASC-1.1, ASC-1.3, ASC-2.5
     #[test]
     fn a_hello_has_the_layout_of_the_specification() {
         let bytes = hello().encode();
@@ -212,6 +213,7 @@ mod tests {
         assert_eq!(Hello::decode(header, &bytes), Ok(hello()));
     }
 
+    /// ASC-2.2, ASC-2.3, ASC-5.1
     #[test]
     fn a_welcome_is_smaller_than_any_hello_and_bound_to_it() {
         let welcome = Welcome {
@@ -229,6 +231,7 @@ mod tests {
         assert_eq!(Welcome::decode(header, &bytes, &[8; 32]), Err(OpenError::Tag));
     }
 
+    /// ASC-5.1
     #[test]
     fn every_damaged_byte_is_noticed() {
         let whole = hello().encode();

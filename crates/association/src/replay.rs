@@ -79,6 +79,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// ASC-3.1
     #[test]
     fn counters_wrap_on_the_wire_and_not_in_the_window() {
         let mut window = ReplayWindow::new();
@@ -90,6 +91,7 @@ mod tests {
         assert_eq!(window.reconstruct(0xffff_fff1), 0xffff_fff1);
     }
 
+    /// ASC-3.2
     #[test]
     fn what_is_older_than_the_window_is_refused() {
         let mut window = ReplayWindow::new();

@@ -80,6 +80,7 @@ fn take(
     }
 }
 
+/// ASC-1.2, ASC-2.4
 #[test]
 fn payloads_pass_both_ways_and_the_first_confirms() {
     let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));
@@ -101,6 +102,7 @@ fn payloads_pass_both_ways_and_the_first_confirms() {
     take(&mut hub, at(4), home(), up(&mut terminal, b""));
 }
 
+/// ASC-2.1
 #[test]
 fn a_lost_hello_comes_again_after_a_second_and_then_more_slowly() {
     let mut terminal = terminal(1, at(10));
@@ -118,6 +120,7 @@ fn a_lost_hello_comes_again_after_a_second_and_then_more_slowly() {
     assert!(hellos.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
+/// ASC-2.2
 #[test]
 fn a_hello_that_comes_twice_gets_the_same_welcome() {
     let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));
@@ -129,6 +132,7 @@ fn a_hello_that_comes_twice_gets_the_same_welcome() {
     assert_eq!(Some(first), answer_of(&mut hub));
 }
 
+/// ASC-4.2
 #[test]
 fn a_restarted_hub_is_found_by_the_next_datagram() {
     let (mut terminal, mut old) = (terminal(1, at(0)), hub(1));
@@ -146,6 +150,7 @@ fn a_restarted_hub_is_found_by_the_next_datagram() {
     assert!(take(&mut new, at(5_600), home(), up(&mut terminal, b"again")).1);
 }
 
+/// ASC-2.4
 #[test]
 fn a_restarted_terminal_replaces_itself_once_it_is_heard() {
     let (mut old, mut hub) = (terminal(1, at(0)), hub(1));
@@ -162,6 +167,7 @@ fn a_restarted_terminal_replaces_itself_once_it_is_heard() {
     assert_eq!(hub.address(before), None);
 }
 
+/// ASC-4.2
 #[test]
 fn an_unknown_that_does_not_echo_what_was_sent_changes_nothing() {
     let (mut terminal, mut hub_a) = (terminal(1, at(0)), hub(1));
@@ -182,6 +188,7 @@ fn an_unknown_that_does_not_echo_what_was_sent_changes_nothing() {
     take(&mut hub_a, at(2), home(), up(&mut terminal, b"still"));
 }
 
+/// ASC-4.1
 #[test]
 fn unknowns_are_few_and_never_larger_than_what_came() {
     let (mut terminal, mut known) = (terminal(1, at(0)), hub(1));
@@ -198,6 +205,7 @@ fn unknowns_are_few_and_never_larger_than_what_came() {
     assert!((50..=65).contains(&sent), "{sent} in a second");
 }
 
+/// ASC-3.3
 #[test]
 fn the_latest_datagram_says_where_a_terminal_is() {
     let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));
@@ -209,6 +217,7 @@ fn the_latest_datagram_says_where_a_terminal_is() {
     assert_eq!(hub.address(peer), Some(elsewhere()), "an older datagram moves nobody back");
 }
 
+/// ASC-3.2
 #[test]
 fn replays_and_reflections_are_refused() {
     let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));

@@ -128,6 +128,7 @@ mod tests {
         StreamId::new(number, false)
     }
 
+    /// RLY-3.2
     #[test]
     fn interactive_goes_first_but_for_one_turn_in_eight() {
         let mut scheduler = Scheduler::default();
@@ -147,6 +148,7 @@ mod tests {
         assert!(scheduler.is_empty());
     }
 
+    /// RLY-3.2
     #[test]
     fn sending_little_is_forgotten_at_32_kilobytes_a_second() {
         let mut lately = Lately::default();

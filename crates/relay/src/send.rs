@@ -270,6 +270,7 @@ mod tests {
         Some(Piece { offset, len, charged })
     }
 
+    /// RLY-4.2
     #[test]
     fn a_young_stream_uses_its_own_credit_then_the_shared_and_never_again_after_a_grant() {
         let mut half = SendHalf::new(1_000);

@@ -63,6 +63,7 @@ fn a_request_under_bulk_is_answered_in_little_more() {
     assert!(rig.app(Side::Terminal, bulk).read > 5_000_000);
 }
 
+/// RLY-4.5
 #[test]
 fn a_young_bulk_stream_does_not_stall_at_50_mbit() {
     let mut rig = connected(1, 50, 5);
@@ -99,6 +100,7 @@ fn thousands_of_streams_come_and_go() {
     rig.assert_clean();
 }
 
+/// RLY-2.3
 #[test]
 fn half_close_is_kept_both_ways() {
     let mut rig = connected(1, 10, 1);
@@ -114,6 +116,7 @@ fn half_close_is_kept_both_ways() {
     rig.assert_clean();
 }
 
+/// RLY-2.2
 #[test]
 fn a_refusal_and_its_reason_reach_the_client() {
     let mut rig = connected(1, 10, 1);
@@ -126,6 +129,7 @@ fn a_refusal_and_its_reason_reach_the_client() {
     rig.assert_clean();
 }
 
+/// RLY-2.4
 #[test]
 fn resets_in_mid_transfer_free_everything_at_both_ends() {
     let mut rig = connected(1, 10, 10);
@@ -172,6 +176,7 @@ fn a_path_mtu_that_shrinks_in_mid_transfer_loses_nothing() {
     rig.assert_clean();
 }
 
+/// RLY-4.4
 #[test]
 fn whoever_does_not_read_holds_up_only_himself_and_memory_is_bounded() {
     let mut terminal = RelayConfig::new("boat").with_rates(Some(mbps(20)), Some(mbps(20)));
@@ -216,6 +221,7 @@ fn a_reader_that_pauses_goes_on_where_it_stopped() {
     assert!(streams.iter().all(|&s| rig.app(Side::Terminal, s).read == 3_000_000));
 }
 
+/// RLY-2.6
 #[test]
 fn a_flood_of_opens_is_refused_here_and_there() {
     let mut rig = connected(1, 10, 10);
@@ -241,6 +247,7 @@ fn a_flood_of_opens_is_refused_here_and_there() {
     assert_eq!(rig.relay(Side::Hub).expect("hub").statistics().streams, 20);
 }
 
+/// RLY-2.7
 #[test]
 fn a_hub_that_restarts_is_found_and_streams_are_over() {
     let mut rig = connected(1, 10, 1);

@@ -14,6 +14,7 @@ fn head(id: StreamId, offset: u64) -> StreamHead<'static> {
     StreamHead { id, offset, open: None, end: false, charged: false }
 }
 
+/// RLY-1.2, RLY-1.3
 #[test]
 fn a_full_data_frame_has_eight_bytes_of_head_and_no_length() {
     let mut room = [0u8; 1444];
@@ -26,6 +27,7 @@ fn a_full_data_frame_has_eight_bytes_of_head_and_no_length() {
     assert_eq!(room[..9], [0xd0, 0xff, 0xff, 0x7f, 0x56, 0x78, 0x9a, 0xbc, 0xaa]);
 }
 
+/// RLY-1.3, RLY-1.6
 #[test]
 fn low_offsets_are_written_short() {
     let mut room = [0u8; 20];
@@ -36,6 +38,7 @@ fn low_offsets_are_written_short() {
     assert_eq!(room[..9], [0xaa, 5, 0x23, 0x45, 0x67, 3, b'e', b'n', b'd']);
 }
 
+/// RLY-1.4
 #[test]
 fn the_end_is_said_only_with_the_last_byte() {
     let mut room = [0u8; 8];
@@ -67,6 +70,64 @@ fn control_frames_have_the_layout_of_the_specification() {
     assert_eq!(written(&Frame::Shared { returned: 128 << 10 }), [0x04, 0x80, 0x01]);
 }
 
+/// RLY-1.5
+#[test]
+fn openings_have_the_layout_of_the_specification() {
+    let written = |open: &Open| {
+        let mut room = [0u8; 64];
+        let mut writer = Writer::new(&mut room);
+        let head = StreamHead { open: Some(open), ..head(t(1), 0) };
+        assert_eq!(writer.stream(head, 2, 1, true, |data| data.copy_from_slice(b"hi")), Some(2));
+        let len = writer.written();
+        room[..len].to_vec()
+    };
+    let named = Target {
+        destination: Destination::Name("a.b".into(), 80),
+        source: Some("192.0.2.7:1025".parse().expect("address")),
+    };
+    assert_eq!(
+        written(&Open { priority: Priority::Background, target: named }),
+        b"\xa4\x01\x02\x12\x03a.b\x00\x50\xc0\x00\x02\x07\x04\x01\x02hi"
+    );
+    let numbered = Target {
+        destination: Destination::Address("[2001:db8::5]:443".parse().expect("address")),
+        source: None,
+    };
+    assert_eq!(
+        written(&Open { priority: Priority::Normal, target: numbered }),
+        b"\xa4\x01\x01\x01\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x05\x01\xbb\x02hi"
+    );
+}
+
+/// RLY-1.7
+#[test]
+fn reasons_have_the_codes_of_the_specification() {
+    use crate::target::Cut;
+    use crate::{RefuseReason as Refuse, ResetReason as Reset};
+    let resets = [Reset::Aborted, Reset::Local, Reset::TimedOut, Reset::Protocol];
+    let refusals = [
+        Refuse::Other,
+        Refuse::ConnectionRefused,
+        Refuse::HostUnreachable,
+        Refuse::NetworkUnreachable,
+        Refuse::TimedOut,
+        Refuse::Policy,
+        Refuse::NameNotFound,
+        Refuse::Limit,
+    ];
+    let all = (0..).zip(resets.map(Cut::Reset)).chain((64..).zip(refusals.map(Cut::Refused)));
+    for (code, cut) in all {
+        assert_eq!((cut.code(), Cut::from_code(code)), (code, cut));
+    }
+    for (code, cut) in [(4, resets[1]), (63, resets[1])] {
+        assert_eq!(Cut::from_code(code), Cut::Reset(cut));
+    }
+    for code in [72, 255] {
+        assert_eq!(Cut::from_code(code), Cut::Refused(Refuse::Other));
+    }
+}
+
+/// RLY-1.9
 #[test]
 fn notes_name_a_stream_or_the_shared_credit() {
     let mut room = [0u8; 7];
@@ -81,6 +142,7 @@ fn notes_name_a_stream_or_the_shared_credit() {
     assert_eq!(reader.note(), Ok((Some(h(70)), 200 << 10)));
 }
 
+/// RLY-1.1, RLY-1.8
 #[test]
 fn unused_bits_and_numbers_out_of_range_are_refused() {
     for bytes in [

@@ -87,6 +87,7 @@ fn audit(streams: &Streams) {
     fuzzing::audit(streams, &config());
 }
 
+/// RLY-4.1, RLY-4.4
 #[test]
 fn credit_is_not_to_be_taken() {
     let mut hub = hub();
@@ -118,6 +119,7 @@ fn shared_credit_has_an_end_and_comes_after_the_own() {
     assert_violated(&mut hub, theirs(1));
 }
 
+/// RLY-4.2
 #[test]
 fn gaps_below_a_charged_byte_cost_shared_credit_too() {
     let mut hub = hub();
@@ -137,6 +139,7 @@ fn gaps_below_a_charged_byte_cost_shared_credit_too() {
     assert!(hub.receive_allocated() < 64 << 10);
 }
 
+/// RLY-2.6
 #[test]
 fn resets_of_streams_never_heard_of_take_bounded_memory() {
     let mut hub = hub();
@@ -168,6 +171,42 @@ fn ranges_ahead_of_gaps_have_a_bound_over_all_streams() {
     assert_eq!(hub.pool.ranges, (1 << 18) - 1, "and forgotten");
 }
 
+/// A hub to which 40 KB have come on shared credit, all of them read.
+fn read_40_kilobytes_on_shared_credit() -> Streams {
+    let mut hub = hub();
+    let now = hub.now;
+    for at in 0..11 {
+        hub.deliver(&stream(theirs(0), at * MINIMUM, &[1; MINIMUM as usize], false, at > 0));
+        while hub.peek(theirs(0)) != b"" {
+            let len = hub.peek(theirs(0)).len();
+            hub.consume(now, theirs(0), len).expect("open");
+        }
+    }
+    hub
+}
+
+/// RLY-4.3, RLY-4.6
+#[test]
+fn an_announcement_goes_in_a_note_or_else_in_a_frame() {
+    let at = |hub: &mut Streams, start: Instant, millis| {
+        hub.set_time(start + Span::from_millis(millis), None);
+        hub.handle_timeout();
+        sent(hub)
+    };
+    let mut hub = read_40_kilobytes_on_shared_credit();
+    let start = hub.now;
+    assert!(at(&mut hub, start, 249).is_empty(), "a note may yet come");
+    assert_eq!(at(&mut hub, start, 250), [0x04, 40]);
+    // It rides in a note; nothing shows that the note has arrived.
+    let mut hub = read_40_kilobytes_on_shared_credit();
+    let mut note = [0; 20];
+    let len = hub.note(&mut note);
+    assert_eq!(note[..len], [0, 40]);
+    assert!(at(&mut hub, start, 899).is_empty(), "one and a half round trips are not over");
+    assert_eq!(at(&mut hub, start, 900), [0x04, 40]);
+}
+
+/// RLY-4.4
 #[test]
 fn an_end_without_data_needs_no_credit() {
     let mut hub = hub();
@@ -195,6 +234,7 @@ fn two_ends_or_bytes_beyond_the_end_are_a_contradiction() {
     }
 }
 
+/// RLY-4.3
 #[test]
 fn a_reset_that_contradicts_what_came_resets_all_the_same() {
     let mut hub = hub();
@@ -209,6 +249,7 @@ fn a_reset_that_contradicts_what_came_resets_all_the_same() {
     audit(&hub);
 }
 
+/// RLY-2.4, RLY-2.5, RLY-2.6
 #[test]
 fn numbers_that_were_used_or_never_could_be_are_passed_over() {
     let mut hub = hub();
@@ -250,6 +291,7 @@ fn streams_that_are_too_many_are_refused_and_kept_in_bounds() {
     assert_eq!(hub.statistics().refused, 16, "beyond that they are not even answered");
 }
 
+/// RLY-2.1
 #[test]
 fn bytes_before_the_opening_wait_for_it() {
     let mut hub = hub();
@@ -292,6 +334,7 @@ fn small_frames_of_several_streams_share_a_packet() {
     assert_eq!(frames, 5);
 }
 
+/// RLY-3.1
 #[test]
 fn a_packet_whose_room_shrank_sends_the_rest_anew() {
     let mut hub = hub();

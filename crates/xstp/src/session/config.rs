@@ -284,6 +284,43 @@ mod tests {
         assert!(u64::from(config.number_window) >= 8 * per_round_trip);
     }
 
+    /// XSTP-12.1.1
+    #[test]
+    fn the_specification_has_the_presets() {
+        let text = include_str!("../../../../docs/spec/xstp.md");
+        let presets = [SessionConfig::stp_1999(), SessionConfig::gateway(BitRate::from_mbps(10))];
+        let ms = |value: fn(&SessionConfig) -> Span| {
+            presets.each_ref().map(|preset| value(preset).as_millis())
+        };
+        let count = |value: fn(&SessionConfig) -> u32| {
+            presets.each_ref().map(|preset| u64::from(value(preset)))
+        };
+        let rows = [
+            ("window told", count(|c| c.receive_window)),
+            ("assumed window", count(|c| c.assumed_window)),
+            ("small-window mode below, packets", count(|c| c.small_window)),
+            ("POLLs each round trip", count(|c| c.polls_per_round_trip)),
+            ("back-off, doublings at most", count(|c| c.poll_backoff_cap)),
+            ("wait for a packet to ride on, ms", ms(|c| c.poll_ride)),
+            ("least distance of POLLs and of STATs, ms", ms(|c| c.control_spacing)),
+            ("reordering threshold", count(|c| c.ustat_threshold)),
+            ("hold of USTATs, ms", ms(|c| c.ustat_hold)),
+            ("tick of coarse timers, ms", ms(|c| c.tick)),
+            ("catching up, ms", ms(|c| c.catch_up)),
+            ("headroom, millionths", count(|c| c.headroom_millionths)),
+            ("first assumption of the round trip, ms", ms(|c| c.initial_round_trip)),
+            ("handshake timeout, ms", ms(|c| c.handshake_timeout)),
+            ("tries of BGN and END", count(|c| c.handshake_tries)),
+            ("keep-alive, ms", ms(|c| c.keep_alive)),
+            ("no response, ms", ms(|c| c.no_response.unwrap_or(Span::ZERO))),
+        ];
+        for (name, [published, gateway]) in rows {
+            let end = std::format!("| {published} | {gateway} |");
+            let row = text.lines().find(|line| line.starts_with(&std::format!("| {name} | ")));
+            assert!(row.is_some_and(|row| row.ends_with(&end)), "{name}: {end} is not {row:?}");
+        }
+    }
+
     #[test]
     fn what_does_not_make_sense_is_named() {
         let mut config = SessionConfig::gateway(BitRate::from_mbps(1));
