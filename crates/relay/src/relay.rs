@@ -309,16 +309,22 @@ impl Relay {
     /// been written by then.
     ///
     /// # Errors
-    /// When too many are open, or the target's name cannot be sent.
+    /// When too many are open, or the target's name cannot be sent; and when the session's numbers
+    /// are used up, which makes a terminal ask for a new association.
     pub fn open(
         &mut self,
         now: Instant,
         target: Target,
         priority: Priority,
     ) -> Result<StreamId, OpenError> {
-        let stream = self.streams.open(now, target, priority)?;
+        let opened = self.streams.open(now, target, priority);
+        if opened == Err(OpenError::Numbers)
+            && let Some(terminal) = &mut self.terminal
+        {
+            terminal.restart(now);
+        }
         self.wake();
-        Ok(stream)
+        opened
     }
 
     /// Tells the peer that the server has been connected to.
@@ -449,5 +455,41 @@ impl Relay {
     /// Bytes of memory that received data takes now.
     pub fn receive_allocated(&self) -> usize {
         self.streams.receive_allocated()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hello and Welcome.
+    fn greet(relay: &mut Relay, hub: &mut association::Hub, now: Instant) {
+        let from = "192.0.2.1:4500".parse().expect("address");
+        let mut buffer = [0; 1500];
+        let mut batch = TransmitBatch::new(&mut buffer, 1);
+        relay.poll_transmit(now, &mut batch).expect("a Hello");
+        let mut hello = batch.datagrams().next().expect("one").to_vec();
+        hub.handle_datagram(now, from, &mut hello).expect("taken");
+        batch.clear();
+        hub.poll_transmit(&mut batch).expect("a Welcome");
+        let mut welcome = batch.datagrams().next().expect("one").to_vec();
+        relay.handle_datagram(now, &mut welcome).expect("taken");
+    }
+
+    /// RLY-1.1
+    #[test]
+    fn numbers_that_are_used_up_bring_a_new_session() {
+        let config = RelayConfig::new("boat");
+        let now = Instant::ZERO + Span::from_secs(1);
+        let mut relay = Relay::terminal(&config, now, RngStream::new(1, 0, "terminal"));
+        let mut hub = association::Hub::new(association_config(&config), RngStream::new(1, 0, "h"));
+        greet(&mut relay, &mut hub, now);
+        relay.streams.use_up_numbers();
+        let open = |relay: &mut Relay| relay.open(now, Target::name("x", 1), Priority::Normal);
+        assert_eq!(open(&mut relay), Err(OpenError::Numbers));
+        greet(&mut relay, &mut hub, now + Span::from_secs(1));
+        let reason = DisconnectReason::PeerRestarted;
+        assert_eq!(relay.poll_event(), Some(Event::Disconnected { reason }));
+        assert_eq!(open(&mut relay), Ok(StreamId::new(0, false)));
     }
 }

@@ -49,7 +49,8 @@ impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => write!(f, "{address}"),
-            Self::Name(name, port) => write!(f, "{name}:{port}"),
+            // It came from outside: logs and terminals are not to obey it.
+            Self::Name(name, port) => write!(f, "{}:{port}", name.escape_debug()),
         }
     }
 }
@@ -301,3 +302,15 @@ impl fmt::Display for StreamError {
 }
 
 impl std::error::Error for StreamError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_write_lines_or_colours_into_a_log() {
+        assert_eq!(Target::name("server.example", 80).to_string(), "server.example:80");
+        let evil = Target::name("a\nERROR \u{1b}[31m", 80);
+        assert_eq!(evil.to_string(), "a\\nERROR \\u{1b}[31m:80");
+    }
+}

@@ -199,6 +199,11 @@ impl Streams {
         Ok(id)
     }
 
+    #[cfg(test)]
+    pub(crate) fn use_up_numbers(&mut self) {
+        self.next_number = MAX_NUMBER + 1;
+    }
+
     fn first_local(&self) -> Option<u32> {
         let from = StreamId::new(0, self.is_hub);
         let to = StreamId::new(MAX_NUMBER, self.is_hub);
