@@ -181,7 +181,7 @@ impl SessionConfig {
             ustat_threshold: 3,
             ustat_hold: Span::from_millis(20),
             tick: Span::from_millis(10),
-            catch_up: Span::from_millis(5),
+            catch_up: Span::from_millis(20),
             initial_round_trip: Span::from_millis(700),
             handshake_timeout: Span::from_millis(1_000),
             handshake_tries: 30,
