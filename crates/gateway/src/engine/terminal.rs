@@ -212,6 +212,7 @@ fn welcome(
             (Phase::Greeting { target, preface: Vec::new() }, core.limits.first_bytes)
         }
         Kind::Socks5 | Kind::HttpConnect => {
+            make_room_to_ask(core);
             let handshake = match listener.kind {
                 Kind::Socks5 => Handshake::socks5(),
                 Kind::Transparent | Kind::HttpConnect => Handshake::http_connect(),
@@ -232,6 +233,24 @@ fn welcome(
         ask(core, now, index, mode);
     } else if due.is_zero() {
         open_now(core, now, index, Vec::new());
+    }
+}
+
+/// Clients that are still being asked have half of the places at most: beyond that the one that
+/// has taken longest goes, so that many who say nothing keep out nobody who does.
+fn make_room_to_ask(core: &mut Core) {
+    let most = (core.limits.connections as usize / 2).max(1);
+    // Most of the time there is nothing to count.
+    if core.connections.len() < most {
+        return;
+    }
+    let asked =
+        || core.connections.iter().filter(|(_, client)| matches!(client.phase, Phase::Asking(_)));
+    let oldest = asked().min_by_key(|(_, client)| client.due).map(|(index, _)| index);
+    if let Some(index) = oldest.filter(|_| asked().count() >= most) {
+        tracing::debug!("a client of a proxy makes room for another");
+        core.counters.bad_requests += 1;
+        core.reset_socket(index);
     }
 }
 

@@ -40,6 +40,24 @@ fn a_client_that_says_nothing_to_a_proxy_is_dropped() {
 }
 
 #[test]
+fn clients_that_say_nothing_to_a_proxy_keep_out_nobody_who_does() {
+    let pair = Pair::with("[limits]\nconnections = 4\nhandshake = \"1h\"", "");
+    let mut silent: Vec<_> = (0..10).map(|_| open(pair.terminal.addresses.socks5[0])).collect();
+    let server = echo();
+    let mut client = pair.connect(server);
+    client.write_all(b"x").unwrap();
+    assert_eq!(read_exactly(&mut client, 1), b"x");
+    // The first have gone, and with them whatever they might have said.
+    let error = silent[0].read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    // Fifty more do not end what stands.
+    silent.extend((0..50).map(|_| open(pair.terminal.addresses.socks5[0])));
+    client.write_all(b"y").unwrap();
+    assert_eq!(read_exactly(&mut client, 1), b"y");
+    assert!(pair.terminal.stop().connections.bad_requests >= 9);
+}
+
+#[test]
 fn a_server_that_never_answers_is_a_time_out() {
     // A full backlog: the kernel drops further SYNs, as a host that is not there would.
     let listener =
