@@ -201,6 +201,45 @@ fn whoever_does_not_read_holds_up_only_himself_and_memory_is_bounded() {
     let bound = rig.hub_config.receive_bound() + 61 * (16 << 10);
     assert!(rig.fullest[1] as u64 <= bound, "{} of {bound}", rig.fullest[1]);
     assert!(rig.fullest[1] > 1 << 20, "the test fills the pool");
+    assert_eq!(violations(&mut rig), 0);
+}
+
+/// What either side took from the other for a breach of its credit.
+fn violations(rig: &mut Rig) -> u64 {
+    let statistics = |rig: &mut Rig, side| rig.relay(side).expect("relay").statistics();
+    [Side::Terminal, Side::Hub].map(|side| statistics(rig, side).credit_violations).iter().sum()
+}
+
+/// RLY-4.2
+#[test]
+fn honest_senders_stay_within_shared_credit_that_is_short() {
+    for seed in 0..6 {
+        let mut terminal = RelayConfig::new("boat").with_rates(Some(mbps(20)), Some(mbps(20)));
+        terminal.shared_credit = 256 << 10;
+        terminal.receive_pool = (256 << 10) + (1 << 20);
+        let mut rig = Rig::with(seed, terminal.clone(), terminal);
+        rig.faults = Faults { loss: 0.05, reorder: 0.1, ..Faults::default() };
+        let streams: Vec<_> = (0..40)
+            .map(|_| rig.open("source-120000", App { end: true, ..App::default() }))
+            .collect();
+        for round in 0..8 {
+            for (at, &stream) in streams.iter().enumerate() {
+                let app = rig.apps.get_mut(&(Side::Terminal, stream)).expect("app");
+                app.deaf = (at + round) % 3 == 0;
+                rig.pump(Side::Terminal, stream);
+            }
+            rig.run(Span::from_secs(1), |_| false);
+        }
+        let _ = rig.terminal.reset(streams[0], ResetReason::Aborted);
+        rig.apps.remove(&(Side::Terminal, streams[0]));
+        for &stream in &streams[1..] {
+            rig.apps.get_mut(&(Side::Terminal, stream)).expect("app").deaf = false;
+            rig.pump(Side::Terminal, stream);
+        }
+        assert!(rig.run(Span::from_secs(120), |rig| rig.all_over(Side::Terminal)), "stalled");
+        assert!(streams[1..].iter().all(|&s| rig.app(Side::Terminal, s).read == 120_000));
+        assert_eq!(violations(&mut rig), 0, "seed {seed}");
+    }
 }
 
 #[test]
@@ -219,6 +258,7 @@ fn a_reader_that_pauses_goes_on_where_it_stopped() {
     }
     assert!(rig.run(Span::from_secs(60), |rig| rig.all_over(Side::Terminal)), "stalled");
     assert!(streams.iter().all(|&s| rig.app(Side::Terminal, s).read == 3_000_000));
+    assert_eq!(violations(&mut rig), 0);
 }
 
 /// RLY-2.6
