@@ -94,10 +94,9 @@ fn run_link(link: Link) -> Outcome {
     }
     let scenarios = config.scenarios().map_err(|error| error.to_string())?;
     if list {
-        for scenario in scenarios {
-            println!("{:<16} {}", scenario.name, scenario.about);
-        }
-        return Ok(());
+        return scenarios.iter().try_for_each(|scenario| {
+            values::print(&format!("{:<16} {}\n", scenario.name, scenario.about))
+        });
     }
     values::reserve(&json)?;
     testbed::permission::acquire().map_err(|error| error.to_string())?;

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     let table = demo::table(&report);
     match json.as_deref() {
         Some(path) if path.as_os_str() == "-" => eprintln!("\n{table}"),
-        _ => println!("\n{table}"),
+        _ => values::print(&format!("\n{table}\n"))?,
     }
     if let Some(path) = &json {
         values::write_json(path, &report)?;

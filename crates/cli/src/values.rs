@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use units::Span;
 
@@ -54,9 +54,20 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stri
     let mut text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
     text.push('\n');
     if path == Path::new("-") {
-        std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
+        print(&text)
     } else {
         fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+/// Prints `text` on standard output. Whoever reads it may have had enough: a closed pipe is no
+/// error.
+pub(crate) fn print(text: &str) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("standard output: {error}"))
+        }
+        _ => Ok(()),
     }
 }
 

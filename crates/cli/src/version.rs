@@ -1,12 +1,11 @@
 //! `bentpipe version`.
 
-use crate::Outcome;
+use crate::{Outcome, values};
 
 /// Print the version
 #[derive(clap::Args)]
 pub(crate) struct Arguments {}
 
 pub(crate) fn run(_: &Arguments) -> Outcome {
-    println!("bentpipe {}", env!("CARGO_PKG_VERSION"));
-    Ok(())
+    values::print(concat!("bentpipe ", env!("CARGO_PKG_VERSION"), "\n"))
 }

@@ -104,7 +104,7 @@ fn answer(shared: &Shared) {
         let addresses = match (name.as_str(), port).to_socket_addrs() {
             Ok(addresses) => addresses.collect(),
             Err(error) => {
-                tracing::debug!(%name, %error, "name not resolved");
+                tracing::debug!(?name, %error, "name not resolved");
                 Vec::new()
             }
         };

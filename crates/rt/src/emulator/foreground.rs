@@ -3,7 +3,7 @@
 use super::{Emulator, EmulatorConfig, EmulatorError, Handle, Summary};
 use std::fmt;
 use std::fs;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -67,12 +67,12 @@ pub fn run_in_foreground(
     eprintln!("{summary}");
     if let Some(path) = &foreground.json {
         let text = format!("{:#}\n", summary.to_json());
-        if path.as_os_str() == "-" {
-            print!("{text}");
+        let written = if path.as_os_str() == "-" {
+            io::stdout().write_all(text.as_bytes())
         } else {
-            let failed = |source| ForegroundError::Json { path: path.clone(), source };
-            fs::write(path, text).map_err(failed)?;
-        }
+            fs::write(path, text)
+        };
+        written.map_err(|source| ForegroundError::Json { path: path.clone(), source })?;
     }
     Ok(summary)
 }
