@@ -142,6 +142,13 @@ pub const SCENARIOS: &[Scenario] = &[
         &[AtLeast(SHARE, 0.96), AtMost(RETURN, 40_000.0), AtLeast(MATCHES, 1.0)],
     ),
     truly(
+        "fast",
+        "50 Mbit/s, 600 ms, no loss: one download",
+        "delay 300ms limit 1bdp forward rate 50mbit return rate 1mbit",
+        What::Bulk { downloads: 1 },
+        &[AtLeast(SHARE, 0.98), AtMost(RETURN, 4_000.0), AtLeast(MATCHES, 1.0)],
+    ),
+    truly(
         "fast-loss-1",
         "50 Mbit/s, 600 ms, 1 % random loss both ways",
         "delay 300ms limit 1bdp loss 1% forward rate 50mbit return rate 1mbit",
