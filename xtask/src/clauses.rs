@@ -66,3 +66,16 @@ fn clause_at(text: &str, prefix: &str) -> String {
         text[prefix.len()..].chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
     format!("{prefix}{}", number.trim_end_matches('.'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clause_is_defined_in_bold_and_named_anywhere() {
+        let text = "**XSTP-4.3.2** As XSTP-4.3.1 says.\nXSTP-probing is no clause.";
+        assert_eq!(defined_clauses(text, "XSTP-"), BTreeSet::from(["XSTP-4.3.2".to_owned()]));
+        let named = mentioned_clauses(text, "XSTP-");
+        assert_eq!(named, BTreeSet::from(["XSTP-4.3.1".to_owned(), "XSTP-4.3.2".to_owned()]));
+    }
+}

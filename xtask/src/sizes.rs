@@ -88,3 +88,17 @@ fn read_ratchet() -> Result<BTreeMap<String, usize>, String> {
     }
     Ok(allowed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_tests_and_long_functions_are_counted_apart() {
+        let text = "#[expect(clippy::too_many_lines)]\nfn a() {}\n\n#[cfg(test)]\nmod tests {\n}\n";
+        let measured = measure(Path::new("crates/a/src/lib.rs"), text);
+        let count = |what| measured.iter().find(|(name, ..)| *name == what).unwrap().1;
+        assert_eq!((count("lines"), count("long-functions")), (2, 1));
+        assert_eq!(count("lines") + count("test-lines"), text.lines().count());
+    }
+}

@@ -51,3 +51,29 @@ pub(crate) fn split_tests(text: &str) -> (&str, &str) {
     let at = MARKS.iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
     text.split_at(at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_split_at_its_test_module_only() {
+        let text = "#[cfg(test)]\nextern crate std;\nfn a() {}\n#[cfg(test)]\nmod tests {\n}\n";
+        let (code, tests) = split_tests(text);
+        assert!(code.ends_with("fn a() {}"), "{code:?}");
+        assert!(tests.contains("mod tests"), "{tests:?}");
+        assert_eq!(split_tests("fn a() {}\n"), ("fn a() {}\n", ""));
+    }
+
+    #[test]
+    fn files_of_tests_are_known_by_their_place() {
+        for (path, is) in [
+            ("crates/a/tests/b.rs", true),
+            ("crates/a/src/b/tests.rs", true),
+            ("crates/a/src/b/tests/c.rs", true),
+            ("crates/a/src/tester.rs", false),
+        ] {
+            assert_eq!(is_test_file(&root().join(path)), is, "{path}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! What a gateway has done, for people and for programs.
 
-use crate::proxy::Refusal;
+use crate::proxy::RefuseReason;
 use relay::{Relay, Totals};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -139,16 +139,16 @@ pub struct Counters {
 
 impl Counters {
     /// Counts a connection that was refused.
-    pub(crate) fn refused(&mut self, reason: Refusal) {
+    pub(crate) fn refused(&mut self, reason: RefuseReason) {
         let name = match reason {
-            Refusal::ConnectionRefused => "connection_refused",
-            Refusal::HostUnreachable => "host_unreachable",
-            Refusal::NetworkUnreachable => "network_unreachable",
-            Refusal::TimedOut => "timed_out",
-            Refusal::Policy => "policy",
-            Refusal::NameNotFound => "name_not_found",
-            Refusal::Limit => "limit",
-            Refusal::Other => "other",
+            RefuseReason::ConnectionRefused => "connection_refused",
+            RefuseReason::HostUnreachable => "host_unreachable",
+            RefuseReason::NetworkUnreachable => "network_unreachable",
+            RefuseReason::TimedOut => "timed_out",
+            RefuseReason::Policy => "policy",
+            RefuseReason::NameNotFound => "name_not_found",
+            RefuseReason::Limit => "limit",
+            RefuseReason::Other => "other",
         };
         *self.refused.entry(name).or_default() += 1;
     }

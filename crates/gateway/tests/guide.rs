@@ -1,4 +1,4 @@
-//! The configurations that docs/guide/gateway.md shows are ones that a gateway takes.
+//! The configurations that docs/guide/gateway.md and README.md show are ones that a gateway takes.
 
 use gateway::{Config, Role, SourceMode};
 
@@ -6,11 +6,23 @@ const GUIDE: &str = include_str!("../../../docs/guide/gateway.md");
 
 /// The guide's blocks of TOML, in their order.
 fn blocks() -> Vec<&'static str> {
-    GUIDE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+    blocks_of(GUIDE)
+}
+
+fn blocks_of(page: &'static str) -> Vec<&'static str> {
+    page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
 fn find(words: &str) -> &'static str {
     blocks().into_iter().find(|block| block.contains(words)).expect("a block in the guide")
+}
+
+#[test]
+fn the_readmes_examples_are_taken() {
+    let readme = include_str!("../../../README.md");
+    let blocks = blocks_of(readme);
+    let roles = blocks.iter().map(|block| Config::parse("readme.toml", block).unwrap().role);
+    assert!(matches!(&roles.collect::<Vec<_>>()[..], [Role::Hub(_), Role::Terminal(_)]));
 }
 
 #[test]

@@ -103,25 +103,41 @@ pub enum Priority {
     Background,
 }
 
-/// Why the far end did not connect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a connection that was asked for is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RefuseReason {
-    /// The server refused.
+    /// The server answered with a reset.
     ConnectionRefused,
-    /// No way to the host.
+    /// No answer from the server's network about the server.
     HostUnreachable,
-    /// No way to its network.
+    /// No route to the server's network.
     NetworkUnreachable,
-    /// The server did not answer.
+    /// The server did not answer in time.
     TimedOut,
-    /// The far end's configuration forbids it.
+    /// The gateways' configuration forbids it.
     Policy,
-    /// No such name.
+    /// The name has no address.
     NameNotFound,
-    /// Too many streams.
+    /// Too many connections already.
     Limit,
     /// Anything else.
     Other,
+}
+
+impl RefuseReason {
+    /// The reason in words, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::ConnectionRefused => "the server refused the connection",
+            Self::HostUnreachable => "the server cannot be reached",
+            Self::NetworkUnreachable => "the server's network cannot be reached",
+            Self::TimedOut => "the server did not answer in time",
+            Self::Policy => "the gateway's configuration does not allow this destination",
+            Self::NameNotFound => "the server's name has no address",
+            Self::Limit => "the gateway has too many connections open",
+            Self::Other => "the gateway could not make the connection",
+        }
+    }
 }
 
 /// Why a stream ended before its time.

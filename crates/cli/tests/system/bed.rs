@@ -253,6 +253,27 @@ pub(crate) fn read_all(stream: &mut TcpStream) -> (Vec<u8>, std::io::Result<usiz
     (bytes, result)
 }
 
+/// Sends other bytes each way at once, `length` of each, and compares what arrives at both ends.
+pub(crate) fn exchange(mut client: TcpStream, mut server: TcpStream, length: usize) {
+    let (down, up) = (content(1, length), content(2, length));
+    thread::scope(|scope| {
+        for (stream, bytes) in [(&server, &down), (&client, &up)] {
+            let mut stream = stream.try_clone().unwrap();
+            scope.spawn(move || {
+                stream.write_all(bytes).unwrap();
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+            });
+        }
+        let at_server = scope.spawn(|| read_all(&mut server));
+        let (got, end) = read_all(&mut client);
+        end.expect("a clean end");
+        assert!(got == down, "{} bytes down", got.len());
+        let (got, end) = at_server.join().unwrap();
+        end.expect("a clean end");
+        assert!(got == up, "{} bytes up", got.len());
+    });
+}
+
 fn emulate(net: &Satellite, words: &str) -> (Handle, JoinHandle<()>) {
     let ports = format!("{} {} ", Satellite::TO_HUB, Satellite::TO_TERMINAL);
     let words: Vec<String> = (ports + words).split_whitespace().map(String::from).collect();

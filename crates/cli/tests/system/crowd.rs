@@ -1,6 +1,6 @@
 //! One connection does not hold up another, and an outage ends none.
 
-use crate::bed::{Bed, Setup, content, read_all};
+use crate::bed::{Bed, Setup, content, exchange, read_all};
 use std::io::{Read, Write};
 use std::time::Duration;
 use testbed::addresses::SERVER;
@@ -41,25 +41,9 @@ fn a_slow_reader_holds_up_nobody_else() {
 fn both_directions_at_once_are_whole() {
     let Some(bed) = Bed::build("duplex", &Setup::default()) else { return };
     let listener = bed.listen(SERVER.1, 9000);
-    let mut client = bed.connect(SERVER.1, 9000);
-    let (mut server, _) = listener.accept().unwrap();
-    let (down, up) = (content(1, 3_000_000), content(2, 3_000_000));
-    std::thread::scope(|scope| {
-        for (stream, bytes) in [(&server, &down), (&client, &up)] {
-            let mut stream = stream.try_clone().unwrap();
-            scope.spawn(move || {
-                stream.write_all(bytes).unwrap();
-                stream.shutdown(std::net::Shutdown::Write).unwrap();
-            });
-        }
-        let at_server = scope.spawn(|| read_all(&mut server));
-        let (got, end) = read_all(&mut client);
-        end.expect("a clean end");
-        assert!(got == down, "{} bytes down", got.len());
-        let (got, end) = at_server.join().unwrap();
-        end.expect("a clean end");
-        assert!(got == up, "{} bytes up", got.len());
-    });
+    let client = bed.connect(SERVER.1, 9000);
+    let (server, _) = listener.accept().unwrap();
+    exchange(client, server, 3_000_000);
 }
 
 #[test]

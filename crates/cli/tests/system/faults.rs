@@ -1,6 +1,6 @@
 //! Gateways that die, and a link that does everything a link can do to a packet.
 
-use crate::bed::{Bed, PATIENCE, Setup, content, read_all};
+use crate::bed::{Bed, PATIENCE, Setup, exchange, read_all};
 use std::io::{ErrorKind, Read, Write};
 use testbed::addresses::SERVER;
 
@@ -9,25 +9,9 @@ fn bytes_are_whole_on_a_link_that_loses_doubles_and_reorders() {
     let link = "delay 40ms rate 40mbit limit 2bdp loss 2% duplicate 1% reorder 2%";
     let Some(bed) = Bed::build("lossy", &Setup { link, ..Setup::default() }) else { return };
     let listener = bed.listen(SERVER.0, 9000);
-    let mut client = bed.connect(SERVER.0, 9000);
-    let (mut server, _) = listener.accept().unwrap();
-    let (down, up) = (content(1, 6_000_000), content(2, 6_000_000));
-    std::thread::scope(|scope| {
-        for (stream, bytes) in [(&server, &down), (&client, &up)] {
-            let mut stream = stream.try_clone().unwrap();
-            scope.spawn(move || {
-                stream.write_all(bytes).unwrap();
-                stream.shutdown(std::net::Shutdown::Write).unwrap();
-            });
-        }
-        let at_server = scope.spawn(|| read_all(&mut server));
-        let (got, end) = read_all(&mut client);
-        end.expect("a clean end");
-        assert!(got == down, "{} bytes down", got.len());
-        let (got, end) = at_server.join().unwrap();
-        end.expect("a clean end");
-        assert!(got == up, "{} bytes up", got.len());
-    });
+    let client = bed.connect(SERVER.0, 9000);
+    let (server, _) = listener.accept().unwrap();
+    exchange(client, server, 6_000_000);
     let (_, hub) = bed.finish();
     assert!(hub["retransmitted"].as_u64() > Some(0), "{hub}");
 }

@@ -1,7 +1,7 @@
 //! The relay as the engine sees it: one peer at a terminal, many at a hub, the same verbs.
 
 use super::path;
-use crate::proxy::{Destination, Refusal};
+use crate::proxy::Destination;
 use crate::report::Traffic;
 use relay::{
     Event, Hub, PeerId, Priority, RefuseReason, Relay, RelayConfig, ResetReason, StreamError,
@@ -70,17 +70,17 @@ impl Carrier {
 
     /// Opens a stream; what is written before the next [`Carrier::poll_transmit`] rides with the
     /// opening. Only at a terminal.
-    pub(crate) fn open(&mut self, now: Instant, target: Target) -> Result<StreamKey, Refusal> {
-        let Side::Terminal { relay, .. } = &mut self.side else { return Err(Refusal::Policy) };
+    pub(crate) fn open(&mut self, now: Instant, target: Target) -> Result<StreamKey, RefuseReason> {
+        let Side::Terminal { relay, .. } = &mut self.side else { return Err(RefuseReason::Policy) };
         match relay.open(now, target, Priority::Normal) {
             Ok(stream) => Ok(StreamKey { peer: None, stream }),
             Err(error @ relay::OpenError::Limit { .. }) => {
                 tracing::info!(%error, "no stream");
-                Err(Refusal::Limit)
+                Err(RefuseReason::Limit)
             }
             Err(error) => {
                 tracing::info!(%error, "no stream");
-                Err(Refusal::Other)
+                Err(RefuseReason::Other)
             }
         }
     }
@@ -91,8 +91,8 @@ impl Carrier {
     }
 
     /// Tells the other side why there is no connection; the stream is gone.
-    pub(crate) fn refuse(&mut self, key: StreamKey, reason: Refusal) {
-        self.tell(key, |relay| relay.refuse(key.stream, refuse_reason(reason)));
+    pub(crate) fn refuse(&mut self, key: StreamKey, reason: RefuseReason) {
+        self.tell(key, |relay| relay.refuse(key.stream, reason));
     }
 
     /// Takes bytes; fewer than given when full, and then [`Event::Writable`] follows.
@@ -286,31 +286,4 @@ pub(crate) fn target(destination: Destination, source: Option<SocketAddr>) -> Ta
         Destination::Name(name, port) => relay::Destination::Name(name, port),
     };
     Target { destination, source }
-}
-
-fn refuse_reason(reason: Refusal) -> RefuseReason {
-    match reason {
-        Refusal::ConnectionRefused => RefuseReason::ConnectionRefused,
-        Refusal::HostUnreachable => RefuseReason::HostUnreachable,
-        Refusal::NetworkUnreachable => RefuseReason::NetworkUnreachable,
-        Refusal::TimedOut => RefuseReason::TimedOut,
-        Refusal::Policy => RefuseReason::Policy,
-        Refusal::NameNotFound => RefuseReason::NameNotFound,
-        Refusal::Limit => RefuseReason::Limit,
-        Refusal::Other => RefuseReason::Other,
-    }
-}
-
-/// A refusal as the proxies tell it.
-pub(crate) fn refusal(reason: RefuseReason) -> Refusal {
-    match reason {
-        RefuseReason::ConnectionRefused => Refusal::ConnectionRefused,
-        RefuseReason::HostUnreachable => Refusal::HostUnreachable,
-        RefuseReason::NetworkUnreachable => Refusal::NetworkUnreachable,
-        RefuseReason::TimedOut => Refusal::TimedOut,
-        RefuseReason::Policy => Refusal::Policy,
-        RefuseReason::NameNotFound => Refusal::NameNotFound,
-        RefuseReason::Limit => Refusal::Limit,
-        RefuseReason::Other => Refusal::Other,
-    }
 }

@@ -13,7 +13,7 @@ use super::socket;
 use crate::SourceMode;
 use crate::intercept;
 use crate::intercept::Prefix;
-use crate::proxy::Refusal;
+use crate::proxy::RefuseReason;
 use mio::net::TcpStream;
 use relay::{Event, Target};
 use std::io;
@@ -50,8 +50,8 @@ impl Hub {
     pub(super) fn expired(&self, core: &mut Core, now: Instant, index: usize) {
         core.set_due(index, None);
         match core.connections[index].phase {
-            Phase::Resolving(_) => refuse(core, index, Refusal::NameNotFound),
-            Phase::Connecting(_) => self.try_next(core, now, index, Refusal::TimedOut),
+            Phase::Resolving(_) => refuse(core, index, RefuseReason::NameNotFound),
+            Phase::Connecting(_) => self.try_next(core, now, index, RefuseReason::TimedOut),
             Phase::Spliced(_) => {}
             Phase::Breaking(_) => core.turn_breaking(now, index),
             Phase::Asking(_)
@@ -119,9 +119,9 @@ impl Hub {
             let Phase::Resolving(onward) = &mut connection.phase else { continue };
             onward.addresses.extend(addresses.into_iter().take(MAX_ADDRESSES));
             if onward.addresses.is_empty() {
-                refuse(core, index, Refusal::NameNotFound);
+                refuse(core, index, RefuseReason::NameNotFound);
             } else {
-                self.try_next(core, now, index, Refusal::NameNotFound);
+                self.try_next(core, now, index, RefuseReason::NameNotFound);
             }
         }
     }
@@ -131,8 +131,8 @@ impl Hub {
         let terminal = || core.carrier.describe(key.peer);
         tracing::debug!(terminal = %terminal(), server = %target.destination, "opened");
         if !core.has_room() {
-            core.counters.refused(Refusal::Limit);
-            core.carrier.refuse(key, Refusal::Limit);
+            core.counters.refused(RefuseReason::Limit);
+            core.carrier.refuse(key, RefuseReason::Limit);
             return;
         }
         let limit = now + core.limits.connect;
@@ -141,20 +141,20 @@ impl Hub {
             relay::Destination::Address(address) => {
                 onward.addresses.push_back(address);
                 let index = core.add(None, Some(key), Phase::Resolving(onward));
-                self.try_next(core, now, index, Refusal::Other);
+                self.try_next(core, now, index, RefuseReason::Other);
             }
             relay::Destination::Name(name, port) => {
                 let index = core.add(None, Some(key), Phase::Resolving(onward));
                 core.set_due(index, Some(limit));
                 if !self.resolver.ask(core.connections[index].id, name, port) {
-                    refuse(core, index, Refusal::Limit);
+                    refuse(core, index, RefuseReason::Limit);
                 }
             }
         }
     }
 
     /// Tries the next address; refuses with `reason`, which the last one gave, when there is none.
-    fn try_next(&self, core: &mut Core, now: Instant, index: usize, mut reason: Refusal) {
+    fn try_next(&self, core: &mut Core, now: Instant, index: usize, mut reason: RefuseReason) {
         loop {
             let connection = &mut core.connections[index];
             connection.socket = None;
@@ -168,7 +168,7 @@ impl Hub {
                 return;
             };
             if self.deny.iter().any(|network| contains(network, address.ip())) {
-                reason = Refusal::Policy;
+                reason = RefuseReason::Policy;
                 continue;
             }
             // Each of them gets its share of the time that is left.
@@ -247,7 +247,7 @@ fn watch(
     Ok(())
 }
 
-fn refuse(core: &mut Core, index: usize, reason: Refusal) {
+fn refuse(core: &mut Core, index: usize, reason: RefuseReason) {
     core.counters.refused(reason);
     if let Some(key) = core.connections[index].key {
         core.carrier.refuse(key, reason);
@@ -256,17 +256,17 @@ fn refuse(core: &mut Core, index: usize, reason: Refusal) {
 }
 
 /// What a failed attempt means to the client.
-fn reason_of(error: &io::Error) -> Refusal {
+fn reason_of(error: &io::Error) -> RefuseReason {
     match error.raw_os_error() {
-        Some(libc::ECONNREFUSED | libc::ECONNRESET) => Refusal::ConnectionRefused,
-        Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => Refusal::HostUnreachable,
+        Some(libc::ECONNREFUSED | libc::ECONNRESET) => RefuseReason::ConnectionRefused,
+        Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => RefuseReason::HostUnreachable,
         Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => {
-            Refusal::NetworkUnreachable
+            RefuseReason::NetworkUnreachable
         }
-        Some(libc::ETIMEDOUT) => Refusal::TimedOut,
-        Some(libc::EACCES | libc::EPERM) => Refusal::Policy,
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => Refusal::Limit,
-        Some(_) | None => Refusal::Other,
+        Some(libc::ETIMEDOUT) => RefuseReason::TimedOut,
+        Some(libc::EACCES | libc::EPERM) => RefuseReason::Policy,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => RefuseReason::Limit,
+        Some(_) | None => RefuseReason::Other,
     }
 }
 
@@ -309,11 +309,11 @@ mod tests {
     #[test]
     fn errors_have_their_reasons() {
         let reason = |code| reason_of(&io::Error::from_raw_os_error(code));
-        assert_eq!(reason(libc::ECONNREFUSED), Refusal::ConnectionRefused);
-        assert_eq!(reason(libc::EHOSTUNREACH), Refusal::HostUnreachable);
-        assert_eq!(reason(libc::ENETUNREACH), Refusal::NetworkUnreachable);
-        assert_eq!(reason(libc::ETIMEDOUT), Refusal::TimedOut);
-        assert_eq!(reason(libc::EMFILE), Refusal::Limit);
-        assert_eq!(reason(libc::EIO), Refusal::Other);
+        assert_eq!(reason(libc::ECONNREFUSED), RefuseReason::ConnectionRefused);
+        assert_eq!(reason(libc::EHOSTUNREACH), RefuseReason::HostUnreachable);
+        assert_eq!(reason(libc::ENETUNREACH), RefuseReason::NetworkUnreachable);
+        assert_eq!(reason(libc::ETIMEDOUT), RefuseReason::TimedOut);
+        assert_eq!(reason(libc::EMFILE), RefuseReason::Limit);
+        assert_eq!(reason(libc::EIO), RefuseReason::Other);
     }
 }

@@ -8,14 +8,14 @@
 //! ```
 
 use super::asking::{ask, farewell, flush, say_farewell};
-use super::carrier::{Peer, StreamKey, refusal, target};
+use super::carrier::{Peer, StreamKey, target};
 use super::connection::{Asking, Phase};
 use super::core::Core;
 use super::listener::{Accepted, Kind, Listener};
 use super::socket;
 use crate::AcceptMode;
 use crate::intercept;
-use crate::proxy::{Destination, Handshake, Refusal};
+use crate::proxy::{Destination, Handshake, RefuseReason};
 use mio::net::TcpStream;
 use relay::{Event, ResetReason};
 use std::net::SocketAddr;
@@ -121,7 +121,7 @@ impl Terminal {
                     core.carrier.reset(key, ResetReason::TimedOut);
                 }
                 core.detach(index);
-                refuse(core, now, index, Refusal::TimedOut, "the hub gave no answer");
+                refuse(core, now, index, RefuseReason::TimedOut, "the hub gave no answer");
             }
             Phase::Farewell { .. } => core.reset_socket(index),
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
@@ -142,18 +142,17 @@ impl Terminal {
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
                     core.detach(index);
-                    stream_gone(core, now, index, Refusal::Other, "the hub was lost");
+                    stream_gone(core, now, index, RefuseReason::Other, "the hub was lost");
                 }
             }
             Event::Opened { stream, .. } => {
                 // Only terminals open streams.
-                core.carrier.refuse(key(stream), Refusal::Policy);
+                core.carrier.refuse(key(stream), RefuseReason::Policy);
             }
             Event::Accepted { stream } => accepted(core, key(stream)),
             Event::Refused { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
                     tracing::debug!(%stream, ?reason, "refused by the hub");
-                    let reason = refusal(reason);
                     core.counters.refused(reason);
                     core.detach(index);
                     stream_gone(core, now, index, reason, "");
@@ -170,7 +169,7 @@ impl Terminal {
                     tracing::debug!(%stream, ?reason, "reset by the hub");
                     core.counters.reset_by_peer += 1;
                     core.detach(index);
-                    stream_gone(core, now, index, Refusal::Other, "the connection was reset");
+                    stream_gone(core, now, index, RefuseReason::Other, "the connection was reset");
                 }
             }
             Event::Released { stream } => {
@@ -360,7 +359,7 @@ fn accepted(core: &mut Core, key: StreamKey) {
 }
 
 /// The stream is gone before its time: the client is told as well as it can be.
-fn stream_gone(core: &mut Core, now: Instant, index: usize, reason: Refusal, detail: &str) {
+fn stream_gone(core: &mut Core, now: Instant, index: usize, reason: RefuseReason, detail: &str) {
     match &core.connections[index].phase {
         Phase::Confirming(_) => refuse(core, now, index, reason, detail),
         Phase::Asking(_) | Phase::Greeting { .. } | Phase::Farewell { .. } => {}
@@ -370,7 +369,7 @@ fn stream_gone(core: &mut Core, now: Instant, index: usize, reason: Refusal, det
 }
 
 /// Tells the client of a proxy why it is not connected.
-fn refuse(core: &mut Core, now: Instant, index: usize, reason: Refusal, detail: &str) {
+fn refuse(core: &mut Core, now: Instant, index: usize, reason: RefuseReason, detail: &str) {
     if let Phase::Confirming(handshake) = &core.connections[index].phase {
         let message = handshake.refused(reason, detail);
         say_farewell(core, now, index, message);

@@ -9,7 +9,7 @@
 //! Every refusal is an ordinary response with a plain-text body that says what was wrong, and a
 //! `Proxy-Status` field (RFC 9209) for programs.
 
-use super::{Destination, MAX_HEAD, Progress, Refusal, destination};
+use super::{Destination, MAX_HEAD, Progress, RefuseReason, destination};
 
 /// The most header fields that a request may have.
 const MAX_FIELDS: usize = 64;
@@ -177,16 +177,16 @@ pub(super) fn granted() -> Vec<u8> {
 }
 
 /// The reply to a request that was refused.
-pub(super) fn refused(reason: Refusal, detail: &str) -> Vec<u8> {
+pub(super) fn refused(reason: RefuseReason, detail: &str) -> Vec<u8> {
     let (status, error) = match reason {
-        Refusal::ConnectionRefused => (502, "connection_refused"),
-        Refusal::HostUnreachable => (502, "destination_unavailable"),
-        Refusal::NetworkUnreachable => (502, "destination_ip_unroutable"),
-        Refusal::TimedOut => (504, "connection_timeout"),
-        Refusal::Policy => (403, "http_request_denied"),
-        Refusal::NameNotFound => (502, "dns_error"),
-        Refusal::Limit => (503, "connection_limit_reached"),
-        Refusal::Other => (502, "proxy_internal_error"),
+        RefuseReason::ConnectionRefused => (502, "connection_refused"),
+        RefuseReason::HostUnreachable => (502, "destination_unavailable"),
+        RefuseReason::NetworkUnreachable => (502, "destination_ip_unroutable"),
+        RefuseReason::TimedOut => (504, "connection_timeout"),
+        RefuseReason::Policy => (403, "http_request_denied"),
+        RefuseReason::NameNotFound => (502, "dns_error"),
+        RefuseReason::Limit => (503, "connection_limit_reached"),
+        RefuseReason::Other => (502, "proxy_internal_error"),
     };
     let mut body = reason.words().to_string();
     if !detail.is_empty() {

@@ -30,6 +30,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use connect::HttpConnect;
+pub use relay::RefuseReason;
 use socks::Socks5;
 
 /// The most bytes of a request that are kept while it is incomplete.
@@ -49,43 +50,6 @@ impl fmt::Display for Destination {
         match self {
             Self::Address(address) => write!(f, "{address}"),
             Self::Name(name, port) => write!(f, "{name}:{port}"),
-        }
-    }
-}
-
-/// Why a connection that was asked for is not made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
-    /// The server answered with a reset.
-    ConnectionRefused,
-    /// No answer from the server's network about the server.
-    HostUnreachable,
-    /// No route to the server's network.
-    NetworkUnreachable,
-    /// The server did not answer in time.
-    TimedOut,
-    /// The gateways' configuration forbids it.
-    Policy,
-    /// The name has no address.
-    NameNotFound,
-    /// Too many connections already.
-    Limit,
-    /// Anything else.
-    Other,
-}
-
-impl Refusal {
-    /// The reason in words, for people.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::ConnectionRefused => "the server refused the connection",
-            Self::HostUnreachable => "the server cannot be reached",
-            Self::NetworkUnreachable => "the server's network cannot be reached",
-            Self::TimedOut => "the server did not answer in time",
-            Self::Policy => "the gateway's configuration does not allow this destination",
-            Self::NameNotFound => "the server's name has no address",
-            Self::Limit => "the gateway has too many connections open",
-            Self::Other => "the gateway could not make the connection",
         }
     }
 }
@@ -178,7 +142,7 @@ impl Handshake {
 
     /// The reply that tells the client why it is not connected; close after it. `detail` is for
     /// people and may be empty (only HTTP has a place for it).
-    pub fn refused(&self, reason: Refusal, detail: &str) -> Vec<u8> {
+    pub fn refused(&self, reason: RefuseReason, detail: &str) -> Vec<u8> {
         match &self.protocol {
             Protocol::Either => Vec::new(),
             Protocol::Socks5(_) => socks::refused(reason),

@@ -9,7 +9,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{Progress, Refusal, destination};
+use super::{Progress, RefuseReason, destination};
 
 const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;
@@ -212,15 +212,15 @@ pub(super) fn granted(bound: Option<SocketAddr>) -> Vec<u8> {
 }
 
 /// The reply to a request that was refused.
-pub(super) fn refused(reason: Refusal) -> Vec<u8> {
+pub(super) fn refused(reason: RefuseReason) -> Vec<u8> {
     let code = match reason {
-        Refusal::ConnectionRefused => REPLY_CONNECTION_REFUSED,
-        Refusal::HostUnreachable | Refusal::NameNotFound => REPLY_HOST_UNREACHABLE,
-        Refusal::NetworkUnreachable => REPLY_NETWORK_UNREACHABLE,
+        RefuseReason::ConnectionRefused => REPLY_CONNECTION_REFUSED,
+        RefuseReason::HostUnreachable | RefuseReason::NameNotFound => REPLY_HOST_UNREACHABLE,
+        RefuseReason::NetworkUnreachable => REPLY_NETWORK_UNREACHABLE,
         // The nearest that RFC 1928 has, and what other proxies answer.
-        Refusal::TimedOut => REPLY_TTL_EXPIRED,
-        Refusal::Policy => REPLY_NOT_ALLOWED,
-        Refusal::Limit | Refusal::Other => REPLY_GENERAL_FAILURE,
+        RefuseReason::TimedOut => REPLY_TTL_EXPIRED,
+        RefuseReason::Policy => REPLY_NOT_ALLOWED,
+        RefuseReason::Limit | RefuseReason::Other => REPLY_GENERAL_FAILURE,
     };
     reply(code, None)
 }

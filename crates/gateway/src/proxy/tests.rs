@@ -23,7 +23,7 @@ fn the_first_byte_chooses_the_protocol() {
 fn before_a_first_byte_there_is_nothing_to_answer() {
     let handshake = Handshake::either();
     assert!(handshake.granted(None).is_empty());
-    assert!(handshake.refused(Refusal::Limit, "").is_empty());
+    assert!(handshake.refused(RefuseReason::Limit, "").is_empty());
 }
 
 #[test]

@@ -135,14 +135,14 @@ fn a_request_of_just_the_limit_is_read() {
 #[test]
 fn refusals_have_a_status_and_a_reason() {
     for (reason, expected, error) in [
-        (Refusal::ConnectionRefused, 502, "connection_refused"),
-        (Refusal::HostUnreachable, 502, "destination_unavailable"),
-        (Refusal::NetworkUnreachable, 502, "destination_ip_unroutable"),
-        (Refusal::TimedOut, 504, "connection_timeout"),
-        (Refusal::Policy, 403, "http_request_denied"),
-        (Refusal::NameNotFound, 502, "dns_error"),
-        (Refusal::Limit, 503, "connection_limit_reached"),
-        (Refusal::Other, 502, "proxy_internal_error"),
+        (RefuseReason::ConnectionRefused, 502, "connection_refused"),
+        (RefuseReason::HostUnreachable, 502, "destination_unavailable"),
+        (RefuseReason::NetworkUnreachable, 502, "destination_ip_unroutable"),
+        (RefuseReason::TimedOut, 504, "connection_timeout"),
+        (RefuseReason::Policy, 403, "http_request_denied"),
+        (RefuseReason::NameNotFound, 502, "dns_error"),
+        (RefuseReason::Limit, 503, "connection_limit_reached"),
+        (RefuseReason::Other, 502, "proxy_internal_error"),
     ] {
         let reply = String::from_utf8(refused(reason, "no \r\nSet-Cookie: luck")).unwrap();
         assert_eq!(status(&reply), expected);

@@ -93,14 +93,14 @@ fn other_protocols_are_recognised() {
 #[test]
 fn refusals_have_the_codes_of_rfc_1928() {
     let codes = [
-        (Refusal::Policy, 2),
-        (Refusal::NetworkUnreachable, 3),
-        (Refusal::HostUnreachable, 4),
-        (Refusal::NameNotFound, 4),
-        (Refusal::ConnectionRefused, 5),
-        (Refusal::TimedOut, 6),
-        (Refusal::Limit, 1),
-        (Refusal::Other, 1),
+        (RefuseReason::Policy, 2),
+        (RefuseReason::NetworkUnreachable, 3),
+        (RefuseReason::HostUnreachable, 4),
+        (RefuseReason::NameNotFound, 4),
+        (RefuseReason::ConnectionRefused, 5),
+        (RefuseReason::TimedOut, 6),
+        (RefuseReason::Limit, 1),
+        (RefuseReason::Other, 1),
     ];
     for (reason, code) in codes {
         assert_eq!(refused(reason), [5, code, 0, 1, 0, 0, 0, 0, 0, 0]);

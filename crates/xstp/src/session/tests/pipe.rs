@@ -26,8 +26,6 @@ pub(super) struct Entry {
     pub(super) at: Instant,
     pub(super) from: usize,
     pub(super) octets: Vec<u8>,
-    #[allow(dead_code)]
-    pub(super) lost: bool,
 }
 
 pub(super) struct World {
@@ -117,7 +115,7 @@ impl World {
             }
         }
         if self.keep_log {
-            self.log.push(Entry { at: now, from, octets, lost });
+            self.log.push(Entry { at: now, from, octets });
         }
     }
 
