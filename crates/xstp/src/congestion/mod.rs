@@ -1,19 +1,20 @@
-//! Congestion control: how much may be outstanding, decided by one file for each controller.
+//! Congestion control: at which rate packets leave and how much may be outstanding, decided by
+//! one file for each controller.
 //!
-//! A controller sees what STATs and USTATs released and whether they reported a loss, and
-//! answers with a window in bytes, or with none: then only the configured rate, the number
-//! window and the peer's window bound what is outstanding.
+//! A controller sees what POLLs went out ([`PollSent`]), what the first STAT for each of them
+//! measured ([`Answered`]), and what STATs and USTATs released and reported lost ([`Feedback`]).
+//! It answers with a rate at which everything is paced, or with a window in bytes whose packets
+//! the session spreads over a round trip. Where it answers with neither, only the number window
+//! and the peer's bound what is outstanding.
 
-mod ceiling;
 mod fixed;
 mod newreno;
 
-pub(crate) use ceiling::{Answered, Ceiling};
-pub use fixed::Fixed;
+use fixed::Fixed;
 pub use newreno::NewReno;
 
 use crate::session::SessionConfig;
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 
 /// Which controller a session runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,16 @@ pub enum Controller {
     /// Slow start, congestion avoidance by byte counting, and halving once for each window:
     /// STP as published.
     NewReno,
+}
+
+impl Controller {
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::NewReno => "newreno",
+        }
+    }
 }
 
 /// What one STAT or USTAT told about the data in flight.
@@ -42,6 +53,34 @@ pub struct Feedback {
     pub round_trip: Option<Span>,
 }
 
+/// A POLL goes out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PollSent {
+    /// When.
+    pub(crate) now: Instant,
+    /// Its count.
+    pub(crate) count: u32,
+    /// Octets sent before it in this session, headers below XSTP included.
+    pub(crate) octets: u64,
+}
+
+/// What the first STAT for a POLL tells besides the list, where the profile tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    /// When the STAT came.
+    pub(crate) now: Instant,
+    /// The POLL's count.
+    pub(crate) count: u32,
+    /// Its stamp, microseconds of our clock, modulo 2³².
+    pub(crate) stamp: u32,
+    /// When it arrived, on the receiver's clock, microseconds, modulo 2³².
+    pub(crate) arrived_at: u32,
+    /// Octets that had arrived by then, modulo 2³².
+    pub(crate) arrived: u32,
+    /// The least round trip so far.
+    pub(crate) least_round_trip: Span,
+}
+
 /// A running controller.
 #[derive(Clone, Debug)]
 pub(crate) enum Congestion {
@@ -52,7 +91,7 @@ pub(crate) enum Congestion {
 impl Congestion {
     pub(crate) fn new(config: &SessionConfig) -> Self {
         match config.controller {
-            Controller::Fixed => Self::Fixed(Fixed),
+            Controller::Fixed => Self::Fixed(Fixed::new(config)),
             Controller::NewReno => Self::NewReno(NewReno::new(config)),
         }
     }
@@ -60,15 +99,66 @@ impl Congestion {
     /// Bytes that may be outstanding; `None` when the controller keeps no window.
     pub(crate) fn window(&self) -> Option<u64> {
         match self {
-            Self::Fixed(fixed) => fixed.window(),
+            Self::Fixed(_) => None,
             Self::NewReno(newreno) => Some(newreno.window()),
+        }
+    }
+
+    /// Where a window stops to grow exponentially, in bytes; `None` while it has not been set,
+    /// or without a window.
+    pub(crate) fn threshold(&self) -> Option<u64> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::NewReno(newreno) => newreno.threshold(),
+        }
+    }
+
+    /// The rate at which everything is paced from `now` on; `None` when the session's schedule
+    /// for windows does that.
+    pub(crate) fn pace(&self, now: Instant) -> Option<BitRate> {
+        match self {
+            Self::Fixed(fixed) => fixed.pace(now),
+            Self::NewReno(_) => None,
+        }
+    }
+
+    /// What it does, in a word.
+    pub(crate) fn mode(&self, now: Instant) -> &'static str {
+        match self {
+            Self::Fixed(fixed) => fixed.mode(now),
+            Self::NewReno(newreno) if newreno.in_slow_start() => "slow start",
+            Self::NewReno(_) => "avoidance",
+        }
+    }
+
+    /// What waits on the way, as far as the controller measures it.
+    pub(crate) fn queue(&self) -> Option<Span> {
+        match self {
+            Self::Fixed(fixed) => fixed.queue(),
+            Self::NewReno(_) => None,
+        }
+    }
+
+    /// A POLL goes out.
+    pub(crate) fn on_poll(&mut self, poll: &PollSent) {
+        match self {
+            Self::Fixed(fixed) => fixed.on_poll(poll),
+            Self::NewReno(_) => {}
+        }
+    }
+
+    /// Takes in the first STAT for a POLL.
+    pub(crate) fn on_answer(&mut self, answered: &Answered) {
+        match self {
+            Self::Fixed(fixed) => fixed.on_answer(answered),
+            Self::NewReno(_) => {}
         }
     }
 
     /// Takes in one STAT or USTAT. True when it made the window smaller.
     pub(crate) fn on_feedback(&mut self, feedback: &Feedback) -> bool {
         match self {
-            Self::Fixed(fixed) => fixed.on_feedback(feedback),
+            Self::Fixed(_) => false,
             Self::NewReno(newreno) => newreno.on_feedback(feedback),
         }
     }
@@ -76,7 +166,8 @@ impl Congestion {
     /// Data is about to be sent after `idle` without anything outstanding.
     pub(crate) fn on_restart(&mut self, idle: Span) {
         match self {
-            Self::Fixed(fixed) => fixed.on_restart(idle),
+            // A known rate is as good after a pause as before.
+            Self::Fixed(_) => {}
             Self::NewReno(newreno) => newreno.on_restart(idle),
         }
     }

@@ -56,6 +56,11 @@ impl NewReno {
         self.window
     }
 
+    /// Where the window stops to grow exponentially; `None` before the first loss.
+    pub fn threshold(&self) -> Option<u64> {
+        (self.threshold != u64::MAX).then_some(self.threshold)
+    }
+
     /// Whether the window still grows exponentially.
     pub fn in_slow_start(&self) -> bool {
         self.window < self.threshold

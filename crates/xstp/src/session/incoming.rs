@@ -303,7 +303,7 @@ impl Session {
             self.round_trip.sample(now.since(sent));
         }
         if answer.first {
-            self.look_for_queue(now, stat);
+            self.tell_controller(now, stat);
         }
         let count = stat.echo.count;
         match self.sender.on_stat(stat.received_below, stat.window, stat.runs(), count, upper) {
@@ -314,19 +314,17 @@ impl Session {
         }
     }
 
-    /// Tells the ceiling what the receiver measured (XSTP-9.3).
-    fn look_for_queue(&mut self, now: Instant, stat: &Stat<'_>) {
-        let (Some(arrival), Some(rate)) = (stat.arrival, self.config.paced_rate()) else { return };
-        if self.config.yield_to_queue {
-            let answered = Answered {
-                count: stat.echo.count,
-                stamp: stat.echo.stamp,
-                arrived_at: arrival.at,
-                arrived: arrival.octets,
-            };
-            let least = self.round_trip.least().unwrap_or(self.config.initial_round_trip);
-            self.ceiling.on_answer(now, answered, rate, least);
-        }
+    /// Tells the controller what the receiver measured.
+    fn tell_controller(&mut self, now: Instant, stat: &Stat<'_>) {
+        let Some(arrival) = stat.arrival else { return };
+        self.congestion.on_answer(&Answered {
+            now,
+            count: stat.echo.count,
+            stamp: stat.echo.stamp,
+            arrived_at: arrival.at,
+            arrived: arrival.octets,
+            least_round_trip: self.round_trip.least().unwrap_or(self.config.initial_round_trip),
+        });
     }
 
     fn on_ustat(&mut self, now: Instant, ustat: &Ustat<'_>, upper: &mut impl Upper) {

@@ -28,6 +28,7 @@ mod polling;
 pub mod receiver;
 mod round_trip;
 mod sender;
+mod snapshot;
 mod state;
 mod timers;
 mod transitions;
@@ -36,11 +37,12 @@ mod upper;
 pub use config::{ConfigError, SessionConfig, Spread};
 pub use events::{Event, Statistics};
 pub use incoming::ReceiveError;
+pub use snapshot::Snapshot;
 pub use state::State;
 pub use upper::{Filled, Upper};
 
 use crate::Seq24;
-use crate::congestion::{Ceiling, Congestion};
+use crate::congestion::Congestion;
 use crate::wire::Profile;
 use alloc::collections::VecDeque;
 use handshake::Handshake;
@@ -68,8 +70,6 @@ pub struct Session {
     polling: Polling,
     pacer: Pacer,
     congestion: Congestion,
-    /// Below a configured rate that turns out too high.
-    ceiling: Ceiling,
     round_trip: RoundTrip,
     /// The largest segment to send: our own limit, the path's and the peer's.
     max_segment: usize,
@@ -175,7 +175,6 @@ impl Session {
             polling: Polling::new(polling, first_count),
             pacer: Pacer::new(config.catch_up),
             congestion: Congestion::new(config),
-            ceiling: Ceiling::new(),
             round_trip: RoundTrip::new(config.initial_round_trip),
             max_segment: config.max_segment,
             peer_max_segment: usize::MAX,

@@ -17,6 +17,7 @@ use super::sender::Again;
 use super::state::{State, Stimulus};
 use super::upper::{Filled, Upper};
 use crate::Seq24;
+use crate::congestion::PollSent;
 use crate::wire::{Begin, BeginAck, Control, End, Poll, Profile, Segment};
 use units::Instant;
 
@@ -377,7 +378,8 @@ impl Session {
         let late = self.polling.silent_since().is_some_and(|since| now.since(since) >= overdue);
         let count = self.polling.on_sent(now, self.count_clock(now), late);
         let below = self.config.packet_overhead as u64 * self.statistics.segments_sent;
-        self.ceiling.on_poll(now, count, self.statistics.octets_sent + below);
+        let octets = self.statistics.octets_sent + below;
+        self.congestion.on_poll(&PollSent { now, count, octets });
         self.unanswered_since.get_or_insert(now);
         self.statistics.polls_sent += 1;
         if !rides {

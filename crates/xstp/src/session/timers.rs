@@ -212,18 +212,11 @@ impl Session {
     /// Charges a segment of `len` bytes to the pacer.
     pub(super) fn charge(&mut self, now: Instant, len: usize, paced: bool) {
         let octets = len + self.config.packet_overhead;
-        let rate = self.config.paced_rate();
-        match (self.config.controller, rate) {
-            (Controller::Fixed, Some(rate)) => {
-                let rate = self.ceiling.apply(now, rate);
-                let rate = self.config.min_rate.map_or(rate, |least| rate.max(least));
-                self.pacer.charge_bytes(now, octets as u64, rate);
-            }
-            (Controller::Fixed, None) => {}
-            (Controller::NewReno, rate) => {
-                if paced {
-                    self.pacer.charge_span(now, self.bounded(self.interval, octets));
-                } else if let Some(rate) = rate {
+        match self.congestion.pace(now) {
+            Some(rate) => self.pacer.charge_bytes(now, octets as u64, rate),
+            None if paced => self.pacer.charge_span(now, self.bounded(self.interval, octets)),
+            None => {
+                if let Some(rate) = self.config.paced_rate() {
                     self.pacer.charge_span(now, rate.time_for(octets as u64));
                 }
             }

@@ -28,6 +28,7 @@
 //! an orbit changes it. Only a delay that goes away when less is sent is taken for a queue. The
 //! way back plays no part, so its jitter does none.
 
+use crate::congestion::Answered;
 use alloc::collections::VecDeque;
 use units::{BitRate, Instant, Span};
 
@@ -75,19 +76,6 @@ enum Phase {
     Settling { since: Instant, queue: i64 },
 }
 
-/// What an answer tells besides the list.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answered {
-    /// The POLL's count.
-    pub(crate) count: u32,
-    /// Its stamp, microseconds of our clock, modulo 2³².
-    pub(crate) stamp: u32,
-    /// When it arrived, on the receiver's clock, microseconds, modulo 2³².
-    pub(crate) arrived_at: u32,
-    /// Octets that had arrived by then, modulo 2³².
-    pub(crate) arrived: u32,
-}
-
 /// Watches the forward delay, and sets a ceiling when the link cannot take the rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Ceiling {
@@ -132,6 +120,21 @@ impl Ceiling {
         })
     }
 
+    /// What it is doing.
+    pub(crate) fn mode(&self, now: Instant) -> &'static str {
+        match self.phase {
+            Phase::Draining { until, .. } if now < until => "draining",
+            Phase::Draining { .. } | Phase::Settling { .. } => "settling",
+            Phase::Free if self.limit_bps.is_some() => "ceiling",
+            Phase::Free => "free",
+        }
+    }
+
+    /// The delay of the POLL that was answered last, above the least.
+    pub(crate) fn queue(&self) -> Option<Span> {
+        self.samples.back().map(|last| micros(last.delay - self.least.value()))
+    }
+
     /// A POLL goes out after `octets` octets, headers below XSTP included.
     pub(crate) fn on_poll(&mut self, now: Instant, count: u32, octets: u64) {
         if self.marks.len() == MARKS {
@@ -140,15 +143,9 @@ impl Ceiling {
         self.marks.push_back(Mark { count, at: now, octets });
     }
 
-    /// The first STAT for a POLL, while `rate` is what the configuration allows and
-    /// `round_trip` the least so far.
-    pub(crate) fn on_answer(
-        &mut self,
-        now: Instant,
-        answered: Answered,
-        rate: BitRate,
-        round_trip: Span,
-    ) {
+    /// The first STAT for a POLL, while `rate` is what the configuration allows.
+    pub(crate) fn on_answer(&mut self, answered: &Answered, rate: BitRate) {
+        let now = answered.now;
         while self.marks.front().is_some_and(|mark| mark.count != answered.count) {
             self.marks.pop_front();
         }
@@ -168,7 +165,7 @@ impl Ceiling {
             arrived: answered.arrived,
             delay,
         });
-        self.advance(now, rate, round_trip);
+        self.advance(now, rate, answered.least_round_trip);
     }
 
     fn advance(&mut self, now: Instant, rate: BitRate, round_trip: Span) {

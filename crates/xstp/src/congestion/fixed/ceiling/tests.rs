@@ -36,8 +36,8 @@ fn run(seconds: u64, told: BitRate, link: impl Fn(f64) -> Link) -> Run {
     let (mut queue, mut sent, mut arrived) = (0.0_f64, 0.0_f64, 0.0_f64);
     let mut seen =
         Run { ceiling: Ceiling::new(), now: Instant::ZERO, queue: Vec::new(), paced: Vec::new() };
-    // Answers under way: when they come, and what they say.
-    let mut answers: VecDeque<(Instant, Answered)> = VecDeque::new();
+    // Answers under way.
+    let mut answers: VecDeque<Answered> = VecDeque::new();
     // The clocks wrap within the run, and are not set alike.
     let (ours, theirs) = (u64::from(u32::MAX) - 7_000_000, 77_000_000_u64);
     let mut count = 0;
@@ -58,16 +58,18 @@ fn run(seconds: u64, told: BitRate, link: impl Fn(f64) -> Link) -> Run {
             ceiling.on_poll(now, count, sent as u64);
             let at = now + Span::from_secs_f64(link.delay + before);
             let answered = Answered {
+                now: at + Span::from_millis(300),
                 count,
                 stamp: (ours + now.as_nanos() / 1_000) as u32,
                 arrived_at: (theirs + at.as_nanos() / 1_000) as u32,
                 arrived: arrived as u64 as u32,
+                least_round_trip: ROUND_TRIP,
             };
-            answers.push_back((at + Span::from_millis(300), answered));
+            answers.push_back(answered);
         }
-        while answers.front().is_some_and(|(at, _)| *at <= now) {
-            let (_, answered) = answers.pop_front().unwrap();
-            ceiling.on_answer(now, answered, told, ROUND_TRIP);
+        while answers.front().is_some_and(|answered| answered.now <= now) {
+            let answered = answers.pop_front().unwrap();
+            ceiling.on_answer(&Answered { now, ..answered }, told);
         }
         seen.queue.push(queue);
         seen.paced.push(pace / MBPS);
@@ -146,12 +148,14 @@ fn whoever_sends_little_is_not_slowed_by_others() {
         let queue = if count < 20 { 0 } else { 400_000 };
         ceiling.on_poll(now, count, u64::from(count) * 2_000);
         let answered = Answered {
+            now: now + ROUND_TRIP,
+            least_round_trip: ROUND_TRIP,
             count,
             stamp: count * 200_000,
             arrived_at: count * 200_000 + 300_000 + queue,
             arrived: count * 1_900,
         };
-        ceiling.on_answer(now + ROUND_TRIP, answered, TOLD, ROUND_TRIP);
+        ceiling.on_answer(&answered, TOLD);
         assert_eq!(ceiling.apply(now + ROUND_TRIP, TOLD), TOLD);
     }
 }
