@@ -53,6 +53,7 @@ mod pattern;
 pub mod scenario;
 mod trace;
 pub mod traffic;
+pub mod transfer;
 
 pub use agenda::Agenda;
 pub use faults::Faults;

@@ -1,0 +1,347 @@
+//! One file over one connection: what the papers measured.
+//!
+//! The source pushes a file in chunks as its send buffer has room, the sink reads at once and
+//! checks every byte. The octets that both ends sent are told apart as Elaasar et al. 2003 do
+//! (section 6): sent again, forward control, reverse control.
+
+use crate::{Broken, Endpoint, Path, PathConfig, Pattern, StreamCheck};
+use core::fmt;
+use satlink::{ConfigError, Counters, Direction, LinkConfig};
+use units::{Instant, Span};
+use xstp::Connection;
+use xstp::session::{Event, SessionConfig, State, Statistics};
+
+/// Octets of XSTP's header, as published.
+const HEADER: u64 = 16;
+
+/// What is sent, how, and over what.
+#[derive(Clone, Debug)]
+pub struct TransferConfig {
+    /// The source's session.
+    pub source: SessionConfig,
+    /// The sink's session.
+    pub sink: SessionConfig,
+    /// The link; the file goes in the forward direction.
+    pub link: LinkConfig,
+    /// Bytes of the file.
+    pub size: u64,
+    /// Bytes that the application hands over at a time.
+    pub chunk: usize,
+    /// Bytes of headers below XSTP, which count on the link and not in the overhead.
+    pub header: usize,
+    /// With `run` the source of all chance.
+    pub seed: u64,
+    /// Which replication.
+    pub run: u64,
+    /// When to give up, in virtual time.
+    pub limit: Span,
+}
+
+/// What became of a file.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// From the first BGN until the sink had the last byte.
+    pub took: Span,
+    /// Bytes of the file.
+    pub size: u64,
+    /// What the source counted.
+    pub source: Statistics,
+    /// What the sink counted.
+    pub sink: Statistics,
+    /// The link's accounts, forward.
+    pub forward: Counters,
+    /// A number that two runs share only if they were the same.
+    pub trace_hash: u64,
+}
+
+/// Octets of XSTP beyond the file's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overhead {
+    /// Of SDs that were sent again, headers included.
+    pub retransmission: u64,
+    /// Of everything else that the source sent: POLLs, handshakes, headers of first sendings.
+    pub forward_control: u64,
+    /// Of everything that the sink sent.
+    pub reverse_control: u64,
+}
+
+impl Overhead {
+    /// All of it.
+    pub fn total(self) -> u64 {
+        self.retransmission + self.forward_control + self.reverse_control
+    }
+}
+
+impl Transfer {
+    /// The file's bits over the time.
+    pub fn throughput_bps(&self) -> f64 {
+        self.size as f64 * 8.0 / self.took.as_secs_f64()
+    }
+
+    /// Where the octets beyond the file's own went.
+    pub fn overhead(&self) -> Overhead {
+        let again = self.source.data_bytes_retransmitted + HEADER * self.source.data_retransmitted;
+        Overhead {
+            retransmission: again,
+            forward_control: self.source.octets_sent - again - self.source.data_bytes_sent,
+            reverse_control: self.sink.octets_sent,
+        }
+    }
+}
+
+/// Why a file did not arrive.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// The link makes no sense.
+    Link(ConfigError),
+    /// A byte arrived that was not the one sent.
+    Broken(Broken),
+    /// The connection closed before everything was there.
+    Closed {
+        /// Bytes that had arrived in order.
+        received: u64,
+        /// When.
+        after: Span,
+    },
+    /// The time was over.
+    TimeLimit {
+        /// Bytes that had arrived in order.
+        received: u64,
+    },
+}
+
+impl fmt::Display for TransferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Link(error) => write!(f, "{error}"),
+            Self::Broken(error) => write!(f, "{error}"),
+            Self::Closed { received, after } => {
+                write!(f, "the connection closed after {after} with {received} bytes received")
+            }
+            Self::TimeLimit { received } => {
+                write!(f, "the time limit came with {received} bytes received")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TransferError {}
+
+/// Sends the file; the source is at the hub and calls the sink.
+///
+/// # Errors
+/// When the file did not arrive whole.
+pub fn transfer(config: &TransferConfig) -> Result<Transfer, TransferError> {
+    let path_config = PathConfig {
+        seed: config.seed,
+        run: config.run,
+        header: config.header,
+        ..PathConfig::new(config.link.clone())
+    };
+    let source = Source {
+        connection: Connection::connect(&config.source, Instant::ZERO, 1),
+        buffer: vec![0; config.source.max_segment],
+        chunk: vec![0; config.chunk],
+        pattern: Pattern(config.seed),
+        size: config.size,
+        written: 0,
+    };
+    let sink = Sink {
+        connection: Connection::listen(&config.sink),
+        buffer: vec![0; config.sink.max_segment.max(config.chunk)],
+        check: StreamCheck::new(Pattern(config.seed)),
+        broken: None,
+    };
+    let mut path = Path::new(&path_config, sink, source).map_err(TransferError::Link)?;
+    let size = config.size;
+    path.run_while(Instant::ZERO + config.limit, |path| {
+        let (source, sink) = (&path.hub.connection, &path.terminal);
+        let closed = source.session().state() == State::Closed;
+        sink.check.received() < size && sink.broken.is_none() && !closed
+    });
+    let received = path.terminal.check.received();
+    let took = path.now().since(Instant::ZERO);
+    if let Some(broken) = path.terminal.broken {
+        return Err(TransferError::Broken(broken));
+    }
+    if received < size {
+        let closed = path.hub.connection.session().state() == State::Closed;
+        return Err(match closed {
+            true => TransferError::Closed { received, after: took },
+            false => TransferError::TimeLimit { received },
+        });
+    }
+    Ok(Transfer {
+        took,
+        size,
+        source: *path.hub.connection.session().statistics(),
+        sink: *path.terminal.connection.session().statistics(),
+        forward: path.link().counters(Direction::Forward).clone(),
+        trace_hash: path.trace_hash(),
+    })
+}
+
+/// Pushes the file as fast as the send buffer takes it.
+#[derive(Debug)]
+struct Source {
+    connection: Connection,
+    buffer: Vec<u8>,
+    chunk: Vec<u8>,
+    pattern: Pattern,
+    size: u64,
+    written: u64,
+}
+
+impl Source {
+    /// Only whole chunks are handed over, so that every segment but the last is full.
+    fn push(&mut self, now: Instant) {
+        if self.connection.session().state() == State::Closed {
+            return;
+        }
+        while self.written < self.size {
+            let len = (self.chunk.len() as u64).min(self.size - self.written) as usize;
+            if self.connection.room() < len {
+                return;
+            }
+            self.pattern.fill(self.written, &mut self.chunk[..len]);
+            let taken =
+                self.connection.write(&self.chunk[..len]).expect("neither ended nor closed");
+            self.written += taken as u64;
+            if self.written == self.size {
+                self.connection.end(now);
+            }
+        }
+    }
+}
+
+impl Endpoint for Source {
+    fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) {
+        // What is damaged or foreign is dropped there and counted.
+        let _ = self.connection.handle_segment(now, datagram);
+        drain(&mut self.connection);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, send: &mut dyn FnMut(&[u8])) {
+        self.push(now);
+        while let Some(len) = self.connection.poll_transmit(now, &mut self.buffer) {
+            send(&self.buffer[..len]);
+        }
+        drain(&mut self.connection);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.connection.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.connection.handle_timeout(now);
+    }
+}
+
+/// Reads everything at once and checks it.
+#[derive(Debug)]
+struct Sink {
+    connection: Connection,
+    buffer: Vec<u8>,
+    check: StreamCheck,
+    broken: Option<Broken>,
+}
+
+impl Endpoint for Sink {
+    fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) {
+        let _ = self.connection.handle_segment(now, datagram);
+        loop {
+            let len = self.connection.read(&mut self.buffer);
+            if len == 0 {
+                break;
+            }
+            if let Err(broken) = self.check.take(&self.buffer[..len]) {
+                self.broken.get_or_insert(broken);
+            }
+        }
+        if drain(&mut self.connection) {
+            self.connection.end(now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, send: &mut dyn FnMut(&[u8])) {
+        while let Some(len) = self.connection.poll_transmit(now, &mut self.buffer) {
+            send(&self.buffer[..len]);
+        }
+        drain(&mut self.connection);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.connection.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.connection.handle_timeout(now);
+    }
+}
+
+/// Takes all events; whether the peer has ended is among them.
+fn drain(connection: &mut Connection) -> bool {
+    let mut ended = false;
+    while let Some(event) = connection.poll_event() {
+        ended |= event == Event::PeerEnded;
+    }
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use satlink::profiles;
+
+    fn config(link: &LinkConfig, run: u64) -> TransferConfig {
+        let session = SessionConfig { max_segment: 1_019, ..SessionConfig::stp_1999() };
+        TransferConfig {
+            source: session.clone(),
+            sink: session,
+            link: link.clone(),
+            size: 300_500,
+            chunk: 1_000,
+            header: 20,
+            seed: 1,
+            run,
+            limit: Span::from_secs(10_000),
+        }
+    }
+
+    #[test]
+    fn without_loss_nothing_is_sent_again_and_the_octets_add_up() {
+        let link = profiles::elaasar_corruption(Span::from_secs(10), 0.0);
+        let seen = transfer(&config(&link, 0)).unwrap();
+        let overhead = seen.overhead();
+        assert_eq!((seen.source.data_sent, overhead.retransmission), (301, 0));
+        let sent = seen.source.octets_sent + seen.sink.octets_sent;
+        assert_eq!(overhead.total(), sent - 300_500);
+        assert!(overhead.forward_control >= 301 * HEADER, "{overhead:?}");
+        // The handshake, then slow start from one segment: eight windows at least.
+        assert!(seen.took > Span::from_millis(200 * 8), "{}", seen.took);
+    }
+
+    #[test]
+    fn losses_are_sent_again_and_a_seed_gives_one_run() {
+        let link = profiles::elaasar_corruption(Span::from_secs(1), 0.3);
+        let seen = transfer(&config(&link, 3)).unwrap();
+        assert!(seen.source.data_retransmitted > 0);
+        assert!(seen.throughput_bps() > 0.0);
+        assert_eq!(transfer(&config(&link, 3)).unwrap().trace_hash, seen.trace_hash);
+        assert_ne!(transfer(&config(&link, 4)).unwrap().trace_hash, seen.trace_hash);
+    }
+
+    #[test]
+    fn a_link_that_is_down_ends_at_the_limit() {
+        let mut link = profiles::elaasar_corruption(Span::from_secs(10), 0.0);
+        link.forward.loss = 1.0;
+        let mut config = config(&link, 0);
+        config.limit = Span::from_secs(5);
+        assert_eq!(transfer(&config).unwrap_err(), TransferError::TimeLimit { received: 0 });
+        config.limit = Span::from_secs(5_000);
+        let error = transfer(&config).unwrap_err();
+        assert!(matches!(error, TransferError::Closed { received: 0, .. }), "{error}");
+    }
+}
