@@ -171,13 +171,6 @@ impl Connection {
         self.stream.peer_ended |= event == Some(Event::PeerEnded);
         event
     }
-
-    /// Begins at number `first` in both directions instead of 0.
-    #[cfg(test)]
-    fn start_at(&mut self, first: u64) {
-        self.session.start_at(first);
-        self.stream.cache = ReceiveCache::new(Seq24::of_count(first), self.stream.capacity);
-    }
 }
 
 /// The two buffers, which are the session's layer above.
@@ -193,8 +186,6 @@ struct Stream {
     /// Lengths of what was sent and not released, by offset.
     sent: BTreeMap<u64, usize>,
     cache: ReceiveCache,
-    #[cfg(test)]
-    capacity: u32,
     peer_ended: bool,
 }
 
@@ -207,9 +198,7 @@ impl Stream {
             base: 0,
             unsent: 0,
             sent: BTreeMap::new(),
-            cache: ReceiveCache::new(Seq24::ZERO, capacity),
-            #[cfg(test)]
-            capacity,
+            cache: ReceiveCache::new(config.first_number, capacity),
             peer_ended: false,
         }
     }

@@ -158,14 +158,16 @@ proptest! {
         delay in 1..300_u64,
         lengths in [0..120_000_usize, 0..40_000_usize],
         is_sealed in any::<bool>(),
-        start in prop_oneof![Just(0_u64), (1_u64 << 24) - 30..(1 << 24)],
+        start in prop_oneof![Just(0), Seq24::MODULUS - 30..Seq24::MODULUS],
     ) {
         let configs = if is_sealed { sealed() } else { published() };
         let configs = configs.map(|config| SessionConfig {
-            no_response: None, handshake_tries: 1_000, ..config
+            no_response: None,
+            handshake_tries: 1_000,
+            first_number: Seq24::new(start),
+            ..config
         });
         let mut pair = Pair::new(&configs, Span::from_millis(delay), loss, seed);
-        pair.ends.iter_mut().for_each(|end| end.start_at(start));
         let data = [bytes(lengths[0], 1), bytes(lengths[1], 2)];
         exchange(&mut pair, [&data[0], &data[1]], at(40_000_000));
     }

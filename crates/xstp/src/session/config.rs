@@ -40,6 +40,9 @@ pub struct SessionConfig {
     pub packet_overhead: usize,
     /// The largest segment that is sent or can be received, in bytes with XSTP's header.
     pub max_segment: usize,
+    /// The number of each direction's first packet, the same at both ends. The specification
+    /// says 0; others are for trying what happens when numbers wrap.
+    pub first_number: Seq24,
     /// Numbers that may be in use at once, from the oldest without acknowledgement on.
     pub number_window: u32,
     /// Numbers that the peer may have in use towards us, unless the layer above sets another
@@ -114,6 +117,7 @@ impl SessionConfig {
             yield_to_queue: false,
             packet_overhead: 20,
             max_segment: 1480,
+            first_number: Seq24::ZERO,
             number_window: 4096,
             receive_window: 160,
             send_buffer: 240_000,
@@ -162,6 +166,7 @@ impl SessionConfig {
             // IPv4, UDP, and an association's header and tag.
             packet_overhead: 20 + 8 + 8 + 16,
             max_segment: 1500 - (20 + 8 + 8 + 16),
+            first_number: Seq24::ZERO,
             number_window: numbers.clamp(1 << 12, 1 << 22) as u32,
             receive_window: 1 << 18,
             send_buffer: 1 << 20,

@@ -18,6 +18,7 @@
 //! [`Connection`](crate::Connection) puts bytes in order on top.
 
 mod config;
+mod coverage;
 mod events;
 mod handshake;
 mod incoming;
@@ -35,13 +36,13 @@ mod transitions;
 mod upper;
 
 pub use config::{ConfigError, SessionConfig, Spread};
+pub use coverage::Coverage;
 pub use events::{Event, Statistics};
 pub use incoming::ReceiveError;
 pub use snapshot::Snapshot;
-pub use state::State;
+pub use state::{State, Stimulus};
 pub use upper::{Filled, Upper};
 
-use crate::Seq24;
 use crate::congestion::Congestion;
 use crate::wire::Profile;
 use alloc::collections::VecDeque;
@@ -51,7 +52,6 @@ use polling::{Polling, PollingConfig};
 use receiver::{Receiver, ReceiverConfig};
 use round_trip::RoundTrip;
 use sender::Sender;
-use state::Stimulus;
 use units::{Instant, Span};
 
 /// One end of an XSTP connection, without I/O and without a clock.
@@ -104,6 +104,7 @@ pub struct Session {
     samples_from: Instant,
     events: VecDeque<Event>,
     statistics: Statistics,
+    coverage: Coverage,
 }
 
 /// Beginning and ending.
@@ -164,6 +165,7 @@ impl Session {
         let mut sender =
             Sender::new(config.number_window, config.assumed_window, config.release_early);
         sender.set_double_from(config.double_from);
+        sender.start_at(u64::from(config.first_number.value()));
         Self {
             state: State::Closed,
             is_client,
@@ -171,7 +173,7 @@ impl Session {
             peer_began: None,
             handshake: Handshake::default(),
             sender,
-            receiver: Receiver::new(&receiver_config(config, Seq24::ZERO)),
+            receiver: Receiver::new(&receiver_config(config)),
             polling: Polling::new(polling, first_count),
             pacer: Pacer::new(config.catch_up),
             congestion: Congestion::new(config),
@@ -195,6 +197,7 @@ impl Session {
             samples_from: Instant::ZERO,
             events: VecDeque::new(),
             statistics: Statistics::default(),
+            coverage: Coverage::default(),
             config: config.clone(),
         }
     }
@@ -242,6 +245,11 @@ impl Session {
     /// The counters.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
+    }
+
+    /// Which events it has met in which states.
+    pub fn coverage(&self) -> Coverage {
+        self.coverage
     }
 
     /// Payload bytes sent and not released.
@@ -293,18 +301,11 @@ impl Session {
     pub fn set_receive_window(&mut self, numbers: u32) {
         self.receiver.set_window(numbers.min(self.config.profile.max_window()));
     }
-
-    /// Begins at number `first` in both directions instead of 0.
-    #[cfg(test)]
-    pub(crate) fn start_at(&mut self, first: u64) {
-        self.sender.start_at(first);
-        self.receiver = Receiver::new(&receiver_config(&self.config, Seq24::of_count(first)));
-    }
 }
 
-fn receiver_config(config: &SessionConfig, first: Seq24) -> ReceiverConfig {
+fn receiver_config(config: &SessionConfig) -> ReceiverConfig {
     ReceiverConfig {
-        first,
+        first: config.first_number,
         window: config.receive_window.min(config.profile.max_window()),
         ustat_threshold: config.ustat_threshold,
         ustat_hold: config.ustat_hold,

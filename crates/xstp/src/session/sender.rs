@@ -64,6 +64,8 @@ pub(crate) enum Disbelief {
 /// The table, the retransmission queue and the peer's window.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
+    /// The number of the first packet.
+    first: u64,
     /// "VT(A)", counted without wrap.
     oldest: u64,
     table: VecDeque<Entry>,
@@ -85,6 +87,7 @@ impl Sender {
     /// Nothing sent; the peer is taken to allow `initial_limit` numbers until it says otherwise.
     pub(crate) fn new(own_window: u32, initial_limit: u32, release_early: bool) -> Self {
         Self {
+            first: 0,
             oldest: 0,
             table: VecDeque::new(),
             queue: BTreeSet::new(),
@@ -248,16 +251,16 @@ impl Sender {
 
     /// The peer allows `window` numbers from the first on: it said so when the session began.
     pub(crate) fn set_first_window(&mut self, window: u32) {
-        if self.oldest == 0 {
-            self.limit = u64::from(window.min(Seq24::HALF));
+        if self.oldest == self.first {
+            self.limit = self.first + u64::from(window.min(Seq24::HALF));
         }
     }
 
     /// Begins at `first` instead of 0, with everything before it acknowledged.
-    #[cfg(test)]
     pub(crate) fn start_at(&mut self, first: u64) {
-        assert!(self.next() == 0, "nothing may have been sent");
+        debug_assert!(self.next() == 0, "nothing may have been sent");
         self.limit += first;
+        self.first = first;
         self.oldest = first;
     }
 

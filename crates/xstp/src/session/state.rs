@@ -67,7 +67,7 @@ impl State {
 
 /// What can happen to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Stimulus {
+pub enum Stimulus {
     /// BGN of the incarnation that is running.
     Begin,
     /// BGN of an incarnation that is newer than the running one, or the first at all.
@@ -98,9 +98,9 @@ pub(crate) enum Stimulus {
     NoResponse,
 }
 
-#[cfg(test)]
 impl Stimulus {
-    pub(crate) const ALL: [Self; 14] = [
+    /// Every event.
+    pub const ALL: [Self; 14] = [
         Self::Begin,
         Self::BeginNewer,
         Self::BeginAck,

@@ -12,6 +12,7 @@ impl Session {
     /// Feeds an event to the state machine and does what it says, as far as no segment's parts
     /// are needed for it. Returns the action.
     pub(super) fn apply(&mut self, now: Instant, stimulus: Stimulus) -> Action {
+        self.coverage.mark(self.state, stimulus);
         let (next, action) = state::step(self.state, stimulus);
         let closes = next == State::Closed && self.state != State::Closed;
         self.state = next;
