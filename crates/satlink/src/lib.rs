@@ -47,6 +47,7 @@ mod framing;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod link;
+pub mod mac;
 mod pipeline;
 pub mod profiles;
 mod propagation;
