@@ -45,9 +45,12 @@
 
 mod agenda;
 pub mod bare;
+mod calendar;
 mod faults;
 pub mod gateways;
+pub mod host;
 mod meter;
+pub mod network;
 mod path;
 mod pattern;
 pub mod scenario;
@@ -56,8 +59,10 @@ pub mod traffic;
 pub mod transfer;
 
 pub use agenda::Agenda;
+pub use calendar::Calendar;
 pub use faults::Faults;
 pub use meter::{Meter, Sample};
+pub use network::Network;
 pub use path::{Change, Datagram, Endpoint, Path, PathConfig};
 pub use pattern::{Broken, Pattern, StreamCheck};
 pub use trace::TraceHash;

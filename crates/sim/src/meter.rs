@@ -2,12 +2,19 @@
 
 use units::{Instant, Span};
 
-/// Counts bytes in bins of equal length from the epoch on.
+/// Counts bytes in bins of equal length from the epoch on. There are never more than a limit:
+/// when time goes on, two bins become one, twice as long.
 #[derive(Clone, Debug)]
 pub struct Meter {
     bin: Span,
+    limit: usize,
     bins: Vec<Sample>,
+    /// Where the last bin ends.
+    until: Instant,
 }
+
+/// Bins of a [`Meter`] that was not told otherwise: over five minutes of 10 ms.
+const LIMIT: usize = 1 << 15;
 
 /// One bin of a [`Meter`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,34 +26,62 @@ pub struct Sample {
 }
 
 impl Meter {
-    /// A meter with bins of this length.
+    /// A meter with bins of this length, 32,768 of them before they become longer.
     ///
     /// # Panics
     /// When `bin` is no time at all.
     pub fn new(bin: Span) -> Self {
+        Self::bounded(bin, LIMIT)
+    }
+
+    /// A meter with bins of this length, `limit` of them before they become longer.
+    ///
+    /// # Panics
+    /// When `bin` is no time at all, or `limit` below two.
+    pub fn bounded(bin: Span, limit: usize) -> Self {
         assert!(!bin.is_zero(), "a bin needs some length");
-        Self { bin, bins: Vec::new() }
+        assert!(limit >= 2, "two bins become one");
+        Self { bin, limit, bins: Vec::new(), until: Instant::ZERO }
     }
 
     /// Counts a packet at `at`.
     pub fn count(&mut self, at: Instant, bytes: u64) {
-        let index = (at.as_nanos() / self.bin.as_nanos()) as usize;
+        let recent = at < self.until && at + self.bin >= self.until;
+        let index = if recent { self.bins.len() - 1 } else { self.find(at) };
+        let bin = &mut self.bins[index];
+        bin.packets += 1;
+        bin.bytes += bytes;
+    }
+
+    /// The bin of `at`, which is there afterwards.
+    fn find(&mut self, at: Instant) -> usize {
+        while self.index(at) >= self.limit {
+            let halves = self.bins.chunks(2).map(sum);
+            self.bins = halves.collect();
+            self.bin = self.bin * 2;
+        }
+        let index = self.index(at);
         if index >= self.bins.len() {
             self.bins.resize(index + 1, Sample::default());
         }
-        self.bins[index].packets += 1;
-        self.bins[index].bytes += bytes;
+        self.until = Instant::ZERO + self.bin * self.bins.len() as u64;
+        index
+    }
+
+    fn index(&self, at: Instant) -> usize {
+        (at.as_nanos() / self.bin.as_nanos()) as usize
     }
 
     /// Packets and bytes from `from` to `to`, in whole bins.
     pub fn between(&self, from: Instant, to: Instant) -> Sample {
-        let index = |at: Instant| (at.as_nanos() / self.bin.as_nanos()) as usize;
-        let end = index(to).min(self.bins.len());
-        let start = index(from).min(end);
-        self.bins[start..end].iter().fold(Sample::default(), |sum, bin| Sample {
-            packets: sum.packets + bin.packets,
-            bytes: sum.bytes + bin.bytes,
-        })
+        let end = self.index(to).min(self.bins.len());
+        let start = self.index(from).min(end);
+        sum(&self.bins[start..end])
+    }
+
+    /// All that was counted.
+    pub fn total(&self) -> Sample {
+        sum(&self.bins)
     }
 
     /// All bins.
@@ -54,26 +89,49 @@ impl Meter {
         &self.bins
     }
 
-    /// A bin's length.
+    /// A bin's length now.
     pub fn bin(&self) -> Span {
         self.bin
     }
+}
+
+fn sum(bins: &[Sample]) -> Sample {
+    bins.iter().fold(Sample::default(), |sum, bin| Sample {
+        packets: sum.packets + bin.packets,
+        bytes: sum.bytes + bin.bytes,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
     #[test]
     fn bytes_fall_into_their_bins() {
         let mut meter = Meter::new(Span::from_millis(100));
-        let at = |ms| Instant::ZERO + Span::from_millis(ms);
-        for ms in [0, 99, 100, 350] {
+        for ms in [0, 99, 100, 350, 199] {
             meter.count(at(ms), 10);
         }
         let bytes: Vec<_> = meter.bins().iter().map(|bin| bin.bytes).collect();
-        assert_eq!(bytes, [20, 10, 0, 10]);
-        assert_eq!(meter.between(at(100), at(1_000)), Sample { packets: 2, bytes: 20 });
+        assert_eq!(bytes, [20, 20, 0, 10]);
+        assert_eq!(meter.between(at(100), at(1_000)), Sample { packets: 3, bytes: 30 });
         assert_eq!(meter.between(at(500), at(900)), Sample::default());
+        assert_eq!(meter.total(), Sample { packets: 5, bytes: 50 });
+    }
+
+    #[test]
+    fn bins_grow_longer_and_never_more() {
+        let mut meter = Meter::bounded(Span::from_millis(10), 8);
+        for ms in 0..1_000 {
+            meter.count(at(ms), 1);
+            assert!(meter.bins().len() <= 8);
+        }
+        assert_eq!(meter.bin(), Span::from_millis(160));
+        assert_eq!(meter.between(at(0), at(160)), Sample { packets: 160, bytes: 160 });
+        assert_eq!(meter.total().packets, 1_000);
     }
 }

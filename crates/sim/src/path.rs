@@ -193,7 +193,7 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
             self.delivered[direction as usize].count(now, delivery.frame.len() as u64);
             let source = &mut self.sources[direction as usize];
             for mut datagram in source.strike(&self.faults, delivery.frame.bytes) {
-                self.trace.event(now, direction as u8, &datagram);
+                self.trace.event(now, direction as u64, &datagram);
                 match direction {
                     Direction::Forward => self.terminal.handle_datagram(now, &mut datagram),
                     Direction::Return => self.hub.handle_datagram(now, &mut datagram),

@@ -13,9 +13,9 @@ impl TraceHash {
     }
 
     /// Takes one event in: when, what kind, and its bytes.
-    pub fn event(&mut self, at: Instant, kind: u8, bytes: &[u8]) {
+    pub fn event(&mut self, at: Instant, kind: u64, bytes: &[u8]) {
         self.bytes(&at.as_nanos().to_le_bytes());
-        self.bytes(&[kind]);
+        self.bytes(&kind.to_le_bytes());
         self.bytes(&(bytes.len() as u64).to_le_bytes());
         self.bytes(bytes);
     }

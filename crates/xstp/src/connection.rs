@@ -107,6 +107,20 @@ impl Connection {
         len
     }
 
+    /// Bytes that are in order, as many as stand together; empty when there are none now.
+    pub fn peek(&self) -> &[u8] {
+        self.stream.cache.peek()
+    }
+
+    /// Drops the first `count` bytes that are in order.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub fn consume(&mut self, count: usize) {
+        self.stream.cache.consume(count);
+        self.session.set_receive_window(self.stream.cache.free());
+    }
+
     /// Whether there are bytes to be read.
     pub fn is_readable(&self) -> bool {
         !self.stream.cache.is_empty()

@@ -13,6 +13,7 @@ pub use plan::{ConnectionPlan, Exchange, Order, Start};
 pub use server::Server;
 
 use crate::Pattern;
+use crate::host::{Application, StreamEvent};
 use units::Instant;
 
 /// What clients and servers need of the layer below: byte streams with a half-close.
@@ -29,6 +30,49 @@ pub trait Streams {
     fn peek(&self, stream: Self::Id) -> &[u8];
     /// Drops the first `count` of them.
     fn consume(&mut self, now: Instant, stream: Self::Id, count: usize);
+}
+
+impl<S: Streams> Application<S> for Client<S::Id>
+where
+    S::Id: 'static,
+{
+    fn handle_event(&mut self, now: Instant, event: StreamEvent<S::Id>, streams: &mut S) {
+        match event {
+            StreamEvent::Readable(stream) => self.readable(now, stream, streams),
+            StreamEvent::Writable(stream) => self.writable(now, stream, streams),
+            StreamEvent::Gone(stream) => self.gone(stream),
+            StreamEvent::Opened(_) | StreamEvent::Ended(_) => {}
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+
+    fn handle_timeout(&mut self, now: Instant, streams: &mut S) {
+        Self::handle_timeout(self, now, streams);
+    }
+}
+
+impl<S: Streams> Application<S> for Server<S::Id>
+where
+    S::Id: 'static,
+{
+    fn handle_event(&mut self, now: Instant, event: StreamEvent<S::Id>, streams: &mut S) {
+        match event {
+            StreamEvent::Opened(stream) => self.opened(stream),
+            StreamEvent::Readable(stream) => self.readable(now, stream, streams),
+            StreamEvent::Writable(stream) => self.writable(now, stream, streams),
+            StreamEvent::Ended(stream) => self.ended(now, stream, streams),
+            StreamEvent::Gone(stream) => self.gone(stream),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _: Instant, _: &mut S) {}
 }
 
 /// Bytes at the start of a request.

@@ -1,0 +1,178 @@
+//! A gateway between two transports: what is opened to it on one side it opens on the other.
+
+use super::{StreamEvent, Transport};
+use crate::Streams;
+use crate::network::{Node, Outbox, Packet};
+use std::collections::BTreeMap;
+use units::Instant;
+
+/// Takes streams on the transport `near`, opens one on `far` for each, and carries bytes, ends
+/// and flow control both ways. Packets that neither of them wants are sent on as they are, so
+/// that it may stand in the way of others as a [gateway](crate::Network::gateway_with).
+pub struct Proxy<N: Transport, F: Transport> {
+    /// Where streams come from.
+    pub near: N,
+    /// Where they go on to.
+    pub far: F,
+    pairs: BTreeMap<N::Id, Pair<F::Id>>,
+    by_far: BTreeMap<F::Id, N::Id>,
+    passing: Vec<Packet>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pair<I> {
+    far: I,
+    /// The near and the far peer have ended.
+    ended: [bool; 2],
+    /// The near and the far stream are over.
+    gone: [bool; 2],
+}
+
+impl<N: Transport, F: Transport> Proxy<N, F> {
+    /// A gateway from `near` to `far`.
+    pub fn new(near: N, far: F) -> Self {
+        let (pairs, by_far) = (BTreeMap::new(), BTreeMap::new());
+        Self { near, far, pairs, by_far, passing: Vec::new() }
+    }
+
+    /// Streams that it carries now.
+    pub fn carried(&self) -> usize {
+        self.pairs.len()
+    }
+
+    fn events(&mut self, now: Instant) {
+        loop {
+            if let Some(event) = self.near.poll_event() {
+                self.on_near(now, event);
+            } else if let Some(event) = self.far.poll_event() {
+                self.on_far(now, event);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn on_near(&mut self, now: Instant, event: StreamEvent<N::Id>) {
+        match event {
+            StreamEvent::Opened(near) => {
+                let far = self.far.open(now);
+                self.pairs.insert(near, Pair { far, ended: [false; 2], gone: [false; 2] });
+                self.by_far.insert(far, near);
+            }
+            StreamEvent::Readable(near) => self.carry_out(now, near),
+            StreamEvent::Writable(near) => self.carry_back(now, near),
+            StreamEvent::Ended(near) => {
+                self.change(near, |pair| pair.ended[0] = true);
+                self.carry_out(now, near);
+            }
+            StreamEvent::Gone(near) => {
+                if let Some(pair) = self.pairs.get(&near) {
+                    self.far.end(now, pair.far);
+                }
+                self.change(near, |pair| pair.gone[0] = true);
+            }
+        }
+    }
+
+    fn on_far(&mut self, now: Instant, event: StreamEvent<F::Id>) {
+        let (StreamEvent::Opened(far)
+        | StreamEvent::Readable(far)
+        | StreamEvent::Writable(far)
+        | StreamEvent::Ended(far)
+        | StreamEvent::Gone(far)) = event;
+        let Some(&near) = self.by_far.get(&far) else { return };
+        match event {
+            // Nobody opens anything this way.
+            StreamEvent::Opened(_) => {}
+            StreamEvent::Readable(_) => self.carry_back(now, near),
+            StreamEvent::Writable(_) => self.carry_out(now, near),
+            StreamEvent::Ended(_) => {
+                self.change(near, |pair| pair.ended[1] = true);
+                self.carry_back(now, near);
+            }
+            StreamEvent::Gone(_) => {
+                self.near.end(now, near);
+                self.change(near, |pair| pair.gone[1] = true);
+            }
+        }
+    }
+
+    /// Changes a pair, and forgets it when both its streams are over.
+    fn change(&mut self, near: N::Id, change: impl FnOnce(&mut Pair<F::Id>)) {
+        let Some(pair) = self.pairs.get_mut(&near) else { return };
+        change(pair);
+        if pair.gone == [true; 2] {
+            let far = pair.far;
+            self.pairs.remove(&near);
+            self.by_far.remove(&far);
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, near: N::Id) {
+        if let Some(pair) = self.pairs.get(&near) {
+            carry(now, &mut self.near, near, &mut self.far, pair.far, pair.ended[0]);
+        }
+    }
+
+    fn carry_back(&mut self, now: Instant, near: N::Id) {
+        if let Some(pair) = self.pairs.get(&near) {
+            carry(now, &mut self.far, pair.far, &mut self.near, near, pair.ended[1]);
+        }
+    }
+}
+
+/// Moves what `to` takes; what it does not take stays where it is and closes the peer's window.
+fn carry<A: Streams, B: Streams>(
+    now: Instant,
+    from: &mut A,
+    source: A::Id,
+    to: &mut B,
+    sink: B::Id,
+    ended: bool,
+) {
+    loop {
+        let bytes = from.peek(source);
+        let count = bytes.len();
+        if count == 0 {
+            break;
+        }
+        let taken = to.write(now, sink, bytes);
+        from.consume(now, source, taken);
+        if taken < count {
+            return;
+        }
+    }
+    if ended {
+        to.end(now, sink);
+    }
+}
+
+impl<N: Transport, F: Transport> Node for Proxy<N, F> {
+    fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
+        if self.near.wants(packet) {
+            self.near.handle_packet(now, packet);
+        } else if self.far.wants(packet) {
+            self.far.handle_packet(now, packet);
+        } else {
+            self.passing.push(packet.clone());
+        }
+        self.events(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        self.passing.drain(..).for_each(|packet| out.pass_on(packet));
+        self.near.poll_transmit(now, out);
+        self.far.poll_transmit(now, out);
+        self.events(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        [self.near.poll_timeout(), self.far.poll_timeout()].into_iter().flatten().min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.near.handle_timeout(now);
+        self.far.handle_timeout(now);
+        self.events(now);
+    }
+}

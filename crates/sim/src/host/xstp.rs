@@ -1,0 +1,337 @@
+//! XSTP as a transport: a connection for each stream.
+
+use super::{StreamEvent, Transport};
+use crate::network::{Address, NodeId, Outbox, Packet};
+use crate::{Calendar, Streams};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use units::{Instant, Span};
+use xstp::Connection;
+use xstp::session::{Event, SessionConfig, State};
+use xstp::wire::{Endpoints, PROTOCOL_NUMBER, Profile};
+
+/// Names a stream, which is a connection, of an [`Xstp`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct XstpStream {
+    number: u64,
+    slot: u32,
+}
+
+/// How long a connection that is over still answers its peer.
+const LINGER: Span = Span::from_secs(30);
+/// The first of the ports that connections leave from.
+const FIRST_PORT: u16 = 20_000;
+
+/// XSTP connections of one host.
+#[derive(Debug)]
+pub struct Xstp {
+    node: NodeId,
+    config: SessionConfig,
+    /// Where streams are opened to.
+    server: Option<Address>,
+    /// Where streams of others are taken.
+    listens: Option<u16>,
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    by_peer: BTreeMap<(Address, u16), u32>,
+    timers: Calendar,
+    /// Slots to which something happened.
+    awake: Vec<u32>,
+    events: VecDeque<StreamEvent<XstpStream>>,
+    opened: u64,
+    bad: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    connection: Connection,
+    id: XstpStream,
+    remote: Address,
+    local: u16,
+    /// It took fewer bytes than it was given.
+    blocked: bool,
+    awake: bool,
+    ended: bool,
+    gone: bool,
+    /// Until when it answers, when it is over.
+    lingers: Option<Instant>,
+}
+
+impl Xstp {
+    /// A client's: streams are opened to `server`.
+    pub fn client(node: NodeId, config: &SessionConfig, server: Address) -> Self {
+        Self::new(node, config, Some(server), None)
+    }
+
+    /// A server's: streams of others are taken on `port`.
+    pub fn server(node: NodeId, config: &SessionConfig, port: u16) -> Self {
+        Self::new(node, config, None, Some(port))
+    }
+
+    fn new(
+        node: NodeId,
+        config: &SessionConfig,
+        server: Option<Address>,
+        listens: Option<u16>,
+    ) -> Self {
+        Self {
+            node,
+            config: config.clone(),
+            server,
+            listens,
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_peer: BTreeMap::new(),
+            timers: Calendar::new(),
+            awake: Vec::new(),
+            events: VecDeque::new(),
+            opened: 0,
+            bad: 0,
+        }
+    }
+
+    /// Segments that were not accepted.
+    pub fn bad(&self) -> u64 {
+        self.bad
+    }
+
+    /// The connection that a stream is, as long as it is known.
+    pub fn connection(&self, stream: XstpStream) -> Option<&Connection> {
+        self.slot(stream).map(|slot| &slot.connection)
+    }
+
+    /// All connections.
+    pub fn connections(&self) -> impl Iterator<Item = (XstpStream, &Connection)> {
+        self.slots.iter().flatten().map(|slot| (slot.id, &slot.connection))
+    }
+
+    /// As a connection between `local` of this node and `remote` needs it.
+    fn config_for(&self, local: u16, remote: Address) -> SessionConfig {
+        let socket = |node: NodeId, port| SocketAddr::new(IpAddr::V4(node.ip()), port);
+        let ends =
+            Endpoints { local: socket(self.node, local), remote: socket(remote.node, remote.port) };
+        let profile = match self.config.profile {
+            Profile::Published(_) => Profile::Published(ends),
+            Profile::Sealed => Profile::Sealed,
+        };
+        SessionConfig { profile, ..self.config.clone() }
+    }
+
+    fn insert(&mut self, connection: Connection, local: u16, remote: Address) -> XstpStream {
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        if slot as usize == self.slots.len() {
+            self.slots.push(None);
+            self.timers.grow(self.slots.len());
+        }
+        self.opened += 1;
+        let id = XstpStream { number: self.opened, slot };
+        self.slots[slot as usize] = Some(Slot {
+            connection,
+            id,
+            remote,
+            local,
+            blocked: false,
+            awake: false,
+            ended: false,
+            gone: false,
+            lingers: None,
+        });
+        self.by_peer.insert((remote, local), slot);
+        id
+    }
+
+    fn remove(&mut self, place: u32) {
+        if let Some(slot) = self.slots[place as usize].take() {
+            self.by_peer.remove(&(slot.remote, slot.local));
+            self.timers.set(place as usize, None);
+            self.free.push(place);
+        }
+    }
+
+    fn slot(&self, stream: XstpStream) -> Option<&Slot> {
+        self.slots.get(stream.slot as usize)?.as_ref().filter(|slot| slot.id == stream)
+    }
+
+    fn slot_mut(&mut self, stream: XstpStream) -> Option<&mut Slot> {
+        self.slots.get_mut(stream.slot as usize)?.as_mut().filter(|slot| slot.id == stream)
+    }
+
+    /// Something happened to `place`: it will be asked what it sends.
+    fn wake(&mut self, place: u32) {
+        if let Some(slot) = &mut self.slots[place as usize]
+            && !slot.awake
+        {
+            slot.awake = true;
+            self.awake.push(place);
+        }
+    }
+
+    /// Tells of what has become of `place`.
+    fn note(&mut self, place: u32, now: Instant) {
+        let Some(slot) = &mut self.slots[place as usize] else { return };
+        let mut closed = false;
+        while let Some(event) = slot.connection.poll_event() {
+            closed |= matches!(
+                event,
+                Event::Closed
+                    | Event::Reset
+                    | Event::Refused
+                    | Event::Superseded
+                    | Event::NoResponse
+            );
+        }
+        if slot.connection.is_readable() {
+            self.events.push_back(StreamEvent::Readable(slot.id));
+        }
+        if slot.blocked && slot.connection.room() > 0 {
+            slot.blocked = false;
+            self.events.push_back(StreamEvent::Writable(slot.id));
+        }
+        if slot.connection.is_finished() && !slot.ended {
+            slot.ended = true;
+            self.events.push_back(StreamEvent::Ended(slot.id));
+        }
+        if closed && !slot.gone {
+            slot.gone = true;
+            slot.lingers = Some(now + LINGER);
+            self.events.push_back(StreamEvent::Gone(slot.id));
+        }
+    }
+
+    /// The slot that a packet is for; a new one for a new peer of a server.
+    fn place_of(&mut self, packet: &Packet) -> Option<u32> {
+        if let Some(&place) = self.by_peer.get(&(packet.from, packet.to.port)) {
+            return Some(place);
+        }
+        let port = self.listens.filter(|&port| port == packet.to.port)?;
+        let connection = Connection::listen(&self.config_for(port, packet.from));
+        Some(self.insert(connection, port, packet.from).slot)
+    }
+}
+
+impl Streams for Xstp {
+    type Id = XstpStream;
+
+    /// # Panics
+    /// When this is not a client, or all its ports are taken.
+    fn open(&mut self, now: Instant) -> XstpStream {
+        let server = self.server.expect("a client's transport knows its server");
+        let port = (0..u64::from(u16::MAX - FIRST_PORT))
+            .map(|step| {
+                FIRST_PORT + ((self.opened + step) % u64::from(u16::MAX - FIRST_PORT)) as u16
+            })
+            .find(|&port| !self.by_peer.contains_key(&(server, port)))
+            .expect("a port should be free");
+        let config = self.config_for(port, server);
+        // Incarnations grow with time, as those of gateways do.
+        let incarnation = (now.as_nanos() / 1_000_000) as u32 + 1;
+        let stream = self.insert(Connection::connect(&config, now, incarnation), port, server);
+        self.wake(stream.slot);
+        stream
+    }
+
+    fn write(&mut self, _: Instant, stream: XstpStream, bytes: &[u8]) -> usize {
+        let Some(slot) = self.slot_mut(stream) else { return 0 };
+        // One that is over takes nothing; its event follows.
+        let taken = slot.connection.write(bytes).unwrap_or(0);
+        slot.blocked = taken < bytes.len();
+        self.wake(stream.slot);
+        taken
+    }
+
+    fn end(&mut self, now: Instant, stream: XstpStream) {
+        if let Some(slot) = self.slot_mut(stream) {
+            slot.connection.end(now);
+            self.wake(stream.slot);
+        }
+    }
+
+    fn peek(&self, stream: XstpStream) -> &[u8] {
+        self.slot(stream).map_or(&[], |slot| slot.connection.peek())
+    }
+
+    fn consume(&mut self, now: Instant, stream: XstpStream, count: usize) {
+        let Some(slot) = self.slot_mut(stream) else { return };
+        slot.connection.consume(count);
+        if slot.connection.is_finished() {
+            self.note(stream.slot, now);
+        }
+    }
+}
+
+impl Transport for Xstp {
+    fn wants(&self, packet: &Packet) -> bool {
+        let known = self.by_peer.contains_key(&(packet.from, packet.to.port));
+        packet.to.node == self.node && (known || self.listens == Some(packet.to.port))
+    }
+
+    fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
+        let Some(place) = self.place_of(packet) else {
+            self.bad += 1;
+            return;
+        };
+        let Some(slot) = &mut self.slots[place as usize] else { return };
+        let was_listening = slot.connection.session().state() == State::Listening;
+        let handled = slot.connection.handle_segment(now, packet.bytes());
+        self.bad += u64::from(handled.is_err());
+        if was_listening && slot.connection.session().state() != State::Listening {
+            self.events.push_back(StreamEvent::Opened(slot.id));
+        }
+        self.note(place, now);
+        self.wake(place);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        while let Some(place) = self.awake.pop() {
+            let Some(slot) = &mut self.slots[place as usize] else { continue };
+            slot.awake = false;
+            let from = Address::new(self.node, slot.local);
+            let room = self.config.max_segment;
+            let mut buffer = out.buffer(room);
+            while let Some(len) = slot.connection.poll_transmit(now, &mut buffer) {
+                let next = out.buffer(room);
+                let mut sent = core::mem::replace(&mut buffer, next);
+                sent.truncate(len);
+                let packet = match self.config.profile {
+                    Profile::Published(_) => Packet::ip(from, slot.remote, PROTOCOL_NUMBER, sent),
+                    Profile::Sealed => Packet::udp(from, slot.remote, sent),
+                };
+                out.send(packet.with_header(self.config.packet_overhead));
+            }
+            out.give_back(buffer);
+            if slot.connection.session().state() == State::Listening {
+                // It was none of ours: what there was to say is said.
+                self.remove(place);
+                continue;
+            }
+            let due = slot.connection.poll_timeout();
+            let due = due.into_iter().chain(slot.lingers).min();
+            self.timers.set(place as usize, due);
+            self.note(place, now);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let now = (!self.awake.is_empty()).then_some(Instant::ZERO);
+        now.or_else(|| self.timers.next_at())
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(place) = self.timers.first_due(now) {
+            self.timers.set(place, None);
+            let place = place as u32;
+            let Some(slot) = &mut self.slots[place as usize] else { continue };
+            if slot.lingers.is_some_and(|at| at <= now) {
+                self.remove(place);
+                continue;
+            }
+            slot.connection.handle_timeout(now);
+            self.note(place, now);
+            self.wake(place);
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<StreamEvent<XstpStream>> {
+        self.events.pop_front()
+    }
+}

@@ -1,0 +1,444 @@
+//! A network of any shape under virtual time: hosts, routers, gateways, links.
+//!
+//! ```text
+//!    host ──link── router ──link── router ──link── host
+//!                    │  each link a satlink::Link, both directions
+//!    host ──link─────┘  each host a Node: packets in, packets out, a timer
+//! ```
+//!
+//! Routers pass packets on by their address, on a shortest way (in hops) unless a route was
+//! set. A gateway is a host through which ways lead: it gets every packet that comes by. The
+//! engine holds the accounts: what nodes sent is what nodes got, what links lost or hold, and
+//! what no way led on for; a run in which that does not balance ends in a panic that names the
+//! seed and the time.
+
+mod fabric;
+mod node;
+mod packet;
+mod routes;
+
+pub use node::{Node, Outbox};
+pub use packet::{Address, Buffer, IPV4, IPV4_UDP, NodeId, Packet, Payload, Protocol};
+
+use crate::faults::FaultSource;
+use crate::{Agenda, Calendar, Faults, Meter};
+use core::any::Any;
+use fabric::{Fabric, Line};
+use satlink::{ConfigError, Direction, Link, LinkConfig};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use units::{Instant, RngStream};
+
+/// Names a link of a [`Network`]. What its first node sends takes [`Direction::Forward`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(u32);
+
+impl LinkId {
+    /// Its place: links are numbered from 0 in the order in which they were put in.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Rounds at one instant before the engine takes it for an endless loop.
+const STANDING: u32 = 1_000_000;
+/// The accounts are audited whenever this many packets have come out of links.
+const AUDIT_EVERY: u64 = 1 << 16;
+
+enum Place {
+    Host(Box<dyn Node>),
+    Gateway(Box<dyn Node>),
+    Router,
+}
+
+impl Place {
+    fn node_mut(&mut self) -> Option<&mut dyn Node> {
+        match self {
+            Self::Host(node) | Self::Gateway(node) => Some(node.as_mut()),
+            Self::Router => None,
+        }
+    }
+}
+
+type Change = Box<dyn FnOnce(&mut Network)>;
+
+/// Nodes, the links between them, and time.
+pub struct Network {
+    seed: u64,
+    run: u64,
+    places: Vec<Place>,
+    fabric: Fabric,
+    /// When each node is due.
+    timers: Calendar,
+    /// Nodes to which something happened at this instant, each once.
+    touched: Vec<NodeId>,
+    is_touched: Vec<bool>,
+    changes: Agenda<Change>,
+    now: Instant,
+    standing: u32,
+    passed: u64,
+    audited: u64,
+}
+
+/// Building one.
+impl Network {
+    /// A network without anything, at time zero; `seed` and `run` are the source of all chance.
+    pub fn new(seed: u64, run: u64) -> Self {
+        Self {
+            seed,
+            run,
+            places: Vec::new(),
+            fabric: Fabric::default(),
+            timers: Calendar::new(),
+            touched: Vec::new(),
+            is_touched: Vec::new(),
+            changes: Agenda::new(),
+            now: Instant::ZERO,
+            standing: 0,
+            passed: 0,
+            audited: 0,
+        }
+    }
+
+    /// Puts a host in.
+    pub fn host(&mut self, node: impl Node) -> NodeId {
+        self.host_with(|_| node)
+    }
+
+    /// Puts a host in that knows its own name.
+    pub fn host_with<N: Node>(&mut self, make: impl FnOnce(NodeId) -> N) -> NodeId {
+        let node = make(self.next_node());
+        self.place(Place::Host(Box::new(node)))
+    }
+
+    /// Puts a host in through which ways lead: it gets every packet that comes by, and sends on
+    /// those that it wants to.
+    pub fn gateway_with<N: Node>(&mut self, make: impl FnOnce(NodeId) -> N) -> NodeId {
+        let node = make(self.next_node());
+        self.place(Place::Gateway(Box::new(node)))
+    }
+
+    /// Puts a router in.
+    pub fn router(&mut self) -> NodeId {
+        self.place(Place::Router)
+    }
+
+    /// The name of the node that is put in next.
+    pub fn next_node(&self) -> NodeId {
+        NodeId(self.places.len() as u32)
+    }
+
+    fn place(&mut self, place: Place) -> NodeId {
+        let id = self.next_node();
+        self.fabric.routes.add_node(!matches!(place, Place::Host(_)));
+        self.places.push(place);
+        self.timers.grow(self.places.len());
+        self.is_touched.push(false);
+        self.touch(id);
+        id
+    }
+
+    /// Joins `first` and `second`. The forward direction is that from `first` to `second`. The
+    /// link's chance follows from the network's seed and the link's place.
+    ///
+    /// # Errors
+    /// When the link's configuration makes no sense.
+    pub fn try_link(
+        &mut self,
+        first: NodeId,
+        second: NodeId,
+        config: &LinkConfig,
+    ) -> Result<LinkId, ConfigError> {
+        let place = self.fabric.lines.len();
+        let seed = RngStream::new(self.seed, self.run, &format!("sim/link/{place}")).next_u64();
+        let link = Link::starting_at(config, seed, self.run, self.now)?;
+        self.fabric.lines.push(Line::new(link, [first, second]));
+        self.fabric.calendar.grow(place + 1);
+        self.fabric.routes.add_link(place as u32, [first, second]);
+        Ok(LinkId(place as u32))
+    }
+
+    /// As [`Network::try_link`].
+    ///
+    /// # Panics
+    /// When the link's configuration makes no sense.
+    pub fn link(&mut self, first: NodeId, second: NodeId, config: &LinkConfig) -> LinkId {
+        self.try_link(first, second, config).expect("the link should be valid")
+    }
+
+    /// Packets for `to` leave `at` by `link` from now on.
+    pub fn route(&mut self, at: NodeId, to: NodeId, link: LinkId) {
+        self.fabric.routes.fix(at, to, link.0);
+    }
+}
+
+/// Looking at it and changing it.
+impl Network {
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The seed and the replication.
+    pub fn seed(&self) -> (u64, u64) {
+        (self.seed, self.run)
+    }
+
+    /// A stream of chance of the component `name` in this run.
+    pub fn rng(&self, name: &str) -> RngStream {
+        RngStream::new(self.seed, self.run, name)
+    }
+
+    /// A host or gateway.
+    ///
+    /// # Panics
+    /// When `id` is of another type.
+    pub fn node<N: Node>(&self, id: NodeId) -> &N {
+        let node: Option<&dyn Any> = match &self.places[id.index()] {
+            Place::Host(node) | Place::Gateway(node) => Some(node.as_ref()),
+            Place::Router => None,
+        };
+        node.and_then(|node| node.downcast_ref()).expect("a node of the type that is asked for")
+    }
+
+    /// A host or gateway, to change; it is asked at once what it wants to send.
+    ///
+    /// # Panics
+    /// When `id` is of another type.
+    pub fn node_mut<N: Node>(&mut self, id: NodeId) -> &mut N {
+        self.touch(id);
+        let node: Option<&mut dyn Any> = match &mut self.places[id.index()] {
+            Place::Host(node) | Place::Gateway(node) => Some(node.as_mut()),
+            Place::Router => None,
+        };
+        node.and_then(|node| node.downcast_mut()).expect("a node of the type that is asked for")
+    }
+
+    /// A link, for its counters and backlog.
+    pub fn line(&self, link: LinkId) -> &Link<Packet> {
+        &self.fabric.lines[link.index()].link
+    }
+
+    /// Bytes offered to a link in one direction, headers included. Meters start with bins of
+    /// 10 ms, and double them when there are more than 512.
+    pub fn offered(&self, link: LinkId, direction: Direction) -> &Meter {
+        &self.fabric.lines[link.index()].offered[direction as usize]
+    }
+
+    /// Bytes that came out of a link in one direction.
+    pub fn delivered(&self, link: LinkId, direction: Direction) -> &Meter {
+        &self.fabric.lines[link.index()].delivered[direction as usize]
+    }
+
+    /// Replaces a link's meters by such as `meter`, which should be empty.
+    pub fn set_meters(&mut self, link: LinkId, meter: &Meter) {
+        let line = &mut self.fabric.lines[link.index()];
+        line.offered = [(); 2].map(|()| meter.clone());
+        line.delivered = [(); 2].map(|()| meter.clone());
+    }
+
+    /// Packets that no way led on for.
+    pub fn stranded(&self) -> u64 {
+        self.fabric.stranded
+    }
+
+    /// Changes a link from now on: what is under way stays as it is.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense; the link is as it was.
+    pub fn reconfigure(&mut self, link: LinkId, config: &LinkConfig) -> Result<(), ConfigError> {
+        let (now, place) = (self.now, link.index());
+        let line = &mut self.fabric.lines[place];
+        line.link.reconfigure(now, config)?;
+        self.fabric.calendar.set(place, line.link.poll_timeout());
+        Ok(())
+    }
+
+    /// Damages what comes out of a link in one direction from now on.
+    pub fn set_faults(&mut self, link: LinkId, direction: Direction, faults: Faults) {
+        let name = format!("sim/faults/{}/{direction}", link.0);
+        let rng = self.rng(&name);
+        let place = &mut self.fabric.lines[link.index()].faults[direction as usize];
+        let source = match place.take() {
+            Some((_, source)) => source,
+            None => FaultSource::new(rng),
+        };
+        *place = (faults != Faults::default()).then_some((faults, source));
+    }
+
+    /// Does `change` at `at`, before anything else that happens then.
+    pub fn change_at(&mut self, at: Instant, change: impl FnOnce(&mut Self) + 'static) {
+        self.changes.put(at, Box::new(change));
+    }
+
+    /// Hashes everything that comes out of links from now on.
+    pub fn trace(&mut self) {
+        self.fabric.trace.get_or_insert_default();
+    }
+
+    /// A number that two runs share only if they were the same, and both [traced](Self::trace).
+    pub fn trace_hash(&self) -> u64 {
+        self.fabric.trace.unwrap_or_default().value()
+    }
+
+    /// Counts all packets on all links anew. Every run does so now and then by itself.
+    ///
+    /// # Panics
+    /// When the accounts do not balance.
+    pub fn audit(&mut self) {
+        self.audited = self.passed;
+        if let Err(damage) = self.fabric.audit() {
+            panic!("{damage}");
+        }
+    }
+
+    fn touch(&mut self, id: NodeId) {
+        let touched = &mut self.is_touched[id.index()];
+        if !*touched {
+            *touched = true;
+            self.touched.push(id);
+        }
+    }
+}
+
+/// Running it.
+impl Network {
+    /// Runs until `end`; what is due then has happened.
+    ///
+    /// # Panics
+    /// When an invariant is broken; the message names seed, run and time.
+    pub fn run_until(&mut self, end: Instant) {
+        self.run_while(end, |_| true);
+    }
+
+    /// Runs while `go_on` says so, `end` at most; says whether it stopped before. `go_on` is
+    /// asked after each instant at which something happened.
+    ///
+    /// # Panics
+    /// When an invariant is broken; the message names seed, run and time.
+    pub fn run_while(&mut self, end: Instant, go_on: impl FnMut(&Self) -> bool) -> bool {
+        match catch_unwind(AssertUnwindSafe(|| self.run_to(end, go_on))) {
+            Ok(stopped) => stopped,
+            Err(damage) => {
+                let what = damage
+                    .downcast_ref::<String>()
+                    .map(String::as_str)
+                    .or_else(|| damage.downcast_ref::<&str>().copied());
+                match what {
+                    Some(what) => {
+                        panic!("seed {} run {} at {:?}: {what}", self.seed, self.run, self.now)
+                    }
+                    None => resume_unwind(damage),
+                }
+            }
+        }
+    }
+
+    fn run_to(&mut self, end: Instant, mut go_on: impl FnMut(&Self) -> bool) -> bool {
+        self.transmit();
+        let stopped = loop {
+            if !go_on(self) {
+                break true;
+            }
+            match self.next_at() {
+                Some(at) if at <= end => self.step(at),
+                Some(_) | None => {
+                    self.now = self.now.max(end);
+                    break false;
+                }
+            }
+        };
+        if self.passed - self.audited >= AUDIT_EVERY || !stopped {
+            self.audit();
+        }
+        stopped
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        let times = [self.fabric.calendar.next_at(), self.timers.next_at(), self.changes.next_at()];
+        times.into_iter().flatten().min()
+    }
+
+    /// Goes to `at`, or stays when that is past, and does what is due.
+    fn step(&mut self, at: Instant) {
+        if at > self.now {
+            self.now = at;
+            self.standing = 0;
+        } else {
+            self.standing += 1;
+            assert!(self.standing < STANDING, "somebody is always due");
+        }
+        while let Some((_, change)) = self.changes.take_due(self.now) {
+            change(self);
+        }
+        self.deliver();
+        self.tick();
+        self.transmit();
+    }
+
+    /// Takes what has come out of the links to the nodes.
+    fn deliver(&mut self) {
+        let now = self.now;
+        while let Some(place) = self.fabric.calendar.first_due(now) {
+            while let Some((direction, packet)) = self.fabric.arrival(now, place) {
+                self.passed += 1;
+                match self.fabric.strike(place, direction, &packet) {
+                    None => self.hand_over(place, direction, packet),
+                    Some(struck) => {
+                        for packet in struck {
+                            self.hand_over(place, direction, packet);
+                        }
+                    }
+                }
+            }
+            let due = self.fabric.lines[place].link.poll_timeout();
+            self.fabric.calendar.set(place, due);
+        }
+        if self.passed - self.audited >= AUDIT_EVERY {
+            self.audit();
+        }
+    }
+
+    fn hand_over(&mut self, line: usize, direction: Direction, mut packet: Packet) {
+        let to = self.fabric.lines[line].receiver(direction);
+        match self.places[to.index()].node_mut() {
+            None => self.fabric.pass_on(self.now, to, packet),
+            Some(node) => {
+                node.handle_packet(self.now, &mut packet);
+                self.fabric.arrived += 1;
+                self.fabric.pool.put(packet.payload);
+                self.touch(to);
+            }
+        }
+    }
+
+    /// Tells the nodes whose time has come.
+    fn tick(&mut self) {
+        let now = self.now;
+        while let Some(index) = self.timers.first_due(now) {
+            self.timers.set(index, None);
+            if let Some(node) = self.places[index].node_mut() {
+                node.handle_timeout(now);
+                self.touch(NodeId(index as u32));
+            }
+        }
+    }
+
+    /// Lets the nodes send to which something happened.
+    fn transmit(&mut self) {
+        let now = self.now;
+        // Sending touches nobody: what arrives at this same instant does so in the next round.
+        for place in 0..self.touched.len() {
+            let id = self.touched[place];
+            self.is_touched[id.index()] = false;
+            if let Some(node) = self.places[id.index()].node_mut() {
+                let mut out = Outbox { fabric: &mut self.fabric, node: id, now };
+                node.poll_transmit(now, &mut out);
+                self.timers.set(id.index(), node.poll_timeout());
+            }
+        }
+        self.touched.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

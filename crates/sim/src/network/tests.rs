@@ -1,0 +1,215 @@
+//! Networks of the simplest hosts: some send at intervals, some echo.
+
+use super::*;
+use satlink::DirectionConfig;
+use units::{BitRate, Span};
+
+/// Sends `left` packets, one each millisecond, and notes what comes.
+struct Pinger {
+    to: Address,
+    left: u32,
+    due: Instant,
+    got: Vec<(Instant, u8)>,
+}
+
+impl Pinger {
+    fn new(to: NodeId, left: u32) -> Self {
+        Self { to: Address::new(to, 7), left, due: Instant::ZERO, got: Vec::new() }
+    }
+}
+
+impl Node for Pinger {
+    fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
+        self.got.push((now, packet.bytes()[0]));
+    }
+    fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        if self.left > 0 && now >= self.due {
+            let mut buffer = out.buffer(72);
+            buffer.fill(self.left as u8);
+            let from = Address::new(out.node(), 7);
+            out.send(Packet::udp(from, self.to, buffer));
+            self.left -= 1;
+            self.due = now + Span::from_millis(1);
+        }
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        (self.left > 0).then_some(self.due)
+    }
+    fn handle_timeout(&mut self, _: Instant) {}
+}
+
+/// Sends everything back.
+#[derive(Default)]
+struct Echo(Vec<Packet>);
+
+impl Node for Echo {
+    fn handle_packet(&mut self, _: Instant, packet: &mut Packet) {
+        self.0.push(Packet { from: packet.to, to: packet.from, hops: 0, ..packet.clone() });
+    }
+    fn poll_transmit(&mut self, _: Instant, out: &mut Outbox<'_>) {
+        self.0.drain(..).for_each(|packet| out.send(packet));
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+    fn handle_timeout(&mut self, _: Instant) {}
+}
+
+fn wire(rate: u64, delay: u64) -> LinkConfig {
+    LinkConfig::symmetric(DirectionConfig {
+        rate: Some(BitRate::from_mbps(rate)),
+        delay: Span::from_millis(delay),
+        ..DirectionConfig::default()
+    })
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(ms)
+}
+
+/// Two pingers, two routers, an echo behind the middle link.
+fn dumbbell(seed: u64, middle: &LinkConfig) -> (Network, [NodeId; 2], LinkId) {
+    let mut net = Network::new(seed, 0);
+    let (left, right) = (net.router(), net.router());
+    let middle = net.link(left, right, middle);
+    let echo = net.host(Echo::default());
+    net.link(right, echo, &wire(10, 1));
+    let pingers = [(); 2].map(|()| {
+        let host = net.host(Pinger::new(echo, 100));
+        net.link(host, left, &wire(10, 1));
+        host
+    });
+    (net, pingers, middle)
+}
+
+#[test]
+fn packets_go_there_and_back_in_the_time_that_the_links_take() {
+    let (mut net, [first, second], middle) = dumbbell(1, &wire(1, 10));
+    net.run_until(at(2_000));
+    // 100 bytes: 80 us on each of two wires, 800 us in the middle, 12 ms of delay; both ways.
+    let trip = Span::from_micros(80 * 2 + 800) + Span::from_millis(12);
+    let got = &net.node::<Pinger>(first).got;
+    assert_eq!((got.len(), got[0]), (100, (Instant::ZERO + trip * 2, 100)));
+    assert_eq!(net.node::<Pinger>(second).got.len(), 100);
+    let total = net.offered(middle, Direction::Forward).total();
+    assert_eq!((total.packets, total.bytes), (200, 20_000));
+    assert_eq!(net.delivered(middle, Direction::Return).total().packets, 200);
+    assert_eq!(net.now(), at(2_000));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_each_link_has_its_own_chance() {
+    let mut lossy = wire(1, 10);
+    lossy.forward.loss = 0.2;
+    let run = |seed| {
+        let (mut net, [first, _], _) = dumbbell(seed, &lossy);
+        net.trace();
+        net.run_until(at(2_000));
+        (net.trace_hash(), net.node::<Pinger>(first).got.len())
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).0, run(2).0);
+    let mut net = Network::new(1, 0);
+    let echo = net.host(Echo::default());
+    let hosts = [(); 2].map(|()| {
+        let host = net.host(Pinger::new(echo, 100));
+        net.link(host, echo, &lossy);
+        host
+    });
+    net.run_until(at(2_000));
+    let [one, two] = hosts.map(|host| &net.node::<Pinger>(host).got);
+    assert_ne!(one, two);
+}
+
+#[test]
+fn ways_are_shortest_or_as_set_and_lead_through_no_host() {
+    let mut net = Network::new(1, 0);
+    let [a, b, c] = [(); 3].map(|()| net.router());
+    let echo = net.host(Echo::default());
+    let (ab, bc, ac) =
+        (net.link(a, b, &wire(10, 1)), net.link(b, c, &wire(10, 1)), net.link(a, c, &wire(10, 50)));
+    net.link(c, echo, &wire(10, 1));
+    let host = net.host(Pinger::new(echo, 10));
+    net.link(host, a, &wire(10, 1));
+    // A host with two links is no way through.
+    let bystander = net.host(Echo::default());
+    net.link(a, bystander, &wire(10, 1));
+    net.link(bystander, c, &wire(10, 1));
+    net.run_until(at(500));
+    let count = |net: &Network, link| net.offered(link, Direction::Forward).total().packets;
+    assert_eq!([ab, bc, ac].map(|link| count(&net, link)), [0, 0, 10], "fewest hops");
+    net.route(a, echo, ab);
+    net.node_mut::<Pinger>(host).left = 10;
+    net.run_until(at(1_000));
+    assert_eq!([ab, bc, ac].map(|link| count(&net, link)), [10, 10, 10]);
+    assert_eq!(net.node::<Pinger>(host).got.len(), 20);
+}
+
+#[test]
+fn what_leads_nowhere_is_counted() {
+    let mut net = Network::new(1, 0);
+    let island = net.host(Echo::default());
+    let router = net.router();
+    let host = net.host(Pinger::new(island, 5));
+    net.link(host, router, &wire(10, 1));
+    net.run_until(at(100));
+    assert_eq!(net.stranded(), 5);
+}
+
+#[test]
+fn links_and_faults_change_at_their_time() {
+    let (mut net, [first, _], middle) = dumbbell(1, &wire(1, 10));
+    net.change_at(at(20), move |net| {
+        let mut dead = wire(1, 10);
+        dead.forward.loss = 1.0;
+        net.reconfigure(middle, &dead).expect("valid");
+    });
+    net.change_at(at(50), move |net| {
+        net.reconfigure(middle, &wire(1, 10)).expect("valid");
+        let twice = Faults { duplicate: 1.0, ..Faults::default() };
+        net.set_faults(middle, Direction::Return, twice);
+    });
+    net.run_until(at(1_000));
+    let got = &net.node::<Pinger>(first).got;
+    let count = |share: u8| got.iter().filter(|(_, number)| *number == share).count();
+    assert_eq!([100, 70, 1].map(count), [1, 0, 2]);
+}
+
+#[test]
+#[should_panic(expected = "seed 9 run 2 at 0.000000000s: somebody is always due")]
+fn a_node_that_is_always_due_is_found_out() {
+    struct Impatient;
+    impl Node for Impatient {
+        fn handle_packet(&mut self, _: Instant, _: &mut Packet) {}
+        fn poll_transmit(&mut self, _: Instant, _: &mut Outbox<'_>) {}
+        fn poll_timeout(&self) -> Option<Instant> {
+            Some(Instant::ZERO)
+        }
+        fn handle_timeout(&mut self, _: Instant) {}
+    }
+    let mut net = Network::new(9, 2);
+    net.host(Impatient);
+    net.run_until(at(1));
+}
+
+#[test]
+#[should_panic(expected = "goes in circles")]
+fn a_circle_is_found_out() {
+    let mut net = Network::new(1, 0);
+    let [a, b] = [(); 2].map(|()| net.router());
+    let echo = net.host(Echo::default());
+    let ab = net.link(a, b, &wire(10, 1));
+    net.link(b, echo, &wire(10, 1));
+    let host = net.host(Pinger::new(echo, 1));
+    net.link(host, a, &wire(10, 1));
+    net.route(b, echo, ab);
+    net.run_until(at(1_000));
+}
+
+#[test]
+#[should_panic(expected = "of 373 packets 372 are accounted for")]
+fn a_packet_that_vanishes_is_found_out() {
+    let (mut net, ..) = dumbbell(1, &wire(1, 10));
+    net.fabric.created += 1;
+    net.run_until(at(150));
+}
