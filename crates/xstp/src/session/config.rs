@@ -78,6 +78,9 @@ pub struct SessionConfig {
     pub poll_after_bytes: Option<u64>,
     /// STATs, and POLLs, are never closer together than this.
     pub control_spacing: Span,
+    /// POLLs and reports that no data carries take at most one in so many octets of what the
+    /// pace allows; 0: no bound.
+    pub control_part: u32,
     /// Packets that must arrive after a gap before a USTAT reports it.
     pub ustat_threshold: u32,
     /// How long a USTAT that is due is held, so that gaps close together share it.
@@ -134,6 +137,7 @@ impl SessionConfig {
             poll_ride: Span::from_millis(10),
             poll_after_bytes: Some(120_000),
             control_spacing: Span::ZERO,
+            control_part: 0,
             ustat_threshold: 1,
             ustat_hold: Span::ZERO,
             tick: Span::from_millis(10),
@@ -183,6 +187,7 @@ impl SessionConfig {
             poll_ride: Span::ZERO,
             poll_after_bytes: None,
             control_spacing: Span::from_millis(5),
+            control_part: 4,
             ustat_threshold: 3,
             ustat_hold: Span::from_millis(20),
             tick: Span::from_millis(10),
@@ -308,6 +313,7 @@ mod tests {
             ("back-off, doublings at most", count(|c| c.poll_backoff_cap)),
             ("wait for a packet to ride on, ms", ms(|c| c.poll_ride)),
             ("least distance of POLLs and of STATs, ms", ms(|c| c.control_spacing)),
+            ("control's part of the pace, one in", count(|c| c.control_part)),
             ("reordering threshold", count(|c| c.ustat_threshold)),
             ("hold of USTATs, ms", ms(|c| c.ustat_hold)),
             ("tick of coarse timers, ms", ms(|c| c.tick)),

@@ -104,6 +104,11 @@ impl Handshake {
         self.retry_at.get_or_insert(now + wait);
     }
 
+    /// What was sent has not left before `left`: the timer runs from then.
+    pub(super) fn left_at(&mut self, left: Instant, timeout: Span) {
+        self.retry_at = self.retry_at.map(|at| at.max(left + timeout));
+    }
+
     pub(super) fn on_begin_ack_sent(&mut self) {
         self.begin_ack_due = None;
     }

@@ -29,6 +29,7 @@ mod polling;
 pub mod receiver;
 mod round_trip;
 mod sender;
+mod share;
 mod snapshot;
 mod state;
 mod timers;
@@ -52,6 +53,7 @@ use polling::{Polling, PollingConfig};
 use receiver::{Receiver, ReceiverConfig};
 use round_trip::RoundTrip;
 use sender::Sender;
+use share::Share;
 use units::{Instant, Span};
 
 /// One end of an XSTP connection, without I/O and without a clock.
@@ -69,6 +71,7 @@ pub struct Session {
     receiver: Receiver,
     polling: Polling,
     pacer: Pacer,
+    share: Share,
     congestion: Congestion,
     round_trip: RoundTrip,
     /// The largest segment to send: our own limit, the path's and the peer's.
@@ -176,6 +179,7 @@ impl Session {
             receiver: Receiver::new(&receiver_config(config)),
             polling: Polling::new(polling, first_count),
             pacer: Pacer::new(config.catch_up),
+            share: Share::default(),
             congestion: Congestion::new(config),
             round_trip: RoundTrip::new(config.initial_round_trip),
             max_segment: config.max_segment,

@@ -143,8 +143,12 @@ impl Session {
         parts.next = self.sender.next_number();
         self.ask_after(now, upper);
         let poll = begins || self.poll_due() <= now + self.config.poll_ride;
+        let begins_first = begins && self.handshake.retry_at().is_none();
         let len = self.ride_along(now, parts, poll, &loaded, upper, out)?;
         self.charge(now, len, !at_once);
+        if begins_first && self.config.control_part > 0 {
+            self.handshake.left_at(self.pacer.next_send(), self.handshake_timeout());
+        }
         Some(len)
     }
 
@@ -316,11 +320,12 @@ impl Session {
         out: &mut [u8],
     ) -> Option<usize> {
         let profile = self.config.profile;
-        let mut poll = self.poll_at() <= now;
+        let may = self.control_from() <= now;
+        let mut poll = may && self.poll_at() <= now;
         let opening = self.opening(poll);
         let begins = matches!(opening, Some(Control::Begin(_)));
         poll |= begins;
-        let report = if begins { Report::None } else { self.report(now) };
+        let report = if begins || !may { Report::None } else { self.report(now) };
         let next = self.sender.next_number();
         let stamp = if poll { self.poll_stamp(now) } else { self.stamp(now) };
         let planned = poll.then(|| self.next_poll(now, next));
@@ -347,6 +352,7 @@ impl Session {
         }
         self.commit_parts(now, opening, sent);
         self.charge(now, len, false);
+        self.charge_control(now, len + self.config.packet_overhead);
         Some(len)
     }
 

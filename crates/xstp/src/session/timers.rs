@@ -23,9 +23,9 @@ impl Session {
             self.drained_at(),
         ];
         let sending = if self.state.is_connected() {
-            [Some(self.poll_at()), self.stat_at(), self.receiver.poll_timeout(), self.data_at()]
+            [self.control_at(), self.data_at()]
         } else {
-            [None; 4]
+            [None; 2]
         };
         let never = Instant::FAR_FUTURE;
         own.into_iter().chain(sending).flatten().min().filter(|&at| at != never)
@@ -39,6 +39,9 @@ impl Session {
         }
         if self.no_response_at().is_some_and(|at| now >= at) {
             self.apply(now, Stimulus::NoResponse);
+        }
+        if self.outage_at().is_some_and(|at| now >= at) {
+            self.review_slowness(now);
         }
         if self.outage_at().is_some_and(|at| now >= at)
             && let Some(since) = self.polling.silent_since()
@@ -85,7 +88,7 @@ impl Session {
         if self.outage_since.is_some() || !self.state.is_connected() {
             return None;
         }
-        Some(self.polling.silent_since()? + self.round_trip.patience())
+        Some(self.polling.silent_since()? + self.round_trip.patience() + self.slowness())
     }
 
     /// Whether END can go out: then it is due at once.
@@ -128,6 +131,13 @@ impl Session {
             Some(data) if data > due && data <= due + self.config.poll_ride => data,
             Some(_) | None => due,
         }
+    }
+
+    /// When POLLs and reports go out without data.
+    fn control_at(&self) -> Option<Instant> {
+        let reports = [self.stat_at(), self.receiver.poll_timeout()];
+        let due = reports.into_iter().flatten().fold(self.poll_at(), Instant::min);
+        Some(due.max(self.control_from()))
     }
 
     /// When a STAT goes out, if one is due.

@@ -127,3 +127,25 @@ fn an_idle_pair_keeps_itself_alive_by_one_poll_and_one_stat() {
     assert!((18..=22).contains(&sent), "{sent} segments in two minutes");
     assert!(world.ends.iter().all(|end| end.session.state() == State::Established));
 }
+
+/// XSTP-8.1.7
+#[test]
+fn on_a_way_back_of_1_kbit_per_second_reports_become_fewer_and_a_request_gets_through() {
+    let narrow = SessionConfig { max_rate: Some(BitRate::from_kbps(1)), ..gateway() };
+    let mut world = World::pair(&narrow, &gateway(), geo(0.0));
+    world.ends[0].upper.push(b"give");
+    world.run(at(100_000), |ends| !ends[1].upper.delivered.is_empty());
+    world.ends[1].upper.push_many(40_000, FULL);
+    world.ends[1].session.wake();
+    let start = world.now + Span::from_secs(5);
+    world.run(start + Span::from_secs(20), |_| false);
+    let taken = world.bytes_from(0, start) as f64 * 8.0 / 20.0;
+    assert!((100.0..300.0).contains(&taken), "a quarter of the way back: {taken} bit/s");
+    let left = BitRate::from_mbps(10).bytes_in(Span::from_secs(20)) * 99 / 100;
+    assert!(world.bytes_from(1, start) > left, "the download goes on");
+    // 200 octets take 2 s of the way back, and a STAT may be under way.
+    world.ends[0].upper.push(&[7; 200]);
+    world.ends[0].session.wake();
+    let asked = world.now;
+    assert!(world.run(asked + Span::from_secs(5), |ends| ends[1].upper.delivered.len() == 2));
+}

@@ -1,0 +1,61 @@
+//! How much of a sender's rate POLLs and reports may take when no data carries them.
+//!
+//! ```text
+//!   control goes ──▶ no more of it alone before    n × the time that it takes at our pace
+//! ```
+//!
+//! On a return channel of 1 kbit/s a STAT takes half a second, and three of them for each round
+//! trip would leave nothing for a request, and a queue besides. With the bound they become fewer
+//! and newer: a STAT that waits is not sent late but made later, and answers the newest POLL.
+//! Where there is data to ride on they ride, which costs next to nothing.
+
+use super::Session;
+use units::{Instant, Span};
+
+/// About what a POLL and a STAT take with what lies below, octets.
+const CONTROL: u64 = 80;
+
+/// The share, and what the pace means for waiting.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Share {
+    /// No control alone before this.
+    from: Instant,
+    /// What our own pace adds to the time until an answer.
+    slowness: Span,
+}
+
+impl Session {
+    /// When POLLs and reports may go without data. A list that has begun is not cut.
+    pub(super) fn control_from(&self) -> Instant {
+        if self.in_list { Instant::ZERO } else { self.share.from }
+    }
+
+    /// What our pace, and the way back where it is known to be narrow, may add to the time in
+    /// which a POLL is answered: it waits its turn, and so does the STAT.
+    pub(super) fn slowness(&self) -> Span {
+        self.share.slowness
+    }
+
+    /// Control of `octets`, with all that lies below, went out alone.
+    pub(super) fn charge_control(&mut self, now: Instant, octets: usize) {
+        let part = u64::from(self.config.control_part);
+        if part == 0 {
+            return;
+        }
+        if let Some(rate) = self.congestion.pace(now).or(self.config.paced_rate()) {
+            self.share.from = self.share.from.max(now) + rate.time_for(octets as u64 * part);
+        }
+    }
+
+    /// An answer seems to be overdue: looks at what the pace is by now.
+    pub(super) fn review_slowness(&mut self, now: Instant) {
+        let part = u64::from(self.config.control_part);
+        if part == 0 {
+            return;
+        }
+        let full = (self.max_segment + self.config.packet_overhead) as u64;
+        let pace = self.congestion.pace(now).or(self.config.paced_rate());
+        self.share.slowness =
+            pace.map_or(Span::ZERO, |rate| rate.time_for(full + part * CONTROL));
+    }
+}
