@@ -1,6 +1,8 @@
 //! What a relay is told before it starts.
 
 use association::Limits;
+use core::fmt;
+use core::str::FromStr;
 use units::{BitRate, Span};
 
 /// Bytes of IPv4 and UDP around each datagram.
@@ -9,6 +11,68 @@ pub const IPV4_UDP: usize = 28;
 pub const IPV6_UDP: usize = 48;
 /// The smallest path MTU that a relay works over: every opening frame fits.
 pub const MIN_MTU: usize = 576;
+
+/// About what a word of credit takes of the way to the peer: a STAT with its note, four times
+/// over, since control takes a quarter of a rate.
+pub(crate) const WORD: u64 = 400;
+
+/// What decides how fast a relay sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Control {
+    /// The rate that is told, or less where the link has less. Without a rate: `newreno`.
+    #[default]
+    Fixed,
+    /// The Satellite Transport Protocol's window, which takes every loss for congestion.
+    NewReno,
+}
+
+impl Control {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Fixed, Self::NewReno];
+
+    /// What users call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::NewReno => "newreno",
+        }
+    }
+}
+
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Control {
+    type Err = UnknownControl;
+
+    fn from_str(text: &str) -> Result<Self, UnknownControl> {
+        Self::ALL.into_iter().find(|control| control.name() == text).ok_or(UnknownControl)
+    }
+}
+
+/// A name that no [`Control`] has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownControl;
+
+impl fmt::Display for UnknownControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected one of {}", Control::ALL.map(Control::name).join(", "))
+    }
+}
+
+impl core::error::Error for UnknownControl {}
+
+/// What a session found out about its way, worth remembering for the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learnt {
+    /// The rate that the way took: IP packets with all their headers.
+    pub rate: BitRate,
+    /// The round trip without a queue.
+    pub round_trip: Span,
+}
 
 /// How a relay works; the same type for both ends.
 #[derive(Clone, Debug)]
@@ -20,6 +84,11 @@ pub struct RelayConfig {
     pub send_rate: Option<BitRate>,
     /// The rate that this side's link takes from the peer, announced to it.
     pub receive_rate: Option<BitRate>,
+    /// What decides how fast this side sends.
+    pub control: Control,
+    /// What an earlier session with the peer found out, if there was one: where the first one
+    /// begins. At a hub see [`Hub::remember`](crate::Hub::remember).
+    pub learnt: Option<Learnt>,
     /// Largest IP packet on the path, bytes; at least [`MIN_MTU`].
     pub mtu: usize,
     /// Bytes of IP and UDP in each packet: [`IPV4_UDP`] or [`IPV6_UDP`].
@@ -36,7 +105,8 @@ pub struct RelayConfig {
     pub shared_credit: u64,
     /// Bytes of send buffer that all streams share, sent and unsent.
     pub send_pool: u64,
-    /// Bytes that one stream may hold unsent.
+    /// Bytes that one stream may hold unsent, at most: what is sent in a quarter of a second, as
+    /// soon as a rate is known.
     pub unsent_limit: u64,
     /// Time without word from the peer after which a POLL is sent on an idle session.
     pub keep_alive: Span,
@@ -51,46 +121,64 @@ pub struct RelayConfig {
 }
 
 impl RelayConfig {
-    /// The usual values for a side called `name`, for a link whose rate is not known.
+    /// The usual values for a side called `name`, for a link whose rate is not known: 128 MiB of
+    /// buffer each way.
     pub fn new(name: &str) -> Self {
-        Self {
+        let config = Self {
             name: name.into(),
             send_rate: None,
             receive_rate: None,
+            control: Control::default(),
+            learnt: None,
             mtu: 1500,
             ip_overhead: IPV4_UDP,
             link_overhead: 0,
             max_streams: 4096,
-            receive_pool: 64 << 20,
+            receive_pool: 0,
             stream_minimum: 16 << 10,
-            shared_credit: 8 << 20,
-            send_pool: 64 << 20,
-            unsent_limit: 256 << 10,
+            shared_credit: 0,
+            send_pool: 0,
+            unsent_limit: 8 << 20,
             keep_alive: Span::from_secs(10),
             no_response: Span::from_secs(120),
             initial_round_trip: Span::from_millis(600),
             wall_clock_ns: 0,
             max_terminals: 256,
-        }
+        };
+        config.with_memory(128 << 20)
     }
 
-    /// Sets both directions' rates, and buffers that are deep enough for them: a window of eight
-    /// round trips of 600 ms for one stream, twice over, and 1.5 s of credit for young streams.
+    /// Sets the memory for buffers, in each direction: `bytes`, at least 1 MiB. A quarter of it is
+    /// credit for streams too young to have been given any.
+    ///
+    /// What is under way has to fit: 250 Mbit/s over 600 ms are 19 MB, in the first round trip
+    /// within that quarter.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: u64) -> Self {
+        let bytes = bytes.max(1 << 20);
+        self.receive_pool = bytes;
+        self.shared_credit = (bytes / 4).next_multiple_of(1024);
+        self.send_pool = bytes;
+        self
+    }
+
+    /// Sets both directions' rates, and buffers that are deep enough for those that are known: a
+    /// window of eight round trips of 600 ms for one stream, twice over, and for young streams
+    /// credit for 1.5 s and for as long as the word of more takes on a narrow way to the peer.
     #[must_use]
     pub fn with_rates(mut self, send: Option<BitRate>, receive: Option<BitRate>) -> Self {
-        let seconds = |rate: Option<BitRate>, millis| {
-            rate.map_or(0, |rate| rate.bytes_in(Span::from_millis(millis)))
-        };
-        self.send_rate = send;
-        self.receive_rate = receive;
-        self.shared_credit = if receive.is_some() {
-            seconds(receive, 1_500).next_multiple_of(1024).clamp(1 << 20, 256 << 20)
-        } else {
-            self.shared_credit
-        };
-        self.receive_pool = seconds(receive, 10_000).max(self.receive_pool) + self.shared_credit;
-        self.send_pool = seconds(send, 10_000).max(self.send_pool);
-        self.unsent_limit = seconds(send, 250).clamp(128 << 10, 8 << 20);
+        (self.send_rate, self.receive_rate) = (send, receive);
+        let least = 64 << 20;
+        if let Some(rate) = receive {
+            let word = send.map_or(Span::ZERO, |rate| rate.time_for(WORD * 2));
+            let young = rate.bytes_in(Span::from_millis(1_500) + word);
+            self.shared_credit = young.next_multiple_of(1024).clamp(1 << 20, 256 << 20);
+            let old = rate.bytes_in(Span::from_secs(10)).max(least);
+            self.receive_pool = old + self.shared_credit;
+        }
+        if let Some(rate) = send {
+            self.send_pool = rate.bytes_in(Span::from_secs(10)).max(least);
+        }
         self
     }
 

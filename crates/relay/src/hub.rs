@@ -1,8 +1,9 @@
 //! Relays with many terminals over one socket.
 
+use crate::memory::Memory;
 use crate::session::association_config;
 use crate::{
-    DisconnectReason, Event, PeerId, ReceiveError, Relay, RelayConfig, Totals, Transmit,
+    DisconnectReason, Event, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals, Transmit,
     TransmitBatch,
 };
 use association::HubReceived;
@@ -32,6 +33,8 @@ pub struct Hub {
     /// Who was served last; the next one is first.
     served: Option<PeerId>,
     told: Option<PeerId>,
+    /// What sessions found out, for the next ones with the same terminals.
+    memory: Memory,
     /// What relays that are gone have done.
     past: Totals,
 }
@@ -46,6 +49,7 @@ impl Hub {
             farewells: VecDeque::new(),
             served: None,
             told: None,
+            memory: Memory::default(),
             past: Totals::default(),
         }
     }
@@ -68,6 +72,31 @@ impl Hub {
     /// Where the terminal was last heard from.
     pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
         self.association.address(peer)
+    }
+
+    /// Tells of what an earlier life found out about the way to the terminal called `name`: its
+    /// next session begins there.
+    pub fn remember(&mut self, name: &str, learnt: Learnt) {
+        self.memory.put(name.to_owned(), learnt, None);
+    }
+
+    /// What sessions of this life found out about the ways to terminals, by name, and when:
+    /// what to remember.
+    pub fn learnt(&mut self, now: Instant) -> impl Iterator<Item = (&str, Learnt, Instant)> {
+        let ids: Vec<PeerId> = self.peers.keys().copied().collect();
+        for id in ids {
+            self.keep(now, id);
+        }
+        self.memory.news()
+    }
+
+    /// Notes what the session with a terminal has found out.
+    fn keep(&mut self, now: Instant, id: PeerId) {
+        if let Some(learnt) = self.peers.get(&id).and_then(|peer| peer.relay.learnt())
+            && let Some(name) = self.association.name(id)
+        {
+            self.memory.put(name.to_owned(), learnt, Some(now));
+        }
     }
 
     /// What the associations have counted.
@@ -112,26 +141,32 @@ impl Hub {
         if let Some(old) = replaced
             && let Some(peer) = self.peers.remove(&old)
         {
+            // The new association has the old one's name.
+            if let Some((learnt, name)) = peer.relay.learnt().zip(self.association.name(id)) {
+                self.memory.put(name.to_owned(), learnt, Some(now));
+            }
             self.past.add(&peer.relay.totals());
             let reason = DisconnectReason::PeerRestarted;
             self.farewells.push_back((old, Event::Disconnected { reason }));
         }
         if !self.peers.contains_key(&id) {
             let Some(limits) = self.association.limits(id) else { return Ok(()) };
-            let relay = Relay::peer(&self.config, limits, now);
+            let learnt = self.association.name(id).and_then(|name| self.memory.get(name));
+            let relay = Relay::peer(&self.config, limits, learnt, now);
             self.peers.insert(id, Peer { relay, made: now });
         }
         let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
         let result = peer.relay.handle_payload(now, payload);
-        self.part_if_lost(id);
+        self.part_if_lost(now, id);
         result
     }
 
     /// A relay whose session is gone is forgotten: the terminal makes a new association.
-    fn part_if_lost(&mut self, id: PeerId) {
+    fn part_if_lost(&mut self, now: Instant, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         if let Some(reason) = peer.relay.take_disconnected() {
             self.past.add(&peer.relay.totals());
+            self.keep(now, id);
             self.peers.remove(&id);
             self.association.remove(id);
             self.farewells.push_back((id, Event::Disconnected { reason }));
@@ -156,7 +191,7 @@ impl Hub {
                 to = association.seal(id, datagram);
                 to.is_some()
             });
-            self.part_if_lost(id);
+            self.part_if_lost(now, id);
             if let Some(found) = to.zip(batch.transmit()) {
                 self.served = Some(id);
                 return Some(found);
@@ -182,7 +217,7 @@ impl Hub {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
             peer.relay.handle_timeout(now);
             // First those whose loss is news to whoever drives this.
-            self.part_if_lost(id);
+            self.part_if_lost(now, id);
             let Some(peer) = self.peers.get(&id) else { continue };
             if !peer.relay.is_connected() && now.since(peer.made) >= CONNECT_TIME {
                 // It never spoke XSTP: nobody above has heard of it.

@@ -67,6 +67,7 @@ mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod hub;
+mod memory;
 mod ranges;
 mod receive;
 mod relay;
@@ -79,7 +80,7 @@ mod streams;
 mod target;
 
 pub use association::{PeerId, Transmit, TransmitBatch};
-pub use config::{IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig};
+pub use config::{Control, IPV4_UDP, IPV6_UDP, Learnt, MIN_MTU, RelayConfig, UnknownControl};
 pub use hub::Hub;
 pub use relay::{ReceiveError, Relay};
 pub use target::{

@@ -3,14 +3,13 @@
 use crate::config::RelayConfig;
 use crate::session::{association_config, session_config};
 use crate::streams::Streams;
-use crate::{
-    DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason, Statistics,
-    StreamError, StreamId, Target, Totals, Transmit, TransmitBatch,
-};
+use crate::{DisconnectReason, Event, Learnt, Totals, Transmit, TransmitBatch};
 use association::{HEADER_LEN, Limits, OVERHEAD, Terminal, TerminalReceived};
 use core::fmt;
 use units::{Instant, RngStream, Span};
 use xstp::session::{Event as SessionEvent, Session};
+
+mod verbs;
 
 /// Why a datagram was not taken. It has been counted; nothing else has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +45,8 @@ pub struct Relay {
     /// Sessions begun so far.
     incarnation: u32,
     mtu: usize,
+    /// What the last session found out.
+    learnt: Option<Learnt>,
     streams: Streams,
     connected: bool,
     /// `Connected` has not been told. It goes before what came with the first segment.
@@ -67,11 +68,16 @@ impl Relay {
         Self::new(config, Some(terminal), false, now)
     }
 
-    /// A hub's relay with a terminal that announced `limits`.
-    pub(crate) fn peer(config: &RelayConfig, limits: Limits, now: Instant) -> Self {
-        let mut relay = Self::new(config, None, true, now);
+    /// A hub's relay with a terminal that announced `limits`, and of which `learnt` is remembered.
+    pub(crate) fn peer(
+        config: &RelayConfig,
+        limits: Limits,
+        learnt: Option<Learnt>,
+        now: Instant,
+    ) -> Self {
+        let mut relay = Self { learnt, ..Self::new(config, None, true, now) };
         relay.streams.set_peer(limits);
-        let session = session_config(config, limits);
+        let session = session_config(config, limits, relay.learnt);
         relay.session = Some(Session::listen(&session));
         relay
     }
@@ -83,6 +89,7 @@ impl Relay {
             session: None,
             incarnation: 0,
             mtu: config.mtu,
+            learnt: config.learnt,
             streams: Streams::new(config, is_hub, now),
             connected: false,
             connected_news: false,
@@ -137,7 +144,7 @@ impl Relay {
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
         let Some(session) = session else { return Ok(()) };
-        streams.set_time(now, session.round_trip());
+        streams.set_time(now, session.round_trip(), session.rate(now));
         let result = session.handle_segment(now, payload, streams);
         if streams.has_fresh() {
             session.wake();
@@ -155,7 +162,7 @@ impl Relay {
         }
         self.streams.set_peer(limits);
         self.incarnation += 1;
-        let config = session_config(&self.config, limits);
+        let config = session_config(&self.config, limits, self.learnt);
         let mut session = Session::connect(&config, now, self.incarnation);
         session.set_max_segment(self.max_segment());
         self.session = Some(session);
@@ -189,6 +196,7 @@ impl Relay {
     /// The session is gone, and its streams with it.
     fn lose(&mut self, now: Instant, reason: DisconnectReason) {
         self.past = self.totals();
+        self.learnt = self.learnt();
         self.session = None;
         self.connected = false;
         self.connected_news = false;
@@ -218,8 +226,10 @@ impl Relay {
         batch: &mut TransmitBatch<'_>,
         mut seal: impl FnMut(&mut [u8]) -> bool,
     ) {
+        let most = self.max_segment();
         let Some(session) = &mut self.session else { return };
-        self.streams.set_time(now, session.round_trip());
+        fit(session, now, self.mtu, most);
+        self.streams.set_time(now, session.round_trip(), session.rate(now));
         while let Some(slot) = batch.slot(session.max_segment() + OVERHEAD) {
             let Some(room) = slot.len().checked_sub(OVERHEAD) else { break };
             let payload = &mut slot[HEADER_LEN..HEADER_LEN + room];
@@ -245,7 +255,7 @@ impl Relay {
     /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if let Some(session) = &mut self.session {
-            self.streams.set_time(now, session.round_trip());
+            self.streams.set_time(now, session.round_trip(), session.rate(now));
             session.handle_timeout(now);
             self.streams.handle_timeout();
             if self.streams.has_fresh() {
@@ -303,164 +313,19 @@ impl Relay {
     }
 }
 
-/// Streams.
-impl Relay {
-    /// Opens a stream to `target`. The opening goes with the next packet, and with it what has
-    /// been written by then.
-    ///
-    /// # Errors
-    /// When too many are open, or the target's name cannot be sent; and when the session's numbers
-    /// are used up, which makes a terminal ask for a new association.
-    pub fn open(
-        &mut self,
-        now: Instant,
-        target: Target,
-        priority: Priority,
-    ) -> Result<StreamId, OpenError> {
-        let opened = self.streams.open(now, target, priority);
-        if opened == Err(OpenError::Numbers)
-            && let Some(terminal) = &mut self.terminal
-        {
-            terminal.restart(now);
-        }
-        self.wake();
-        opened
-    }
-
-    /// Tells the peer that the server has been connected to.
-    ///
-    /// # Errors
-    /// When the stream is gone.
-    pub fn accept(&mut self, stream: StreamId) -> Result<(), StreamError> {
-        self.streams.accept(stream)?;
-        self.wake();
-        Ok(())
-    }
-
-    /// Tells the peer that the server could not be connected to; the stream is gone.
-    ///
-    /// # Errors
-    /// When it was gone before.
-    pub fn refuse(&mut self, stream: StreamId, reason: RefuseReason) -> Result<(), StreamError> {
-        self.streams.refuse(stream, reason)?;
-        self.wake();
-        Ok(())
-    }
-
-    /// Cuts the stream off in both directions; it is gone.
-    ///
-    /// # Errors
-    /// When it was gone before.
-    pub fn reset(&mut self, stream: StreamId, reason: ResetReason) -> Result<(), StreamError> {
-        self.streams.reset(stream, reason)?;
-        self.wake();
-        Ok(())
-    }
-
-    /// Bytes that [`write`](Self::write) would take now. When they are few,
-    /// [`Event::Writable`] tells of more.
-    pub fn room(&mut self, stream: StreamId) -> usize {
-        self.streams.room(stream)
-    }
-
-    /// Takes as much of `data` as there is room for; returns how much. When that is not all,
-    /// [`Event::Writable`] follows.
-    ///
-    /// # Errors
-    /// When the stream is gone, or this side has ended its half.
-    pub fn write(
-        &mut self,
-        now: Instant,
-        stream: StreamId,
-        data: &[u8],
-    ) -> Result<usize, StreamError> {
-        let taken = self.streams.write(now, stream, data)?;
-        self.wake();
-        Ok(taken)
-    }
-
-    /// Ends this side's half after what has been written; the other half goes on.
-    ///
-    /// # Errors
-    /// When the stream is gone, or this side has ended its half before.
-    pub fn end(&mut self, stream: StreamId) -> Result<(), StreamError> {
-        self.streams.end(stream)?;
-        self.wake();
-        Ok(())
-    }
-
-    /// Bytes that were written and that the peer is not known to have; none when the stream is
-    /// gone. A reset throws them away.
-    pub fn held(&self, stream: StreamId) -> u64 {
-        self.streams.held(stream)
-    }
-
-    /// The next bytes in order, as far as they lie in one piece; empty when there are none.
-    pub fn peek(&self, stream: StreamId) -> &[u8] {
-        self.streams.peek(stream)
-    }
-
-    /// Frees the first `len` bytes of what [`peek`](Self::peek) showed, which makes room for
-    /// more.
-    ///
-    /// # Errors
-    /// When the stream is gone.
-    ///
-    /// # Panics
-    /// When there are fewer bytes.
-    pub fn consume(
-        &mut self,
-        now: Instant,
-        stream: StreamId,
-        len: usize,
-    ) -> Result<(), StreamError> {
-        self.streams.consume(now, stream, len)
-    }
-
-    /// Whether there is a session with the peer.
-    pub fn is_connected(&self) -> bool {
-        self.connected
-    }
-
-    /// The smoothed round trip, once one was measured.
-    pub fn round_trip(&self) -> Option<Span> {
-        self.session.as_ref().and_then(Session::round_trip)
-    }
-
-    /// What has happened on the streams of this session.
-    pub fn statistics(&self) -> Statistics {
-        self.streams.statistics()
-    }
-
-    /// What the session has counted, while there is one.
-    pub fn session_statistics(&self) -> Option<&xstp::session::Statistics> {
-        self.session.as_ref().map(Session::statistics)
-    }
-
-    /// What has been done in all, past sessions included.
-    pub fn totals(&self) -> Totals {
-        let mut totals = self.past;
-        if let Some(session) = &self.session {
-            totals.add_session(session.statistics());
-        }
-        totals.add_streams(&self.streams.statistics());
-        totals
-    }
-
-    /// What a terminal's association has counted.
-    pub fn association_counters(&self) -> Option<&association::Counters> {
-        self.terminal.as_ref().map(Terminal::counters)
-    }
-
-    /// Bytes of memory that received data takes now.
-    pub fn receive_allocated(&self) -> usize {
-        self.streams.receive_allocated()
-    }
+/// On a slow link a packet takes no more than a second, as far as its headers allow that: what is
+/// urgent waits for the one before it.
+fn fit(session: &mut Session, now: Instant, mtu: usize, most: usize) {
+    const LONGEST: Span = Span::from_secs(1);
+    let Some(rate) = session.rate(now) else { return };
+    let fits = usize::try_from(rate.bytes_in(LONGEST)).unwrap_or(usize::MAX).max(crate::MIN_MTU);
+    session.set_max_segment(most.saturating_sub(mtu.saturating_sub(fits)));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{OpenError, Priority, StreamId, Target};
 
     /// Hello and Welcome.
     fn greet(relay: &mut Relay, hub: &mut association::Hub, now: Instant) {

@@ -1,43 +1,76 @@
 //! What a relay asks of the layers below: their configurations, and what it is to a session.
 
-use crate::config::RelayConfig;
+use crate::config::{Control, Learnt, RelayConfig};
 use crate::streams::Streams;
 use association::{Limits, OVERHEAD};
-use units::BitRate;
+use units::{BitRate, Span};
 use xstp::Seq24;
 use xstp::congestion::Controller;
 use xstp::session::{Filled, SessionConfig, Upper};
 
+/// What a Hello takes of the way, about, octets.
+const HELLO: u64 = 180;
+
+/// Numbers that a gateway is taken to allow before its first word, at most; it allows four times
+/// as many.
+const ASSUMED: u32 = 1 << 16;
+
 /// The association's share of the configuration.
 pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
+    let usual = association::Config::new(&config.name);
+    // Where a Hello takes long to leave, its answer is not there after a second.
+    let hello = config.send_rate.map_or(Span::ZERO, |rate| rate.time_for(HELLO * 2));
+    let hello = hello + config.initial_round_trip;
     association::Config {
         limits: config.limits(),
         wall_clock_ns: config.wall_clock_ns,
         max_terminals: config.max_terminals,
-        ..association::Config::new(&config.name)
+        hello_interval: usual.hello_interval.max(hello),
+        hello_interval_max: usual.hello_interval_max.max(hello * 4),
+        ..usual
     }
 }
 
-/// The session's share of the configuration, with a peer that announced `limits`.
-pub(crate) fn session_config(config: &RelayConfig, limits: Limits) -> SessionConfig {
+/// The session's share of the configuration, with a peer that announced `limits`, after one that
+/// found out `learnt`.
+pub(crate) fn session_config(
+    config: &RelayConfig,
+    limits: Limits,
+    learnt: Option<Learnt>,
+) -> SessionConfig {
     let announced = BitRate::new(limits.receive_rate_bps);
     let rate = match (config.send_rate, announced) {
         (Some(own), Some(theirs)) => Some(own.min(theirs)),
         (own, theirs) => own.or(theirs),
     };
-    // Without a rate the window controller finds one; the preset's depths are those of 100 Mbit/s.
-    let mut session = SessionConfig::gateway(rate.unwrap_or(BitRate::from_mbps(100)));
-    if rate.is_none() {
-        session.controller = Controller::NewReno;
-        session.max_rate = None;
-    }
+    let mut session = match (config.control, rate) {
+        (Control::Fixed, Some(rate)) => SessionConfig::gateway(rate),
+        (Control::NewReno, _) | (Control::Fixed, None) => newreno(config, rate),
+    };
     let datagram = config.max_datagram().min(limits.max_datagram as usize).max(512);
     session.max_segment = datagram - OVERHEAD;
     session.packet_overhead = config.ip_overhead + OVERHEAD + config.link_overhead;
     session.keep_alive = config.keep_alive;
     session.no_response = Some(config.no_response);
-    session.initial_round_trip = config.initial_round_trip;
+    session.initial_round_trip =
+        learnt.map_or(config.initial_round_trip, |learnt| learnt.round_trip);
+    // The peer is a gateway too, and takes what the memory allows in its first round trip.
+    session.assumed_window = session.number_window.min(ASSUMED);
     session
+}
+
+/// A window controller below `rate`.
+fn newreno(config: &RelayConfig, rate: Option<BitRate>) -> SessionConfig {
+    let mut session = SessionConfig::gateway(rate.unwrap_or(BitRate::from_mbps(1)));
+    session.controller = Controller::NewReno;
+    session.max_rate = rate;
+    session.number_window = numbers(config);
+    session
+}
+
+/// Numbers for all that the send buffer may hold: packets are mostly full.
+fn numbers(config: &RelayConfig) -> u32 {
+    (config.send_pool / 500).clamp(1 << 12, 1 << 18) as u32
 }
 
 impl Upper for Streams {

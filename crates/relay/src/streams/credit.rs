@@ -3,11 +3,12 @@
 
 use super::Streams;
 use super::sending::Control;
+use crate::config::WORD;
 use crate::frame::{CREDIT_UNIT, Writer};
 use crate::target::StreamId;
 use units::{Instant, Span};
 
-/// How long an announcement waits for a POLL or STAT to ride in.
+/// How long an announcement waits for a POLL or STAT to ride in, at least.
 const NOTE_WAIT: Span = Span::from_millis(250);
 /// Bytes of a note while nothing is urgent: the return channel is not ours to fill.
 const NOTE_ROOM: usize = 48;
@@ -34,9 +35,10 @@ impl SharedAnnouncement {
 impl Streams {
     /// Looks at whether the stream deserves more credit, and has it announced.
     pub(super) fn review(&mut self, id: StreamId) {
+        let until_used = self.until_used();
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let own = stream.announced > self.receive_minimum;
-        let granted = stream.receive.review(self.now, self.round_trip, own, &mut self.pool);
+        let granted = stream.receive.review(self.now, until_used, own, &mut self.pool);
         // Until it is given credit of its own a stream draws on the shared, while there is some.
         if granted || self.pool.is_shared_short() {
             self.announce(id);
@@ -46,29 +48,30 @@ impl Streams {
 
     /// Has the stream's limit announced when it is worth it.
     fn announce(&mut self, id: StreamId) {
+        let (until_used, wait) = (self.until_used(), self.note_wait());
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let granted = stream.receive.granted();
-        let worth = granted >= stream.announced + stream.receive.worth_announcing(self.round_trip);
+        let worth = granted >= stream.announced + stream.receive.worth_announcing(until_used);
         if worth && stream.receive.wants_credit() {
             stream.announced = granted;
             stream.unsaid = true;
-            stream.announce_by = Some(self.now + NOTE_WAIT);
+            stream.announce_by = Some(self.now + wait);
             self.announcing.insert(id);
-            self.announce_by(self.now + NOTE_WAIT);
+            self.announce_by(self.now + wait);
         }
     }
 
     /// Has the shared credit that was given back announced, when it is worth it.
     pub(super) fn shared_changed(&mut self) {
-        let returned = self.pool.shared_returned;
+        let (returned, wait) = (self.pool.shared_returned, self.note_wait());
         let shared = &mut self.shared_announcement;
         // What came proves what the peer knew when it sent it.
         shared.known = shared.known.max(self.pool.shared_received.saturating_sub(shared.size));
         if returned >= shared.announced + (shared.size / 8).max(CREDIT_UNIT) {
             shared.announced = returned;
             shared.unsaid = true;
-            shared.by = Some(self.now + NOTE_WAIT);
-            self.announce_by(self.now + NOTE_WAIT);
+            shared.by = Some(self.now + wait);
+            self.announce_by(self.now + wait);
         }
         let short = self.pool.is_shared_short();
         if short && !self.shared_was_short {
@@ -83,7 +86,23 @@ impl Streams {
 
     /// How long to wait for a sign that the peer has heard a note.
     pub(super) fn confirmation_time(&self) -> Span {
-        self.round_trip.mul_ratio(3, 2).max(NOTE_WAIT * 2)
+        self.round_trip.mul_ratio(3, 2).max(self.note_wait() * 2)
+    }
+
+    /// How long a word takes at our own rate: at 1 kbit/s there is a STAT every few seconds.
+    fn word_time(&self) -> Span {
+        self.rate.map_or(Span::ZERO, |rate| rate.time_for(WORD))
+    }
+
+    /// How long an announcement waits for a POLL or STAT to ride in. A frame instead would make a
+    /// narrow way to the peer narrower.
+    fn note_wait(&self) -> Span {
+        NOTE_WAIT.max(self.word_time() * 2)
+    }
+
+    /// How long it takes from a grant to what is sent by it.
+    fn until_used(&self) -> Span {
+        self.round_trip + self.word_time()
     }
 
     /// Fills the note of a POLL or STAT that is about to go; what found no room is first next time.
@@ -128,7 +147,8 @@ impl Streams {
         }
         let due = |by: Option<Instant>| by.is_some_and(|by| by <= now);
         // Notes are going, and there is more to say than one holds: the turn will come.
-        let flowing = self.noted_at.is_some_and(|at| now.since(at) < NOTE_WAIT * 2);
+        let wait = self.note_wait();
+        let flowing = self.noted_at.is_some_and(|at| now.since(at) < wait * 2);
         let ids: Vec<StreamId> = self.announcing.iter().copied().collect();
         for id in ids {
             let Some(stream) = self.streams.get_mut(&id) else { continue };
@@ -136,7 +156,7 @@ impl Streams {
                 continue;
             }
             if flowing && stream.unsaid && stream.receive.high() < stream.known {
-                stream.announce_by = Some(now + NOTE_WAIT);
+                stream.announce_by = Some(now + wait);
                 continue;
             }
             self.announcing.remove(&id);

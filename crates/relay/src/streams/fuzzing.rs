@@ -140,7 +140,7 @@ impl Bench {
 
     fn wait(&mut self, millis: u64) {
         self.now += Span::from_millis(millis % 4096);
-        self.streams.set_time(self.now, None);
+        self.streams.set_time(self.now, None, None);
         self.streams.handle_timeout();
         let mut room = [0; 100];
         assert!(self.streams.note(&mut room) <= room.len());

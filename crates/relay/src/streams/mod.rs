@@ -26,8 +26,16 @@ use credit::SharedAnnouncement;
 use sending::{Control, Packet};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 
+/// What a stream may hold unsent at the rate that was found: so much time of it, or so many bytes
+/// if they are no more than another time; and in any case as many as a short request has.
+const UNSENT_TIME: Span = Span::from_millis(250);
+const UNSENT_USUAL: u64 = 64 << 10;
+const UNSENT_LONGEST: Span = Span::from_secs(4);
+const UNSENT_LEAST: u64 = 4 << 10;
+/// As long as there is no rate.
+const UNSENT_UNKNOWN: u64 = 256 << 10;
 /// Send buffer that each stream may use however full the pool is.
 const SEND_MINIMUM: u64 = 16 << 10;
 /// Room below which a writer is told to wait for more.
@@ -42,7 +50,8 @@ pub(crate) struct Streams {
     receive_minimum: u64,
     send_pool: u64,
     send_used: u64,
-    unsent_limit: u64,
+    /// Bytes that one stream may hold unsent at any rate.
+    unsent_most: u64,
     /// What the peer announced.
     peer: Limits,
     streams: BTreeMap<StreamId, Stream>,
@@ -75,9 +84,10 @@ pub(crate) struct Streams {
     note_from: Option<StreamId>,
     events: VecDeque<Event>,
     statistics: Statistics,
-    /// The time of the call that is being served, and the round trip then.
+    /// The time of the call that is being served, and the round trip and our own rate then.
     now: Instant,
     round_trip: Span,
+    rate: Option<BitRate>,
 }
 
 impl Streams {
@@ -90,7 +100,7 @@ impl Streams {
             receive_minimum: config.stream_minimum,
             send_pool: config.send_pool,
             send_used: 0,
-            unsent_limit: config.unsent_limit,
+            unsent_most: config.unsent_limit,
             peer: config.limits(),
             streams: BTreeMap::new(),
             open_remote: 0,
@@ -116,6 +126,7 @@ impl Streams {
             statistics: Statistics::default(),
             now,
             round_trip: config.initial_round_trip,
+            rate: config.send_rate,
         }
     }
 
@@ -129,9 +140,25 @@ impl Streams {
         }
     }
 
-    pub(crate) fn set_time(&mut self, now: Instant, round_trip: Option<Span>) {
+    /// The time, and what the session knows by now of the round trip and of its rate.
+    pub(crate) fn set_time(
+        &mut self,
+        now: Instant,
+        round_trip: Option<Span>,
+        rate: Option<BitRate>,
+    ) {
         self.now = now;
         self.round_trip = round_trip.unwrap_or(self.round_trip);
+        self.rate = rate.or(self.rate);
+    }
+
+    /// Bytes that one stream may hold unsent: on a slow link more would only be late.
+    fn unsent_limit(&self) -> u64 {
+        let limit = self.rate.map_or(UNSENT_UNKNOWN, |rate| {
+            let usual = rate.bytes_in(UNSENT_LONGEST).min(UNSENT_USUAL);
+            rate.bytes_in(UNSENT_TIME).max(usual).max(UNSENT_LEAST)
+        });
+        limit.min(self.unsent_most)
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
@@ -245,7 +272,7 @@ impl Streams {
         let (unsent, held) = (stream.send.unsent(), stream.send.held());
         let pool = self.send_pool.saturating_sub(self.send_used);
         let pool = pool.max(SEND_MINIMUM.saturating_sub(held));
-        let room = self.unsent_limit.saturating_sub(unsent).min(pool);
+        let room = self.unsent_limit().saturating_sub(unsent).min(pool);
         if room < LITTLE_ROOM {
             if let Ok(stream) = self.live(id) {
                 stream.wants_room = true;

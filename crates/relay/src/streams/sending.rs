@@ -295,7 +295,7 @@ impl Streams {
 
     /// Tells a writer that waits that there is room.
     fn make_room_known(&mut self, id: StreamId) {
-        let enough = (self.unsent_limit / 4).max(1) as usize;
+        let enough = (self.unsent_limit() / 4).max(1) as usize;
         match self.streams.get(&id) {
             Some(stream) if stream.wants_room && stream.send.is_open() => {}
             Some(_) | None => return,

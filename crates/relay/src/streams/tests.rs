@@ -189,7 +189,7 @@ fn read_40_kilobytes_on_shared_credit() -> Streams {
 #[test]
 fn an_announcement_goes_in_a_note_or_else_in_a_frame() {
     let at = |hub: &mut Streams, start: Instant, millis| {
-        hub.set_time(start + Span::from_millis(millis), None);
+        hub.set_time(start + Span::from_millis(millis), None, None);
         hub.handle_timeout();
         sent(hub)
     };
@@ -470,7 +470,7 @@ fn take(streams: &mut Streams, packets: &mut Vec<u64>, step: Step) {
         Step::Release(at) if at < packets.len() => streams.released(packets.swap_remove(at)),
         Step::Again(..) | Step::Release(_) => {}
         Step::Wait(millis) => {
-            streams.set_time(now + Span::from_millis(millis), None);
+            streams.set_time(now + Span::from_millis(millis), None, None);
             streams.handle_timeout();
             let mut room = [0; 100];
             streams.note(&mut room);

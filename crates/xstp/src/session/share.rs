@@ -55,7 +55,6 @@ impl Session {
         }
         let full = (self.max_segment + self.config.packet_overhead) as u64;
         let pace = self.congestion.pace(now).or(self.config.paced_rate());
-        self.share.slowness =
-            pace.map_or(Span::ZERO, |rate| rate.time_for(full + part * CONTROL));
+        self.share.slowness = pace.map_or(Span::ZERO, |rate| rate.time_for(full + part * CONTROL));
     }
 }

@@ -31,6 +31,17 @@ pub struct Snapshot {
 }
 
 impl Session {
+    /// The rate at which this side sends at most by `now`, as far as there is one: the pace, or
+    /// the window over a round trip.
+    pub fn rate(&self, now: Instant) -> Option<BitRate> {
+        self.congestion.pace(now).or_else(|| {
+            let round_trip = self.round_trip.measured()?.as_micros().max(1);
+            let bps = self.congestion.window()?.saturating_mul(8_000_000) / round_trip;
+            let found = BitRate::new(bps)?;
+            Some(self.config.paced_rate().map_or(found, |most| found.min(most)))
+        })
+    }
+
     /// The session's variables at `now`: for time series and for people.
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         Snapshot {
@@ -60,6 +71,7 @@ mod tests {
         assert_eq!(seen.mode, "free");
         assert_eq!(seen.rate, Some(BitRate::from_bps(9_980_000)), "less the headroom");
         assert_eq!((seen.congestion_window, seen.round_trip), (None, None));
+        assert_eq!(session.rate(Instant::ZERO), seen.rate);
         let session = Session::listen(&SessionConfig::stp_1999());
         let seen = session.snapshot(Instant::ZERO);
         assert_eq!(seen.mode, "slow start");

@@ -22,11 +22,8 @@ impl Session {
             self.outage_at(),
             self.drained_at(),
         ];
-        let sending = if self.state.is_connected() {
-            [self.control_at(), self.data_at()]
-        } else {
-            [None; 2]
-        };
+        let sending =
+            if self.state.is_connected() { [self.control_at(), self.data_at()] } else { [None; 2] };
         let never = Instant::FAR_FUTURE;
         own.into_iter().chain(sending).flatten().min().filter(|&at| at != never)
     }

@@ -1,0 +1,176 @@
+//! What the layer above does with a relay's streams, and what it may know.
+
+use super::Relay;
+use crate::{
+    Learnt, OpenError, Priority, RefuseReason, ResetReason, Statistics, StreamError, StreamId,
+    Target, Totals,
+};
+use association::Terminal;
+use units::{Instant, Span};
+use xstp::session::{Session, Snapshot};
+
+/// Streams.
+impl Relay {
+    /// Opens a stream to `target`. The opening goes with the next packet, and with it what has
+    /// been written by then.
+    ///
+    /// # Errors
+    /// When too many are open, or the target's name cannot be sent; and when the session's numbers
+    /// are used up, which makes a terminal ask for a new association.
+    pub fn open(
+        &mut self,
+        now: Instant,
+        target: Target,
+        priority: Priority,
+    ) -> Result<StreamId, OpenError> {
+        let opened = self.streams.open(now, target, priority);
+        if opened == Err(OpenError::Numbers)
+            && let Some(terminal) = &mut self.terminal
+        {
+            terminal.restart(now);
+        }
+        self.wake();
+        opened
+    }
+
+    /// Tells the peer that the server has been connected to.
+    ///
+    /// # Errors
+    /// When the stream is gone.
+    pub fn accept(&mut self, stream: StreamId) -> Result<(), StreamError> {
+        self.streams.accept(stream)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Tells the peer that the server could not be connected to; the stream is gone.
+    ///
+    /// # Errors
+    /// When it was gone before.
+    pub fn refuse(&mut self, stream: StreamId, reason: RefuseReason) -> Result<(), StreamError> {
+        self.streams.refuse(stream, reason)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Cuts the stream off in both directions; it is gone.
+    ///
+    /// # Errors
+    /// When it was gone before.
+    pub fn reset(&mut self, stream: StreamId, reason: ResetReason) -> Result<(), StreamError> {
+        self.streams.reset(stream, reason)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Bytes that [`write`](Self::write) would take now. When they are few,
+    /// [`Event::Writable`] tells of more.
+    pub fn room(&mut self, stream: StreamId) -> usize {
+        self.streams.room(stream)
+    }
+
+    /// Takes as much of `data` as there is room for; returns how much. When that is not all,
+    /// [`Event::Writable`] follows.
+    ///
+    /// # Errors
+    /// When the stream is gone, or this side has ended its half.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        data: &[u8],
+    ) -> Result<usize, StreamError> {
+        let taken = self.streams.write(now, stream, data)?;
+        self.wake();
+        Ok(taken)
+    }
+
+    /// Ends this side's half after what has been written; the other half goes on.
+    ///
+    /// # Errors
+    /// When the stream is gone, or this side has ended its half before.
+    pub fn end(&mut self, stream: StreamId) -> Result<(), StreamError> {
+        self.streams.end(stream)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Bytes that were written and that the peer is not known to have; none when the stream is
+    /// gone. A reset throws them away.
+    pub fn held(&self, stream: StreamId) -> u64 {
+        self.streams.held(stream)
+    }
+
+    /// The next bytes in order, as far as they lie in one piece; empty when there are none.
+    pub fn peek(&self, stream: StreamId) -> &[u8] {
+        self.streams.peek(stream)
+    }
+
+    /// Frees the first `len` bytes of what [`peek`](Self::peek) showed, which makes room for
+    /// more.
+    ///
+    /// # Errors
+    /// When the stream is gone.
+    ///
+    /// # Panics
+    /// When there are fewer bytes.
+    pub fn consume(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        len: usize,
+    ) -> Result<(), StreamError> {
+        self.streams.consume(now, stream, len)
+    }
+
+    /// Whether there is a session with the peer.
+    pub fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// The smoothed round trip, once one was measured.
+    pub fn round_trip(&self) -> Option<Span> {
+        self.session.as_ref().and_then(Session::round_trip)
+    }
+
+    /// What the session, or the last one while there is none, found out about the way: what to
+    /// remember for the next one.
+    pub fn learnt(&self) -> Option<Learnt> {
+        self.learnt
+    }
+
+    /// The session's variables at `now`, while there is one: for time series and for people.
+    pub fn snapshot(&self, now: Instant) -> Option<Snapshot> {
+        self.session.as_ref().map(|session| session.snapshot(now))
+    }
+
+    /// What has happened on the streams of this session.
+    pub fn statistics(&self) -> Statistics {
+        self.streams.statistics()
+    }
+
+    /// What the session has counted, while there is one.
+    pub fn session_statistics(&self) -> Option<&xstp::session::Statistics> {
+        self.session.as_ref().map(Session::statistics)
+    }
+
+    /// What has been done in all, past sessions included.
+    pub fn totals(&self) -> Totals {
+        let mut totals = self.past;
+        if let Some(session) = &self.session {
+            totals.add_session(session.statistics());
+        }
+        totals.add_streams(&self.streams.statistics());
+        totals
+    }
+
+    /// What a terminal's association has counted.
+    pub fn association_counters(&self) -> Option<&association::Counters> {
+        self.terminal.as_ref().map(Terminal::counters)
+    }
+
+    /// Bytes of memory that received data takes now.
+    pub fn receive_allocated(&self) -> usize {
+        self.streams.receive_allocated()
+    }
+}
