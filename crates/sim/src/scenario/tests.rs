@@ -75,3 +75,22 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(storm(1), storm(1));
     assert_ne!(storm(1), storm(2));
 }
+
+#[test]
+fn a_return_channel_of_1_kbit_per_second_carries_requests_and_a_download_beside_them() {
+    let setting = geo("return rate 1kbit limit 20");
+    let small = Exchange { request: 300, response: 4096 };
+    for under_load in [false, true] {
+        // 2.9 s for the request on its way up, a round trip, and its turn behind a STAT.
+        let took = request(&setting, small, under_load);
+        assert!(took < Span::from_millis(4_500), "{took}");
+    }
+    let seen = bulk(&setting, SHORT, 1, false);
+    assert!(seen.share >= 0.95 && seen.return_bps < 300.0, "{seen:?}");
+}
+
+#[test]
+fn on_a_return_channel_of_10_kbit_per_second_loss_is_made_good_as_well() {
+    let seen = bulk(&geo("loss 1% return rate 10kbit limit 20"), SHORT, 1, false);
+    assert!(seen.share >= 0.90 && seen.return_bps < 2_600.0, "{seen:?}");
+}
