@@ -6,13 +6,14 @@ mod bench;
 mod demo;
 mod emulate;
 mod gateway;
+mod lab;
 mod values;
 mod version;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// TCP over satellite links: gateways, emulator, benchmarks, demo.
+/// TCP over satellite links: gateways, emulator, simulator, experiments, demo.
 #[derive(Parser)]
 #[command(name = "bentpipe", version, about, arg_required_else_help = true)]
 struct Arguments {
@@ -24,6 +25,7 @@ struct Arguments {
 enum Command {
     Demo(demo::Arguments),
     Bench(bench::Arguments),
+    Lab(lab::Arguments),
     Emulate(emulate::Arguments),
     Gateway(gateway::Arguments),
     Version(version::Arguments),
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Lab(arguments) => lab::run(arguments),
         Command::Emulate(arguments) => emulate::run(arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
         Command::Version(arguments) => version::run(&arguments),

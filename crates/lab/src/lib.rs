@@ -1,14 +1,17 @@
 //! Experiments, the demo and the benchmarks.
 //!
 //! ```text
-//!   live    one network with an emulated satellite link, one way of carrying TCP over it
-//!   bench   what each way reaches, against what it must reach, as JSON
-//!   demo    three ways side by side, for people
+//!   experiments  published results, run again and judged: `bentpipe lab`
+//!   live         one network with an emulated satellite link, one way of carrying TCP over it
+//!   bench        what each way reaches, against what it must reach, as JSON
+//!   demo         three ways side by side, for people
 //! ```
 
 pub mod bench;
 pub mod demo;
 mod error;
+pub mod experiments;
+mod files;
 pub mod live;
 pub mod plot;
 

@@ -1,0 +1,171 @@
+//! `bentpipe lab`.
+
+use crate::{Outcome, values};
+use clap::Subcommand;
+use lab::experiments::{self, ALL, Entry, Options, Ran, Verdict};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Run published experiments again, and judge what comes of it
+///
+/// Each entry has the published numbers and statements, and says of each whether ours agree.
+/// Simulated entries need no rights; their results are the same on every machine.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// List the experiments and what can be set about them
+    List,
+    Run(Run),
+    Report(Report),
+    Merge(Merge),
+}
+
+/// Run experiments
+///
+/// Results are kept below --out: what was interrupted is resumed, and what was found before
+/// with the same code, seed and parameters is not run again. Writes report.html and
+/// results.json there, and for each experiment its cells, figures and tables.
+#[derive(clap::Args)]
+struct Run {
+    /// Which, by name; all of them: all
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = OUT)]
+    out: PathBuf,
+    /// How often to run each point
+    #[arg(long, value_name = "N")]
+    replications: Option<u32>,
+    /// The seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Fewer points and replications, for a first look
+    #[arg(long)]
+    quick: bool,
+    /// Only part I of N, such as 1/4; `lab merge` puts the parts together
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<(u32, u32)>,
+    /// How many jobs to run at once; one for each processor when not given
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Set a parameter; may be given more than once (`lab list` names them)
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+/// Write report.html and results.json anew
+#[derive(clap::Args)]
+struct Report {
+    /// Where the results are
+    #[arg(long, value_name = "DIR", default_value = OUT)]
+    out: PathBuf,
+}
+
+/// Take the results of other folders, such as shards', over
+///
+/// Then `lab run` with the same options runs what is still missing and writes the report.
+#[derive(clap::Args)]
+struct Merge {
+    /// Folders that `lab run --out` wrote
+    #[arg(value_name = "DIR", required = true)]
+    from: Vec<PathBuf>,
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = OUT)]
+    out: PathBuf,
+}
+
+const OUT: &str = "bentpipe-lab";
+
+fn shard(text: &str) -> Result<(u32, u32), String> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    parts.ok_or_else(|| "expected a part of so many, such as 1/4".to_owned())
+}
+
+pub(crate) fn run(arguments: Arguments) -> Outcome {
+    match arguments.what {
+        What::List => list(),
+        What::Run(run) => run_entries(run),
+        What::Report(Report { out }) => {
+            let path = experiments::report(&out).map_err(|error| error.to_string())?;
+            values::print(&format!("{}\n", path.display()))
+        }
+        What::Merge(Merge { from, out }) => {
+            let new = experiments::merge(&from, &out).map_err(|error| error.to_string())?;
+            values::print(&format!("{new} results taken over into {}\n", out.display()))
+        }
+    }
+}
+
+fn list() -> Outcome {
+    let mut text = String::new();
+    for entry in ALL {
+        let _ = writeln!(text, "{:<16} {}\n{:17}{}", entry.id, entry.title, "", entry.about);
+        for parameter in entry.parameters {
+            let experiments::Parameter { name, about, default, min, max } = parameter;
+            let _ = writeln!(text, "{:17}{name}={default} ({min} to {max}): {about}", "");
+        }
+    }
+    values::print(&text)
+}
+
+fn run_entries(arguments: Run) -> Outcome {
+    let Run { ids, out, replications, seed, quick, shard, jobs, set } = arguments;
+    let mut entries = experiments::choose(&ids).map_err(|error| error.to_string())?;
+    leave_out_what_cannot_run(&mut entries, &ids)?;
+    let options = Options { out, replications, seed, quick, shard, jobs, set };
+    let ran = experiments::run(&entries, &options).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    for one in &ran {
+        match one {
+            Ran::Part { id, done, jobs } => {
+                let _ = writeln!(text, "{id}: {done} of {jobs} jobs are done");
+            }
+            Ran::Whole(judged) => text += &summary(judged),
+        }
+    }
+    if ran.iter().any(|one| matches!(one, Ran::Whole(_))) {
+        let _ = writeln!(text, "\n{}", options.out.join("report.html").display());
+    }
+    values::print(&text)
+}
+
+/// Live entries need network namespaces. Before anything starts: a process with threads cannot
+/// enter a user namespace.
+fn leave_out_what_cannot_run(entries: &mut Vec<&'static Entry>, ids: &[String]) -> Outcome {
+    if !entries.iter().any(|entry| entry.live) {
+        return Ok(());
+    }
+    match testbed::permission::acquire() {
+        Ok(_) => Ok(()),
+        Err(refusal) if ids.iter().any(|id| id == "all") => {
+            for entry in entries.iter().filter(|entry| entry.live) {
+                eprintln!("{} is left out: {refusal}", entry.id);
+            }
+            entries.retain(|entry| !entry.live);
+            Ok(())
+        }
+        Err(refusal) => Err(refusal.to_string()),
+    }
+}
+
+fn summary(judged: &experiments::Judged) -> String {
+    let outcome = &judged.outcome;
+    let [agrees, differs, open] = [Verdict::Agrees, Verdict::Differs, Verdict::NotComparable]
+        .map(|verdict| outcome.count(verdict));
+    let mut text = format!(
+        "{}: of {} cells {agrees} agree, {differs} differ, {open} are not comparable; fitted \
+         values: {}\n",
+        judged.id,
+        outcome.cells().count(),
+        outcome.fitted()
+    );
+    for cell in outcome.cells().filter(|cell| cell.verdict == Verdict::Differs) {
+        let _ = writeln!(text, "  differs: {} ({})", cell.name, cell.place);
+    }
+    text
+}

@@ -1,0 +1,229 @@
+//! Figures: lines with error bars, as SVG, PNG and CSV.
+
+use super::output::csv;
+use super::statistics::Summary;
+use crate::plot::PlotError;
+use kuva::plot::legend::LegendPosition;
+use kuva::plot::{LinePlot, LineStyle, ScatterPlot};
+use kuva::render::layout::Layout;
+use kuva::render::plots::Plot;
+use serde::{Deserialize, Serialize};
+
+/// A figure in the form of the paper's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The file's name without ending.
+    pub id: String,
+    /// Above the figure.
+    pub title: String,
+    /// Across.
+    pub x: Axis,
+    /// Upwards.
+    pub y: Axis,
+    /// The lines, in the order of the legend.
+    pub series: Vec<Series>,
+    /// Below the figure, for people: what to see in it. May be empty.
+    pub note: String,
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// What it shows, with its unit.
+    pub label: String,
+    /// Whether it is logarithmic.
+    pub log: bool,
+}
+
+impl Axis {
+    /// A linear axis.
+    pub fn linear(label: impl Into<String>) -> Self {
+        Self { label: label.into(), log: false }
+    }
+
+    /// A logarithmic axis.
+    pub fn log(label: impl Into<String>) -> Self {
+        Self { label: label.into(), log: true }
+    }
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// What the legend calls it.
+    pub name: String,
+    /// Places and means; half the width of the 95 % interval is zero where there is none.
+    pub points: Vec<(f64, f64, f64)>,
+    /// Whether the line is dashed: published values, bounds.
+    pub dashed: bool,
+}
+
+impl Series {
+    /// A line through summaries.
+    pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, Summary)>) -> Self {
+        let half = |summary: &Summary| if summary.half.is_finite() { summary.half } else { 0.0 };
+        let points = points.into_iter().map(|(x, y)| (x, y.mean, half(&y))).collect();
+        Self { name: name.into(), points, dashed: false }
+    }
+
+    /// A dashed line without error bars.
+    pub fn dashed(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let points = points.into_iter().map(|(x, y)| (x, y, 0.0)).collect();
+        Self { name: name.into(), points, dashed: true }
+    }
+}
+
+/// Colours that people with any kind of colour vision can tell apart (Okabe and Ito).
+const COLOURS: [&str; 7] =
+    ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444"];
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 400.0;
+/// Pixels of the PNG for each unit of the SVG: sharp on screens of double density.
+const PNG_SCALE: f32 = 2.0;
+
+impl Figure {
+    /// The figure as SVG.
+    ///
+    /// # Errors
+    /// When there is nothing to draw.
+    pub fn svg(&self) -> Result<String, PlotError> {
+        let (plots, layout) = self.compose()?;
+        Ok(kuva::render_to_svg(plots, layout))
+    }
+
+    /// The figure as PNG.
+    ///
+    /// # Errors
+    /// When there is nothing to draw, or it cannot be drawn.
+    pub fn png(&self) -> Result<Vec<u8>, PlotError> {
+        let (plots, layout) = self.compose()?;
+        kuva::render_to_png(plots, layout, PNG_SCALE)
+            .map_err(|error| PlotError::Draw(error.to_string()))
+    }
+
+    /// The figure's numbers: series, x, mean, half of the 95 % interval.
+    pub fn csv(&self) -> String {
+        let head = ["series", &self.x.label, &self.y.label, "half of 95 % interval"];
+        let rows = self.series.iter().flat_map(|series| {
+            series.points.iter().map(|(x, y, half)| {
+                vec![series.name.clone(), x.to_string(), y.to_string(), half.to_string()]
+            })
+        });
+        csv(&head.map(str::to_owned), rows)
+    }
+
+    /// Points that can stand on the axes.
+    fn visible<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = (f64, f64, f64)> + 'a {
+        series
+            .points
+            .iter()
+            .copied()
+            .filter(|(x, y, _)| (!self.x.log || *x > 0.0) && (!self.y.log || *y > 0.0))
+    }
+
+    fn compose(&self) -> Result<(Vec<Plot>, Layout), PlotError> {
+        let mut plots = Vec::new();
+        for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
+            let points: Vec<(f64, f64, f64)> = self.visible(series).collect();
+            if points.is_empty() {
+                continue;
+            }
+            let style = if series.dashed { LineStyle::Dashed } else { LineStyle::Solid };
+            let mut line = LinePlot::new()
+                .with_data(points.iter().map(|(x, y, _)| (*x, *y)))
+                .with_color(*colour)
+                .with_stroke_width(2.0)
+                .with_line_style(style)
+                .with_legend(series.name.as_str());
+            if points.iter().any(|(_, _, half)| *half > 0.0) {
+                // On a logarithmic axis a whisker must not reach zero.
+                let below = |y: f64, half: f64| if self.y.log { half.min(y * 0.9) } else { half };
+                line = line.with_y_err_asymmetric(
+                    points.iter().map(|(_, y, half)| (below(*y, *half), *half)),
+                );
+            }
+            plots.push(Plot::Line(line));
+            if !series.dashed {
+                let dots = ScatterPlot::new()
+                    .with_data(points.iter().map(|(x, y, _)| (*x, *y)))
+                    .with_color(*colour)
+                    .with_size(3.5);
+                plots.push(Plot::Scatter(dots));
+            }
+        }
+        if plots.is_empty() {
+            return Err(PlotError::Empty);
+        }
+        let layout = self.layout(&plots);
+        Ok((plots, layout))
+    }
+
+    fn layout(&self, plots: &[Plot]) -> Layout {
+        let mut layout = Layout::auto_from_plots(plots)
+            .with_title(self.title.as_str())
+            .with_x_label(self.x.label.as_str())
+            .with_y_label(self.y.label.as_str())
+            .with_width(WIDTH)
+            .with_height(HEIGHT)
+            .with_legend_position(LegendPosition::OutsideRightTop);
+        let all = || self.series.iter().flat_map(|series| self.visible(series));
+        let fold = |values: &mut dyn Iterator<Item = f64>| {
+            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
+        };
+        let (left, right) = fold(&mut all().map(|(x, _, _)| x));
+        // The library's automatic axes leave error bars out.
+        let (low, _) = fold(&mut all().map(|(_, y, half)| y - half));
+        let (_, high) = fold(&mut all().map(|(_, y, half)| y + half));
+        if self.x.log {
+            layout = layout.with_log_x();
+        } else if right > left {
+            layout = layout.with_x_axis_min(left).with_x_axis_max(right);
+        }
+        if self.y.log {
+            layout = layout.with_log_y();
+        } else {
+            let span = (high - low.min(0.0)).max(f64::MIN_POSITIVE);
+            let bottom = if low < 0.0 { low - 0.05 * span } else { 0.0 };
+            layout = layout.with_y_axis_min(bottom).with_y_axis_max(high + 0.06 * span);
+        }
+        layout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(log: bool) -> Figure {
+        let y = if log { Axis::log("overhead (%)") } else { Axis::linear("overhead (%)") };
+        let point = |x: f64, mean: f64| (x, Summary { n: 20, mean, deviation: 1.0, half: 0.4 });
+        Figure {
+            id: "figure-7".into(),
+            title: "Overhead".into(),
+            x: Axis::linear("dropped in bad states (%)"),
+            y,
+            series: vec![
+                Series::new("XSTP-ON", [point(0.0, 3.0), point(50.0, 9.0)]),
+                Series::dashed("bound", [(0.0, 2.0), (50.0, 2.0)]),
+            ],
+            note: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_figure_names_axes_and_lines_and_has_its_numbers() {
+        let text = figure(false).svg().unwrap();
+        for word in ["Overhead", "overhead (%)", "XSTP-ON", "bound"] {
+            assert!(text.contains(word), "the SVG lacks {word:?}");
+        }
+        assert_eq!(&figure(true).png().unwrap()[1..4], b"PNG");
+        let csv = figure(false).csv();
+        assert!(csv.contains("XSTP-ON,50,9,0.4\n"), "{csv}");
+    }
+
+    #[test]
+    fn nothing_to_draw_is_an_error() {
+        let empty = Figure { series: Vec::new(), ..figure(false) };
+        assert!(matches!(empty.svg(), Err(PlotError::Empty)));
+    }
+}

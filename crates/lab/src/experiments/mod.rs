@@ -1,0 +1,55 @@
+//! Experiments: published results, run again and judged.
+//!
+//! ```text
+//!   Entry ── plan ──▶ points × replications = jobs ──▶ store ── judge ──▶ cells, figures, text
+//!                                 all cores, shards      resumed            JSON, CSV, HTML
+//! ```
+//!
+//! An [`Entry`] declares what there is to run; a job is a pure function of the seed and its
+//! number, so that jobs may run in any order, on any machine, today or after an interruption.
+//! What was published stands beside it as data ([`Expected`]), with the tolerance, before
+//! anything is compared.
+
+mod cell;
+pub(crate) mod elaasar_2003;
+mod figure;
+mod options;
+mod outcome;
+mod output;
+mod plan;
+mod runner;
+pub mod statistics;
+mod store;
+mod sweep;
+
+pub use cell::{Cell, Criterion, Expected, Kind, Published, Verdict};
+pub use figure::{Axis, Figure, Series};
+pub use options::{Options, Parameter, Setting};
+pub use outcome::{Outcome, Section, SetUp, Table};
+pub use plan::{Draw, Entry, Point, Results, Values};
+pub use runner::{Judged, Ran, merge, report, run};
+pub use statistics::Summary;
+
+/// All entries, in the order of the report.
+pub static ALL: &[&Entry] = &[&elaasar_2003::ENTRY];
+
+/// The entries that `names` mean; `all` is every one.
+///
+/// # Errors
+/// A name that no entry has.
+pub fn choose(names: &[String]) -> Result<Vec<&'static Entry>, crate::LabError> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(ALL.to_vec());
+    }
+    let known = || ALL.iter().map(|entry| entry.id).collect::<Vec<_>>().join(", ");
+    let find = |name: &String| {
+        ALL.iter().copied().find(|entry| entry.id == name).ok_or_else(|| {
+            let known = known();
+            crate::LabError::Request(format!("experiment: found {name:?}, expected {known} or all"))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! How experiments are to be run, and what was set about one.
+
+use super::Entry;
+use crate::LabError;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Something that can be set about an experiment with `--set NAME=VALUE`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, with its unit.
+    pub about: &'static str,
+    /// What it is unless set.
+    pub default: f64,
+    /// The least allowed.
+    pub min: f64,
+    /// The most allowed.
+    pub max: f64,
+}
+
+/// How to run experiments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Where stores, plots and reports go.
+    pub out: PathBuf,
+    /// How often each point is run; `None`: as the entry has it.
+    pub replications: Option<u32>,
+    /// With the replication the source of all chance.
+    pub seed: u64,
+    /// Fewer points and replications, for a first look.
+    pub quick: bool,
+    /// Only this part of so many, from 1.
+    pub shard: Option<(u32, u32)>,
+    /// Jobs at once; `None`: one for each processor.
+    pub jobs: Option<usize>,
+    /// Parameters, as `NAME=VALUE`.
+    pub set: Vec<String>,
+}
+
+impl Options {
+    /// The usual, with results under `out`.
+    pub fn new(out: impl Into<PathBuf>) -> Self {
+        Self {
+            out: out.into(),
+            replications: None,
+            seed: 1,
+            quick: false,
+            shard: None,
+            jobs: None,
+            set: Vec::new(),
+        }
+    }
+
+    /// Checks what can be checked before anything runs.
+    ///
+    /// # Errors
+    /// The first option that makes no sense, with what is allowed.
+    pub(super) fn check(&self, entries: &[&Entry]) -> Result<(), LabError> {
+        let wrong = |text: String| Err(LabError::Request(text));
+        if self.replications.is_some_and(|count| !(1..=10_000).contains(&count)) {
+            let found = self.replications.unwrap_or_default();
+            return wrong(format!("--replications: found {found}, expected 1 to 10000"));
+        }
+        if let Some((part, of)) = self.shard
+            && !(1..=10_000).contains(&of)
+        {
+            return wrong(format!("--shard: found {part}/{of}, expected at most 10000 parts"));
+        }
+        if let Some((part, of)) = self.shard
+            && !(1..=of).contains(&part)
+        {
+            return wrong(format!("--shard: found {part}/{of}, expected 1/{of} to {of}/{of}"));
+        }
+        if self.jobs.is_some_and(|count| !(1..=1_024).contains(&count)) {
+            let found = self.jobs.unwrap_or_default();
+            return wrong(format!("--jobs: found {found}, expected 1 to 1024"));
+        }
+        let known: Vec<&Parameter> =
+            entries.iter().flat_map(|entry| entry.parameters.iter()).collect();
+        for word in &self.set {
+            let (name, _) = split(word)?;
+            if !known.iter().any(|parameter| parameter.name == name) {
+                return wrong(unknown(name, &known));
+            }
+        }
+        for entry in entries {
+            self.setting(entry)?;
+        }
+        Ok(())
+    }
+
+    /// What these options mean for `entry`.
+    ///
+    /// # Errors
+    /// A parameter's value that is not allowed.
+    pub(super) fn setting(&self, entry: &Entry) -> Result<Setting, LabError> {
+        let defaults = entry.parameters.iter();
+        let mut parameters: BTreeMap<&'static str, f64> =
+            defaults.map(|parameter| (parameter.name, parameter.default)).collect();
+        for word in &self.set {
+            let (name, value) = split(word)?;
+            if let Some(parameter) = entry.parameters.iter().find(|known| known.name == name) {
+                parameters.insert(parameter.name, parameter.read(value)?);
+            }
+        }
+        let usual = if self.quick { entry.replications.min(QUICK) } else { entry.replications };
+        Ok(Setting {
+            seed: self.seed,
+            replications: self.replications.unwrap_or(usual),
+            quick: self.quick,
+            parameters,
+        })
+    }
+}
+
+/// Replications of a quick run.
+const QUICK: u32 = 4;
+
+fn split(word: &str) -> Result<(&str, &str), LabError> {
+    word.split_once('=')
+        .map(|(name, value)| (name.trim(), value.trim()))
+        .ok_or_else(|| LabError::Request(format!("--set: found {word:?}, expected NAME=VALUE")))
+}
+
+fn unknown(name: &str, known: &[&Parameter]) -> String {
+    if known.is_empty() {
+        return format!("--set: found {name:?}, expected none: the experiment has no parameters");
+    }
+    let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();
+    format!("--set: found {name:?}, expected one of {}", names.join(", "))
+}
+
+impl Parameter {
+    fn read(&self, value: &str) -> Result<f64, LabError> {
+        let Self { name, min, max, .. } = *self;
+        match value.parse::<f64>() {
+            Ok(number) if (min..=max).contains(&number) => Ok(number),
+            Ok(_) | Err(_) => {
+                Err(LabError::Request(format!("{name}: found {value:?}, expected {min} to {max}")))
+            }
+        }
+    }
+}
+
+/// How one experiment is run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// With the replication the source of all chance.
+    pub seed: u64,
+    /// How often each point is to be run.
+    pub replications: u32,
+    /// Whether a first look is enough.
+    pub quick: bool,
+    pub(super) parameters: BTreeMap<&'static str, f64>,
+}
+
+impl Setting {
+    /// The parameter called `name`.
+    ///
+    /// # Panics
+    /// When the entry has none of this name.
+    pub fn get(&self, name: &str) -> f64 {
+        let value = self.parameters.get(name);
+        *value.unwrap_or_else(|| panic!("the entry declares no parameter {name:?}"))
+    }
+
+    /// The number of replications, for points that do not need as many as others.
+    pub fn at_most(&self, replications: u32) -> u32 {
+        self.replications.min(replications)
+    }
+}

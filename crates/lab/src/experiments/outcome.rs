@@ -1,0 +1,105 @@
+//! What an experiment came to: set-up, cells, figures, tables and the words between them.
+
+use super::cell::{Cell, Verdict};
+use super::figure::Figure;
+use serde::{Deserialize, Serialize};
+
+/// What an entry makes of its results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What stands at the top, for who reads no further. Each is a paragraph.
+    pub summary: Vec<String>,
+    /// The set-up.
+    pub set_up: Vec<SetUp>,
+    /// The parts of the report, in order.
+    pub sections: Vec<Section>,
+}
+
+/// One line of the set-up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetUp {
+    /// What it is about.
+    pub name: String,
+    /// What the publication says; empty when it says nothing.
+    pub published: String,
+    /// What we take.
+    pub ours: String,
+    /// Why, where the publication leaves it open.
+    pub why: String,
+    /// Whether ours was fitted to the published results.
+    pub fitted: bool,
+}
+
+impl SetUp {
+    /// As published.
+    pub fn published(name: &str, value: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            published: value.to_owned(),
+            ours: "the same".to_owned(),
+            why: String::new(),
+            fitted: false,
+        }
+    }
+
+    /// Left open by the publication and chosen by us, not fitted.
+    pub fn chosen(name: &str, published: &str, ours: impl Into<String>, why: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            published: published.to_owned(),
+            ours: ours.into(),
+            why: why.to_owned(),
+            fitted: false,
+        }
+    }
+
+    /// Fitted to the published results.
+    pub fn fitted(name: &str, published: &str, ours: impl Into<String>, why: &str) -> Self {
+        Self { fitted: true, ..Self::chosen(name, published, ours, why) }
+    }
+}
+
+/// A part of the report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// Its paragraphs.
+    pub text: Vec<String>,
+    /// Its figures.
+    pub figures: Vec<Figure>,
+    /// Its tables.
+    pub tables: Vec<Table>,
+    /// Its cells.
+    pub cells: Vec<Cell>,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// The file's name without ending.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// Names of the columns.
+    pub head: Vec<String>,
+    /// The rows; as many texts as the head has.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Outcome {
+    /// All cells, in the order of the report.
+    pub fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.sections.iter().flat_map(|section| &section.cells)
+    }
+
+    /// How many cells have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.cells().filter(|cell| cell.verdict == verdict).count()
+    }
+
+    /// How many values of the set-up were fitted.
+    pub fn fitted(&self) -> usize {
+        self.set_up.iter().filter(|line| line.fitted).count()
+    }
+}

@@ -1,0 +1,326 @@
+//! The report for people: one page that needs nothing else.
+
+use crate::LabError;
+use crate::experiments::cell::{Answer, Cell, Verdict};
+use crate::experiments::outcome::{Outcome, Section, SetUp, Table};
+use crate::experiments::runner::Judged;
+use std::fmt::Write;
+
+/// The page about `experiments`.
+pub(super) fn page(experiments: &[Judged]) -> Result<String, LabError> {
+    let mut page = String::new();
+    page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+    page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    page += "<title>bentpipe lab: published results, run again</title>\n<style>";
+    page += include_str!("report.css");
+    page += "</style>\n</head>\n<body>\n<main>\n";
+    page += "<h1>Published results, run again</h1>\n";
+    page += INTRODUCTION;
+    page += &overview(experiments);
+    for judged in experiments {
+        page += &experiment(judged)?;
+    }
+    page += "</main>\n</body>\n</html>\n";
+    Ok(page)
+}
+
+const INTRODUCTION: &str = "<p class=\"lead\">Each published number or statement is a cell: what \
+was published, when ours counts as agreeing (written down before ours was known), what ours is \
+with its 95&nbsp;% confidence interval over replications, and the verdict with its reason. The \
+protocol code is the code that the gateways run.</p>\n";
+
+fn overview(experiments: &[Judged]) -> String {
+    let mut text = String::from(
+        "<table class=\"overview\"><thead><tr><th>experiment</th><th>agrees</th><th>differs</th>\
+         <th>not comparable</th><th>fitted values</th><th>runs</th></tr></thead><tbody>\n",
+    );
+    for judged in experiments {
+        let outcome = &judged.outcome;
+        let _ = writeln!(
+            text,
+            "<tr><td><a href=\"#{id}\"><b>{id}</b></a> {title}</td><td class=\"agrees\">{}</td>\
+             <td class=\"differs\">{}</td><td class=\"not_comparable\">{}</td><td>{}</td>\
+             <td>{}</td></tr>",
+            outcome.count(Verdict::Agrees),
+            outcome.count(Verdict::Differs),
+            outcome.count(Verdict::NotComparable),
+            outcome.fitted(),
+            judged.jobs,
+            id = escape(&judged.id),
+            title = escape(&judged.title),
+        );
+    }
+    text + "</tbody></table>\n"
+}
+
+fn experiment(judged: &Judged) -> Result<String, LabError> {
+    let Judged { id, title, source, about, command, replications, jobs, outcome, code } = judged;
+    let mut text = format!("<article id=\"{}\">\n<h2>{}</h2>\n", escape(id), escape(title));
+    let _ = writeln!(text, "<p class=\"source\">{}</p>\n<p>{}</p>", escape(source), escape(about));
+    for paragraph in &outcome.summary {
+        let _ = writeln!(text, "<p class=\"summary\">{}</p>", escape(paragraph));
+    }
+    text += &bar(outcome);
+    let _ = writeln!(
+        text,
+        "<p>Run it again: <code>{}</code> <span class=\"dim\">({replications} replications, {jobs} \
+         runs, code {})</span></p>",
+        escape(command),
+        escape(code)
+    );
+    text += &contents(judged);
+    text += &differing(outcome);
+    text += &set_up(id, &outcome.set_up);
+    for (index, part) in outcome.sections.iter().enumerate() {
+        text += &section(&format!("{id}-{index}"), part)?;
+    }
+    Ok(text + "</article>\n")
+}
+
+/// A bar of the verdicts' shares.
+fn bar(outcome: &Outcome) -> String {
+    let all = outcome.cells().count().max(1);
+    let mut text = String::from("<div class=\"bar\">");
+    for verdict in [Verdict::Agrees, Verdict::Differs, Verdict::NotComparable] {
+        let count = outcome.count(verdict);
+        if count > 0 {
+            let share = count as f64 * 100.0 / all as f64;
+            let (class, name) = (class_of(verdict), verdict.name());
+            let _ = write!(
+                text,
+                "<span class=\"{class}\" style=\"width:{share:.2}%\" title=\"{count} {name}\">\
+                 {count} {name}</span>"
+            );
+        }
+    }
+    text + "</div>\n"
+}
+
+fn contents(judged: &Judged) -> String {
+    let id = escape(&judged.id);
+    let mut text = format!("<nav><a href=\"#{id}-set-up\">Set-up</a>");
+    for (index, part) in judged.outcome.sections.iter().enumerate() {
+        let _ = write!(text, " <a href=\"#{id}-{index}\">{}</a>", escape(&part.title));
+    }
+    text + "</nav>\n"
+}
+
+/// What differs, at the top: nobody should have to look for it.
+fn differing(outcome: &Outcome) -> String {
+    let mut cells = outcome.cells().filter(|cell| cell.verdict == Verdict::Differs).peekable();
+    if cells.peek().is_none() {
+        return String::new();
+    }
+    let mut text = String::from("<details><summary>What differs, and why</summary>\n<ul>\n");
+    for cell in cells {
+        let (name, place) = (escape(&cell.name), escape(&cell.place));
+        let reason = escape(&cell.reason);
+        let _ = writeln!(text, "<li><b>{name}</b> ({place}): {reason}</li>");
+    }
+    text + "</ul></details>\n"
+}
+
+fn set_up(id: &str, lines: &[SetUp]) -> String {
+    let mut text = format!(
+        "<h3 id=\"{}-set-up\">Set-up</h3>\n<table class=\"set-up\"><thead><tr><th></th>\
+         <th>the publication says</th><th>ours</th><th>why</th></tr></thead><tbody>\n",
+        escape(id)
+    );
+    for SetUp { name, published, ours, why, fitted } in lines {
+        let published = if published.is_empty() { "nothing" } else { published.as_str() };
+        let mark = if *fitted { " <span class=\"fitted\">fitted</span>" } else { "" };
+        let _ = writeln!(
+            text,
+            "<tr><th>{}</th><td>{}</td><td>{}{mark}</td><td>{}</td></tr>",
+            escape(name),
+            escape(published),
+            escape(ours),
+            escape(why)
+        );
+    }
+    text += "</tbody></table>\n";
+    let fitted: Vec<&str> =
+        lines.iter().filter(|line| line.fitted).map(|line| line.name.as_str()).collect();
+    let words = match fitted.len() {
+        0 => "No value was fitted to the published results.".to_owned(),
+        count => format!("Fitted to the published results: {count} ({}).", fitted.join(", ")),
+    };
+    let _ = writeln!(text, "<p>{}</p>", escape(&words));
+    text
+}
+
+fn section(id: &str, part: &Section) -> Result<String, LabError> {
+    let mut text = format!("<section id=\"{}\">\n<h3>{}</h3>\n", escape(id), escape(&part.title));
+    for paragraph in &part.text {
+        let _ = writeln!(text, "<p>{}</p>", escape(paragraph));
+    }
+    if !part.figures.is_empty() {
+        text += "<div class=\"figures\">\n";
+        for figure in &part.figures {
+            let svg = figure.svg().map_err(|error| LabError::Plot(error.to_string()))?;
+            let _ = writeln!(text, "<figure>{}", inline(&svg));
+            if !figure.note.is_empty() {
+                let _ = writeln!(text, "<figcaption>{}</figcaption>", escape(&figure.note));
+            }
+            text += "</figure>\n";
+        }
+        text += "</div>\n";
+    }
+    part.tables.iter().for_each(|one| text += &table(one));
+    text += &cells(&part.cells);
+    Ok(text + "</section>\n")
+}
+
+/// An SVG file's element, to stand in a page.
+fn inline(svg: &str) -> &str {
+    svg.find("<svg").map_or(svg, |start| &svg[start..])
+}
+
+fn table(one: &Table) -> String {
+    let mut text =
+        format!("<table class=\"numbers\"><caption>{}</caption><thead><tr>", escape(&one.title));
+    one.head.iter().for_each(|word| text += &format!("<th>{}</th>", escape(word)));
+    text += "</tr></thead><tbody>\n";
+    for row in &one.rows {
+        text += "<tr>";
+        row.iter().for_each(|word| text += &format!("<td>{}</td>", escape(word)));
+        text += "</tr>\n";
+    }
+    text + "</tbody></table>\n"
+}
+
+fn cells(cells: &[Cell]) -> String {
+    if cells.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "<table class=\"cells\"><thead><tr><th>cell</th><th>published</th><th>ours</th>\
+         <th>verdict</th><th>reason</th></tr></thead><tbody>\n",
+    );
+    for cell in cells {
+        let _ = writeln!(
+            text,
+            "<tr class=\"{class}\"><td><b>{}</b><br><span class=\"dim\">{}</span></td><td>{}</td>\
+             <td>{}</td><td><span class=\"verdict {class}\">{}</span></td><td>{}<br>\
+             <span class=\"dim\">agrees when: {}</span></td></tr>",
+            escape(&cell.name),
+            escape(&cell.place),
+            answer(&cell.published, cell),
+            ours(cell),
+            cell.verdict.name(),
+            escape(&cell.reason),
+            escape(&cell.criterion),
+            class = class_of(cell.verdict),
+        );
+    }
+    text + "</tbody></table>\n"
+}
+
+fn ours(cell: &Cell) -> String {
+    let mut text = answer(&cell.ours, cell);
+    if let Some([low, high]) = cell.ci95 {
+        let _ = write!(
+            text,
+            "<br><span class=\"dim\">95&nbsp;%: {} to {}</span>",
+            number(low),
+            number(high)
+        );
+    }
+    text
+}
+
+fn answer(answer: &Answer, cell: &Cell) -> String {
+    match answer {
+        Answer::Number(value) => format!("{} {}", number(*value), escape(&cell.unit)),
+        Answer::Words(text) => escape(text),
+    }
+}
+
+/// A number with as many digits as one reads.
+fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 || size == 0.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
+fn class_of(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Agrees => "agrees",
+        Verdict::Differs => "differs",
+        Verdict::NotComparable => "not_comparable",
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::{Axis, Criterion, Expected, Figure, Published, Series};
+
+    #[test]
+    fn a_page_stands_alone_and_escapes_what_it_is_told() {
+        let cell = Expected {
+            name: "a < b",
+            place: "section 1",
+            published: Published::Claim("b & c"),
+            criterion: Criterion::Holds("always"),
+        };
+        let figure = Figure {
+            id: "f".into(),
+            title: "Figure".into(),
+            x: Axis::linear("x"),
+            y: Axis::linear("y"),
+            series: vec![Series::dashed("line", [(0.0, 1.0), (1.0, 2.0)])],
+            note: "a note".into(),
+        };
+        let section = Section {
+            title: "Part".into(),
+            figures: vec![figure],
+            cells: vec![cell.claim(false, "no", None, "because")],
+            ..Section::default()
+        };
+        let judged = Judged {
+            id: "x-1999".into(),
+            title: "T".into(),
+            source: "S".into(),
+            about: "A".into(),
+            command: "bentpipe lab run x-1999 --seed 1".into(),
+            code: "0".into(),
+            replications: 20,
+            jobs: 40,
+            outcome: Outcome {
+                set_up: vec![SetUp::fitted("rate", "", "1 Mbit/s", "table 1")],
+                sections: vec![section],
+                ..Outcome::default()
+            },
+        };
+        let page = page(&[judged]).unwrap();
+        for part in [
+            "a &lt; b",
+            "b &amp; c",
+            "<svg",
+            "a note",
+            "What differs, and why",
+            "bentpipe lab run x-1999 --seed 1",
+            "Fitted to the published results: 1 (rate).",
+        ] {
+            assert!(page.contains(part), "the page lacks {part:?}");
+        }
+        for outside in ["src=\"http", "href=\"http", "<script"] {
+            assert!(!page.contains(outside), "the page needs {outside:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        let words: Vec<String> = [0.0, 0.0314, -2.5, 33.36, 2_512_000.4].map(number).into();
+        assert_eq!(words, ["0.00", "0.031", "-2.50", "33.4", "2512000"]);
+    }
+}

@@ -1,0 +1,179 @@
+//! Everything that is written down: JSON, CSV, plots, and the report for people.
+
+mod html;
+
+use super::ALL;
+use super::cell::{Answer, Cell, Verdict};
+use super::runner::Judged;
+use crate::LabError;
+use crate::files;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// What an entry came to, as it is kept.
+const OUTCOME: &str = "outcome.json";
+/// The page for people.
+const REPORT: &str = "report.html";
+/// All cells of all entries, for programs.
+const RESULTS: &str = "results.json";
+
+/// Writes what an entry came to below its folder: `outcome.json`, `cells.csv`, and each figure
+/// and table.
+pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
+    let folder = out.join(&judged.id);
+    let plot_failed = |error: crate::plot::PlotError| LabError::Plot(error.to_string());
+    for section in &judged.outcome.sections {
+        for figure in &section.figures {
+            let at = |ending: &str| folder.join(format!("{}.{ending}", figure.id));
+            files::write_whole(&at("svg"), figure.svg().map_err(plot_failed)?.as_bytes())?;
+            files::write_whole(&at("png"), &figure.png().map_err(plot_failed)?)?;
+            files::write_whole(&at("csv"), figure.csv().as_bytes())?;
+        }
+        for table in &section.tables {
+            let text = csv(&table.head, table.rows.iter().cloned());
+            files::write_whole(&folder.join(format!("{}.csv", table.id)), text.as_bytes())?;
+        }
+    }
+    files::write_whole(&folder.join("cells.csv"), cells(judged).as_bytes())?;
+    files::write_whole(&folder.join(OUTCOME), json(judged)?.as_bytes())
+}
+
+/// Writes `report.html` and `results.json` from the entries' outcomes.
+pub(super) fn write_report(out: &Path) -> Result<PathBuf, LabError> {
+    let mut judged = Vec::new();
+    for folder in if out.exists() { files::folders(out)? } else { Vec::new() } {
+        let path = folder.join(OUTCOME);
+        if path.exists() {
+            let one: Judged = serde_json::from_str(&files::read(&path)?).map_err(|error| {
+                let path = path.display();
+                LabError::Request(format!("{path}: {error}; `lab run` writes it anew"))
+            })?;
+            judged.push(one);
+        }
+    }
+    judged.sort_by_key(|one| ALL.iter().position(|entry| entry.id == one.id));
+    if judged.is_empty() {
+        let out = out.display();
+        return Err(LabError::Request(format!("{out}: found no results; `lab run` makes them")));
+    }
+    let results = Document { experiments: judged.iter().map(Experiment::of).collect() };
+    files::write_whole(&out.join(RESULTS), json(&results)?.as_bytes())?;
+    let report = out.join(REPORT);
+    files::write_whole(&report, html::page(&judged)?.as_bytes())?;
+    Ok(report)
+}
+
+/// `results.json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    experiments: Vec<Experiment<'a>>,
+}
+
+#[derive(Serialize)]
+struct Experiment<'a> {
+    id: &'a str,
+    title: &'a str,
+    source: &'a str,
+    command: &'a str,
+    replications: u32,
+    agrees: usize,
+    differs: usize,
+    not_comparable: usize,
+    fitted: Vec<&'a str>,
+    cells: Vec<&'a Cell>,
+}
+
+impl<'a> Experiment<'a> {
+    fn of(judged: &'a Judged) -> Self {
+        let outcome = &judged.outcome;
+        let fitted = outcome.set_up.iter().filter(|line| line.fitted);
+        Self {
+            id: &judged.id,
+            title: &judged.title,
+            source: &judged.source,
+            command: &judged.command,
+            replications: judged.replications,
+            agrees: outcome.count(Verdict::Agrees),
+            differs: outcome.count(Verdict::Differs),
+            not_comparable: outcome.count(Verdict::NotComparable),
+            fitted: fitted.map(|line| line.name.as_str()).collect(),
+            cells: outcome.cells().collect(),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<String, LabError> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| LabError::Request(format!("a result has no JSON: {error}")))?;
+    Ok(text + "\n")
+}
+
+fn cells(judged: &Judged) -> String {
+    let head = [
+        "name",
+        "kind",
+        "place",
+        "published",
+        "ours",
+        "unit",
+        "ci95_low",
+        "ci95_high",
+        "verdict",
+        "criterion",
+        "reason",
+    ];
+    let kind = |cell: &Cell| match cell.kind {
+        super::Kind::Number => "number",
+        super::Kind::Claim => "claim",
+    };
+    let rows = judged.outcome.cells().map(|cell| {
+        let bound = |side: usize| cell.ci95.map_or_else(String::new, |ends| ends[side].to_string());
+        vec![
+            cell.name.clone(),
+            kind(cell).to_owned(),
+            cell.place.clone(),
+            plain(&cell.published),
+            plain(&cell.ours),
+            cell.unit.clone(),
+            bound(0),
+            bound(1),
+            cell.verdict.name().to_owned(),
+            cell.criterion.clone(),
+            cell.reason.clone(),
+        ]
+    });
+    csv(&head.map(str::to_owned), rows)
+}
+
+fn plain(answer: &Answer) -> String {
+    match answer {
+        Answer::Number(value) => value.to_string(),
+        Answer::Words(text) => text.clone(),
+    }
+}
+
+/// Rows as comma-separated values, quoted where needed.
+pub(super) fn csv(head: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let quoted = |word: &String| match word.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", word.replace('"', "\"\"")),
+        false => word.clone(),
+    };
+    let line = |words: &[String]| words.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+    let mut text = line(head);
+    for row in rows {
+        text += &line(&row);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_quotes_what_needs_it() {
+        let word = |text: &str| text.to_owned();
+        let text = csv(&[word("a"), word("b")], [vec![word("1,5"), word("say \"no\"")]]);
+        assert_eq!(text, "a,b\n\"1,5\",\"say \"\"no\"\"\"\n");
+    }
+}

@@ -1,0 +1,213 @@
+//! Runs entries: plans, resumes, sweeps, judges, and writes everything down.
+
+use super::options::{Options, Setting};
+use super::outcome::Outcome;
+use super::output;
+use super::plan::{Entry, Point, Results};
+use super::store::{self, Found, Header};
+use super::sweep::{self, Job};
+use crate::LabError;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rt::Clock;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::thread;
+use units::{Instant, Span};
+
+/// How often results are saved while jobs run.
+const SAVE: Span = Span::from_secs(5);
+
+/// An entry with what it came to, as it is kept beside its store.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// The entry's name.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// What runs it again.
+    pub command: String,
+    /// Names the code that made the results.
+    pub code: String,
+    /// How often each point was run.
+    pub replications: u32,
+    /// Jobs in all.
+    pub jobs: usize,
+    /// What it came to.
+    pub outcome: Outcome,
+}
+
+/// What became of an entry.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ran {
+    /// All jobs are there, and judged.
+    Whole(Box<Judged>),
+    /// A shard is done; others are missing.
+    Part {
+        /// The entry's name.
+        id: &'static str,
+        /// Jobs that are done.
+        done: usize,
+        /// Jobs in all.
+        jobs: usize,
+    },
+}
+
+/// Runs `entries`. What was found before under the same setting is not run again.
+///
+/// # Errors
+/// When an option makes no sense, a job fails, or a file cannot be read or written.
+pub fn run(entries: &[&'static Entry], options: &Options) -> Result<Vec<Ran>, LabError> {
+    options.check(entries)?;
+    let mut ran = Vec::new();
+    for entry in entries {
+        ran.push(run_one(entry, options)?);
+    }
+    if ran.iter().any(|one| matches!(one, Ran::Whole(_))) {
+        report(&options.out)?;
+    }
+    Ok(ran)
+}
+
+fn run_one(entry: &'static Entry, options: &Options) -> Result<Ran, LabError> {
+    let setting = options.setting(entry)?;
+    let points = (entry.plan)(&setting);
+    check_keys(entry, &points)?;
+    let jobs = sweep::jobs(&points);
+    let header = Header::new(entry, &setting);
+    let mut found = store::load(&options.out, &header)?;
+    let (part, of) = options.shard.unwrap_or((1, 1));
+    let ours = |(index, job): &(usize, &Job<'_>)| {
+        *index % of as usize == part as usize - 1 && !found.contains_key(&job.name())
+    };
+    let to_do: Vec<Job<'_>> = jobs.iter().enumerate().filter(ours).map(|(_, job)| *job).collect();
+    sweep_and_save(entry, options, &header, &to_do, &mut found)?;
+    let done = jobs.iter().filter(|job| found.contains_key(&job.name())).count();
+    if done < jobs.len() {
+        return Ok(Ran::Part { id: entry.id, done, jobs: jobs.len() });
+    }
+    let outcome = (entry.judge)(&setting, &gather(&points, &found));
+    let judged = Judged {
+        id: entry.id.to_owned(),
+        title: entry.title.to_owned(),
+        source: entry.source.to_owned(),
+        about: entry.about.to_owned(),
+        command: command(entry, options, &setting),
+        code: header.code,
+        replications: setting.replications,
+        jobs: jobs.len(),
+        outcome,
+    };
+    output::write_entry(&options.out, &judged)?;
+    Ok(Ran::Whole(Box::new(judged)))
+}
+
+/// Two points of one name would share results.
+fn check_keys(entry: &Entry, points: &[Point]) -> Result<(), LabError> {
+    let mut seen = BTreeSet::new();
+    match points.iter().find(|point| !seen.insert((point.study, point.key.as_str()))) {
+        Some(twice) => Err(LabError::Request(format!("{}: two points {twice:?}", entry.id))),
+        None => Ok(()),
+    }
+}
+
+fn sweep_and_save(
+    entry: &Entry,
+    options: &Options,
+    header: &Header,
+    to_do: &[Job<'_>],
+    found: &mut Found,
+) -> Result<(), LabError> {
+    if to_do.is_empty() {
+        return Ok(());
+    }
+    let path = header.path(options);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let workers = if entry.live { 1 } else { options.jobs.unwrap_or(cores) };
+    let clock = Clock::new();
+    let mut saved = clock.now();
+    let bar = bar(entry, to_do.len());
+    let swept = sweep::run(to_do, workers, options.seed, |name, values| {
+        found.insert(name, values);
+        bar.inc(1);
+        if is_due(&clock, &mut saved) { store::save(&path, header, found) } else { Ok(()) }
+    });
+    bar.finish_and_clear();
+    // What was found before a job failed is worth keeping.
+    store::save(&path, header, found)?;
+    swept
+}
+
+fn is_due(clock: &Clock, saved: &mut Instant) -> bool {
+    let now = clock.now();
+    let due = now.since(*saved) >= SAVE;
+    if due {
+        *saved = now;
+    }
+    due
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn bar(entry: &Entry, jobs: usize) -> ProgressBar {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(Some(jobs as u64), target);
+    let style = ProgressStyle::with_template("{prefix} {bar:40} {pos} of {len} jobs, {eta} to go")
+        .expect("the template is a constant")
+        .progress_chars("━╸─");
+    bar.set_style(style);
+    bar.set_prefix(entry.id);
+    bar
+}
+
+fn gather(points: &[Point], found: &Found) -> Results {
+    let mut results = Results::default();
+    for point in points {
+        let names = (0..point.replications).map(|replication| Job { point, replication }.name());
+        let values = names.map(|name| found[&name].clone()).collect();
+        results.insert(point.study, &point.key, values);
+    }
+    results
+}
+
+/// What runs the entry again with the same results.
+fn command(entry: &Entry, options: &Options, setting: &Setting) -> String {
+    let mut words = format!("bentpipe lab run {} --seed {}", entry.id, setting.seed);
+    if options.quick {
+        words += " --quick";
+    }
+    if let Some(count) = options.replications {
+        words += &format!(" --replications {count}");
+    }
+    for parameter in entry.parameters {
+        let value = setting.get(parameter.name);
+        if value != parameter.default {
+            words += &format!(" --set {}={value}", parameter.name);
+        }
+    }
+    words
+}
+
+/// Writes `report.html` and `results.json` from what the entries below `out` came to; returns
+/// the report's path.
+///
+/// # Errors
+/// When nothing is there, or a file cannot be read or written.
+pub fn report(out: &Path) -> Result<PathBuf, LabError> {
+    output::write_report(out)
+}
+
+/// Takes the stores of other folders over into `out`; returns how many results were new there.
+///
+/// # Errors
+/// When a folder holds no results, a file is broken, or two results of one job differ.
+pub fn merge(from: &[PathBuf], out: &Path) -> Result<usize, LabError> {
+    store::merge(from, out)
+}

@@ -1,0 +1,172 @@
+//! Means with their 95 % confidence intervals, and quantiles.
+
+use serde::{Deserialize, Serialize};
+
+/// The mean of independent replications, and how far it may be off.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many there were.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation, from n − 1.
+    pub deviation: f64,
+    /// Half the width of the 95 % confidence interval, by Student's t; zero for equal values,
+    /// infinite for a single one.
+    pub half: f64,
+}
+
+impl Summary {
+    /// Of these values; of none it is all zero, with an infinite interval.
+    pub fn of(values: &[f64]) -> Self {
+        let n = values.len();
+        if n == 0 {
+            return Self { n, mean: 0.0, deviation: 0.0, half: f64::INFINITY };
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        if n == 1 {
+            return Self { n, mean, deviation: 0.0, half: f64::INFINITY };
+        }
+        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        let deviation = (squares / (n - 1) as f64).sqrt();
+        let half = student(n - 1) * deviation / (n as f64).sqrt();
+        Self { n, mean, deviation, half }
+    }
+
+    /// Of a value that is known exactly.
+    pub fn exact(value: f64) -> Self {
+        Self { n: 1, mean: value, deviation: 0.0, half: 0.0 }
+    }
+
+    /// The interval, when there is one.
+    pub fn interval(&self) -> Option<[f64; 2]> {
+        self.half.is_finite().then_some([self.mean - self.half, self.mean + self.half])
+    }
+
+    /// The same in another unit.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        let deviation = self.deviation * factor.abs();
+        Self { n: self.n, mean: self.mean * factor, deviation, half: self.half * factor.abs() }
+    }
+
+    /// Whether it is above `bound` beyond chance: the whole interval is.
+    pub fn clearly_above(&self, bound: f64) -> bool {
+        self.mean - self.half > bound
+    }
+
+    /// Whether it is below `bound` beyond chance.
+    pub fn clearly_below(&self, bound: f64) -> bool {
+        self.mean + self.half < bound
+    }
+}
+
+/// The ratio of two means less one, with its interval by the delta method over pairs: the
+/// gain that a figure of means shows.
+pub fn relative_gain(first: &[f64], second: &[f64]) -> Summary {
+    let n = first.len().min(second.len());
+    let (a, b) = (Summary::of(&first[..n]), Summary::of(&second[..n]));
+    if n == 0 || b.mean == 0.0 {
+        return Summary::of(&[]);
+    }
+    let ratio = a.mean / b.mean;
+    let residuals: Vec<f64> =
+        first.iter().zip(second).map(|(x, y)| (x - ratio * y) / b.mean).collect();
+    let spread = Summary::of(&residuals);
+    Summary { n, mean: ratio - 1.0, deviation: spread.deviation, half: spread.half }
+}
+
+/// The value below which a share `q` (0 to 1) of `values` lies, interpolated between
+/// neighbours; `None` of nothing.
+pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let place = q.clamp(0.0, 1.0) * last as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(last);
+    Some(sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64))
+}
+
+/// Slope of the straight line through `points` that has the least squares; `None` when all
+/// stand above one place.
+pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let n = points.len() as f64;
+    let mean = |part: fn(&(f64, f64)) -> f64| points.iter().map(part).sum::<f64>() / n;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let across: f64 = points.iter().map(|point| (point.0 - x) * (point.0 - x)).sum();
+    let both: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    (across > 0.0).then(|| both / across)
+}
+
+/// 0.975 quantiles of Student's t with 1 to 30 degrees of freedom.
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
+
+/// The 0.975 quantile of Student's t. Beyond the table by the expansion of Cornish and Fisher,
+/// which is right to three digits there.
+fn student(freedom: usize) -> f64 {
+    let normal = 1.959_964_f64;
+    match STUDENT.get(freedom.saturating_sub(1)) {
+        Some(&value) => value,
+        None => {
+            let f = freedom as f64;
+            let cube = normal.powi(3);
+            normal
+                + (cube + normal) / (4.0 * f)
+                + (5.0 * normal.powi(5) + 16.0 * cube + 3.0 * normal) / (96.0 * f * f)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_worked_by_hand() {
+        // Mean 5, squares 16 + 4 + 4 + 16 = 40, deviation sqrt(40/3), t(3) = 3.182.
+        let seen = Summary::of(&[1.0, 3.0, 7.0, 9.0]);
+        assert_eq!((seen.n, seen.mean), (4, 5.0));
+        assert!((seen.deviation - 3.651_484).abs() < 1e-6);
+        assert!((seen.half - 3.182 * 3.651_484 / 2.0).abs() < 1e-5);
+        assert!(seen.clearly_above(-0.9) && !seen.clearly_above(-0.7));
+        assert_eq!(Summary::of(&[2.0, 2.0]).half, 0.0);
+        assert_eq!(Summary::of(&[2.0]).interval(), None);
+    }
+
+    #[test]
+    fn students_t_goes_on_smoothly_beyond_the_table() {
+        assert_eq!(student(19), 2.093);
+        assert!((student(40) - 2.021).abs() < 5e-4, "{}", student(40));
+        assert!((student(120) - 1.980).abs() < 5e-4, "{}", student(120));
+    }
+
+    #[test]
+    fn quantiles_are_interpolated() {
+        let values = [4.0, 1.0, 3.0, 2.0];
+        assert_eq!(quantile(&values, 0.0), Some(1.0));
+        assert_eq!(quantile(&values, 0.5), Some(2.5));
+        assert_eq!(quantile(&values, 1.0), Some(4.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn a_gain_of_means_is_sharper_when_pairs_go_together() {
+        let off = [10.0, 20.0, 30.0, 40.0];
+        let on: Vec<f64> = off.iter().map(|value| value * 1.5).collect();
+        let gain = relative_gain(&on, &off);
+        assert!((gain.mean - 0.5).abs() < 1e-12 && gain.half < 1e-12, "{gain:?}");
+        let mixed = relative_gain(&[60.0, 15.0, 45.0, 30.0], &off);
+        assert!((mixed.mean - 0.5).abs() < 1e-12 && mixed.half > 0.5, "{mixed:?}");
+    }
+
+    #[test]
+    fn a_line_has_its_slope() {
+        assert_eq!(slope(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]), Some(2.0));
+        assert_eq!(slope(&[(1.0, 1.0), (1.0, 3.0)]), None);
+    }
+}
