@@ -53,6 +53,7 @@ mod meter;
 pub mod network;
 mod path;
 mod pattern;
+pub mod radio;
 pub mod scenario;
 mod trace;
 pub mod traffic;

@@ -248,6 +248,11 @@ impl<F: Frame> Csma<F> {
         self.stations[station].queue.len()
     }
 
+    /// Whether nothing of `station` waits or is on air.
+    pub fn is_silent(&self, station: usize) -> bool {
+        self.stations[station].phase == Phase::Idle
+    }
+
     fn next_event(&self) -> Option<Instant> {
         let arrival = self.under_way.keys().next().map(|&(at, _)| at);
         let stations = self.stations.iter().filter_map(|station| station.phase.due());

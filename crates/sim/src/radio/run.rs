@@ -1,0 +1,315 @@
+//! One retrieval, from its first event to its last.
+
+use super::file_transfer::{Client, Server, chunks};
+use super::packet;
+use super::station::{Computer, Station, User};
+use crate::{Agenda, Pattern, TraceHash};
+use satlink::mac::csma::{Csma, CsmaConfig, CsmaCounters, CsmaError};
+use satlink::{Admission, Frame};
+use units::{Instant, RngStream, Span};
+use xstp::session::{SessionConfig, Statistics};
+
+/// The stations: who asks, and who has the file.
+const GROUND: usize = 0;
+const SATELLITE: usize = 1;
+
+/// When a retrieval begins, relative to the connection it uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The request rides on the connection's first segment.
+    WithRequest,
+    /// The connection is open already; the time counts from the request on.
+    Connected,
+}
+
+/// Two stations, and how they are set.
+#[derive(Clone, Debug)]
+pub struct Radio {
+    /// The channel.
+    pub channel: CsmaConfig,
+    /// XSTP's settings; `profile` is filled in.
+    pub session: SessionConfig,
+    /// What stands between the protocols and the radio.
+    pub computer: Computer,
+    /// When the retrieval begins.
+    pub start: Start,
+    /// The file's name.
+    pub name: Vec<u8>,
+    /// After this long a retrieval is given up.
+    pub patience: Span,
+}
+
+impl Radio {
+    /// The published frame and window sizes on `channel`: a segment of 16 bytes of header, 5 of
+    /// file transfer and 157 of a file, with room for a POLL; 64 segments in either buffer.
+    pub fn published(channel: CsmaConfig, session: &SessionConfig) -> Self {
+        let payload = super::file_transfer::HEADER + super::file_transfer::CHUNK;
+        let session = SessionConfig {
+            max_segment: 16 + 3 + payload,
+            packet_overhead: packet::HEADER,
+            send_buffer: 64 * payload,
+            receive_window: 64,
+            assumed_window: 64,
+            ..session.clone()
+        };
+        Self {
+            channel,
+            session,
+            computer: Computer::FREE,
+            start: Start::WithRequest,
+            name: b"file.dat".to_vec(),
+            patience: Span::from_secs(4 * 3_600),
+        }
+    }
+}
+
+/// What a retrieval came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retrieval {
+    /// From the request to the last byte of the file at the client; `None`: given up.
+    pub latency: Option<Span>,
+    /// From the request to both ends being closed.
+    pub closed: Option<Span>,
+    /// Chunks that the file has.
+    pub chunks: u64,
+    /// Frames that the ground station and the satellite gave to their radios.
+    pub frames: [u64; 2],
+    /// Their IP packets' bytes.
+    pub octets: [u64; 2],
+    /// The channel's accounts.
+    pub channel: CsmaCounters,
+    /// What the client's session counted, and the server's.
+    pub sessions: [Statistics; 2],
+    /// Packets that neither end's protocols accepted.
+    pub refused: u64,
+    /// A number that two runs share only if they were the same.
+    pub trace_hash: u64,
+}
+
+/// A packet on the channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Packet(Vec<u8>);
+
+impl Frame for Packet {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+enum Due {
+    /// A packet has crossed the computer and reaches the protocols.
+    Received(usize, Vec<u8>),
+    /// A packet has crossed the computer and reaches the radio.
+    Sent(usize, Vec<u8>),
+}
+
+struct Net {
+    channel: Csma<Packet>,
+    stations: [Station; 2],
+    agenda: Agenda<Due>,
+    now: Instant,
+    standing: u32,
+    frames: [u64; 2],
+    octets: [u64; 2],
+    trace: TraceHash,
+}
+
+/// Retrieves a file of `size` bytes from the satellite.
+///
+/// # Errors
+/// When the channel's settings make no sense.
+///
+/// # Panics
+/// When a byte of the file comes wrong or twice, or a packet is lost count of.
+pub fn retrieve(radio: &Radio, size: u64, seed: u64, run: u64) -> Result<Retrieval, CsmaError> {
+    let mut rng = RngStream::new(seed, run, "sim/radio");
+    let pattern = Pattern(rng.next_u64());
+    let station = |index: usize, user| {
+        let peer = 1 - index as u8;
+        Station::new(index as u8, peer, &radio.session, radio.computer, user, &radio.name)
+    };
+    let mut net = Net {
+        channel: Csma::new(&radio.channel, 2, seed, run)?,
+        stations: [
+            station(GROUND, User::Client(Client::new(pattern))),
+            station(SATELLITE, User::Server(Server::new(&radio.name, pattern, size))),
+        ],
+        agenda: Agenda::new(),
+        now: Instant::ZERO,
+        standing: 0,
+        frames: [0; 2],
+        octets: [0; 2],
+        trace: TraceHash::new(),
+    };
+    let began = match radio.start {
+        Start::WithRequest => Instant::ZERO,
+        Start::Connected => net.connect(Instant::ZERO + radio.patience),
+    };
+    net.stations[GROUND].ask();
+    let end = began + radio.patience;
+    let closed = net.run_while(end, |net| net.stations.iter().all(Station::is_closed));
+    let [ground, satellite] = &net.stations;
+    assert!(!ground.broken && !satellite.broken, "a file should arrive as it is stored");
+    assert!(net.channel.audit(), "the channel's accounts should balance");
+    Ok(Retrieval {
+        latency: ground.done_at.map(|at| at.since(began)),
+        closed: closed.then(|| net.now.since(began)),
+        chunks: chunks(size),
+        frames: net.frames,
+        octets: net.octets,
+        channel: *net.channel.counters(),
+        sessions: [ground, satellite].map(|it| *it.connection.session().statistics()),
+        refused: ground.refused + satellite.refused,
+        trace_hash: net.trace.value(),
+    })
+}
+
+impl Net {
+    /// Opens the connection without a request; the time at which both ends know of it and
+    /// nothing is on its way.
+    fn connect(&mut self, end: Instant) -> Instant {
+        let quiet = |net: &Self| {
+            let open = net.stations.iter().all(Station::is_open);
+            open && net.agenda.next_at().is_none() && net.channel.counters().held.packets == 0
+        };
+        self.run_while(end, quiet);
+        self.now
+    }
+
+    /// Runs until `stop` says so, `end` at most; says whether it stopped before.
+    fn run_while(&mut self, end: Instant, stop: impl Fn(&Self) -> bool) -> bool {
+        loop {
+            self.transmit();
+            if stop(self) {
+                return true;
+            }
+            let timeouts = self.stations.iter().filter_map(Station::poll_timeout);
+            let others = [self.channel.poll_timeout(), self.agenda.next_at()];
+            match timeouts.chain(others.into_iter().flatten()).min() {
+                Some(at) if at <= end => self.step(at),
+                Some(_) | None => return false,
+            }
+        }
+    }
+
+    fn step(&mut self, at: Instant) {
+        if at > self.now {
+            self.now = at;
+            self.standing = 0;
+        } else {
+            self.standing += 1;
+            assert!(self.standing < 100_000, "at {:?} somebody is always due: {at:?}", self.now);
+        }
+        let now = self.now;
+        while let Some(heard) = self.channel.poll_delivery(now) {
+            self.trace.event(now, heard.to as u64, &heard.frame.0);
+            let at = self.stations[heard.to].received(now, heard.frame.len());
+            self.agenda.put(at, Due::Received(heard.to, heard.frame.0));
+        }
+        while let Some((_, due)) = self.agenda.take_due(now) {
+            match due {
+                Due::Received(index, packet) => self.stations[index].handle(now, &packet),
+                Due::Sent(index, packet) => {
+                    self.frames[index] += 1;
+                    self.octets[index] += packet.len() as u64;
+                    match self.channel.offer(now, index, 1 - index, Packet(packet)) {
+                        Admission::Queued | Admission::Dropped(..) => {}
+                    }
+                }
+            }
+        }
+        for (index, station) in self.stations.iter_mut().enumerate() {
+            let silent = self.channel.is_silent(index);
+            if silent {
+                station.fell_silent(now);
+            }
+            station.handle_timeout(now);
+        }
+    }
+
+    fn transmit(&mut self) {
+        for (index, station) in self.stations.iter_mut().enumerate() {
+            for (at, packet) in station.poll_transmit(self.now) {
+                self.agenda.put(at, Due::Sent(index, packet));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::radio::file_transfer::CHUNK;
+    use units::BitRate;
+
+    fn radio(rate: u64, persistence: u8) -> Radio {
+        let mut channel = CsmaConfig::kenwood(BitRate::from_bps(rate));
+        channel.persistence = persistence;
+        Radio::published(channel, &SessionConfig::stp_1999())
+    }
+
+    /// Twice: 50 ms in one computer, 300 ms to key up, the frame, 50 ms in the other computer.
+    /// BGN, SD and POLL with the request are 95 bytes in IPv4; BGNAK, SD and POLL with the
+    /// file's byte are 92; AX.25 adds 20 to each.
+    #[test]
+    fn one_byte_takes_two_accesses_and_two_frames() {
+        for (rate, air) in [(1_200, 8 * (115 + 112) * 1_000_000 / 1_200), (9_600, 189_167)] {
+            let mut radio = radio(rate, 255);
+            radio.computer.processing = Span::from_millis(50);
+            let found = retrieve(&radio, 1, 1, 0).expect("valid settings");
+            let latency = found.latency.expect("the file").as_micros();
+            assert!(latency.abs_diff(4 * 50_000 + 2 * 300_000 + air) < 3, "{latency} us");
+            assert!(found.closed.is_some());
+        }
+        // The name was sent in the request, so the line's time counts twice for each packet.
+        let mut radio = radio(9_600, 255);
+        radio.computer.serial = Some(BitRate::from_bps(9_600));
+        let found = retrieve(&radio, 1, 1, 0).expect("valid settings");
+        let serial = 2 * (95 + 92) * 10 * 1_000_000 / 9_600;
+        let latency = found.latency.expect("the file").as_micros();
+        assert!(latency.abs_diff(2 * 300_000 + 189_167 + serial) < 3, "{latency} us");
+    }
+
+    #[test]
+    fn files_arrive_over_noise_and_the_same_seed_is_the_same_run() {
+        for start in [Start::WithRequest, Start::Connected] {
+            let mut radio = radio(9_600, 128);
+            radio.start = start;
+            radio.channel.bit_error_ratio = 1e-4;
+            let first = retrieve(&radio, 10_240, 1, 0).expect("valid settings");
+            assert!(first.latency.is_some() && first.closed.is_some());
+            assert_eq!(first.chunks, 66);
+            assert!(first.channel.corrupted.packets > 0 && first.sessions[1].data_sent >= 66);
+            assert_eq!(retrieve(&radio, 10_240, 1, 0), Ok(first.clone()));
+            assert_ne!(
+                retrieve(&radio, 10_240, 1, 1).map(|it| it.trace_hash),
+                Ok(first.trace_hash)
+            );
+        }
+    }
+
+    #[test]
+    fn a_pause_between_chunks_counts_from_their_leaving_the_air() {
+        let mut radio = radio(9_600, 255);
+        let size = 4 * CHUNK as u64;
+        let before = retrieve(&radio, 1, 1, 0).expect("valid settings").latency;
+        radio.computer.between_chunks = Span::from_secs(20);
+        let found = retrieve(&radio, size, 1, 0).expect("valid settings").latency;
+        let (before, found) = (before.expect("a byte"), found.expect("the file"));
+        // The first chunk is 156 bytes longer and fills its segment, so seven bytes of it come
+        // in a second one; then three pauses, three accesses, three frames.
+        let least = before + (Span::from_secs(20) + Span::from_millis(300 + 217)) * 3;
+        assert!(found > least && found < least + Span::from_secs(2), "{found}, not {least}");
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_given_up_in_time() {
+        let mut radio = radio(9_600, 255);
+        radio.channel.bit_error_ratio = 1.0;
+        radio.patience = Span::from_secs(600);
+        let found = retrieve(&radio, 1, 1, 0).expect("valid settings");
+        assert_eq!((found.latency, found.channel.delivered.packets), (None, 0));
+        radio.channel.queue = 0;
+        assert!(retrieve(&radio, 1, 1, 0).is_err());
+    }
+}
