@@ -3,6 +3,7 @@
 //! Each function builds two gateways and a link, runs them, and returns what was measured; the
 //! bounds are in `cargo run -p sim --example figures --release`, which prints all of them.
 
+pub mod alone;
 mod bulk;
 mod outage;
 mod requests;

@@ -9,11 +9,14 @@
 
 mod fixed;
 mod newreno;
+mod steady;
 
 use fixed::Fixed;
 pub use newreno::NewReno;
+use steady::Steady;
 
 use crate::session::SessionConfig;
+use core::ops::Range;
 use units::{BitRate, Instant, Span};
 
 /// Which controller a session runs.
@@ -24,6 +27,9 @@ pub enum Controller {
     /// Slow start, congestion avoidance by byte counting, and halving once for each window:
     /// STP as published.
     NewReno,
+    /// Finds the rate by itself, follows it, and makes way where others send. A configured rate
+    /// is a ceiling.
+    Steady,
 }
 
 impl Controller {
@@ -32,6 +38,7 @@ impl Controller {
         match self {
             Self::Fixed => "fixed",
             Self::NewReno => "newreno",
+            Self::Steady => "steady",
         }
     }
 }
@@ -86,6 +93,7 @@ pub(crate) struct Answered {
 pub(crate) enum Congestion {
     Fixed(Fixed),
     NewReno(NewReno),
+    Steady(Steady),
 }
 
 impl Congestion {
@@ -93,13 +101,14 @@ impl Congestion {
         match config.controller {
             Controller::Fixed => Self::Fixed(Fixed::new(config)),
             Controller::NewReno => Self::NewReno(NewReno::new(config)),
+            Controller::Steady => Self::Steady(Steady::new(config)),
         }
     }
 
     /// Bytes that may be outstanding; `None` when the controller keeps no window.
     pub(crate) fn window(&self) -> Option<u64> {
         match self {
-            Self::Fixed(_) => None,
+            Self::Fixed(_) | Self::Steady(_) => None,
             Self::NewReno(newreno) => Some(newreno.window()),
         }
     }
@@ -108,7 +117,7 @@ impl Congestion {
     /// or without a window.
     pub(crate) fn threshold(&self) -> Option<u64> {
         match self {
-            Self::Fixed(_) => None,
+            Self::Fixed(_) | Self::Steady(_) => None,
             Self::NewReno(newreno) => newreno.threshold(),
         }
     }
@@ -119,6 +128,7 @@ impl Congestion {
         match self {
             Self::Fixed(fixed) => fixed.pace(now),
             Self::NewReno(_) => None,
+            Self::Steady(steady) => Some(steady.pace(now)),
         }
     }
 
@@ -128,6 +138,7 @@ impl Congestion {
             Self::Fixed(fixed) => fixed.mode(now),
             Self::NewReno(newreno) if newreno.in_slow_start() => "slow start",
             Self::NewReno(_) => "avoidance",
+            Self::Steady(steady) => steady.mode(),
         }
     }
 
@@ -136,6 +147,7 @@ impl Congestion {
         match self {
             Self::Fixed(fixed) => fixed.queue(),
             Self::NewReno(_) => None,
+            Self::Steady(steady) => steady.queue(),
         }
     }
 
@@ -144,6 +156,7 @@ impl Congestion {
         match self {
             Self::Fixed(fixed) => fixed.on_poll(poll),
             Self::NewReno(_) => {}
+            Self::Steady(steady) => steady.on_poll(poll),
         }
     }
 
@@ -152,13 +165,14 @@ impl Congestion {
         match self {
             Self::Fixed(fixed) => fixed.on_answer(answered),
             Self::NewReno(_) => {}
+            Self::Steady(steady) => steady.on_answer(answered),
         }
     }
 
     /// Takes in one STAT or USTAT. True when it made the window smaller.
     pub(crate) fn on_feedback(&mut self, feedback: &Feedback) -> bool {
         match self {
-            Self::Fixed(_) => false,
+            Self::Fixed(_) | Self::Steady(_) => false,
             Self::NewReno(newreno) => newreno.on_feedback(feedback),
         }
     }
@@ -167,8 +181,67 @@ impl Congestion {
     pub(crate) fn on_restart(&mut self, idle: Span) {
         match self {
             // A known rate is as good after a pause as before.
-            Self::Fixed(_) => {}
+            Self::Fixed(_) | Self::Steady(_) => {}
             Self::NewReno(newreno) => newreno.on_restart(idle),
+        }
+    }
+
+    /// Whether new data may leave, as far as the controller bounds its amount.
+    pub(crate) fn may_send(&self) -> bool {
+        match self {
+            Self::Fixed(_) | Self::NewReno(_) => true,
+            Self::Steady(steady) => steady.may_send(),
+        }
+    }
+
+    /// A packet with data leaves. Whether a POLL is to go with it.
+    pub(crate) fn on_data(&mut self, now: Instant) -> bool {
+        match self {
+            Self::Fixed(_) | Self::NewReno(_) => false,
+            Self::Steady(steady) => {
+                steady.on_data(now);
+                steady.take_ask()
+            }
+        }
+    }
+
+    /// The least and the largest distance of POLLs.
+    pub(crate) fn poll_range(&self) -> Range<Span> {
+        match self {
+            Self::Fixed(_) | Self::NewReno(_) => Span::ZERO..Span::MAX,
+            Self::Steady(steady) => steady.poll_range(),
+        }
+    }
+
+    /// POLLs have gone unanswered for too long.
+    pub(crate) fn on_outage(&mut self, now: Instant) {
+        match self {
+            Self::Fixed(_) | Self::NewReno(_) => {}
+            Self::Steady(steady) => steady.on_outage(now),
+        }
+    }
+
+    /// The peer was heard.
+    pub(crate) fn on_heard(&mut self) {
+        match self {
+            Self::Fixed(_) | Self::NewReno(_) => {}
+            Self::Steady(steady) => steady.on_heard(),
+        }
+    }
+
+    /// Whether no data leaves at all, not even again: only POLLs.
+    pub(crate) fn is_quiet(&self) -> bool {
+        match self {
+            Self::Fixed(_) | Self::NewReno(_) => false,
+            Self::Steady(steady) => steady.is_quiet(),
+        }
+    }
+
+    /// The rate that is worth remembering.
+    pub(crate) fn learnt(&self) -> Option<BitRate> {
+        match self {
+            Self::Fixed(_) | Self::NewReno(_) => None,
+            Self::Steady(steady) => steady.learnt(),
         }
     }
 }

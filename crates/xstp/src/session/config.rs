@@ -31,6 +31,10 @@ pub struct SessionConfig {
     pub min_rate: Option<BitRate>,
     /// The rate that is never exceeded, counting `packet_overhead`. `fixed` sends at it.
     pub max_rate: Option<BitRate>,
+    /// The rate that `steady` begins at: what an earlier session on this way found out.
+    pub start_rate: Option<BitRate>,
+    /// What the way back takes, where it is known: it bounds how often `steady` polls.
+    pub return_rate: Option<BitRate>,
     /// The share of `max_rate` that is left unused so that no queue stands, in millionths.
     pub headroom_millionths: u32,
     /// Whether `fixed` sends below its rate when a queue of its own making stands on the way: a
@@ -116,6 +120,8 @@ impl SessionConfig {
             spread: Spread::Enabled,
             min_rate: None,
             max_rate: None,
+            start_rate: None,
+            return_rate: None,
             headroom_millionths: 0,
             yield_to_queue: false,
             packet_overhead: 20,
@@ -165,6 +171,8 @@ impl SessionConfig {
             spread: Spread::Window,
             min_rate: None,
             max_rate: Some(rate),
+            start_rate: None,
+            return_rate: None,
             headroom_millionths: 2_000,
             yield_to_queue: true,
             // IPv4, UDP, and an association's header and tag.
@@ -197,6 +205,20 @@ impl SessionConfig {
             handshake_tries: 30,
             keep_alive: Span::from_secs(12),
             no_response: Some(Span::from_secs(180)),
+        }
+    }
+
+    /// A gateway's session on a link whose rate nobody knows: `steady` finds it.
+    ///
+    /// As [`SessionConfig::gateway`], with numbers for eight round trips of 1.2 s at 100 Mbit/s
+    /// and for twenty of 600 ms at 250 Mbit/s.
+    pub fn gateway_auto() -> Self {
+        Self {
+            controller: Controller::Steady,
+            max_rate: None,
+            number_window: 1 << 18,
+            assumed_window: 1 << 16,
+            ..Self::gateway(BitRate::from_mbps(100))
         }
     }
 

@@ -147,6 +147,7 @@ impl Session {
     fn heard(&mut self, now: Instant) {
         self.last_heard = now;
         self.unanswered_since = None;
+        self.congestion.on_heard();
     }
 
     fn on_begin(

@@ -40,7 +40,7 @@ pub use config::{ConfigError, SessionConfig, Spread};
 pub use coverage::Coverage;
 pub use events::{Event, Statistics};
 pub use incoming::ReceiveError;
-pub use snapshot::Snapshot;
+pub use snapshot::{Learnt, Snapshot};
 pub use state::{State, Stimulus};
 pub use upper::{Filled, Upper};
 
@@ -82,6 +82,8 @@ pub struct Session {
     interval: Span,
     /// The layer above had something new when last asked.
     fresh_waiting: bool,
+    /// A POLL goes with the segment that is being made, and the controller does not know yet.
+    poll_untold: Option<u32>,
     /// Something that was lost more than once waits to be sent again, and a POLL with it.
     ask_when_resent: bool,
     end_wanted: bool,
@@ -186,6 +188,7 @@ impl Session {
             peer_max_segment: usize::MAX,
             interval: Span::ZERO,
             fresh_waiting: true,
+            poll_untold: None,
             ask_when_resent: false,
             end_wanted: false,
             ended: false,
@@ -269,6 +272,12 @@ impl Session {
     /// The congestion window in bytes, if the controller keeps one.
     pub fn congestion_window(&self) -> Option<u64> {
         self.congestion.window()
+    }
+
+    /// What the next session on this way should begin with; `None` while it is not known.
+    pub fn learnt(&self) -> Option<Learnt> {
+        let round_trip = self.round_trip.least()?;
+        self.congestion.learnt().map(|rate| Learnt { rate, round_trip })
     }
 
     /// Since when POLLs go unanswered for too long, while they do.

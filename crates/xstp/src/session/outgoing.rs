@@ -57,6 +57,7 @@ impl Session {
         if let Some(len) = sent {
             self.statistics.segments_sent += 1;
             self.statistics.octets_sent += len as u64;
+            self.tell_of_poll(now);
         }
         sent
     }
@@ -121,6 +122,9 @@ impl Session {
         upper: &mut impl Upper,
         out: &mut [u8],
     ) -> Option<usize> {
+        if self.congestion.is_quiet() {
+            return None;
+        }
         let again = self.sender.again();
         let fresh = self.fresh_waiting && self.state.may_send() && self.may_send_fresh();
         if again.is_none() && !fresh {
@@ -141,6 +145,9 @@ impl Session {
         };
         parts.data = Some(loaded.number);
         parts.next = self.sender.next_number();
+        if self.congestion.on_data(now) {
+            self.polling.urge();
+        }
         self.ask_after(now, upper);
         let poll = begins || self.poll_due() <= now + self.config.poll_ride;
         let begins_first = begins && self.handshake.retry_at().is_none();
@@ -383,14 +390,21 @@ impl Session {
         let overdue = self.round_trip.smoothed() + self.config.tick * 2;
         let late = self.polling.silent_since().is_some_and(|since| now.since(since) >= overdue);
         let count = self.polling.on_sent(now, self.count_clock(now), late);
-        let below = self.config.packet_overhead as u64 * self.statistics.segments_sent;
-        let octets = self.statistics.octets_sent + below;
-        self.congestion.on_poll(&PollSent { now, count, octets });
+        self.poll_untold = Some(count);
         self.unanswered_since.get_or_insert(now);
         self.statistics.polls_sent += 1;
         if !rides {
             self.statistics.polls_sent_alone += 1;
         }
+    }
+
+    /// Tells the controller of a POLL that has just gone: what goes with it is counted, as it is
+    /// where it arrives.
+    fn tell_of_poll(&mut self, now: Instant) {
+        let Some(count) = self.poll_untold.take() else { return };
+        let below = self.config.packet_overhead as u64 * self.statistics.segments_sent;
+        let octets = self.statistics.octets_sent + below;
+        self.congestion.on_poll(&PollSent { now, count, octets });
     }
 
     fn commit_parts(&mut self, now: Instant, opening: Option<Control>, sent: (bool, bool)) {

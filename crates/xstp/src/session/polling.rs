@@ -12,6 +12,7 @@
 //! The book keeps when each POLL was sent: an answer is a round-trip sample.
 
 use alloc::collections::VecDeque;
+use core::ops::Range;
 use units::{Instant, Span};
 
 /// POLLs that are remembered; at three for each round trip this is 80 round trips of silence.
@@ -71,6 +72,8 @@ pub(crate) struct Polling {
     backoff: u32,
     /// Something other than the timer asks for a POLL.
     wanted: bool,
+    /// It is wanted at once, however short ago the last one was.
+    urgent: bool,
     /// Bytes sent in SDs since the last POLL.
     sent_bytes: u64,
     /// POLLs that a dry upper layer may still cause, in 256ths.
@@ -90,6 +93,7 @@ impl Polling {
             last_answer: None,
             backoff: 0,
             wanted: false,
+            urgent: false,
             sent_bytes: 0,
             allowance: DRY_ALLOWANCE << 8,
             allowance_at: Instant::ZERO,
@@ -121,6 +125,11 @@ impl Polling {
     /// Asks for a POLL with the next segment, whatever the timer says.
     pub(crate) fn want(&mut self) {
         self.wanted = true;
+    }
+
+    /// Asks for a POLL with the next segment, however short ago the last one was.
+    pub(crate) fn urge(&mut self) {
+        self.urgent = true;
     }
 
     /// The upper layer has nothing more: asks for a POLL if the allowance still covers one.
@@ -174,6 +183,9 @@ impl Polling {
 
     /// When the next POLL is due at this pace. Before the first one: at once.
     pub(crate) fn due(&self, pace: Option<Pace>, armed_at: Instant, round_trip: Span) -> Instant {
+        if self.urgent {
+            return Instant::ZERO;
+        }
         let spaced = self.last_sent.map_or(Instant::ZERO, |sent| sent + self.config.spacing);
         if self.wanted {
             return spaced;
@@ -181,6 +193,17 @@ impl Polling {
         let Some(pace) = pace else { return Instant::FAR_FUTURE };
         let start = self.last_sent.map_or(armed_at, |sent| sent.max(armed_at));
         (start + self.interval(pace, round_trip)).max(spaced)
+    }
+
+    /// `due`, but no later than `most` after the last POLL, nor earlier than `least` after it
+    /// unless something asks for one.
+    pub(crate) fn within(&self, due: Instant, armed_at: Instant, range: Range<Span>) -> Instant {
+        if self.wanted || self.urgent {
+            return due;
+        }
+        let start = self.last_sent.map_or(armed_at, |sent| sent.max(armed_at));
+        let most = range.end.max(self.config.spacing);
+        due.min(start + most).max(start + range.start)
     }
 
     /// The count of the next POLL. `clock` is the least that it may be: published segments use
@@ -205,6 +228,7 @@ impl Polling {
         self.book.push_back(Sent { count: self.count, at: now });
         self.last_sent = Some(now);
         self.wanted = false;
+        self.urgent = false;
         self.sent_bytes = 0;
         self.count
     }

@@ -30,6 +30,15 @@ pub struct Snapshot {
     pub outage_since: Option<Instant>,
 }
 
+/// What a session found out about its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learnt {
+    /// The rate that the way took, in bits of whole IP packets per second.
+    pub rate: BitRate,
+    /// The round trip without a queue.
+    pub round_trip: Span,
+}
+
 impl Session {
     /// The rate at which this side sends at most by `now`, as far as there is one: the pace, or
     /// the window over a round trip.

@@ -44,6 +44,7 @@ impl Session {
             && let Some(since) = self.polling.silent_since()
         {
             self.outage_since = Some(since);
+            self.congestion.on_outage(now);
             self.statistics.outages += 1;
             self.emit(Event::OutageBegan { silence: now.since(since) });
         }
@@ -113,6 +114,9 @@ impl Session {
         let pace = self.pace();
         let round_trip = self.round_trip.smoothed();
         let due = self.polling.due(pace, self.armed_at, round_trip);
+        if pace == Some(Pace::Timer) {
+            return self.polling.within(due, self.armed_at, self.congestion.poll_range());
+        }
         if pace.is_some() {
             return due;
         }
@@ -152,7 +156,7 @@ impl Session {
 
     /// When data goes out, if any may.
     pub(super) fn data_at(&self) -> Option<Instant> {
-        if !self.state.may_send() {
+        if !self.state.may_send() || self.congestion.is_quiet() {
             return None;
         }
         if self.sender.queued() > 0 {
@@ -169,7 +173,8 @@ impl Session {
 
     /// Whether the windows allow a new number.
     pub(super) fn may_send_fresh(&self) -> bool {
-        self.sender.free_numbers() > 0
+        self.congestion.may_send()
+            && self.sender.free_numbers() > 0
             && self.window_segments().is_none_or(|window| self.sender.unreleased() < window)
     }
 

@@ -1,0 +1,420 @@
+//! Finds the rate, keeps it, and makes way where others send.
+//!
+//! ```text
+//!   START ──▶ CRUISE ──due──▶ PROBING ──▶ CRUISE
+//!               │ a queue stands
+//!               ▼
+//!            DRAINING ──▶ SETTLING ──gone──▶ CRUISE at what the link takes
+//!                             │ went down, but stays    somebody else keeps it ──▶ COMPETING
+//!                             └ did not change          the way is longer now ──▶ CRUISE
+//! ```
+//!
+//! Everything is decided on answered POLLs ([`samples`]): what was sent, what arrived, and how
+//! long it was under way in the forward direction. Loss alone slows nothing, and the way back
+//! plays no part. The derivation is in `docs/spec/steady.md`.
+
+mod probe;
+mod samples;
+mod start;
+
+use super::{Answered, PollSent};
+use crate::session::SessionConfig;
+use core::ops::Range;
+use probe::{Found, Probe, Schedule};
+use samples::{Sample, Samples, as_micros, micros, mul};
+use start::{Ramp, Train, Verdict};
+use units::{BitRate, Instant, Span};
+
+/// Delays above the least that are never taken for a queue.
+const LEAST_QUEUE: Span = Span::from_millis(25);
+/// Full packets whose time on the line is never taken for a queue.
+const LEAST_PACKETS: u64 = 3;
+/// Never slower than this.
+const LEAST_BPS: u64 = 1_000;
+/// The longest that a delay is not taken for a queue after one that did not go away.
+const LONGEST_HOLD: Span = Span::from_secs(60);
+/// Answers in a row, at least, that must show a queue.
+const ENOUGH: usize = 3;
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Train(Train),
+    Ramp(Ramp),
+    Cruise,
+    Probing(Probe),
+    Draining(Drain),
+    /// The first POLL sent since then has not been answered.
+    Settling(Drain),
+}
+
+/// A queue that is being drained.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    rate: u64,
+    until: Instant,
+    /// What was seen to stand, microseconds.
+    queue: i64,
+    /// The rate before it.
+    before: u64,
+    /// Nobody else can have made it.
+    sure: bool,
+}
+
+/// The controller `steady`.
+#[derive(Clone, Debug)]
+pub(crate) struct Steady {
+    /// What is configured, less the headroom.
+    most: Option<u64>,
+    floor: u64,
+    samples: Samples,
+    phase: Phase,
+    /// What cruising is at, bits per second.
+    base: u64,
+    schedule: Schedule,
+    /// How long no delay is taken for a queue after one that was none, and until when.
+    hold: Span,
+    wait_until: Instant,
+    round_trip: Span,
+    /// A POLL is wanted with the next packet.
+    ask: bool,
+    last_poll: Instant,
+    /// What the way back takes POLLs at.
+    poll_least: Span,
+    /// POLLs go unanswered.
+    quiet: bool,
+    /// Whether the rate has been seen to arrive.
+    found: bool,
+}
+
+impl Steady {
+    /// The controller of a session that is about to start.
+    pub(crate) fn new(config: &SessionConfig) -> Self {
+        let most = config.paced_rate().map(BitRate::as_bps);
+        let known = config.start_rate.map(BitRate::as_bps).or(most);
+        let known = known.map(|rate| rate.min(most.unwrap_or(u64::MAX)));
+        let (phase, base) = match known {
+            None => (Phase::Train(Train::new()), LEAST_BPS),
+            Some(rate) if Some(rate) == most => (Phase::Cruise, rate),
+            Some(rate) => (ramp(Instant::ZERO, rate, rate), rate),
+        };
+        Self {
+            most,
+            floor: config.min_rate.map_or(LEAST_BPS, BitRate::as_bps),
+            samples: Samples::new(),
+            phase,
+            base,
+            schedule: Schedule::new(),
+            hold: Span::ZERO,
+            wait_until: Instant::ZERO,
+            round_trip: config.initial_round_trip,
+            ask: false,
+            last_poll: Instant::ZERO,
+            poll_least: config.return_rate.map_or(Span::ZERO, |rate| rate.time_for(2 * 80)),
+            quiet: false,
+            found: false,
+        }
+    }
+
+    /// The rate at `now`.
+    pub(super) fn pace(&self, now: Instant) -> BitRate {
+        let rate = match &self.phase {
+            Phase::Train(_) => start::TRAIN_BPS,
+            Phase::Ramp(ramp) => ramp.rate,
+            Phase::Cruise => self.base,
+            Phase::Probing(probe) if now < probe.until => probe.rate,
+            Phase::Probing(_) => self.base,
+            Phase::Draining(drain) if now < drain.until => drain.rate,
+            Phase::Draining(_) | Phase::Settling(_) => self.base,
+        };
+        let most = self.most.unwrap_or(u64::MAX);
+        BitRate::from_bps(rate.clamp(self.floor.min(most), most))
+    }
+
+    /// Whether new data may leave at all.
+    pub(super) fn may_send(&self) -> bool {
+        match &self.phase {
+            Phase::Train(train) => train.may_send(),
+            Phase::Ramp(_) | Phase::Cruise | Phase::Probing(_) => true,
+            Phase::Draining(_) | Phase::Settling(_) => true,
+        }
+    }
+
+    /// The least and the largest distance of POLLs.
+    pub(super) fn poll_range(&self) -> Range<Span> {
+        let most = match &self.phase {
+            // Alone a POLL is a twentieth of a packet: no more than a 64th of the rate.
+            _ if self.quiet => {
+                let spared = Span::from_nanos(mul(64 * 8 * 80, 1_000_000_000, self.base));
+                (self.round_trip / 10).max(spared).min(self.round_trip / 2)
+            }
+            Phase::Ramp(ramp) => ramp.poll_every(self.last_poll, self.round_trip),
+            Phase::Train(_) | Phase::Cruise | Phase::Probing(_) => Span::MAX,
+            Phase::Draining(_) | Phase::Settling(_) => Span::MAX,
+        };
+        self.poll_least..most
+    }
+
+    /// Whether a POLL is to go with the data that is about to leave.
+    pub(super) fn take_ask(&mut self) -> bool {
+        core::mem::take(&mut self.ask)
+    }
+
+    /// What it does, in a word.
+    pub(super) fn mode(&self) -> &'static str {
+        match &self.phase {
+            Phase::Train(_) => "train",
+            Phase::Ramp(_) => "ramp",
+            Phase::Cruise => "cruise",
+            Phase::Probing(_) => "probing",
+            Phase::Draining(_) => "draining",
+            Phase::Settling(_) => "settling",
+        }
+    }
+
+    /// The last delay above the least.
+    pub(super) fn queue(&self) -> Option<Span> {
+        self.samples.last().map(|last| micros(self.samples.queue(last)))
+    }
+
+    /// The rate that is worth remembering.
+    pub(super) fn learnt(&self) -> Option<BitRate> {
+        self.found.then(|| BitRate::from_bps(self.base.max(1)))
+    }
+
+    /// A packet with data leaves.
+    pub(super) fn on_data(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Train(train) => self.ask |= train.on_data(now),
+            Phase::Ramp(ramp) if ramp.since == Instant::ZERO => {
+                ramp.since = now;
+                self.ask = true;
+            }
+            Phase::Probing(probe) if now >= probe.until && !probe.ended => {
+                probe.ended = true;
+                self.ask = true;
+            }
+            Phase::Draining(drain) if now >= drain.until => {
+                self.phase = Phase::Settling(Drain { until: now, ..*drain });
+                self.ask = true;
+            }
+            Phase::Ramp(_) | Phase::Cruise | Phase::Probing(_) => {}
+            Phase::Draining(_) | Phase::Settling(_) => {}
+        }
+    }
+
+    pub(super) fn on_poll(&mut self, poll: &PollSent) {
+        self.last_poll = poll.now;
+        self.samples.on_poll(poll);
+    }
+
+    /// POLLs have gone unanswered for too long: what was sent then shows nothing.
+    pub(super) fn on_outage(&mut self, now: Instant) {
+        self.quiet = true;
+        self.samples.restart();
+        match self.phase {
+            Phase::Train(_) | Phase::Ramp(_) | Phase::Cruise => {}
+            Phase::Probing(_) | Phase::Draining(_) | Phase::Settling(_) => {
+                self.phase = Phase::Cruise;
+                self.schedule.soon(now, self.round_trip);
+            }
+        }
+    }
+
+    /// The peer was heard: whatever POLLs were lost, the way is there.
+    pub(super) fn on_heard(&mut self) {
+        self.quiet = false;
+    }
+
+    /// Whether nothing but POLLs goes.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    pub(super) fn on_answer(&mut self, answered: &Answered) {
+        let now = answered.now;
+        self.round_trip = answered.least_round_trip;
+        let Some(sample) = self.samples.on_answer(answered) else { return };
+        match self.phase {
+            Phase::Train(train) => self.on_train(now, train),
+            Phase::Ramp(ramp) => self.on_ramp(now, ramp, &sample),
+            Phase::Cruise => self.on_cruise(now),
+            Phase::Probing(probe) => self.on_probe(now, &probe, &sample),
+            Phase::Draining(drain) => {
+                if now >= drain.until {
+                    self.phase = Phase::Settling(Drain { until: now, ..drain });
+                    self.ask = true;
+                }
+            }
+            Phase::Settling(drain) => {
+                if sample.sent_at >= drain.until {
+                    self.settle(now, &drain);
+                }
+            }
+        }
+    }
+
+    fn on_train(&mut self, now: Instant, mut train: Train) {
+        match train.dispersion(&self.samples) {
+            Some(rate) => {
+                let rate = rate.min(self.most.unwrap_or(u64::MAX)).max(self.floor);
+                self.base = rate;
+                self.phase = ramp(now, rate / 2, rate);
+                self.ask = true;
+            }
+            None => self.phase = Phase::Train(train),
+        }
+    }
+
+    fn on_ramp(&mut self, now: Instant, up: Ramp, sample: &Sample) {
+        if sample.sent_at < up.since {
+            return;
+        }
+        match up.judge(&self.samples, self.round_trip, self.limit() / 2) {
+            Verdict::Open => {}
+            Verdict::Full(link) => {
+                self.found = true;
+                self.drain(now, link, true);
+            }
+            Verdict::Higher(rate) if rate >= up.cap => {
+                self.found = true;
+                self.base = rate - rate / 64;
+                self.phase = Phase::Cruise;
+                self.ask = true;
+                self.schedule.at_once(now + self.round_trip);
+            }
+            Verdict::Higher(rate) => {
+                self.base = rate;
+                self.phase = ramp(now, rate, up.cap);
+                self.ask = true;
+            }
+        }
+    }
+
+    fn on_cruise(&mut self, now: Instant) {
+        let span = self.span();
+        self.samples.learn_errors(self.limit() / 2, span * 2);
+        let Some(window) = self.samples.latest(span, ENOUGH) else { return };
+        // Whoever has not enough to send neither makes a queue nor finds room.
+        if window.sent_bps() < self.base / 10 * 9 || now < self.wait_until {
+            return;
+        }
+        let standing = self.samples.standing(span, ENOUGH).unwrap_or(0);
+        if standing > self.limit() {
+            let link = self.samples.busy_link(self.limit() / 2, span);
+            let link = link.unwrap_or(window.link_bps(self.samples.error_ppm()));
+            self.drain(now, link, false);
+        } else if standing < self.limit() / 2
+            && self.schedule.is_due(now)
+            && self.base < self.most()
+        {
+            let probe = self.schedule.begin(now, self.base, self.most(), self.round_trip);
+            self.phase = Phase::Probing(probe);
+            self.ask = true;
+        }
+    }
+
+    fn on_probe(&mut self, now: Instant, probe: &Probe, sample: &Sample) {
+        if sample.sent_at < probe.until {
+            return;
+        }
+        let Some(window) = self.samples.window(probe.from, Some(probe.until)) else {
+            self.phase = Phase::Cruise;
+            return;
+        };
+        self.phase = Phase::Cruise;
+        if window.sent_bps() < probe.base {
+            // There was not enough to send.
+            self.schedule.soon(now, self.round_trip);
+            return;
+        }
+        let found = probe.judge(&window, self.samples.error_ppm());
+        self.schedule.found(now, found, self.round_trip);
+        match found {
+            Found::Room => {
+                self.base = probe.rate;
+                self.found = true;
+            }
+            Found::Queue(link) => {
+                let waits = self.samples.queue(sample);
+                let link = link.max(probe.base / 16 * 15);
+                self.base = below(link);
+                self.found = true;
+                if waits > as_micros(LEAST_QUEUE) / 3 {
+                    self.drain(now, link, true);
+                }
+            }
+            Found::Loss => {}
+        }
+    }
+
+    /// A queue stands, and the link takes `link`.
+    fn drain(&mut self, now: Instant, link: u64, sure: bool) {
+        let link = link.max(self.floor);
+        let Some(last) = self.samples.last() else { return };
+        let queue = self.samples.queue(last);
+        // What has come to it since that POLL was sent.
+        let since = as_micros(now.since(last.sent_at));
+        let growth = self.samples.latest(self.span(), ENOUGH).map_or(0, |window| {
+            window.growth.max(0).saturating_mul(since) / (window.sending_us.max(1) as i64)
+        });
+        let waits = micros(queue.saturating_add(growth));
+        // A long queue is drained by next to nothing, a short one by half.
+        let (rate, time) = if waits > self.round_trip / 2 {
+            (link / 8, waits.mul_ratio(8, 7))
+        } else {
+            (link / 2, waits * 2)
+        };
+        let drain = Drain { rate, until: now + time, queue, before: self.base, sure };
+        self.base = below(link);
+        self.phase = Phase::Draining(drain);
+        self.ask = true;
+    }
+
+    /// The queue has had time to go away: has it?
+    fn settle(&mut self, now: Instant, drain: &Drain) {
+        let Some(left) = self.samples.last().map(|last| self.samples.queue(last)) else { return };
+        self.phase = Phase::Cruise;
+        let gone = left < (drain.queue / 2).max(self.limit() / 2);
+        if gone || drain.sure {
+            self.hold = Span::ZERO;
+            self.wait_until = now;
+            if !drain.sure {
+                self.schedule.soon(now, self.round_trip);
+            }
+        } else {
+            // The way is longer now.
+            self.samples.forget_least(now);
+            self.base = drain.before;
+            let first = self.round_trip * 4;
+            self.hold = if self.hold < first { first } else { (self.hold * 2).min(LONGEST_HOLD) };
+            self.wait_until = now + self.hold;
+        }
+        self.samples.restart();
+    }
+
+    /// Microseconds above the least delay that are a queue.
+    fn limit(&self) -> i64 {
+        let packets = Span::from_nanos(mul(LEAST_PACKETS * 12_000, 1_000_000_000, self.base));
+        as_micros((self.round_trip / 8).max(LEAST_QUEUE).max(packets))
+    }
+
+    /// The time that tells a rate: a third of a round trip, or some packets.
+    fn span(&self) -> Span {
+        let packets = Span::from_nanos(mul(16 * 12_000, 1_000_000_000, self.base));
+        (self.round_trip / 3).max(packets.min(self.round_trip * 8))
+    }
+
+    fn most(&self) -> u64 {
+        self.most.unwrap_or(u64::MAX)
+    }
+}
+
+/// A rate to be made sure of; from the first packet on when `since` is zero.
+fn ramp(since: Instant, rate: u64, cap: u64) -> Phase {
+    Phase::Ramp(Ramp { rate, cap, since })
+}
+
+/// A little less than what the link takes, so that a queue cannot grow.
+fn below(link: u64) -> u64 {
+    link - link / 128
+}

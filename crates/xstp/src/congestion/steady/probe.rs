@@ -1,0 +1,107 @@
+//! Probing upwards: a round trip at a little more, and what becomes of it.
+//!
+//! ```text
+//!   cruise ──due──▶ rate + 1/16 for a round trip ──its last POLL answered──▶
+//!       what more was sent arrived, and no delay grew    that is the rate; 1/8 more at once,
+//!                                                        then 1/4, then 1/2
+//!       the delay grew by half of what it must where      the link's rate is what passed;
+//!       the link takes no more                            the next one twice as late
+//!       less than half of the addition arrived            (a queue too short to be seen)
+//! ```
+
+use super::samples::{Window, mul};
+use units::{Instant, Span};
+
+/// The first addition is 1/2 to this power.
+const SMALLEST: u32 = 4;
+/// Round trips between two probes, at first and at most.
+const FIRST_WAIT: u64 = 4;
+const LONGEST_WAIT: u64 = 16;
+/// No wait is longer, but for one of the first length.
+const LONGEST: Span = Span::from_secs(10);
+/// Packets that a probe has at least: its effect must be larger than a packet.
+const PACKETS: u64 = 36;
+
+/// When to probe, and by how much.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Schedule {
+    due: Instant,
+    waits: u64,
+    power: u32,
+}
+
+/// A probe under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    pub(super) base: u64,
+    pub(super) rate: u64,
+    pub(super) from: Instant,
+    pub(super) until: Instant,
+    /// The POLL at its end is asked for.
+    pub(super) ended: bool,
+}
+
+/// What came of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The way takes more.
+    Room,
+    /// The way takes this, and what was more waits.
+    Queue(u64),
+    /// What was more was lost.
+    Loss,
+}
+
+impl Schedule {
+    pub(super) fn new() -> Self {
+        Self { due: Instant::ZERO, waits: FIRST_WAIT, power: SMALLEST }
+    }
+
+    /// The next one comes soon.
+    pub(super) fn soon(&mut self, now: Instant, round_trip: Span) {
+        *self = Self { due: now + round_trip * FIRST_WAIT, ..Self::new() };
+    }
+
+    /// The next one comes at once.
+    pub(super) fn at_once(&mut self, now: Instant) {
+        self.due = now;
+    }
+
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        now >= self.due
+    }
+
+    /// The probe that is due.
+    pub(super) fn begin(&self, now: Instant, base: u64, most: u64, round_trip: Span) -> Probe {
+        let rate = base.saturating_add(base >> self.power).min(most);
+        let packets = Span::from_nanos(mul(1_500 * 8 * PACKETS, 1_000_000_000, rate));
+        Probe { base, rate, from: now, until: now + round_trip.max(packets), ended: false }
+    }
+
+    /// Takes in what a probe has found.
+    pub(super) fn found(&mut self, now: Instant, found: Found, round_trip: Span) {
+        if found == Found::Room {
+            self.power = self.power.saturating_sub(1).max(1);
+            self.waits = FIRST_WAIT;
+            self.due = now;
+        } else {
+            let wait = (round_trip * self.waits).min(LONGEST.max(round_trip * FIRST_WAIT));
+            self.due = now + wait;
+            self.waits = (self.waits * 2).min(LONGEST_WAIT);
+            self.power = SMALLEST;
+        }
+    }
+}
+
+impl Probe {
+    /// What the window of its POLLs shows where errors lose `error_ppm`.
+    pub(super) fn judge(&self, window: &Window, error_ppm: u64) -> Found {
+        let middle = self.base + (self.rate - self.base) / 2;
+        if window.passed_bps() < middle {
+            return Found::Queue(window.passed_bps());
+        }
+        let kept = 1_000_000_u64.saturating_sub(error_ppm);
+        let enough = mul(mul(window.sent, kept, 1_000_000), middle, self.rate);
+        if window.arrived < enough { Found::Loss } else { Found::Room }
+    }
+}

@@ -1,0 +1,319 @@
+//! What answered POLLs tell of the way to the peer.
+//!
+//! ```text
+//!   sample       when a POLL was sent and after how many octets; when it arrived, on the
+//!                receiver's clock, and after how many octets
+//!   delay        arrival − sending: off by the difference of the clocks, always the same
+//!   q            delay − least delay: what waits on the way
+//!
+//!   window       two samples:   sent    = octets sent    / time between the sendings
+//!                               passed  = octets sent    / time between the arrivals
+//!                               arrived = octets arrived / time between the arrivals
+//!                               growth  = of the delay
+//! ```
+//!
+//! While a queue stands at both ends of a window and none of it is dropped, `passed` is what
+//! the bottleneck takes, whatever errors lose behind it. When the queue itself drops, `arrived`
+//! is, once it is freed from the share that errors take. So the smaller of the two is believed.
+
+use crate::congestion::{Answered, PollSent};
+use alloc::collections::VecDeque;
+use units::{Instant, Span};
+
+/// POLLs whose sending is remembered.
+const MARKS: usize = 256;
+/// Answers that are looked back over.
+const SAMPLES: usize = 96;
+/// Time over which the least delay holds, at least; at most twice that.
+const MEMORY: Span = Span::from_secs(60);
+/// Octets that say something about a share of losses.
+const TELLING: u64 = 40_000;
+
+/// One POLL with what is known of it at both ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) sent_at: Instant,
+    /// Octets sent by then.
+    pub(super) sent: u64,
+    /// Microseconds of the receiver's clock since the first sample.
+    pub(super) arrived_at: i64,
+    /// Octets that had arrived, since the first sample.
+    pub(super) arrived: u64,
+    /// Microseconds against the first sample's.
+    pub(super) delay: i64,
+}
+
+/// What lies between two samples.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) sending_us: u64,
+    passing_us: u64,
+    pub(super) sent: u64,
+    pub(super) arrived: u64,
+    /// Microseconds.
+    pub(super) growth: i64,
+}
+
+impl Window {
+    pub(super) fn between(first: &Sample, last: &Sample) -> Self {
+        Self {
+            sending_us: last.sent_at.since(first.sent_at).as_micros(),
+            passing_us: u64::try_from(last.arrived_at - first.arrived_at).unwrap_or(0),
+            sent: last.sent - first.sent,
+            arrived: last.arrived.saturating_sub(first.arrived),
+            growth: last.delay - first.delay,
+        }
+    }
+
+    pub(super) fn sent_bps(&self) -> u64 {
+        rate(self.sent, self.sending_us)
+    }
+
+    pub(super) fn passed_bps(&self) -> u64 {
+        rate(self.sent, self.passing_us)
+    }
+
+    fn arrived_bps(&self) -> u64 {
+        rate(self.arrived, self.passing_us)
+    }
+
+    /// The share that did not arrive, in millionths.
+    pub(super) fn lost_ppm(&self) -> u64 {
+        self.sent.saturating_sub(self.arrived).saturating_mul(1_000_000) / self.sent.max(1)
+    }
+
+    /// What the way takes, where errors lose `error_ppm` of what they meet; believed only while
+    /// something waits.
+    pub(super) fn link_bps(&self, error_ppm: u64) -> u64 {
+        let kept = 1_000_000_u64.saturating_sub(error_ppm).max(1);
+        // Chance loses a few more or less; a queue that drops loses many.
+        let dropped = self.arrived.saturating_mul(1_020_000) < self.sent.saturating_mul(kept);
+        if dropped { mul(self.arrived_bps(), 1_000_000, kept) } else { self.passed_bps() }
+    }
+}
+
+/// The samples of a session.
+#[derive(Clone, Debug)]
+pub(super) struct Samples {
+    marks: VecDeque<PollSent>,
+    samples: VecDeque<Sample>,
+    /// The difference of the clocks, and the two counters, at the first sample.
+    origin: Option<(u32, u32, u32)>,
+    /// The last arrival and octets, since the first sample's.
+    unwrapped: (i64, u64),
+    least: Least,
+    error_ppm: Option<u64>,
+    /// Samples before this do not count towards the errors.
+    errors_from: Instant,
+}
+
+impl Samples {
+    pub(super) fn new() -> Self {
+        Self {
+            marks: VecDeque::new(),
+            samples: VecDeque::new(),
+            origin: None,
+            unwrapped: (0, 0),
+            least: Least::default(),
+            error_ppm: None,
+            errors_from: Instant::ZERO,
+        }
+    }
+
+    /// A POLL goes out.
+    pub(super) fn on_poll(&mut self, poll: &PollSent) {
+        if self.marks.len() == MARKS {
+            self.marks.pop_front();
+        }
+        self.marks.push_back(*poll);
+    }
+
+    /// A POLL is answered; what it tells, if its sending is remembered.
+    pub(super) fn on_answer(&mut self, answered: &Answered) -> Option<Sample> {
+        while self.marks.front().is_some_and(|mark| mark.count != answered.count) {
+            self.marks.pop_front();
+        }
+        let mark = self.marks.pop_front()?;
+        let difference = answered.arrived_at.wrapping_sub(answered.stamp);
+        let (clocks, arrived_at, arrived) =
+            *self.origin.get_or_insert((difference, answered.arrived_at, answered.arrived));
+        // Clocks that run apart by up to 35 minutes are still told from each other.
+        let delay = i64::from(difference.wrapping_sub(clocks) as i32);
+        let (at, octets) = self.unwrapped;
+        let passed = answered.arrived_at.wrapping_sub(arrived_at).wrapping_sub(at as u32);
+        let come = answered.arrived.wrapping_sub(arrived).wrapping_sub(octets as u32);
+        self.unwrapped = (at + i64::from(passed as i32), octets + u64::from(come));
+        self.least.take(answered.now, delay);
+        let sample = Sample {
+            sent_at: mark.now,
+            sent: mark.octets,
+            arrived_at: self.unwrapped.0,
+            arrived: self.unwrapped.1,
+            delay,
+        };
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+        Some(sample)
+    }
+
+    /// Forgets what was sent and answered so far, but not the delays and the errors.
+    pub(super) fn restart(&mut self) {
+        self.samples.clear();
+    }
+
+    pub(super) fn last(&self) -> Option<&Sample> {
+        self.samples.back()
+    }
+
+    /// What waited when this sample's POLL passed, microseconds.
+    pub(super) fn queue(&self, sample: &Sample) -> i64 {
+        sample.delay - self.least.value()
+    }
+
+    /// The newest window that spans at least `span` of sending and `samples` samples.
+    pub(super) fn latest(&self, span: Span, samples: usize) -> Option<Window> {
+        let last = self.samples.back()?;
+        let first = self
+            .samples
+            .iter()
+            .rev()
+            .skip(samples - 1)
+            .find(|sample| last.sent_at.since(sample.sent_at) >= span)?;
+        Some(Window::between(first, last))
+    }
+
+    /// The least that waited during [`Samples::latest`].
+    pub(super) fn standing(&self, span: Span, samples: usize) -> Option<i64> {
+        let last = self.samples.back()?;
+        let mut standing = i64::MAX;
+        for (index, sample) in self.samples.iter().rev().enumerate() {
+            standing = standing.min(self.queue(sample));
+            if index + 1 >= samples && last.sent_at.since(sample.sent_at) >= span {
+                return Some(standing);
+            }
+        }
+        None
+    }
+
+    /// From the first POLL sent at or after `from` to the newest sample, or to the first one sent
+    /// at or after `to`.
+    pub(super) fn window(&self, from: Instant, to: Option<Instant>) -> Option<Window> {
+        let mut since = self.samples.iter().skip_while(|sample| sample.sent_at < from);
+        let first = since.next()?;
+        let last = match to {
+            Some(to) => since.find(|sample| sample.sent_at >= to)?,
+            None => since.last()?,
+        };
+        Some(Window::between(first, last))
+    }
+
+    /// What the way took lately while more than `waiting` microseconds stood in a queue all the
+    /// time: the most that it took over any `span` of arrivals, or what there is of them.
+    pub(super) fn busy_link(&self, waiting: i64, span: Span) -> Option<u64> {
+        let error = self.error_ppm();
+        let busy = || self.samples.iter().rev().take_while(|one| self.queue(one) > waiting);
+        let (last, first) = (busy().next()?, busy().last()?);
+        let span_us = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+        let mut best = None;
+        for (index, end) in busy().enumerate() {
+            let start =
+                busy().skip(index + 1).find(|one| end.arrived_at - one.arrived_at >= span_us);
+            if let Some(start) = start {
+                let link = Window::between(start, end).link_bps(error);
+                best = Some(best.map_or(link, |best: u64| best.max(link)));
+            }
+        }
+        best.or_else(|| {
+            (last.arrived_at > first.arrived_at)
+                .then(|| Window::between(first, last).link_bps(error))
+        })
+    }
+
+    /// Where the newest sample saw less than `waiting` microseconds in the queue, and so did the
+    /// one a `span` before it: what was lost between was lost to errors.
+    pub(super) fn learn_errors(&mut self, waiting: i64, span: Span) {
+        let Some(last) = self.samples.back().copied() else { return };
+        let calm = |sample: &Sample| self.queue(sample) <= waiting;
+        let first = self
+            .samples
+            .iter()
+            .rev()
+            .skip(1)
+            .take_while(|one| one.sent_at >= self.errors_from && calm(one))
+            .find(|one| last.sent_at.since(one.sent_at) >= span && last.sent - one.sent >= TELLING);
+        let (Some(first), true) = (first, calm(&last)) else { return };
+        let lost = Window::between(first, &last).lost_ppm().min(500_000);
+        self.error_ppm = Some(match self.error_ppm {
+            None => lost,
+            Some(known) => (known * 7 + lost) / 8,
+        });
+        self.errors_from = last.sent_at;
+    }
+
+    /// The share that errors lose, in millionths, as far as it is known.
+    pub(super) fn error_ppm(&self) -> u64 {
+        self.error_ppm.unwrap_or(0)
+    }
+
+    /// The delay of the newest sample is the way's own from now on.
+    pub(super) fn forget_least(&mut self, now: Instant) {
+        if let Some(last) = self.samples.back() {
+            self.least.forget(now, last.delay);
+        }
+    }
+
+    /// Whether the least delay grows old.
+    #[expect(dead_code)]
+    pub(super) fn hold_least(&mut self, hold: bool) {
+        self.least.held = hold;
+    }
+}
+
+/// The least delay over one to two times [`MEMORY`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Least {
+    before: Option<i64>,
+    now: Option<i64>,
+    since: Instant,
+    held: bool,
+}
+
+impl Least {
+    fn take(&mut self, at: Instant, delay: i64) {
+        if at.since(self.since) >= MEMORY && !self.held {
+            (self.before, self.now, self.since) = (self.now, None, at);
+        }
+        self.now = Some(self.now.map_or(delay, |least| least.min(delay)));
+    }
+
+    fn forget(&mut self, at: Instant, delay: i64) {
+        *self = Self { before: None, now: Some(delay), since: at, held: self.held };
+    }
+
+    fn value(&self) -> i64 {
+        self.before.into_iter().chain(self.now).min().unwrap_or(0)
+    }
+}
+
+/// `value` × `numerator` / `denominator` without overflow on the way.
+pub(super) fn mul(value: u64, numerator: u64, denominator: u64) -> u64 {
+    let product = u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1));
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
+/// `count` microseconds, none when below zero.
+pub(super) fn micros(count: i64) -> Span {
+    Span::from_micros(u64::try_from(count).unwrap_or(0))
+}
+
+/// `span` in microseconds.
+pub(super) fn as_micros(span: Span) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Bits per second.
+fn rate(octets: u64, micros: u64) -> u64 {
+    mul(octets, 8_000_000, micros.max(1))
+}

@@ -1,0 +1,119 @@
+//! The start: a train whose dispersion shows the rate, and a ramp that makes sure of it.
+//!
+//! ```text
+//!   TRAIN   ten packets at once, POLLs on the 1st, 4th, 7th, 10th; then nothing until an answer
+//!              D = octets between two of these POLLs / time between their arrivals
+//!   RAMP    at D/2 until it is seen what arrives: all of it, and nothing waits ──▶ cruise at D
+//!              something waits ──▶ drain, and cruise at what arrived
+//!
+//!   with a rate that is remembered: no train, and the ramp is at that rate
+//! ```
+//!
+//! D is off where a link hands packets on in groups. So only half of it is used before it is
+//! confirmed by a thousand packets instead of ten: if D is up to twice too high, no queue grows
+//! in the round trip until that is known.
+
+use super::samples::{Samples, Window};
+use units::{Instant, Span};
+
+/// Packets of a train.
+const TRAIN: u32 = 10;
+/// At which these leave.
+pub(super) const TRAIN_BPS: u64 = 10_000_000_000;
+/// What dispersion is believed up to.
+const MOST_BPS: u64 = 2_000_000_000;
+/// Octets between two POLLs of a train, at least.
+const APART: u64 = 3_500;
+/// A train's packets follow each other within this time, or four times as fast as they arrive.
+const AT_ONCE_US: u64 = 2_000;
+/// Octets that make a rate sure, at least.
+const BULK: u64 = 15_000;
+
+/// The packets that may leave before anything is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Train {
+    sent: u32,
+    began: Option<Instant>,
+    /// When its last packet left.
+    ended: Option<Instant>,
+}
+
+impl Train {
+    pub(super) fn new() -> Self {
+        Self { sent: 0, began: None, ended: None }
+    }
+
+    pub(super) fn may_send(&self) -> bool {
+        self.sent < TRAIN
+    }
+
+    /// A packet leaves; whether it is to carry a POLL.
+    pub(super) fn on_data(&mut self, now: Instant) -> bool {
+        self.began.get_or_insert(now);
+        self.sent += 1;
+        if self.sent == TRAIN {
+            self.ended = Some(now);
+        }
+        self.sent % 3 == 1
+    }
+
+    /// The newest sample is of this train or later: the rate that it shows, in bits per second.
+    pub(super) fn dispersion(&mut self, samples: &Samples) -> Option<u64> {
+        let last = samples.last()?;
+        let seen = self.began.and_then(|began| samples.window(began, None)).filter(is_train);
+        if seen.is_none() && self.ended.unwrap_or(Instant::ZERO) <= last.sent_at {
+            // Its POLLs were lost, or there was not enough to send: another one.
+            *self = Self::new();
+        }
+        seen.map(|window| window.passed_bps().min(MOST_BPS))
+    }
+}
+
+fn is_train(window: &Window) -> bool {
+    let close = window.sending_us <= AT_ONCE_US || window.sent_bps() / 4 >= window.passed_bps();
+    window.sent >= APART && close
+}
+
+/// A rate that is being made sure of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ramp {
+    pub(super) rate: u64,
+    /// What it may become.
+    pub(super) cap: u64,
+    pub(super) since: Instant,
+}
+
+/// What a ramp has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Too little as yet.
+    Open,
+    /// All of it arrives: on to this rate.
+    Higher(u64),
+    /// More is sent than this, which the link takes.
+    Full(u64),
+}
+
+impl Ramp {
+    /// The time from one POLL to the next: short at first, so that some get through before a
+    /// queue is full.
+    pub(super) fn poll_every(&self, now: Instant, round_trip: Span) -> Span {
+        (now.since(self.since) / 2).min(round_trip / 8).max(Span::from_millis(5))
+    }
+
+    /// What the samples since its beginning show; `limit` microseconds are a queue.
+    pub(super) fn judge(&self, samples: &Samples, round_trip: Span, limit: i64) -> Verdict {
+        let Some(window) = samples.window(self.since, None) else { return Verdict::Open };
+        let (sent, passed) = (window.sent_bps(), window.passed_bps());
+        if window.growth > limit && passed < sent / 8 * 7 && window.sent >= BULK / 2 {
+            return Verdict::Full(window.link_bps(samples.error_ppm()));
+        }
+        let Some(window) = samples.latest(round_trip / 8, 3) else { return Verdict::Open };
+        let long = window.sent >= BULK && samples.window(self.since, None).is_some();
+        // Whoever has not enough to send shows nothing.
+        if !long || window.sent_bps() < self.rate / 8 * 7 {
+            return Verdict::Open;
+        }
+        Verdict::Higher(self.cap.min(window.passed_bps().min(window.sent_bps()).saturating_mul(2)))
+    }
+}
