@@ -1,0 +1,202 @@
+//! What an arriving segment does (RFC 9293, section 3.10.7).
+
+use super::{CloseReason, Endpoint, Event, State};
+use crate::segment::{Ports, Segment};
+use crate::sender::AckResult;
+use units::{Instant, Span};
+
+/// Bytes that timestamps take in every segment (RFC 7323, appendix A).
+const TIMESTAMPS: u64 = 12;
+/// The segment size of a peer that does not say (RFC 9293, section 3.7.1).
+const DEFAULT_SEGMENT: u16 = 536;
+
+impl Endpoint {
+    /// Takes in a segment that arrived at `now`.
+    ///
+    /// # Panics
+    /// When its bytes are not those that belong at its number: whoever carried it mixed up two
+    /// connections.
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
+        match self.state {
+            State::Closed => {}
+            State::Listen => self.in_listen(segment),
+            State::SynSent => self.in_syn_sent(now, segment),
+            State::SynReceived
+            | State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait => self.in_order(now, segment),
+        }
+    }
+
+    fn in_listen(&mut self, segment: &Segment) {
+        if segment.flags.reset || segment.acknowledgement.is_some() || !segment.flags.syn {
+            return;
+        }
+        self.ports = Ports { from: self.ports.from, to: segment.ports.from };
+        self.agree(segment);
+        self.state = State::SynReceived;
+        self.syn_due = true;
+    }
+
+    fn in_syn_sent(&mut self, now: Instant, segment: &Segment) {
+        let acceptable = segment.acknowledgement.is_none_or(|number| number == 1);
+        if !acceptable {
+            return;
+        }
+        if segment.flags.reset {
+            if segment.acknowledgement.is_some() {
+                self.end(CloseReason::Reset);
+            }
+            return;
+        }
+        if !segment.flags.syn {
+            return;
+        }
+        self.agree(segment);
+        self.syn_due = false;
+        if segment.acknowledgement.is_none() {
+            // Both opened at once.
+            self.state = State::SynReceived;
+            self.syn_due = true;
+            return;
+        }
+        let echo = self.echoed(now, segment);
+        self.sender.on_ack(now, segment, echo);
+        self.sender.peer_window_of_syn(segment);
+        self.established();
+        self.receiver.acknowledge_now();
+    }
+
+    /// Options hold where both SYNs have them.
+    fn agree(&mut self, syn: &Segment) {
+        let config = &self.config;
+        self.timestamps = config.timestamps.is_some() && syn.options.timestamps.is_some();
+        self.sack = config.sack && syn.options.sack_permitted;
+        self.scale = config.window_scale && syn.options.window_scale.is_some();
+        let peer_shift = if self.scale { syn.options.window_scale.unwrap_or(0).min(14) } else { 0 };
+        let own_shift = if self.scale { self.receiver.wanted_shift() } else { 0 };
+        let largest = syn.options.max_segment.unwrap_or(DEFAULT_SEGMENT).min(config.max_segment);
+        // Options of every segment come out of what the MSS allows (RFC 6691, section 2).
+        let options = if self.timestamps { TIMESTAMPS } else { 0 };
+        let segment = u64::from(largest).saturating_sub(options).max(1);
+        self.sender.peer_opened(config, segment, self.sack, peer_shift);
+        self.sender.peer_window_of_syn(syn);
+        self.receiver.opened(syn, own_shift);
+    }
+
+    fn established(&mut self) {
+        self.sender.established();
+        self.events.push_back(Event::Established);
+        self.state = if self.sender.is_closing() { State::FinWait1 } else { State::Established };
+    }
+
+    /// States in which the peer's numbers are known.
+    fn in_order(&mut self, now: Instant, segment: &Segment) {
+        if !self.receiver.accepts(segment) {
+            if !segment.flags.reset {
+                self.receiver.acknowledge_now();
+                self.answer_again(now);
+            }
+            // What it acknowledges counts all the same: it may be the answer to a probe, or to a
+            // SYN that crossed the peer's.
+            let opens = segment.flags.syn && self.state != State::SynReceived;
+            if segment.flags.reset || opens {
+                return;
+            }
+        } else if segment.flags.reset {
+            self.end(CloseReason::Reset);
+            return;
+        } else if segment.flags.syn && self.state != State::SynReceived {
+            self.receiver.acknowledge_now();
+            return;
+        }
+        if segment.acknowledgement.is_none() {
+            return;
+        }
+        let echo = self.echoed(now, segment);
+        if self.sender.on_ack(now, segment, echo) == AckResult::Unsent {
+            self.receiver.acknowledge_now();
+            return;
+        }
+        if self.state == State::SynReceived && self.sender.flow().oldest > 0 {
+            self.syn_due = false;
+            self.established();
+        }
+        if self.receiver.accepts(segment) {
+            self.take(now, segment);
+        }
+        self.after_own_fin(now);
+    }
+
+    fn take(&mut self, now: Instant, segment: &Segment) {
+        let was_finished = self.receiver.is_finished();
+        self.receiver.take(now, segment);
+        if was_finished || !self.receiver.is_finished() {
+            return;
+        }
+        self.events.push_back(Event::PeerClosed);
+        self.state = match self.state {
+            State::SynReceived | State::Established => State::CloseWait,
+            State::FinWait1 if self.sender.fin_is_acked() => self.wait(now),
+            State::FinWait1 => State::Closing,
+            State::FinWait2 => self.wait(now),
+            same @ (State::Listen
+            | State::SynSent
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait
+            | State::Closed) => same,
+        };
+    }
+
+    fn after_own_fin(&mut self, now: Instant) {
+        if !self.sender.fin_is_acked() {
+            return;
+        }
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.state = self.wait(now),
+            State::LastAck => self.end(CloseReason::Done),
+            State::Listen
+            | State::SynSent
+            | State::SynReceived
+            | State::Established
+            | State::FinWait2
+            | State::CloseWait
+            | State::TimeWait
+            | State::Closed => {}
+        }
+    }
+
+    fn wait(&mut self, now: Instant) -> State {
+        self.sender.stop();
+        self.time_wait = Some(now + self.config.time_wait);
+        State::TimeWait
+    }
+
+    /// The peer's FIN came again in TIME-WAIT: it begins anew (section 3.10.7.4).
+    fn answer_again(&mut self, now: Instant) {
+        if self.state == State::TimeWait {
+            self.time_wait = Some(now + self.config.time_wait);
+        }
+    }
+
+    /// The round trip that a timestamp shows (RFC 7323, section 4).
+    fn echoed(&self, now: Instant, segment: &Segment) -> Option<Span> {
+        let grain = self.config.timestamps.filter(|_| self.timestamps)?;
+        let (_, echo) = segment.options.timestamps?;
+        Some(grain * u64::from(self.ticks(now).wrapping_sub(echo)))
+    }
+
+    /// The clock of the timestamps.
+    pub(super) fn ticks(&self, now: Instant) -> u32 {
+        let grain = self.config.timestamps.map_or(1, Span::as_nanos);
+        // A clock of 32 bits goes round.
+        (now.as_nanos() / grain) as u32
+    }
+}

@@ -1,0 +1,267 @@
+//! The receiving half: order, the window, and when to acknowledge.
+
+use crate::config::{DelayedAck, TcpConfig};
+use crate::ranges::Ranges;
+use crate::segment::{Block, Payload, SackBlocks, Segment};
+use alloc::vec::Vec;
+use units::Instant;
+
+/// A run of bytes that are in order and may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Whose bytes they are: the number that the peer's endpoint was given.
+    pub content: u64,
+    /// Where in the peer's stream they begin.
+    pub offset: u64,
+    /// How many they are.
+    pub len: u64,
+}
+
+/// When an acknowledgement goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Never,
+    At(Instant),
+    Now,
+}
+
+/// The receiving half of an endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// RCV.NXT.
+    next: u64,
+    /// The number of the first byte that was not read.
+    unread: u64,
+    /// What arrived out of order.
+    ahead: Ranges,
+    /// Runs of it, the most recently reported first (RFC 2018, section 4).
+    recent: Vec<Block>,
+    /// FIN's number.
+    fin: Option<u64>,
+    content: u64,
+    buffer: u64,
+    shift: u8,
+    /// The edge of the window that the peer was told last.
+    told: u64,
+    delayed: DelayedAck,
+    due: Due,
+    /// Bytes that were not yet acknowledged.
+    pending: u64,
+    /// The largest segment so far.
+    segment: u64,
+    at_once: u32,
+    /// TS.Recent and Last.ACK.sent (RFC 7323, section 4.3).
+    echo: u32,
+    acked: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &TcpConfig) -> Self {
+        Self {
+            next: 0,
+            unread: 1,
+            ahead: Ranges::default(),
+            recent: Vec::new(),
+            fin: None,
+            content: 0,
+            buffer: config.receive_buffer,
+            shift: 0,
+            told: 0,
+            delayed: config.delayed_ack,
+            due: Due::Never,
+            pending: 0,
+            segment: 1,
+            at_once: config.delayed_ack.at_once,
+            echo: 0,
+            acked: 0,
+        }
+    }
+
+    /// The peer's SYN came; windows are shifted by `shift` from now on.
+    pub(crate) fn opened(&mut self, syn: &Segment, shift: u8) {
+        self.next = 1;
+        self.acked = 1;
+        self.shift = shift;
+        self.told = 1 + self.free();
+        self.echo = syn.options.timestamps.map_or(0, |(value, _)| value);
+    }
+
+    /// RCV.NXT.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// TSecr.
+    pub(crate) fn echo(&self) -> u32 {
+        self.echo
+    }
+
+    /// Whether everything up to FIN has arrived.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// The window to be told in a header; `plain` in SYNs, which do not shift.
+    pub(crate) fn window(&self, plain: bool) -> u16 {
+        let shift = if plain { 0 } else { self.shift };
+        u16::try_from(self.free() >> shift).unwrap_or(u16::MAX)
+    }
+
+    /// The shift that this buffer needs (RFC 7323, section 2.3: 14 at most).
+    pub(crate) fn wanted_shift(&self) -> u8 {
+        (0..14).find(|&shift| self.buffer >> shift <= 65_535).unwrap_or(14)
+    }
+
+    fn free(&self) -> u64 {
+        (self.unread + self.buffer).saturating_sub(self.next.max(1))
+    }
+
+    /// Bytes that may be read.
+    pub(crate) fn readable(&self) -> u64 {
+        let end = if self.is_finished() { self.next - 1 } else { self.next };
+        end.saturating_sub(self.unread)
+    }
+
+    /// Hands over up to `most` bytes.
+    pub(crate) fn read(&mut self, most: u64) -> Option<Piece> {
+        let len = self.readable().min(most);
+        if len == 0 {
+            return None;
+        }
+        let piece = Piece { content: self.content, offset: self.unread - 1, len };
+        self.unread += len;
+        // A closed or narrow window that opened is told at once (RFC 9293, section 3.8.6.2.2);
+        // one that was wide waits for the next acknowledgement.
+        let known = self.told.saturating_sub(self.next);
+        let free = self.free();
+        if free >= 2 * known && free >= self.segment.min(self.buffer / 2) {
+            self.due = Due::Now;
+        }
+        Some(piece)
+    }
+
+    /// Whether a segment touches the window (RFC 9293, section 3.4).
+    pub(crate) fn accepts(&self, segment: &Segment) -> bool {
+        let edge = self.next + self.free();
+        match segment.span() {
+            0 => (self.next..=edge.max(self.next)).contains(&segment.sequence),
+            _ => segment.sequence < edge && segment.end() > self.next,
+        }
+    }
+
+    /// Takes in what an acceptable segment carries.
+    ///
+    /// # Panics
+    /// When its bytes are not those that belong at its number.
+    pub(crate) fn take(&mut self, now: Instant, segment: &Segment) {
+        if let Some((value, _)) = segment.options.timestamps
+            && segment.sequence <= self.acked
+        {
+            self.echo = value;
+        }
+        if segment.span() == 0 {
+            return;
+        }
+        self.check(&segment.payload, segment.sequence);
+        if segment.flags.fin {
+            self.fin = Some(segment.end() - 1);
+        }
+        let start = segment.sequence.max(self.next);
+        let end = segment.end().min(self.next + self.free() + u64::from(segment.flags.fin));
+        let before = self.next;
+        if start == self.next {
+            self.next = end.max(self.next);
+            while let Some(run) = self.ahead.first().filter(|run| run.0 <= self.next) {
+                self.next = self.next.max(run.1);
+                self.ahead.remove_below(run.1);
+            }
+            let next = self.next;
+            self.recent.retain(|run| run.0 >= next);
+        } else if start < end {
+            let (_, merged) = self.ahead.insert((start, end));
+            self.recent.retain(|run| run.0 < merged.0 || run.1 > merged.1);
+            self.recent.insert(0, merged);
+            self.recent.truncate(4);
+        }
+        self.schedule(now, segment, self.next - before);
+    }
+
+    fn check(&mut self, payload: &Payload, sequence: u64) {
+        if payload.len == 0 {
+            return;
+        }
+        if self.next == 1 && self.ahead.total() == 0 {
+            self.content = payload.content;
+        }
+        let (expected, found) = ((self.content, sequence - 1), (payload.content, payload.offset));
+        assert_eq!(found, expected, "bytes that belong elsewhere (content, offset)");
+    }
+
+    /// RFC 5681, section 4.2: at once what is out of order or fills a gap, every second full
+    /// segment, and the rest after the delay.
+    fn schedule(&mut self, now: Instant, segment: &Segment, advanced: u64) {
+        let len = u64::from(segment.payload.len);
+        self.segment = self.segment.max(len);
+        let in_order = advanced == segment.span() && self.ahead.total() == 0;
+        self.pending += advanced;
+        let many = self.pending >= u64::from(self.delayed.every) * self.segment;
+        if self.at_once > 0 {
+            self.at_once -= 1;
+            self.due = Due::Now;
+        } else if !in_order || many || segment.flags.fin {
+            self.due = Due::Now;
+        } else if self.due == Due::Never {
+            self.due = Due::At(now + self.delayed.after);
+        }
+    }
+
+    /// An acknowledgement goes as soon as possible.
+    pub(crate) fn acknowledge_now(&mut self) {
+        self.due = Due::Now;
+    }
+
+    /// Whether a segment should go for the acknowledgement's sake.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due == Due::Now
+    }
+
+    /// What is out of order, whatever else goes, goes in an acknowledgement of its own.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.ahead.total() > 0
+    }
+
+    /// When the delay ends.
+    pub(crate) fn timer(&self) -> Option<Instant> {
+        match self.due {
+            Due::At(at) => Some(at),
+            Due::Never | Due::Now => None,
+        }
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.timer().is_some_and(|at| at <= now) {
+            self.due = Due::Now;
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.due = Due::Never;
+    }
+
+    /// An acknowledgement goes out.
+    pub(crate) fn acknowledged(&mut self) {
+        self.due = Due::Never;
+        self.pending = 0;
+        self.acked = self.next;
+        self.told = self.next + ((self.free() >> self.shift).min(65_535) << self.shift);
+    }
+
+    /// The blocks to report, `most` of them at most.
+    pub(crate) fn blocks(&self, most: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        for &run in self.recent.iter().take(most) {
+            blocks.push(run);
+        }
+        blocks
+    }
+}

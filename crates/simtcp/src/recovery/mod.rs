@@ -1,0 +1,144 @@
+//! The second axis: what is lost, and sent again.
+
+mod newreno;
+mod sack;
+
+pub(crate) use newreno::NewReno;
+pub(crate) use sack::Sack;
+
+use crate::segment::Block;
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecoveryKind {
+    /// Three duplicates, then a segment for each partial acknowledgement (RFC 6582).
+    NewReno,
+    /// By the blocks of SACK options (RFC 6675); NewReno where the peer has no SACK.
+    Sack,
+}
+
+/// The sender's variables that a recovery looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outstanding {
+    /// SND.UNA: the oldest number that is not acknowledged.
+    pub(crate) oldest: u64,
+    /// SND.NXT: what goes next; after a timeout it goes back.
+    pub(crate) next: u64,
+    /// The number after the highest that was ever sent (HighData of RFC 6675, plus one).
+    pub(crate) end: u64,
+    /// SMSS.
+    pub(crate) segment: u64,
+}
+
+/// An acknowledgement, as a recovery sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report<'a> {
+    /// What was the oldest before it.
+    pub(crate) before: u64,
+    /// The congestion window.
+    pub(crate) window: u64,
+    /// It is a duplicate as RFC 5681, section 2, has it.
+    pub(crate) duplicate: bool,
+    /// The blocks of its SACK option.
+    pub(crate) sack: &'a [Block],
+}
+
+/// What an acknowledgement led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing is being repaired.
+    Open,
+    /// A loss is found: the window is to be reduced.
+    Loss,
+    /// Repair goes on; `restart_timer` when the retransmission timer is to start anew.
+    Repairing {
+        /// See above.
+        restart_timer: bool,
+    },
+    /// Repair is over; `deflate` when the window is to come down to the flight.
+    Repaired {
+        /// See above.
+        deflate: bool,
+    },
+}
+
+/// One of the ways to repair.
+#[derive(Clone, Debug)]
+pub(crate) enum Recovery {
+    NewReno(NewReno),
+    Sack(Sack),
+}
+
+impl Recovery {
+    pub(crate) fn new(kind: RecoveryKind, limited_transmit: bool) -> Self {
+        match kind {
+            RecoveryKind::NewReno => Self::NewReno(NewReno::new(limited_transmit)),
+            RecoveryKind::Sack => Self::Sack(Sack::new(limited_transmit)),
+        }
+    }
+
+    /// An acknowledgement came, and `now` is what is outstanding after it.
+    pub(crate) fn on_ack(&mut self, now: &Outstanding, report: &Report<'_>) -> Verdict {
+        match self {
+            Self::NewReno(newreno) => newreno.on_ack(now, report),
+            Self::Sack(sack) => sack.on_ack(now, report),
+        }
+    }
+
+    /// The retransmission timer ran out: all will be sent again from the oldest on.
+    pub(crate) fn on_timeout(&mut self, now: &Outstanding) {
+        match self {
+            Self::NewReno(newreno) => newreno.on_timeout(now),
+            Self::Sack(sack) => sack.on_timeout(now),
+        }
+    }
+
+    /// Bytes that count as being on the way.
+    pub(crate) fn in_flight(&self, now: &Outstanding) -> u64 {
+        match self {
+            Self::NewReno(_) => now.next - now.oldest,
+            Self::Sack(sack) => sack.pipe(now),
+        }
+    }
+
+    /// By how much the window is inflated for new data.
+    pub(crate) fn inflation(&self) -> u64 {
+        match self {
+            Self::NewReno(newreno) => newreno.inflation(),
+            Self::Sack(_) => 0,
+        }
+    }
+
+    /// Whether new data may go although nothing else says so: a loss is being repaired, or not.
+    pub(crate) fn is_repairing(&self) -> bool {
+        match self {
+            Self::NewReno(newreno) => newreno.is_repairing(),
+            Self::Sack(sack) => sack.is_repairing(),
+        }
+    }
+
+    /// What is to be sent again now, before new data, with `room` bytes of window.
+    pub(crate) fn lost(&mut self, now: &Outstanding, room: u64) -> Option<Block> {
+        match self {
+            Self::NewReno(newreno) => newreno.lost(now),
+            Self::Sack(sack) => sack.lost(now, room),
+        }
+    }
+
+    /// What may be sent again since there is no new data.
+    pub(crate) fn perhaps_lost(&mut self, now: &Outstanding) -> Option<Block> {
+        match self {
+            Self::NewReno(_) => None,
+            Self::Sack(sack) => sack.perhaps_lost(now),
+        }
+    }
+
+    /// After a timeout: the first run from `now.next` on that the peer is not known to have.
+    pub(crate) fn again(&self, now: &Outstanding) -> Option<Block> {
+        match self {
+            Self::NewReno(_) => (now.next < now.end).then_some((now.next, now.end)),
+            Self::Sack(sack) => sack.again(now),
+        }
+    }
+}

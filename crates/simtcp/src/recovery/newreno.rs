@@ -1,0 +1,197 @@
+//! Fast retransmit and fast recovery of RFC 6582.
+//!
+//! ```text
+//!   third duplicate     recover = highest sent, the oldest again, window inflated by 3     step 2
+//!   another duplicate   inflated by one more: new data may go                              step 3
+//!   partial ACK         the next again, inflation less what was acknowledged plus one      step 3
+//!   full ACK            the window down to the threshold or the flight                     step 3
+//!   timeout             recover = highest sent: its duplicates start nothing               step 4
+//! ```
+//!
+//! The first two duplicates let new data out (RFC 3042); after a timeout, duplicates count
+//! again once an acknowledgement went beyond `recover`, or when the acknowledgement before them
+//! moved by so little that a loss is likelier (section 4.1).
+
+use super::{Outstanding, Report, Verdict};
+use crate::segment::Block;
+
+/// Duplicates that mean a loss (RFC 5681, section 3.2).
+const DUPLICATES: u32 = 3;
+
+/// NewReno's state.
+#[derive(Clone, Debug)]
+pub(crate) struct NewReno {
+    limited_transmit: bool,
+    /// The number after `recover`; None before the first loss.
+    recover: Option<u64>,
+    repairing: bool,
+    duplicates: u32,
+    inflation: u64,
+    /// The oldest segment is to be sent again.
+    due: bool,
+    partial_seen: bool,
+    /// By how much the last acknowledgement moved.
+    moved: u64,
+}
+
+impl NewReno {
+    pub(crate) fn new(limited_transmit: bool) -> Self {
+        Self {
+            limited_transmit,
+            recover: None,
+            repairing: false,
+            duplicates: 0,
+            inflation: 0,
+            due: false,
+            partial_seen: false,
+            moved: 0,
+        }
+    }
+
+    pub(super) fn inflation(&self) -> u64 {
+        self.inflation
+    }
+
+    pub(super) fn is_repairing(&self) -> bool {
+        self.repairing
+    }
+
+    pub(super) fn lost(&mut self, now: &Outstanding) -> Option<Block> {
+        if !core::mem::take(&mut self.due) {
+            return None;
+        }
+        Some((now.oldest, (now.oldest + now.segment).min(now.end)))
+    }
+
+    pub(super) fn on_timeout(&mut self, now: &Outstanding) {
+        self.recover = Some(now.end);
+        self.repairing = false;
+        self.duplicates = 0;
+        self.inflation = 0;
+        self.due = false;
+    }
+
+    pub(super) fn on_ack(&mut self, now: &Outstanding, report: &Report<'_>) -> Verdict {
+        let acked = now.oldest - report.before;
+        if acked > 0 {
+            self.on_progress(now, acked)
+        } else if report.duplicate {
+            self.on_duplicate(now, report.window)
+        } else if self.repairing {
+            Verdict::Repairing { restart_timer: false }
+        } else {
+            Verdict::Open
+        }
+    }
+
+    fn on_progress(&mut self, now: &Outstanding, acked: u64) -> Verdict {
+        self.moved = acked;
+        self.duplicates = 0;
+        if !self.repairing {
+            self.inflation = 0;
+            return Verdict::Open;
+        }
+        if self.recover.is_none_or(|recover| now.oldest >= recover) {
+            self.repairing = false;
+            self.inflation = 0;
+            self.due = false;
+            return Verdict::Repaired { deflate: true };
+        }
+        self.due = true;
+        self.inflation = self.inflation.saturating_sub(acked);
+        if acked >= now.segment {
+            self.inflation += now.segment;
+        }
+        // The timer starts anew with the first partial acknowledgement only ("impatient").
+        let restart_timer = !core::mem::replace(&mut self.partial_seen, true);
+        Verdict::Repairing { restart_timer }
+    }
+
+    fn on_duplicate(&mut self, now: &Outstanding, window: u64) -> Verdict {
+        if self.repairing {
+            self.inflation += now.segment;
+            return Verdict::Repairing { restart_timer: false };
+        }
+        self.duplicates += 1;
+        if self.duplicates < DUPLICATES {
+            if self.limited_transmit && now.next == now.end {
+                self.inflation = u64::from(self.duplicates) * now.segment;
+            }
+            return Verdict::Open;
+        }
+        let beyond = self.recover.is_none_or(|recover| now.oldest > recover);
+        let likely = window > now.segment && self.moved <= 4 * now.segment;
+        if self.duplicates > DUPLICATES || !(beyond || likely) {
+            self.inflation = 0;
+            return Verdict::Open;
+        }
+        self.recover = Some(now.end);
+        self.repairing = true;
+        self.partial_seen = false;
+        self.due = true;
+        self.inflation = u64::from(DUPLICATES) * now.segment;
+        Verdict::Loss
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1_000;
+
+    fn outstanding(oldest: u64, end: u64) -> Outstanding {
+        Outstanding { oldest: oldest * MSS, next: end * MSS, end: end * MSS, segment: MSS }
+    }
+
+    fn report(before: u64, duplicate: bool) -> Report<'static> {
+        Report { before: before * MSS, window: 10 * MSS, duplicate, sack: &[] }
+    }
+
+    #[test]
+    fn three_duplicates_then_partial_then_full() {
+        let mut newreno = NewReno::new(true);
+        let now = outstanding(10, 20);
+        for step in 1..=2 {
+            assert_eq!(newreno.on_ack(&now, &report(10, true)), Verdict::Open);
+            assert_eq!(newreno.inflation(), step * MSS, "limited transmit (RFC 3042)");
+        }
+        assert_eq!(newreno.on_ack(&now, &report(10, true)), Verdict::Loss);
+        assert_eq!(newreno.lost(&now), Some((10 * MSS, 11 * MSS)));
+        assert_eq!(newreno.lost(&now), None, "once");
+        for _ in 0..4 {
+            newreno.on_ack(&now, &report(10, true));
+        }
+        assert_eq!(newreno.inflation(), 7 * MSS);
+        // Up to 15 of 20: 7 - 5 + 1 = 3.
+        let partial = outstanding(15, 20);
+        let verdict = newreno.on_ack(&partial, &report(10, false));
+        assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
+        assert_eq!(newreno.inflation(), 3 * MSS);
+        assert_eq!(newreno.lost(&partial), Some((15 * MSS, 16 * MSS)));
+        let second = outstanding(17, 20);
+        let verdict = newreno.on_ack(&second, &report(15, false));
+        assert_eq!(verdict, Verdict::Repairing { restart_timer: false }, "impatient");
+        let full = outstanding(20, 24);
+        let verdict = newreno.on_ack(&full, &report(17, false));
+        assert_eq!(verdict, Verdict::Repaired { deflate: true });
+        assert_eq!((newreno.inflation(), newreno.is_repairing()), (0, false));
+    }
+
+    #[test]
+    fn duplicates_of_what_a_timeout_sent_again_start_nothing() {
+        let mut newreno = NewReno::new(true);
+        newreno.on_timeout(&outstanding(10, 30));
+        // Six segments at once: more than a lost retransmission would explain.
+        assert_eq!(newreno.on_ack(&outstanding(16, 30), &report(10, false)), Verdict::Open);
+        for _ in 0..5 {
+            assert_eq!(newreno.on_ack(&outstanding(16, 30), &report(16, true)), Verdict::Open);
+        }
+        // Beyond recover they count again.
+        assert_eq!(newreno.on_ack(&outstanding(31, 40), &report(16, false)), Verdict::Open);
+        for _ in 0..2 {
+            assert_eq!(newreno.on_ack(&outstanding(31, 40), &report(31, true)), Verdict::Open);
+        }
+        assert_eq!(newreno.on_ack(&outstanding(31, 40), &report(31, true)), Verdict::Loss);
+    }
+}

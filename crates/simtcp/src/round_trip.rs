@@ -1,0 +1,162 @@
+//! The round trip and the retransmission timer (RFC 6298).
+//!
+//! ```text
+//!   first sample R    SRTT = R            RTTVAR = R / 2
+//!   then, R'          RTTVAR = (1 - beta) RTTVAR + beta |SRTT - R'|,    beta  = 1/4
+//!                     SRTT   = (1 - alpha) SRTT + alpha R',             alpha = 1/8
+//!   RTO = SRTT + max(G, 4 RTTVAR), within the bounds, doubled by each timeout
+//! ```
+//!
+//! With timestamps there are many samples in a round trip, and alpha and beta are divided by
+//! how many are expected (RFC 7323, appendix G), or the variation of one round trip to the next
+//! would be forgotten within one.
+
+use units::Span;
+
+/// The settings of the retransmission timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoConfig {
+    /// Before there is a sample (RFC 6298, rule 2.1: 1 s).
+    pub initial: Span,
+    /// Never less (rule 2.4: 1 s; Linux 200 ms).
+    pub min: Span,
+    /// Never more, backed off or not (rule 2.5: at least 60 s).
+    pub max: Span,
+    /// G, the clock's grain: the margin above SRTT is at least this (rule 2.3). Linux has its
+    /// minimum here.
+    pub granularity: Span,
+}
+
+/// What is known of the round trip.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundTrip {
+    config: RtoConfig,
+    smoothed: Option<Span>,
+    variation: Span,
+    base: Span,
+    backoff: u32,
+}
+
+impl RoundTrip {
+    pub(crate) fn new(config: RtoConfig) -> Self {
+        let (variation, base) = (Span::ZERO, config.initial);
+        Self { config, smoothed: None, variation, base, backoff: 0 }
+    }
+
+    /// Takes in a sample, one of `expected` in a round trip; ends a back-off.
+    pub(crate) fn sample(&mut self, sample: Span, expected: u64) {
+        let expected = expected.max(1);
+        let smoothed = match self.smoothed {
+            None => {
+                self.variation = sample / 2;
+                sample
+            }
+            Some(old) => {
+                let error = if old > sample { old - sample } else { sample - old };
+                self.variation = toward(self.variation, error, 4 * expected);
+                toward(old, sample, 8 * expected)
+            }
+        };
+        self.smoothed = Some(smoothed);
+        let margin = (self.variation * 4).max(self.config.granularity);
+        self.base = (smoothed + margin).max(self.config.min).min(self.config.max);
+        self.backoff = 0;
+    }
+
+    /// A timeout: the timer doubles (rule 5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(32);
+    }
+
+    /// SYN had to be sent again: data begins with 3 s (rule 5.7).
+    pub(crate) fn syn_was_lost(&mut self) {
+        if self.smoothed.is_none() {
+            self.base = self.base.max(Span::from_secs(3));
+            self.backoff = 0;
+        }
+    }
+
+    /// RTO: how long to wait for an acknowledgement.
+    pub(crate) fn timeout(&self) -> Span {
+        (self.base * (1_u64 << self.backoff)).min(self.config.max)
+    }
+
+    /// SRTT.
+    pub(crate) fn smoothed(&self) -> Option<Span> {
+        self.smoothed
+    }
+}
+
+/// `old` moved by one part in `parts` toward `new`.
+fn toward(old: Span, new: Span, parts: u64) -> Span {
+    if new > old { old + (new - old) / parts } else { old - (old - new) / parts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rfc() -> RoundTrip {
+        RoundTrip::new(RtoConfig {
+            initial: Span::from_secs(1),
+            min: Span::from_secs(1),
+            max: Span::from_secs(60),
+            granularity: Span::from_millis(1),
+        })
+    }
+
+    #[test]
+    fn samples_give_the_timer_of_rfc_6298() {
+        let mut round_trip = rfc();
+        assert_eq!(round_trip.timeout(), Span::from_secs(1));
+        // Rule 2.2: 600 + 4 × 300 = 1800.
+        round_trip.sample(Span::from_millis(600), 1);
+        assert_eq!(round_trip.timeout(), Span::from_millis(1_800));
+        // Rule 2.3: RTTVAR = 3/4 × 300 + 1/4 × 200 = 275, SRTT = 7/8 × 600 + 1/8 × 800 = 625.
+        round_trip.sample(Span::from_millis(800), 1);
+        assert_eq!(round_trip.smoothed(), Some(Span::from_millis(625)));
+        assert_eq!(round_trip.timeout(), Span::from_millis(625 + 4 * 275));
+        // Rule 2.4: a short round trip still waits a second.
+        let mut short = rfc();
+        short.sample(Span::from_millis(20), 1);
+        assert_eq!(short.timeout(), Span::from_secs(1));
+    }
+
+    #[test]
+    fn each_timeout_doubles_it_up_to_the_bound_and_a_sample_ends_that() {
+        let mut round_trip = rfc();
+        round_trip.sample(Span::from_millis(600), 1);
+        let mut waits = std::vec::Vec::new();
+        for _ in 0..7 {
+            waits.push(round_trip.timeout().as_millis());
+            round_trip.back_off();
+        }
+        assert_eq!(waits, [1_800, 3_600, 7_200, 14_400, 28_800, 57_600, 60_000]);
+        round_trip.sample(Span::from_millis(600), 1);
+        // RTTVAR = 3/4 × 300 = 225.
+        assert_eq!(round_trip.timeout(), Span::from_millis(600 + 900));
+    }
+
+    #[test]
+    fn many_samples_a_round_trip_count_as_one() {
+        let (mut one, mut many) = (rfc(), rfc());
+        for round_trip in [&mut one, &mut many] {
+            round_trip.sample(Span::from_millis(600), 1);
+        }
+        one.sample(Span::from_millis(800), 1);
+        for _ in 0..100 {
+            many.sample(Span::from_millis(800), 100);
+        }
+        // (1 - 1/800)^100 = 0.882 where one sample has 0.875.
+        let (a, b) = (one.smoothed().unwrap(), many.smoothed().unwrap());
+        assert!(a - b < Span::from_millis(2) && b - a < Span::from_millis(2), "{a:?} {b:?}");
+    }
+
+    #[test]
+    fn a_lost_syn_makes_data_begin_with_three_seconds() {
+        let mut round_trip = rfc();
+        round_trip.back_off();
+        round_trip.syn_was_lost();
+        assert_eq!(round_trip.timeout(), Span::from_secs(3));
+    }
+}

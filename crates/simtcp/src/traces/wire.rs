@@ -1,0 +1,149 @@
+//! Two endpoints and a wire with a delay, on which chosen segments are lost.
+
+use crate::{Endpoint, Ports, Segment, TcpConfig};
+use std::boxed::Box;
+use std::collections::VecDeque;
+use std::vec::Vec;
+use units::{Instant, Serializer, Span};
+
+/// Says whether the `n`th segment from the client, or from the server, is lost.
+pub(super) type Loses = Box<dyn FnMut(usize, &Segment) -> bool>;
+
+/// Two endpoints on a wire.
+pub(super) struct Wire {
+    pub(super) client: Endpoint,
+    pub(super) server: Endpoint,
+    pub(super) now: Instant,
+    one_way: Span,
+    /// The line from the client to the server, and how many bytes may wait for it.
+    line: Option<(Serializer, u64)>,
+    ways: [VecDeque<(Instant, Segment)>; 2],
+    counts: [usize; 2],
+    loses: [Loses; 2],
+    /// What the client sent: when, and which.
+    pub(super) sent: Vec<(Instant, Segment)>,
+    /// What the server sent.
+    pub(super) answers: Vec<(Instant, Segment)>,
+    /// The server reads at once.
+    pub(super) reads: bool,
+    /// The server closes when the client has.
+    pub(super) closes: bool,
+    /// Bytes that the server has read.
+    pub(super) read: u64,
+}
+
+impl Wire {
+    pub(super) fn new(config: &TcpConfig, one_way: Span) -> Self {
+        Self {
+            client: Endpoint::connect(config, Ports { from: 1_000, to: 80 }, 1),
+            server: Endpoint::listen(config, 80, 2),
+            now: Instant::ZERO,
+            one_way,
+            line: None,
+            ways: [VecDeque::new(), VecDeque::new()],
+            counts: [0; 2],
+            loses: [Box::new(|_, _| false), Box::new(|_, _| false)],
+            sent: Vec::new(),
+            answers: Vec::new(),
+            reads: true,
+            closes: false,
+            read: 0,
+        }
+    }
+
+    /// The client's segments go over a line with room for `queue` bytes before it.
+    pub(super) fn with_line(mut self, line: Serializer, queue: u64) -> Self {
+        self.line = Some((line, queue));
+        self
+    }
+
+    pub(super) fn losing(mut self, loses: impl FnMut(usize, &Segment) -> bool + 'static) -> Self {
+        self.loses[0] = Box::new(loses);
+        self
+    }
+
+    pub(super) fn losing_answers(
+        mut self,
+        loses: impl FnMut(usize, &Segment) -> bool + 'static,
+    ) -> Self {
+        self.loses[1] = Box::new(loses);
+        self
+    }
+
+    /// Runs until `end`, or until nothing is due.
+    pub(super) fn run_until(&mut self, end: Instant) {
+        loop {
+            self.transmit();
+            let wires = self.ways.iter().filter_map(|way| way.front().map(|front| front.0));
+            let timers = [self.client.poll_timeout(), self.server.poll_timeout()];
+            let due = wires.chain(timers.into_iter().flatten()).min();
+            let Some(due) = due.filter(|&due| due <= end) else {
+                self.now = end;
+                return;
+            };
+            self.now = self.now.max(due);
+            self.deliver();
+        }
+    }
+
+    fn deliver(&mut self) {
+        let now = self.now;
+        for (index, way) in self.ways.iter_mut().enumerate() {
+            // One at a time: each acknowledgement is answered before the next comes.
+            if way.front().is_some_and(|front| front.0 <= now)
+                && let Some((_, segment)) = way.pop_front()
+            {
+                let to = if index == 0 { &mut self.server } else { &mut self.client };
+                to.handle_segment(now, &segment);
+            }
+        }
+        for end in [&mut self.client, &mut self.server] {
+            if end.poll_timeout().is_some_and(|due| due <= now) {
+                end.handle_timeout(now);
+            }
+        }
+        while self.reads
+            && let Some(piece) = self.server.read(u64::MAX)
+        {
+            assert_eq!((piece.content, piece.offset), (1, self.read), "in order and once");
+            self.read += piece.len;
+        }
+        if self.closes && self.server.is_finished() {
+            self.server.close();
+        }
+    }
+
+    fn transmit(&mut self) {
+        while let Some(segment) = self.client.poll_transmit(self.now) {
+            self.sent.push((self.now, segment));
+            self.counts[0] += 1;
+            if (self.loses[0])(self.counts[0] - 1, &segment) {
+                continue;
+            }
+            let mut leaves = self.now;
+            if let Some((line, queue)) = &mut self.line {
+                let waits = line.rate().bytes_in(line.free_at().since(self.now));
+                if waits + segment.len() as u64 > *queue {
+                    continue;
+                }
+                leaves = line.send(self.now, segment.len() as u64 + 20);
+            }
+            self.ways[0].push_back((leaves + self.one_way, segment));
+        }
+        while let Some(segment) = self.server.poll_transmit(self.now) {
+            self.answers.push((self.now, segment));
+            self.counts[1] += 1;
+            if !(self.loses[1])(self.counts[1] - 1, &segment) {
+                self.ways[1].push_back((self.now + self.one_way, segment));
+            }
+        }
+    }
+
+    /// The data segments that the client sent from `from` to before `to`, by the number of their
+    /// first segment of 1000 bytes.
+    pub(super) fn numbers(&self, from: Instant, to: Instant) -> Vec<u64> {
+        let within = self.sent.iter().filter(|(at, _)| (from..to).contains(at));
+        let data = within.filter(|(_, segment)| segment.payload.len > 0);
+        data.map(|(_, segment)| segment.payload.offset / 1_000).collect()
+    }
+}

@@ -1,0 +1,125 @@
+//! An end of slow start before the queue overflows: HyStart++ (RFC 9406, section 4.2).
+//!
+//! ```text
+//!   each round   the least of its round trips, when there are 8 samples or more
+//!   slow start   round trip >= last round's + clamp(last / 8, 4 ms, 16 ms):  go carefully
+//!   carefully    a quarter of the growth; below the round trip that began it: slow start again
+//!                after 5 rounds: congestion avoidance
+//! ```
+
+use super::Acked;
+use units::Span;
+
+const MIN_THRESHOLD: Span = Span::from_millis(4);
+const MAX_THRESHOLD: Span = Span::from_millis(16);
+const MIN_ROUND_TRIP_DIVISOR: u64 = 8;
+const SAMPLES: u32 = 8;
+const GROWTH_DIVISOR: u64 = 4;
+const CAREFUL_ROUNDS: u32 = 5;
+
+/// HyStart++'s state.
+#[derive(Clone, Debug)]
+pub(crate) struct HyStart {
+    /// The round ends when this number is acknowledged.
+    round_end: u64,
+    last: Span,
+    current: Span,
+    samples: u32,
+    careful: Option<Careful>,
+}
+
+/// Conservative slow start.
+#[derive(Clone, Copy, Debug)]
+struct Careful {
+    baseline: Span,
+    rounds: u32,
+}
+
+impl HyStart {
+    pub(crate) fn new() -> Self {
+        Self { round_end: 0, last: Span::MAX, current: Span::MAX, samples: 0, careful: None }
+    }
+
+    /// Slow start has lasted long enough.
+    pub(crate) fn is_over(&self) -> bool {
+        self.careful.is_some_and(|careful| careful.rounds >= CAREFUL_ROUNDS)
+    }
+
+    /// Takes in an acknowledgement; returns what its growth is to be divided by.
+    pub(crate) fn on_ack(&mut self, acked: &Acked) -> u64 {
+        if acked.up_to >= self.round_end {
+            self.round_end = acked.next;
+            self.last = self.current;
+            self.current = Span::MAX;
+            self.samples = 0;
+            if let Some(careful) = &mut self.careful {
+                careful.rounds += 1;
+            }
+        }
+        if let Some(sample) = acked.sample {
+            self.current = self.current.min(sample);
+            self.samples += 1;
+        }
+        if self.samples >= SAMPLES && self.current < Span::MAX {
+            match self.careful {
+                None if self.last < Span::MAX => {
+                    let threshold = self.last / MIN_ROUND_TRIP_DIVISOR;
+                    let threshold = threshold.max(MIN_THRESHOLD).min(MAX_THRESHOLD);
+                    if self.current >= self.last + threshold {
+                        self.careful = Some(Careful { baseline: self.current, rounds: 0 });
+                    }
+                }
+                // It was no queue.
+                Some(careful) if self.current < careful.baseline => self.careful = None,
+                None | Some(_) => {}
+            }
+        }
+        if self.careful.is_some() { GROWTH_DIVISOR } else { 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Instant;
+
+    /// A round of ten acknowledgements with the round trip `millis`; returns the last divisor.
+    fn round(hystart: &mut HyStart, number: u64, millis: u64) -> u64 {
+        let mut divisor = 0;
+        for step in 1..=10 {
+            divisor = hystart.on_ack(&Acked {
+                now: Instant::ZERO,
+                bytes: 1,
+                up_to: number * 10 + step,
+                next: number * 10 + step + 10,
+                limited: true,
+                sample: Some(Span::from_millis(millis)),
+                round_trip: None,
+            });
+        }
+        divisor
+    }
+
+    #[test]
+    fn a_growing_round_trip_makes_it_careful_and_then_ends_it() {
+        let mut hystart = HyStart::new();
+        assert_eq!(round(&mut hystart, 0, 600), 1);
+        // 600 / 8 is above the 16 ms that the threshold is at most.
+        assert_eq!(round(&mut hystart, 1, 615), 1);
+        assert_eq!(round(&mut hystart, 2, 631), 4);
+        for number in 3..7 {
+            assert_eq!(round(&mut hystart, number, 640), 4);
+            assert!(!hystart.is_over(), "round {number}");
+        }
+        round(&mut hystart, 7, 640);
+        assert!(hystart.is_over());
+    }
+
+    #[test]
+    fn a_round_trip_that_falls_again_was_no_queue() {
+        let mut hystart = HyStart::new();
+        round(&mut hystart, 0, 600);
+        assert_eq!(round(&mut hystart, 1, 620), 4);
+        assert_eq!(round(&mut hystart, 2, 610), 1);
+    }
+}

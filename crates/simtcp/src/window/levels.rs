@@ -1,0 +1,65 @@
+//! The window and the threshold, and slow start, which every law has.
+
+/// cwnd and ssthresh, in bytes (RFC 5681, section 3.1).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Levels {
+    segment: u64,
+    initial: u64,
+    window: u64,
+    threshold: u64,
+    limit: Option<u32>,
+}
+
+impl Levels {
+    /// A window of `initial` bytes that opens by `limit` segments an acknowledgement at most.
+    pub(crate) fn new(segment: u64, initial: u64, limit: Option<u32>) -> Self {
+        Self { segment, initial, window: initial, threshold: u64::MAX, limit }
+    }
+
+    /// SMSS.
+    pub(crate) fn segment(&self) -> u64 {
+        self.segment
+    }
+
+    /// cwnd.
+    pub(crate) fn window(&self) -> u64 {
+        self.window
+    }
+
+    pub(crate) fn set_window(&mut self, window: u64) {
+        // A window beyond what sequence numbers may span (RFC 7323) says nothing.
+        self.window = window.clamp(1, 1 << 30);
+    }
+
+    /// ssthresh.
+    pub(crate) fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// Two segments at least (RFC 5681, equation 4).
+    pub(crate) fn set_threshold(&mut self, threshold: u64) {
+        self.threshold = threshold.max(2 * self.segment);
+    }
+
+    pub(crate) fn in_slow_start(&self) -> bool {
+        self.window < self.threshold
+    }
+
+    /// Slow start by `bytes`, of which one in `divisor` counts; returns what is left over when
+    /// the threshold is reached.
+    pub(crate) fn slow_start(&mut self, bytes: u64, divisor: u64) -> u64 {
+        if !self.in_slow_start() {
+            return bytes;
+        }
+        let most = self.limit.map_or(u64::MAX, |limit| u64::from(limit) * self.segment);
+        let counted = bytes.min(most) / divisor;
+        let step = counted.min(self.threshold - self.window);
+        self.set_window(self.window + step);
+        counted - step
+    }
+
+    /// RW = min(IW, cwnd) (RFC 5681, section 4.1).
+    pub(crate) fn restart(&mut self) {
+        self.window = self.window.min(self.initial);
+    }
+}
