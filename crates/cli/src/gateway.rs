@@ -1,6 +1,6 @@
 //! `bentpipe gateway`.
 
-use crate::Outcome;
+use crate::{Outcome, values};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
     /// The configuration, TOML
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Check the configuration and stop
+    /// Check the configuration, say in a few lines what it means, and stop
     #[arg(long)]
     check: bool,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let config = gateway::Config::load(&arguments.config).map_err(|error| format!("\n{error}"))?;
     if arguments.check {
-        return Ok(());
+        return values::print(&config.to_string());
     }
     gateway::start_logging();
     let stop = gateway::Stop::on_signals().map_err(|error| format!("signals: {error}"))?;

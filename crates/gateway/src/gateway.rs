@@ -2,16 +2,17 @@
 
 use crate::engine::{self, Carrier, Engine, Kind, Listener, Udp};
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
+use crate::state::State;
 use crate::{
     Config, HubSection, InterceptSection, LinkSection, Report, Role, SourceMode, Stop,
     TerminalSection,
 };
-use relay::RelayConfig;
+use relay::{Control, RelayConfig};
 use rt::Clock;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
-use units::RngStream;
+use units::{BitRate, Instant, RngStream};
 
 /// Why a gateway does not start, or stops before it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +70,7 @@ pub struct Gateway {
     /// Taken away when it is dropped.
     interception: Option<Interception>,
     role: &'static str,
+    controller: Control,
 }
 
 /// Runs the gateway that `config` describes until `stop` is asked for.
@@ -120,6 +122,8 @@ impl Gateway {
         Ok(Report {
             role: self.role,
             seconds: clock.now().as_secs_f64(),
+            controller: self.controller.name(),
+            peers: self.engine.take_peers(),
             connections: self.engine.counters().clone(),
             udp: self.engine.udp_counters().clone(),
             traffic: self.engine.traffic(),
@@ -157,10 +161,14 @@ fn open_terminal(
         interception = Some(installed);
     }
     let rng = random("terminal");
-    let carrier = Carrier::terminal(&relay_config(config), peer, Clock::new().now(), rng);
-    let engine = Engine::terminal(carrier, udp, section, &config.limits, listeners)?;
+    let state = open_state(config);
+    let mut relay = relay_config(config);
+    relay.learnt = state.get(&engine::hub_name(peer));
+    let carrier = Carrier::terminal(&relay, peer, Clock::new().now(), rng);
+    let engine = Engine::terminal(carrier, udp, section, &config.limits, listeners, state)?;
+    log_control(config);
     tracing::info!(?addresses, "terminal");
-    Ok(Gateway { engine, addresses, interception, role: "terminal" })
+    Ok(Gateway { engine, addresses, interception, role: "terminal", controller: relay.control })
 }
 
 fn open_hub(
@@ -177,10 +185,13 @@ fn open_hub(
             Some(installed)
         }
     };
-    let carrier = Carrier::hub(&relay_config(config), random("hub"));
-    let engine = Engine::hub(carrier, udp, section, &config.limits)?;
+    let state = open_state(config);
+    let controller = config.link.controller;
+    let carrier = Carrier::hub(&relay_config(config), &state, random("hub"));
+    let engine = Engine::hub(carrier, udp, section, &config.limits, state)?;
+    log_control(config);
     tracing::info!(?addresses, "hub");
-    Ok(Gateway { engine, addresses, interception, role: "hub" })
+    Ok(Gateway { engine, addresses, interception, role: "hub", controller })
 }
 
 fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Error> {
@@ -225,10 +236,14 @@ fn hub_rules(section: &HubSection) -> HubRules {
 fn relay_config(config: &Config) -> RelayConfig {
     let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, .. } = &config.link;
     let (name, send, receive) = match &config.role {
-        Role::Terminal(_) => ("terminal", *rate_up, *rate_down),
+        Role::Terminal(terminal) => (terminal.name.as_str(), *rate_up, *rate_down),
         Role::Hub(_) => ("hub", *rate_down, *rate_up),
     };
-    let mut relay = RelayConfig::new(name).with_rates(Some(send), Some(receive));
+    let mut relay = RelayConfig::new(name).with_rates(send, receive);
+    if let Some(memory) = config.limits.memory {
+        relay = relay.with_memory(memory);
+    }
+    relay.control = config.link.controller;
     relay.mtu = *mtu as usize;
     relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };
     relay.link_overhead = *overhead as usize;
@@ -239,11 +254,29 @@ fn relay_config(config: &Config) -> RelayConfig {
     relay
 }
 
+/// What was remembered when the gateway last stopped.
+fn open_state(config: &Config) -> State {
+    let clock = Clock::new();
+    State::open(config.state.as_deref(), unix_seconds(&clock, clock.now()))
+}
+
+/// `at` in seconds since 1970.
+pub(crate) fn unix_seconds(clock: &Clock, at: Instant) -> u64 {
+    (clock.epoch_unix_ns() + at.as_nanos()) / 1_000_000_000
+}
+
 /// A random stream that nobody can foretell.
 fn random(name: &str) -> RngStream {
     // The standard library keys its hash maps from the system's randomness.
     let [seed, run] = [0; 2].map(|_: u64| RandomState::new().build_hasher().finish());
     RngStream::new(seed, run, name)
+}
+
+/// How fast this side sends, as far as it is told.
+fn log_control(config: &Config) {
+    let LinkSection { controller, rate_up, rate_down, .. } = &config.link;
+    let rate = |rate: &Option<BitRate>| rate.map_or("auto".to_owned(), |rate| rate.to_string());
+    tracing::info!(%controller, up = rate(rate_up), down = rate(rate_down), "rates");
 }
 
 fn log_notes(interception: &Interception) {

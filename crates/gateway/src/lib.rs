@@ -24,6 +24,7 @@ pub mod intercept;
 mod logging;
 pub mod proxy;
 mod report;
+mod state;
 mod stop;
 
 pub use config::{
@@ -32,5 +33,5 @@ pub use config::{
 };
 pub use gateway::{Addresses, Error, Gateway, run};
 pub use logging::start_logging;
-pub use report::{Counters, Report, Traffic, UdpCounters};
+pub use report::{Counters, PeerReport, Report, Traffic, UdpCounters};
 pub use stop::Stop;

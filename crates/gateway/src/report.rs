@@ -4,6 +4,7 @@ use crate::proxy::RefuseReason;
 use relay::{Relay, Totals};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use units::{BitRate, Instant, Span};
 
 /// What a gateway has done by the time it stopped.
 #[derive(Clone, Debug, Serialize)]
@@ -12,6 +13,10 @@ pub struct Report {
     pub role: &'static str,
     /// How long it ran, seconds.
     pub seconds: f64,
+    /// What decides how fast it sends.
+    pub controller: &'static str,
+    /// The peers that were there when it stopped, at most a hundred.
+    pub peers: Vec<PeerReport>,
     /// Its connections.
     pub connections: Counters,
     /// Its datagram socket.
@@ -19,6 +24,34 @@ pub struct Report {
     /// Its sessions and streams.
     #[serde(flatten)]
     pub traffic: Traffic,
+}
+
+/// What a gateway knows of the way to a peer.
+#[derive(Clone, Debug, Serialize)]
+pub struct PeerReport {
+    /// The terminal's name, or the hub's address.
+    pub peer: String,
+    /// What the controller does, in a word.
+    pub mode: &'static str,
+    /// The rate at which it may send by now: whole IP packets and the link's overhead.
+    pub rate_bits_per_second: Option<u64>,
+    /// What is remembered for the next session.
+    pub learnt_bits_per_second: Option<u64>,
+    /// The smoothed round trip, seconds.
+    pub round_trip_seconds: Option<f64>,
+}
+
+impl PeerReport {
+    pub(crate) fn of(peer: String, now: Instant, relay: &Relay) -> Option<Self> {
+        let seen = relay.snapshot(now)?;
+        Some(Self {
+            peer,
+            mode: seen.mode,
+            rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
+            learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
+            round_trip_seconds: seen.round_trip.map(Span::as_secs_f64),
+        })
+    }
 }
 
 /// What sessions and streams have counted, all peers together.
@@ -90,7 +123,7 @@ impl Traffic {
         self.resets_received += streams.resets_received;
         self.bad_frames += streams.bad_frames;
         self.credit_violations += streams.credit_violations;
-        let round_trip = relay.round_trip().map(units::Span::as_secs_f64);
+        let round_trip = relay.round_trip().map(Span::as_secs_f64);
         self.round_trip_seconds = match (self.round_trip_seconds, round_trip) {
             (Some(one), Some(other)) => Some(one.max(other)),
             (one, other) => one.or(other),

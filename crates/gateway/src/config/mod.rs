@@ -13,7 +13,7 @@
 //!     listen = "127.0.0.1:1080"
 //! "#;
 //! let config = gateway::Config::parse("terminal.toml", text).unwrap();
-//! assert_eq!(config.link.rate_up.as_bps(), 1_000_000);
+//! assert_eq!(config.link.rate_up, Some(units::BitRate::from_mbps(1)));
 //!
 //! let wrong = text.replace("10mbit", "10mb");
 //! let error = gateway::Config::parse("terminal.toml", &wrong).unwrap_err();
@@ -22,13 +22,15 @@
 
 mod read;
 mod reader;
+mod summary;
 mod values;
 
 use crate::intercept::{PortRange, Prefix};
 use reader::Reader;
+use relay::Control;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use units::{BitRate, Span};
 
 /// Everything that a gateway is told.
@@ -40,6 +42,8 @@ pub struct Config {
     pub link: LinkSection,
     /// Bounds and times.
     pub limits: Limits,
+    /// Where rates that were found are remembered.
+    pub state: Option<PathBuf>,
 }
 
 /// Which end of the satellite link this is, and what only that end is told.
@@ -54,6 +58,8 @@ pub enum Role {
 /// What only a terminal is told.
 #[derive(Clone, Debug)]
 pub struct TerminalSection {
+    /// By what the hub tells it from other terminals.
+    pub name: String,
     /// When a client is told that its connection stands.
     pub accept: AcceptMode,
     /// Where SOCKS5 is spoken.
@@ -137,10 +143,12 @@ pub struct LinkSection {
     pub listen: SocketAddr,
     /// The hub's address, at a terminal.
     pub peer: Option<SocketAddr>,
-    /// The rate from terminal to hub: IP bytes and [`LinkSection::overhead`].
-    pub rate_up: BitRate,
-    /// The rate from hub to terminal: IP bytes and [`LinkSection::overhead`].
-    pub rate_down: BitRate,
+    /// The rate from terminal to hub: IP bytes and [`LinkSection::overhead`]. `None`: it is found.
+    pub rate_up: Option<BitRate>,
+    /// The rate from hub to terminal: IP bytes and [`LinkSection::overhead`]. `None`: it is found.
+    pub rate_down: Option<BitRate>,
+    /// What decides how fast this side sends.
+    pub controller: Control,
     /// The round trip to reckon with before one was measured.
     pub round_trip: Span,
     /// The largest IP packet that the path takes, in bytes.
@@ -154,6 +162,8 @@ pub struct LinkSection {
 pub struct Limits {
     /// Connections at once.
     pub connections: u32,
+    /// Bytes of buffer for each peer in each direction; `None`: what the rates ask for.
+    pub memory: Option<u64>,
     /// How long the hub tries to reach a server.
     pub connect: Span,
     /// How long an opening waits for the client's first bytes to ride with it.
@@ -206,6 +216,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            memory: None,
             connect: Span::from_secs(20),
             first_bytes: Span::from_millis(4),
             handshake: Span::from_secs(10),
@@ -223,7 +234,7 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&file, &text),
+            Ok(text) => Self::parse(&file, &text).map(Self::with_state_directory),
             Err(error) => {
                 let mistake = Mistake {
                     line: 0,
@@ -234,6 +245,16 @@ impl Config {
                 Err(ConfigError { file, mistakes: vec![mistake] })
             }
         }
+    }
+
+    /// The service manager's folder for state is where rates are remembered, unless another place
+    /// was named.
+    fn with_state_directory(mut self) -> Self {
+        let folder = std::env::var_os("STATE_DIRECTORY").unwrap_or_default();
+        // There may be several, with colons between them.
+        let folder = std::env::split_paths(&folder).next().filter(|path| path.is_absolute());
+        self.state = self.state.or_else(|| folder.map(|folder| folder.join("peers.toml")));
+        self
     }
 
     /// Checks `text`; `file` is the name to use in messages.

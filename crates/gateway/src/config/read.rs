@@ -7,8 +7,10 @@ use super::{
     SourceMode, TerminalSection,
 };
 use crate::intercept::{PortRange, Prefix};
+use relay::Control;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use units::Span;
+use std::path::PathBuf;
+use units::{BitRate, Span};
 
 #[derive(Clone, Copy, PartialEq)]
 enum RoleWord {
@@ -29,12 +31,13 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         Some(section) => read_limits(reader, section),
         None => Some(Limits::default()),
     };
+    let state = top.or(reader, "state", None, |r, i| state(r, i).map(Some));
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
         RoleWord::Hub => read_hub(reader, &mut top, link.as_ref()).map(Role::Hub),
     };
     top.finish(reader);
-    Some(Config { role: role?, link: link?, limits: limits? })
+    Some(Config { role: role?, link: link?, limits: limits?, state: state? })
 }
 
 fn read_link(
@@ -44,9 +47,8 @@ fn read_link(
     open: bool,
 ) -> Option<LinkSection> {
     let Some(mut section) = top.section(reader, "link") else {
-        top.required(reader, "link", "a table, `[link]`, with the rates of the link", |_, _| {
-            Some(())
-        });
+        let expected = "a table, `[link]`, with the other gateway's address or our own";
+        top.required(reader, "link", expected, |_, _| Some(()));
         return None;
     };
     let hub = role == RoleWord::Hub;
@@ -59,8 +61,10 @@ fn read_link(
         let usual = any_port_for(peer);
         (section.or(reader, "listen", usual, |r, i| same_family(r, i, peer)), peer.map(Some))
     };
-    let rate_up = section.required(reader, "rate_up", values::RATE, |r, i| i.rate(r));
-    let rate_down = section.required(reader, "rate_down", values::RATE, |r, i| i.rate(r));
+    let rate_up = section.or(reader, "rate_up", None, |r, i| i.rate(r));
+    let rate_down = section.or(reader, "rate_down", None, |r, i| i.rate(r));
+    let own = if hub { rate_down } else { rate_up };
+    let controller = read_controller(reader, &mut section, hub, own);
     let round_trip = section.or(reader, "round_trip", Span::from_millis(600), |r, i| {
         positive_span(r, i, Span::from_secs(60))
     });
@@ -73,9 +77,28 @@ fn read_link(
         peer: peer?,
         rate_up: rate_up?,
         rate_down: rate_down?,
+        controller: controller?,
         round_trip: round_trip?,
         mtu: mtu?,
         overhead: overhead?,
+    })
+}
+
+/// What sends at the rate `own`, which is `None` where it was wrong and nothing was read.
+fn read_controller(
+    reader: &mut Reader<'_>,
+    section: &mut Section<'_>,
+    hub: bool,
+    own: Option<Option<BitRate>>,
+) -> Option<Control> {
+    section.or(reader, "controller", Control::default(), |reader, item| {
+        let found = item.as_str().and_then(|text| text.parse().ok());
+        if found == Some(Control::Fixed) && own == Some(None) {
+            let key = if hub { "link.rate_down" } else { "link.rate_up" };
+            return reader.wrong(&item, &format!("a rate in {key} beside it, to be fixed at"));
+        }
+        let words = Control::ALL.map(|control| (control.name(), control));
+        item.word(reader, &words)
     })
 }
 
@@ -118,6 +141,7 @@ fn read_terminal(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Termi
     const MODES: [(&str, AcceptMode); 2] =
         [("early", AcceptMode::Early), ("confirm", AcceptMode::Confirm)];
     let accept = top.or(reader, "accept", AcceptMode::Early, |r, i| i.word(r, &MODES));
+    let name = top.or(reader, "name", own_name(), name);
     let socks5 = read_listeners(reader, top, "socks5");
     let connect = read_listeners(reader, top, "connect");
     let intercept = match top.section(reader, "intercept") {
@@ -125,6 +149,7 @@ fn read_terminal(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Termi
         None => Some(None),
     };
     let terminal = TerminalSection {
+        name: name?,
         accept: accept?,
         socks5: socks5?,
         connect: connect?,
@@ -223,6 +248,8 @@ fn read_limits(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<Limi
     let hour = Span::from_secs(3600);
     let connections =
         section.or(reader, "connections", usual.connections, |r, i| i.integer(r, 1..=1_000_000));
+    let memory = section
+        .or(reader, "memory", None, |r, i| i.parsed(r, values::MEMORY, values::memory).map(Some));
     let connect = section.or(reader, "connect", usual.connect, |r, i| positive_span(r, i, hour));
     let first_bytes = section.or(reader, "first_bytes", usual.first_bytes, |r, i| i.span(r));
     let handshake =
@@ -232,6 +259,7 @@ fn read_limits(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<Limi
     section.finish(reader);
     Some(Limits {
         connections: connections?,
+        memory: memory?,
         connect: connect?,
         first_bytes: first_bytes?,
         handshake: handshake?,
@@ -272,6 +300,28 @@ fn ports(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PortRange> {
 
 fn network(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Prefix> {
     item.parsed(reader, values::NETWORK, |text| text.parse().ok())
+}
+
+/// A file that can be written: its folder need not be there yet, but it must be certain which one.
+fn state(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PathBuf> {
+    item.parsed(reader, "an absolute path, such as \"/var/lib/bentpipe/peers.toml\"", |text| {
+        let path = PathBuf::from(text);
+        (path.is_absolute() && path.file_name().is_some()).then_some(path)
+    })
+}
+
+fn name(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
+    item.parsed(reader, "a name of 1 to 64 bytes without control characters", |text| {
+        let fits = (1..=64).contains(&text.len()) && !text.chars().any(char::is_control);
+        fits.then(|| text.to_owned())
+    })
+}
+
+/// The machine's name: terminals of one hub must have different ones.
+fn own_name() -> String {
+    let found = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name: String = found.trim().chars().filter(|c| !c.is_control()).collect();
+    if (1..=64).contains(&name.len()) { name } else { "terminal".into() }
 }
 
 fn id(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {

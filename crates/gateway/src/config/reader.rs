@@ -225,9 +225,12 @@ impl<'a> Item<'a> {
         self.parsed(reader, expected, |text| text.parse().ok())
     }
 
-    /// A rate with its unit.
-    pub(super) fn rate(self, reader: &mut Reader<'_>) -> Option<BitRate> {
-        self.parsed(reader, values::RATE, values::rate)
+    /// A rate with its unit; `None` within: `auto`.
+    pub(super) fn rate(self, reader: &mut Reader<'_>) -> Option<Option<BitRate>> {
+        self.parsed(reader, values::RATE, |text| match text {
+            "auto" => Some(None),
+            text => values::rate(text).map(Some),
+        })
     }
 
     /// A length of time with its unit.

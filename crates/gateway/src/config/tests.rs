@@ -76,7 +76,7 @@ fn every_key_of_a_terminal_is_read() {
         vanished = "1m"
     "#;
     let config = Config::parse("g.toml", text).unwrap();
-    assert_eq!(config.link.rate_down, BitRate::from_kbps(2_500));
+    assert_eq!(config.link.rate_down, Some(BitRate::from_kbps(2_500)));
     assert_eq!((config.link.mtu, config.link.overhead), (1400, 18));
     assert_eq!(config.limits.vanished, Span::from_secs(60));
     assert_eq!(config.limits.first_bytes, Span::ZERO);
@@ -101,6 +101,51 @@ fn every_key_of_a_hub_is_read() {
     assert_eq!(hub.interfaces, ["wan0"]);
     assert_eq!(hub.deny, ["10.0.0.0/8".parse().unwrap()]);
     assert_eq!(hub.marking.table, Some(7));
+}
+
+#[test]
+fn rates_may_be_left_to_be_found() {
+    let auto = TERMINAL.replace("\"1mbit\"", "\"auto\"").replace("rate_down = \"10mbit\"\n", "");
+    let config = Config::parse("g.toml", &auto).unwrap();
+    assert_eq!((config.link.rate_up, config.link.rate_down), (None, None));
+    let summary = config.to_string();
+    assert!(summary.contains("rate up to be found, rate down to be found"), "{summary}");
+    assert!(summary.contains("controller "), "{summary}");
+    let config = Config::parse("g.toml", TERMINAL).unwrap().to_string();
+    assert!(config.contains("rate up 1.000 Mbit/s, rate down 10.000 Mbit/s"), "{config}");
+}
+
+#[test]
+fn controllers_and_what_is_remembered_are_read() {
+    let text = TERMINAL.replace("[link]", "name = \"boat\"\nstate = \"/tmp/p.toml\"\n[link]");
+    for control in Control::ALL {
+        let text = text.replace("rate_up", &format!("controller = \"{control}\"\nrate_up"));
+        let text = format!("{text}[limits]\nmemory = \"16mb\"\n");
+        let config = Config::parse("g.toml", &text).unwrap();
+        assert_eq!(config.link.controller, control);
+        assert_eq!(config.state.as_deref(), Some(Path::new("/tmp/p.toml")));
+        assert_eq!(config.limits.memory, Some(16_000_000));
+        let Role::Terminal(terminal) = config.role else { panic!("a terminal") };
+        assert_eq!(terminal.name, "boat");
+    }
+    assert_eq!(
+        said(&text, "/tmp/p.toml", "p.toml"),
+        "g.toml:4: state: found \"p.toml\", expected an absolute path, such as \
+         \"/var/lib/bentpipe/peers.toml\""
+    );
+    let name = "a name of 1 to 64 bytes without control characters";
+    assert_eq!(
+        said(&text, "\"boat\"", "\"\""),
+        format!("g.toml:3: name: found \"\", expected {name}")
+    );
+    let fixed = "controller = \"fixed\"\nrate_up = \"auto\"";
+    assert_eq!(
+        said(TERMINAL, "rate_up = \"1mbit\"", fixed),
+        "g.toml:5: link.controller: found \"fixed\", expected a rate in link.rate_up beside it, \
+         to be fixed at"
+    );
+    let said = said(TERMINAL, "rate_up = \"1mbit\"", "controller = \"cubic\"");
+    assert!(said.starts_with("g.toml:5: link.controller: found \"cubic\", expected \"f"), "{said}");
 }
 
 #[test]
@@ -140,7 +185,7 @@ fn words_and_roles_are_checked() {
 #[test]
 fn addresses_rates_and_numbers_are_checked() {
     let address = "an address and port, such as \"192.0.2.1:7000\" or \"[2001:db8::1]:7000\"";
-    let rate = "a rate, such as \"512kbit\" or \"10mbit\"";
+    let rate = "a rate, such as \"512kbit\" or \"10mbit\", or \"auto\"";
     assert_eq!(
         said(TERMINAL, "192.0.2.1:7000", "hub.example:7000"),
         format!("g.toml:4: link.peer: found \"hub.example:7000\", expected {address}")
@@ -190,7 +235,8 @@ fn what_is_missing_is_named() {
     );
     assert_eq!(
         said("role = \"hub\"\n", "", ""),
-        "g.toml:1: link: found nothing, expected a table, `[link]`, with the rates of the link"
+        "g.toml:1: link: found nothing, expected a table, `[link]`, with the other gateway's \
+         address or our own"
     );
 }
 
@@ -199,19 +245,18 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(TERMINAL, "security", "sekurity"),
         "g.toml:2: sekurity: found a key that is not known here, expected one of accept, connect, \
-         intercept, limits, link, role, security, socks5"
+         intercept, limits, link, name, role, security, socks5, state"
     );
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),
-        "g.toml:3: link.rate_up: found nothing, expected a rate, such as \"512kbit\" or \"10mbit\"\n\
-         g.toml:5: link.rate_upp: found a key that is not known here, expected one of listen, mtu, \
-         overhead, rate_down, rate_up, round_trip"
+        "g.toml:5: link.rate_upp: found a key that is not known here, expected one of controller, \
+         listen, mtu, overhead, rate_down, rate_up, round_trip"
     );
     // A hub has no clients of its own.
     assert_eq!(
         said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
         "g.toml:3: socks5: found a key that is not known here, expected one of hub, limits, link, \
-         role, security"
+         role, security, state"
     );
 }
 
@@ -221,8 +266,8 @@ fn tables_and_values_are_told_apart() {
         said(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", "[link.peer2]"),
         "g.toml:1: (file): found no way in for clients, expected at least one of [intercept], \
          [socks5] and [connect], or no client is served\n\
-         g.toml:7: link.peer2: found a key that is not known here, expected one of listen, mtu, \
-         overhead, peer, rate_down, rate_up, round_trip"
+         g.toml:7: link.peer2: found a key that is not known here, expected one of controller, \
+         listen, mtu, overhead, peer, rate_down, rate_up, round_trip"
     );
     assert_eq!(
         said(TERMINAL, "security = \"none\"", "limits = 4"),

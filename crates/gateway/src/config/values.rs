@@ -3,7 +3,9 @@
 use units::{BitRate, Span};
 
 /// What a rate looks like, for messages.
-pub(super) const RATE: &str = "a rate, such as \"512kbit\" or \"10mbit\"";
+pub(super) const RATE: &str = "a rate, such as \"512kbit\" or \"10mbit\", or \"auto\"";
+/// What an amount of memory looks like, for messages.
+pub(super) const MEMORY: &str = "an amount from \"1mb\" to \"4gb\"";
 /// What a length of time looks like, for messages.
 pub(super) const SPAN: &str = "a length of time, such as \"4ms\" or \"20s\"";
 /// What ports look like, for messages.
@@ -26,6 +28,20 @@ pub(super) fn rate(text: &str) -> Option<BitRate> {
     let bps = (number * scale).round();
     // 10 Tbit/s is beyond any satellite and keeps what is computed from it within 64 bits.
     if (1.0..=1e13).contains(&bps) { BitRate::new(bps as u64) } else { None }
+}
+
+/// An amount of memory: a number and `kb`, `mb` or `gb`, thousands.
+pub(super) fn memory(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    let (number, unit) = split_number(&text)?;
+    let scale = match unit {
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        _ => return None,
+    };
+    let bytes = (number * scale).round();
+    (1e6..=4e9).contains(&bytes).then_some(bytes as u64)
 }
 
 /// A length of time: a number and `us`, `ms`, `s`, `m` or `h`; at most a year.
@@ -63,6 +79,15 @@ mod tests {
         assert_eq!(rate("9600bit"), Some(BitRate::from_bps(9_600)));
         for wrong in ["", "10", "mbit", "-1mbit", "0mbit", "1e3kbit", "10mb", "nanmbit"] {
             assert_eq!(rate(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn memory_carries_its_unit() {
+        assert_eq!(memory("64mb"), Some(64_000_000));
+        assert_eq!(memory("1.5 GB"), Some(1_500_000_000));
+        for wrong in ["", "64", "64mib", "100kb", "5gb", "-1mb"] {
+            assert_eq!(memory(wrong), None, "{wrong}");
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::path;
 use crate::proxy::Destination;
-use crate::report::Traffic;
+use crate::report::{PeerReport, Traffic};
+use crate::state::State;
 use relay::{
     Event, Hub, PeerId, Priority, RefuseReason, Relay, RelayConfig, ResetReason, StreamError,
     StreamId, Target, TransmitBatch,
@@ -62,9 +63,12 @@ impl Carrier {
         carrier
     }
 
-    /// A hub's: a relay with each terminal.
-    pub(crate) fn hub(config: &RelayConfig, rng: RngStream) -> Self {
-        let hub = Box::new(Hub::new(config, rng));
+    /// A hub's: a relay with each terminal, which begins with what is remembered of it.
+    pub(crate) fn hub(config: &RelayConfig, state: &State, rng: RngStream) -> Self {
+        let mut hub = Box::new(Hub::new(config, rng));
+        for (name, learnt) in state.all() {
+            hub.remember(name, learnt);
+        }
         Self { side: Side::Hub(hub), mtu: config.mtu, bad_datagrams: 0 }
     }
 
@@ -221,6 +225,46 @@ impl Carrier {
         }
     }
 
+    /// Hands over what sessions have learnt of their ways; `unix` turns times into seconds.
+    pub(crate) fn remember(
+        &mut self,
+        now: Instant,
+        state: &mut State,
+        unix: impl Fn(Instant) -> u64,
+    ) {
+        match &mut self.side {
+            Side::Terminal { relay, hub } if relay.is_connected() => {
+                if let Some(learnt) = relay.learnt() {
+                    state.put(&hub_name(*hub), learnt, unix(now));
+                }
+            }
+            Side::Terminal { .. } => {}
+            Side::Hub(hub) => {
+                for (name, learnt, at) in hub.learnt(now) {
+                    state.put(name, learnt, unix(at));
+                }
+            }
+        }
+    }
+
+    /// What is known of the ways to peers that are here.
+    pub(crate) fn peers(&mut self, now: Instant) -> Vec<PeerReport> {
+        const MOST: usize = 100;
+        match &mut self.side {
+            Side::Terminal { relay, hub } => {
+                PeerReport::of(hub_name(*hub), now, relay).into_iter().collect()
+            }
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().take(MOST).collect();
+                let report = |peer| {
+                    let name = hub.name(peer)?.to_owned();
+                    PeerReport::of(name, now, hub.peer(peer)?)
+                };
+                peers.into_iter().filter_map(report).collect()
+            }
+        }
+    }
+
     /// Its counters, for the report.
     pub(crate) fn traffic(&mut self) -> Traffic {
         let mut traffic = Traffic { bad_datagrams: self.bad_datagrams, ..Traffic::default() };
@@ -267,6 +311,11 @@ fn fit(relay: &mut Relay, now: Instant, peer: SocketAddr, most: usize) {
         Ok(mtu) => relay.set_mtu(now, mtu.min(most)),
         Err(error) => tracing::debug!(%peer, %error, "the path's MTU is not known"),
     }
+}
+
+/// What a hub is remembered by.
+pub(crate) fn hub_name(address: SocketAddr) -> String {
+    plain(address).to_string()
 }
 
 /// The same address, also when a socket for both families writes IPv4 as IPv6.

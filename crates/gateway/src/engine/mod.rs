@@ -25,7 +25,9 @@ mod udp;
 
 use self::core::{Core, FIRST_CONNECTION};
 use crate::Stop;
-use crate::report::{Counters, Traffic, UdpCounters};
+use crate::gateway::unix_seconds;
+use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
+use crate::state::State;
 use carrier::Outgoing;
 use connection::Phase;
 use hub::Hub;
@@ -40,7 +42,7 @@ use timer::Alarm;
 use udp::Sent;
 use units::{Instant, Span};
 
-pub(crate) use carrier::Carrier;
+pub(crate) use carrier::{Carrier, hub_name};
 pub(crate) use listener::{Kind, Listener};
 pub(crate) use socket::raise_descriptor_limit;
 pub(crate) use udp::Udp;
@@ -80,6 +82,9 @@ pub(crate) struct Engine {
     /// What of the buffer the socket has not taken yet.
     pending: Option<Outgoing>,
     sweep_at: Instant,
+    state: State,
+    /// What was known of peers at the end.
+    peers: Vec<PeerReport>,
     names_answered: bool,
     /// Rounds in a row in which nothing moved.
     still: u32,
@@ -99,6 +104,7 @@ impl Engine {
         config: &crate::TerminalSection,
         limits: &crate::Limits,
         mut listeners: Vec<Listener>,
+        state: State,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         for (number, listener) in listeners.iter_mut().enumerate() {
@@ -106,7 +112,7 @@ impl Engine {
             listener.register(poll.registry(), Token(LISTENERS + number))?;
         }
         let role = Role::Terminal(Terminal::new(listeners, config.accept));
-        Self::new(poll, carrier, udp, limits, role)
+        Self::new(poll, carrier, udp, limits, role, state)
     }
 
     /// A hub's engine.
@@ -115,11 +121,12 @@ impl Engine {
         udp: Udp,
         config: &crate::HubSection,
         limits: &crate::Limits,
+        state: State,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
         let hub = Hub { resolver, source: config.source, deny: config.deny.clone() };
-        Self::new(poll, carrier, udp, limits, Role::Hub(hub))
+        Self::new(poll, carrier, udp, limits, Role::Hub(hub), state)
     }
 
     fn new(
@@ -128,6 +135,7 @@ impl Engine {
         mut udp: Udp,
         limits: &crate::Limits,
         role: Role,
+        state: State,
     ) -> io::Result<Self> {
         let alarm = Alarm::new()?;
         alarm.register(poll.registry(), ALARM)?;
@@ -145,6 +153,8 @@ impl Engine {
             udp_readable: true,
             buffer: vec![0; BATCH],
             pending: None,
+            state,
+            peers: Vec::new(),
             names_answered: false,
             still: 0,
         })
@@ -166,7 +176,13 @@ impl Engine {
         }
         self.poll.registry().deregister(&mut SourceFd(&descriptor))?;
         self.farewell();
+        self.state.close();
         Ok(())
+    }
+
+    /// What was known of the ways to peers when it stopped.
+    pub(crate) fn take_peers(&mut self) -> Vec<PeerReport> {
+        std::mem::take(&mut self.peers)
     }
 
     /// What became of connections.
@@ -238,8 +254,16 @@ impl Engine {
         if self.sweep_at <= now {
             self.core.sweep(now);
             self.core.carrier.check_paths(now);
+            self.remember(now);
+            self.state.save_rarely(now);
             self.sweep_at = now + self.core.sweep_interval();
         }
+    }
+
+    /// Notes what sessions have learnt of their ways.
+    fn remember(&mut self, now: Instant) {
+        let clock = &self.clock;
+        self.core.carrier.remember(now, &mut self.state, |at| unix_seconds(clock, at));
     }
 
     fn receive(&mut self, now: Instant) {
@@ -382,6 +406,8 @@ impl Engine {
     /// Ends everything, and tells the other gateway, which would otherwise have to find out.
     fn farewell(&mut self) {
         let now = self.clock.now();
+        self.remember(now);
+        self.peers = self.core.carrier.peers(now);
         let open: Vec<usize> = self.core.connections.iter().map(|(index, _)| index).collect();
         for index in open {
             self.core.reset_socket(index);

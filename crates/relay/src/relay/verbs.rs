@@ -6,7 +6,7 @@ use crate::{
     Target, Totals,
 };
 use association::Terminal;
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 use xstp::session::{Session, Snapshot};
 
 /// Streams.
@@ -137,6 +137,11 @@ impl Relay {
     /// remember for the next one.
     pub fn learnt(&self) -> Option<Learnt> {
         self.learnt
+    }
+
+    /// The rate at which this side may send by `now`, as far as there is one.
+    pub fn rate(&self, now: Instant) -> Option<BitRate> {
+        self.session.as_ref()?.rate(now)
     }
 
     /// The session's variables at `now`, while there is one: for time series and for people.

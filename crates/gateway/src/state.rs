@@ -1,0 +1,308 @@
+//! What was learnt about the ways to peers, on disk, so that a restart begins at speed.
+//!
+//! ```toml
+//! # What bentpipe found out about its links. It may be deleted.
+//! [[peer]]
+//! name = "boat"
+//! rate_bits_per_second = 9930000
+//! round_trip_ms = 602
+//! learnt_unix_seconds = 1790000000
+//! ```
+//!
+//! The file is a help and never a condition: one that is missing, broken or not writable costs a
+//! line in the log and a slower start. It is replaced as a whole, rarely, by a thread of its own:
+//! a slow disk must not hold up the pacing of the link.
+
+use relay::Learnt;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use units::{BitRate, Instant, Span};
+
+/// Peers in the file; those learnt longest ago make room.
+const MOST: usize = 1024;
+/// A file of so many bytes is not ours.
+const MOST_BYTES: u64 = 1 << 20;
+/// What is older says nothing any more, seconds.
+const OLD: u64 = 30 * 86_400;
+/// Time between two writings, at least.
+const RARELY: Span = Span::from_secs(60);
+/// What was confirmed is worth writing after this time, seconds.
+const CONFIRMED: u64 = 6 * 3600;
+
+/// The file's content.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Content {
+    #[serde(default)]
+    peer: Vec<Peer>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Peer {
+    name: String,
+    rate_bits_per_second: u64,
+    round_trip_ms: u64,
+    learnt_unix_seconds: u64,
+}
+
+/// What is known of one peer, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    learnt: Learnt,
+    unix: u64,
+}
+
+/// What is remembered, and the file that it stands in.
+#[derive(Debug)]
+pub(crate) struct State {
+    path: Option<PathBuf>,
+    entries: BTreeMap<String, Entry>,
+    /// As it stands in the file.
+    written: BTreeMap<String, Entry>,
+    next: Instant,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl State {
+    /// Reads the file at `path`, as far as there is one and it makes sense, at `unix` seconds.
+    pub(crate) fn open(path: Option<&Path>, unix: u64) -> Self {
+        let mut entries = BTreeMap::new();
+        if let Some(path) = path {
+            match read(path) {
+                Ok(Some(content)) => entries = fresh(content, unix),
+                Ok(None) => tracing::info!(path = %path.display(), "nothing is remembered yet"),
+                Err(error) => {
+                    let path = path.display();
+                    tracing::warn!(%path, %error, "what was remembered cannot be read");
+                }
+            }
+        }
+        let written = entries.clone();
+        let path = path.map(Path::to_path_buf);
+        Self { path, entries, written, next: Instant::ZERO, writer: None }
+    }
+
+    /// What is remembered of all peers.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Learnt)> {
+        self.entries.iter().map(|(name, entry)| (name.as_str(), entry.learnt))
+    }
+
+    /// What is remembered of one.
+    pub(crate) fn get(&self, name: &str) -> Option<Learnt> {
+        self.entries.get(name).map(|entry| entry.learnt)
+    }
+
+    /// Takes what was learnt at `unix` seconds.
+    pub(crate) fn put(&mut self, name: &str, learnt: Learnt, unix: u64) {
+        if self.path.is_none() {
+            return;
+        }
+        self.entries.insert(name.to_owned(), Entry { learnt, unix });
+        if self.entries.len() > MOST {
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.unix);
+            if let Some(name) = oldest.map(|(name, _)| name.clone()) {
+                self.entries.remove(&name);
+            }
+        }
+    }
+
+    /// Writes when there is news, and the last writing is long enough ago.
+    pub(crate) fn save_rarely(&mut self, now: Instant) {
+        let busy = self.writer.as_ref().is_some_and(|writer| !writer.is_finished());
+        if now < self.next || busy || !self.has_news() {
+            return;
+        }
+        self.next = now + RARELY;
+        self.save();
+    }
+
+    /// Writes what is not written yet, and waits for it.
+    pub(crate) fn close(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join(); // It has said what went wrong.
+        }
+        if self.entries != self.written {
+            self.save();
+        }
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+
+    /// Whether anything has changed that the next start would notice.
+    fn has_news(&self) -> bool {
+        self.entries.iter().any(|(name, entry)| match self.written.get(name) {
+            None => true,
+            Some(old) => {
+                let (new, old_rate) = (entry.learnt.rate.as_bps(), old.learnt.rate.as_bps());
+                new.abs_diff(old_rate) > old_rate / 20 || entry.unix >= old.unix + CONFIRMED
+            }
+        })
+    }
+
+    fn save(&mut self) {
+        let Some(path) = self.path.clone() else { return };
+        self.written.clone_from(&self.entries);
+        let text = text_of(&self.entries);
+        self.writer = Some(std::thread::spawn(move || {
+            if let Err(error) = replace(&path, text.as_bytes()) {
+                tracing::warn!(path = %path.display(), %error, "nothing can be remembered");
+            }
+        }));
+    }
+}
+
+fn text_of(entries: &BTreeMap<String, Entry>) -> String {
+    let peer = entries
+        .iter()
+        .map(|(name, Entry { learnt, unix })| Peer {
+            name: name.clone(),
+            rate_bits_per_second: learnt.rate.as_bps(),
+            round_trip_ms: learnt.round_trip.as_millis(),
+            learnt_unix_seconds: *unix,
+        })
+        .collect();
+    // Names and numbers can always be written.
+    let body = toml::to_string(&Content { peer }).unwrap_or_default();
+    format!("# What bentpipe found out about its links. It may be deleted.\n\n{body}")
+}
+
+/// What still says something, with rates and times that can be.
+fn fresh(content: Content, unix: u64) -> BTreeMap<String, Entry> {
+    let mut peers: Vec<Peer> = content.peer;
+    // Those learnt last are kept where there are too many.
+    peers.sort_by_key(|peer| std::cmp::Reverse(peer.learnt_unix_seconds));
+    let entry = |peer: Peer| {
+        let rate =
+            BitRate::new(peer.rate_bits_per_second).filter(|rate| rate.as_bps() <= MAX_BPS)?;
+        let round_trip = Span::from_millis(peer.round_trip_ms.clamp(1, 60_000));
+        // A clock that was set back makes nothing older.
+        let at = peer.learnt_unix_seconds.min(unix);
+        let entry = Entry { learnt: Learnt { rate, round_trip }, unix: at };
+        (unix - at <= OLD && peer.name.len() <= 256).then_some((peer.name, entry))
+    };
+    peers.into_iter().filter_map(entry).take(MOST).collect()
+}
+
+/// As in the configuration: 10 Tbit/s.
+const MAX_BPS: u64 = 10_000_000_000_000;
+
+fn read(path: &Path) -> io::Result<Option<Content>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    file.take(MOST_BYTES).read_to_string(&mut text)?;
+    let content =
+        toml::from_str(&text).map_err(|error| io::Error::other(error.message().to_owned()));
+    content.map(Some)
+}
+
+/// A whole file or the old one: first beside it, then in its place.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let mut file = File::create(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000;
+
+    fn learnt(kbps: u64) -> Learnt {
+        Learnt { rate: BitRate::from_kbps(kbps), round_trip: Span::from_millis(603) }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("bentpipe-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn what_was_learnt_comes_back_until_it_is_old() {
+        let folder = folder("state");
+        let path = folder.join("below").join("peers.toml");
+        let mut state = State::open(Some(&path), NOW);
+        assert_eq!(state.get("boat"), None);
+        state.put("boat", learnt(9_900), NOW);
+        state.put("a \"strange\"\\ name", learnt(5), NOW - OLD);
+        state.close();
+        let again = State::open(Some(&path), NOW);
+        assert_eq!(again.all().count(), 2);
+        assert_eq!(again.get("boat"), Some(learnt(9_900)));
+        let later = State::open(Some(&path), NOW + 1);
+        assert_eq!(later.all().collect::<Vec<_>>(), [("boat", learnt(9_900))]);
+        let set_back = State::open(Some(&path), 0);
+        assert_eq!(set_back.all().count(), 2);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_broken_file_is_no_reason_not_to_start_and_is_replaced() {
+        let folder = folder("broken-state");
+        let path = folder.join("peers.toml");
+        let zero = "[[peer]]\nname = \"a\"\nrate_bits_per_second = 0\nround_trip_ms = 1\n\
+                    learnt_unix_seconds = 1800000000";
+        for broken in ["[[peer", "peer = 4", "\u{fffd}", "[[peer]]\nname = \"a\"", zero] {
+            fs::write(&path, broken).unwrap();
+            assert_eq!(State::open(Some(&path), NOW).all().count(), 0, "{broken}");
+        }
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        let mut state = State::open(Some(&path), NOW);
+        state.put("boat", learnt(100), NOW);
+        state.close();
+        assert_eq!(State::open(Some(&path), NOW).get("boat"), Some(learnt(100)));
+        // Nor is a place where nothing can be written.
+        let mut nowhere = State::open(Some(Path::new("/proc/nowhere/peers.toml")), NOW);
+        nowhere.put("boat", learnt(100), NOW);
+        nowhere.close();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn only_news_are_written_and_rarely() {
+        let folder = folder("rare-state");
+        let path = folder.join("peers.toml");
+        let mut state = State::open(Some(&path), NOW);
+        let at = |secs| Instant::ZERO + Span::from_secs(secs);
+        state.put("boat", learnt(1_000), NOW);
+        assert!(state.has_news());
+        state.save_rarely(at(1));
+        assert!(!state.has_news());
+        state.put("boat", learnt(1_040), NOW + 10);
+        assert!(!state.has_news(), "by 4 %");
+        state.put("boat", learnt(1_060), NOW + 20);
+        assert!(state.has_news());
+        state.save_rarely(at(30));
+        assert!(state.has_news(), "too early");
+        state.close();
+        assert_eq!(State::open(Some(&path), NOW).get("boat"), Some(learnt(1_060)));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_file_has_a_bound() {
+        let mut state = State::open(Some(Path::new("/nonexistent/peers.toml")), NOW);
+        for number in 0..MOST as u64 + 5 {
+            state.put(&format!("boat {number}"), learnt(9), NOW + number);
+        }
+        assert_eq!(state.all().count(), MOST);
+        assert_eq!(state.get("boat 4"), None);
+        assert!(text_of(&state.entries).len() < MOST_BYTES as usize);
+        state.path = None; // Nothing is to be written.
+    }
+}
