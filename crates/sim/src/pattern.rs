@@ -7,23 +7,71 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern(pub u64);
 
+/// An odd number with bits all over it: neighbouring words share next to nothing.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 impl Pattern {
     /// Fills `out` with the bytes from `offset` on.
     pub fn fill(self, offset: u64, out: &mut [u8]) {
-        for (index, byte) in out.iter_mut().enumerate() {
-            *byte = self.at(offset + index as u64);
+        let (head, words, tail) = split(offset);
+        let (start, rest) = out.split_at_mut(head.min(out.len()));
+        self.fill_bytes(offset, start);
+        let (whole, end) = rest.as_chunks_mut::<8>();
+        let mut state = self.state(words);
+        for chunk in whole.iter_mut() {
+            *chunk = scramble(state).to_le_bytes();
+            state = state.wrapping_add(STEP);
         }
+        self.fill_bytes(tail + 8 * whole.len() as u64, end);
     }
 
     /// Where `bytes`, which should stand at `offset`, first differ from what they should be.
     pub fn mismatch(self, offset: u64, bytes: &[u8]) -> Option<u64> {
+        if self.is_whole(offset, bytes) {
+            return None;
+        }
         (offset..).zip(bytes).find(|&(place, &byte)| byte != self.at(place)).map(|(place, _)| place)
     }
 
-    fn at(self, offset: u64) -> u8 {
-        let word = (offset / 8).wrapping_add(self.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (word ^ (word >> 32)).to_le_bytes()[(offset % 8) as usize]
+    /// Whether all of `bytes` are what they should be, a word at a time and without a branch.
+    fn is_whole(self, offset: u64, bytes: &[u8]) -> bool {
+        let (head, words, tail) = split(offset);
+        let (start, rest) = bytes.split_at(head.min(bytes.len()));
+        let (whole, end) = rest.as_chunks::<8>();
+        let mut state = self.state(words);
+        let mut wrong = 0;
+        for &chunk in whole {
+            wrong |= u64::from_le_bytes(chunk) ^ scramble(state);
+            state = state.wrapping_add(STEP);
+        }
+        let right = |from: u64, bytes: &[u8]| (from..).zip(bytes).all(|(n, &b)| b == self.at(n));
+        wrong == 0 && right(offset, start) && right(tail + 8 * whole.len() as u64, end)
     }
+
+    fn fill_bytes(self, offset: u64, out: &mut [u8]) {
+        for (place, byte) in (offset..).zip(out) {
+            *byte = self.at(place);
+        }
+    }
+
+    /// What the word at `8 * number` is made of.
+    fn state(self, number: u64) -> u64 {
+        number.wrapping_add(self.0).wrapping_mul(STEP)
+    }
+
+    fn at(self, offset: u64) -> u8 {
+        scramble(self.state(offset / 8)).to_le_bytes()[(offset % 8) as usize]
+    }
+}
+
+fn scramble(state: u64) -> u64 {
+    state ^ (state >> 32)
+}
+
+/// Bytes from `offset` to the next whole word, that word's number, and where it begins.
+fn split(offset: u64) -> (usize, u64, u64) {
+    let word = offset.div_ceil(8);
+    ((word * 8 - offset) as usize, word, word * 8)
 }
 
 /// Checks that a stream's bytes arrive each once, in order, and no more than were sent.
@@ -72,6 +120,26 @@ impl std::error::Error for Broken {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_and_bytes_are_the_same_pattern() {
+        let pattern = Pattern(u64::MAX - 3);
+        for offset in 0..20 {
+            for len in 0..40 {
+                let mut bytes = vec![0; len];
+                pattern.fill(offset, &mut bytes);
+                let single = (offset..offset + len as u64).map(|place| pattern.at(place));
+                assert!(single.eq(bytes.iter().copied()), "{offset} {len}");
+                assert_eq!(pattern.mismatch(offset, &bytes), None);
+                for wrong in 0..len {
+                    let mut bytes = bytes.clone();
+                    bytes[wrong] ^= 0x10;
+                    let found = pattern.mismatch(offset, &bytes);
+                    assert_eq!(found, Some(offset + wrong as u64), "{offset} {len}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn lost_doubled_and_moved_bytes_are_found() {

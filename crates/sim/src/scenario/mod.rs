@@ -8,6 +8,7 @@ mod bulk;
 mod outage;
 mod requests;
 mod storm;
+pub mod yardstick;
 
 pub use bulk::{Bulk, bulk};
 pub use outage::{Outage, outage};

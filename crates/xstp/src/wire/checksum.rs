@@ -26,11 +26,21 @@ fn add_address(sum: u64, address: IpAddr) -> u64 {
 }
 
 /// Adds 16-bit words; an odd octet at the end is the high one of a word.
+///
+/// The sum is taken eight octets at a time in the other order of octets: in one's complement
+/// arithmetic that gives the same sum with its octets exchanged (RFC 1071, section 2 (B)).
 fn add(sum: u64, octets: &[u8]) -> u64 {
-    let (words, last) = octets.as_chunks::<2>();
-    let total: u64 = words.iter().map(|&word| u64::from(u16::from_be_bytes(word))).sum();
-    let odd = last.first().map_or(0, |&octet| u64::from(octet) << 8);
-    sum + total + odd
+    let (wide, rest) = octets.as_chunks::<8>();
+    let (mut low, mut high) = (0u64, 0u64);
+    for &octets in wide {
+        let word = u64::from_le_bytes(octets);
+        low += word & 0xffff_ffff;
+        high += word >> 32;
+    }
+    let (words, last) = rest.as_chunks::<2>();
+    let rest: u64 = words.iter().map(|&word| u64::from(u16::from_le_bytes(word))).sum();
+    let odd = last.first().map_or(0, |&octet| u64::from(octet));
+    sum + u64::from(fold(low + high + rest + odd).swap_bytes())
 }
 
 fn fold(mut sum: u64) -> u16 {
@@ -56,6 +66,19 @@ mod tests {
         assert_eq!(checksum(ZERO, ZERO, &example), !0xdef7);
         // An odd octet is a high one: 0100 + 00fd + 1.
         assert_eq!(checksum(ZERO, ZERO, &[0x01]), !0x01fe);
+    }
+
+    #[test]
+    fn the_wide_sum_is_that_of_the_words() {
+        let octets: std::vec::Vec<u8> = (0..200u8).map(|n| n.wrapping_mul(151) | 1).collect();
+        for len in 0..octets.len() {
+            let plain: u64 = octets[..len]
+                .chunks(2)
+                .map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0)))
+                .sum();
+            assert_eq!(fold(add(0x1234, &octets[..len])), fold(0x1234 + plain), "{len}");
+        }
+        assert_eq!(fold(add(0, &[0xff; 40])), 0xffff);
     }
 
     #[test]
