@@ -119,16 +119,16 @@ impl<F: Frame> Pipeline<F> {
     }
 
     /// When to look again: at the next delivery, or, where a frame still on the line may come
-    /// before it, at that frame's end.
+    /// before it, when that frame may come first.
     pub(crate) fn next_event(&self) -> Option<Instant> {
-        let line = self.on_line.as_ref().map(|on_line| on_line.until);
-        let way = self.way.next_at();
-        let in_order = self.config.keep_order && self.config.reorder.is_none();
-        match (line, way) {
-            (Some(_), Some(at)) if in_order => Some(at),
-            (Some(until), Some(at)) => Some(until.min(at)),
-            (Some(at), None) | (None, Some(at)) => Some(at),
-            (None, None) => None,
+        let least = || Propagation::<F>::least_delay(&self.config);
+        match (&self.on_line, self.way.next_at()) {
+            (Some(_), Some(at)) if self.config.keep_order && self.config.reorder.is_none() => {
+                Some(at)
+            }
+            (Some(on_line), Some(at)) => Some(at.min(on_line.until + least())),
+            (Some(on_line), None) => Some(on_line.until + least()),
+            (None, at) => at,
         }
     }
 

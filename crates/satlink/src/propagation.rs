@@ -59,9 +59,27 @@ impl<F: Frame> Propagation<F> {
                 self.latest = at;
             }
         }
-        let place = self.flights.partition_point(|flight| flight.at <= at);
-        self.flights.insert(place, Flight { at, frame, offered_at, sent_at });
+        let flight = Flight { at, frame, offered_at, sent_at };
+        if self.flights.back().is_none_or(|last| last.at <= at) {
+            self.flights.push_back(flight);
+        } else {
+            let place = self.flights.partition_point(|flight| flight.at <= at);
+            self.flights.insert(place, flight);
+        }
         ahead
+    }
+
+    /// The least that any frame is delayed.
+    pub(crate) fn least_delay(config: &DirectionConfig) -> Span {
+        if config.reorder.is_some() {
+            return Span::ZERO;
+        }
+        match config.jitter {
+            Jitter::None => config.delay,
+            // A nanosecond for rounding.
+            Jitter::Uniform(width) => config.delay - width - Span::from_nanos(1),
+            Jitter::Normal(_) => Span::ZERO,
+        }
     }
 
     /// When the next is due.

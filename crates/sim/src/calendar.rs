@@ -50,6 +50,11 @@ impl Calendar {
         Some(self.times[1]).filter(|&at| at != Instant::FAR_FUTURE)
     }
 
+    /// When the first is due; the far future when nothing is.
+    pub(crate) fn earliest(&self) -> Instant {
+        self.times[1]
+    }
+
     /// The first place that is due by `now`.
     pub fn first_due(&self, now: Instant) -> Option<usize> {
         let at = self.times[1];

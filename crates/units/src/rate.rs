@@ -52,6 +52,20 @@ impl BitRate {
         Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    /// The whole nanoseconds that `bytes` bytes take, together with what an earlier call left
+    /// over; and what this one leaves over, in units of 1/rate nanoseconds, below the rate.
+    pub fn time_and_rest(self, bytes: u64, rest: u64) -> (Span, u64) {
+        const BITS: u64 = 8_000_000_000;
+        if let Some(work) = bytes.checked_mul(BITS).and_then(|work| work.checked_add(rest)) {
+            return (Span::from_nanos(work / self.0), work % self.0);
+        }
+        let work = u128::from(bytes) * u128::from(BITS) + u128::from(rest);
+        let rate = u128::from(self.0);
+        let whole = u64::try_from(work / rate).unwrap_or(u64::MAX);
+        // A remainder is below the rate, which is a u64.
+        (Span::from_nanos(whole), (work % rate) as u64)
+    }
+
     /// Whole bytes that pass in `span`, rounded down.
     pub fn bytes_in(self, span: Span) -> u64 {
         let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 8_000_000_000;
@@ -125,12 +139,9 @@ impl Serializer {
             self.free_at = now;
             self.remainder = 0;
         }
-        let rate = u128::from(self.rate.as_bps());
-        let work = u128::from(bytes) * 8_000_000_000 + u128::from(self.remainder);
-        let whole = u64::try_from(work / rate).unwrap_or(u64::MAX);
-        // A remainder is below the rate, which is a u64.
-        self.remainder = (work % rate) as u64;
-        self.free_at += Span::from_nanos(whole);
+        let (span, remainder) = self.rate.time_and_rest(bytes, self.remainder);
+        self.remainder = remainder;
+        self.free_at += span;
         self.free_at
     }
 }
@@ -145,6 +156,19 @@ mod tests {
         assert_eq!(BitRate::from_mbps(10).time_for(1500), Span::from_micros(1200));
         assert_eq!(BitRate::from_bps(3).time_for(1), Span::from_nanos(2_666_666_667));
         assert_eq!(BitRate::from_mbps(10).bytes_in(Span::from_micros(1200)), 1500);
+    }
+
+    #[test]
+    fn long_and_short_ways_of_division_agree() {
+        let rate = BitRate::from_bps(333_333_333);
+        // 2^32 bytes need more than 64 bits: 2^35 / 0.333... s = 103.079 s; 1024 times 2^22 less.
+        let (long, rest) = rate.time_and_rest(1 << 32, 5);
+        let mut short = (Span::ZERO, 5);
+        for _ in 0..1 << 10 {
+            let (span, rest) = rate.time_and_rest(1 << 22, short.1);
+            short = (short.0 + span, rest);
+        }
+        assert_eq!((long, rest), short);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use crate::Seq24;
 use crate::session::receiver::ReceiveCache;
 use crate::session::{Event, Filled, ReceiveError, Session, SessionConfig, State, Upper};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use core::fmt;
 use units::Instant;
 
@@ -197,10 +197,18 @@ struct Stream {
     base: u64,
     /// Offset of the first byte that was never sent.
     unsent: u64,
-    /// Lengths of what was sent and not released, by offset.
-    sent: BTreeMap<u64, usize>,
+    /// What was sent from `base` on, by offset.
+    sent: VecDeque<Packet>,
     cache: ReceiveCache,
     peer_ended: bool,
+}
+
+/// A packet's bytes in the stream.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    offset: u64,
+    len: u32,
+    released: bool,
 }
 
 impl Stream {
@@ -211,7 +219,7 @@ impl Stream {
             limit: config.send_buffer,
             base: 0,
             unsent: 0,
-            sent: BTreeMap::new(),
+            sent: VecDeque::new(),
             cache: ReceiveCache::new(config.first_number, capacity),
             peer_ended: false,
         }
@@ -225,6 +233,14 @@ impl Stream {
         let taken = bytes.len().min(self.room());
         self.buffer.extend(&bytes[..taken]);
         taken
+    }
+
+    /// Where in `sent` the packet that begins at `offset` is.
+    fn place(&self, offset: u64) -> Option<usize> {
+        if self.sent.front().is_some_and(|first| first.offset == offset) {
+            return Some(0);
+        }
+        self.sent.binary_search_by_key(&offset, |packet| packet.offset).ok()
     }
 
     /// Copies bytes of the stream from `offset` on.
@@ -255,7 +271,7 @@ impl Upper for Stream {
         }
         let handle = self.unsent;
         self.copy(handle, &mut room[..len]);
-        self.sent.insert(handle, len);
+        self.sent.push_back(Packet { offset: handle, len: len as u32, released: false });
         self.unsent += len as u64;
         Some(Filled { len, handle })
     }
@@ -263,16 +279,24 @@ impl Upper for Stream {
     /// Always the same bytes: a stream in order cannot leave any out. The session gives room
     /// for them even when the path's MTU shrank.
     fn again(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
-        let len = self.sent.get(&handle).copied().unwrap_or_default().min(room.len());
+        let sent = self.place(handle).map_or(0, |place| self.sent[place].len as usize);
+        let len = sent.min(room.len());
         self.copy(handle, &mut room[..len]);
         len
     }
 
     fn released(&mut self, _: Seq24, handle: u64) {
-        self.sent.remove(&handle);
-        let first = self.sent.first_key_value().map_or(self.unsent, |(&offset, _)| offset);
-        self.buffer.drain(..(first - self.base) as usize);
-        self.base = first;
+        let Some(place) = self.place(handle) else { return };
+        self.sent[place].released = true;
+        let mut read = 0;
+        while let Some(first) = self.sent.front().filter(|first| first.released) {
+            read += first.len as usize;
+            self.sent.pop_front();
+        }
+        if read > 0 {
+            self.buffer.drain(..read);
+            self.base += read as u64;
+        }
     }
 
     fn deliver(&mut self, number: Seq24, payload: &[u8]) {

@@ -84,10 +84,13 @@ impl Fabric {
         self.calendar.set(place, line.link.poll_timeout());
     }
 
-    /// A packet that has come out of the line `place` by `now`, and which way.
+    /// A packet that has come out of the line `place` by `now`, and which way; the line's next
+    /// time is in the calendar afterwards.
     pub(super) fn arrival(&mut self, now: Instant, place: usize) -> Option<(Direction, Packet)> {
         let line = &mut self.lines[place];
-        let delivery = line.link.poll_delivery(now)?;
+        let delivery = line.link.poll_delivery(now);
+        self.calendar.set(place, line.link.poll_timeout());
+        let delivery = delivery?;
         let (direction, packet) = (delivery.direction, delivery.frame);
         line.delivered[direction as usize].count(now, packet.len() as u64);
         if let Some(trace) = &mut self.trace {

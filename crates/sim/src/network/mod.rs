@@ -339,13 +339,12 @@ impl Network {
             if !go_on(self) {
                 break true;
             }
-            match self.next_at() {
-                Some(at) if at <= end => self.step(at),
-                Some(_) | None => {
-                    self.now = self.now.max(end);
-                    break false;
-                }
+            let at = self.next_at();
+            if at > end || at == Instant::FAR_FUTURE {
+                self.now = self.now.max(end);
+                break false;
             }
+            self.step(at);
         };
         if self.passed - self.audited >= AUDIT_EVERY || !stopped {
             self.audit();
@@ -353,9 +352,10 @@ impl Network {
         stopped
     }
 
-    fn next_at(&self) -> Option<Instant> {
-        let times = [self.fabric.calendar.next_at(), self.timers.next_at(), self.changes.next_at()];
-        times.into_iter().flatten().min()
+    /// When something happens next; the far future when nothing does.
+    fn next_at(&self) -> Instant {
+        let changes = self.changes.next_at().unwrap_or(Instant::FAR_FUTURE);
+        self.fabric.calendar.earliest().min(self.timers.earliest()).min(changes)
     }
 
     /// Goes to `at`, or stays when that is past, and does what is due.
@@ -377,21 +377,17 @@ impl Network {
 
     /// Takes what has come out of the links to the nodes.
     fn deliver(&mut self) {
-        let now = self.now;
-        while let Some(place) = self.fabric.calendar.first_due(now) {
-            while let Some((direction, packet)) = self.fabric.arrival(now, place) {
-                self.passed += 1;
-                match self.fabric.strike(place, direction, &packet) {
-                    None => self.hand_over(place, direction, packet),
-                    Some(struck) => {
-                        for packet in struck {
-                            self.hand_over(place, direction, packet);
-                        }
+        while let Some(place) = self.fabric.calendar.first_due(self.now) {
+            let Some((direction, packet)) = self.fabric.arrival(self.now, place) else { continue };
+            self.passed += 1;
+            match self.fabric.strike(place, direction, &packet) {
+                None => self.hand_over(place, direction, packet),
+                Some(struck) => {
+                    for packet in struck {
+                        self.hand_over(place, direction, packet);
                     }
                 }
             }
-            let due = self.fabric.lines[place].link.poll_timeout();
-            self.fabric.calendar.set(place, due);
         }
         if self.passed - self.audited >= AUDIT_EVERY {
             self.audit();

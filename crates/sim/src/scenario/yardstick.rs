@@ -48,9 +48,8 @@ pub fn transfer(seed: u64, bytes: u64) -> Transferred {
     ];
     type Sink = Host<Xstp, BulkReceiver<XstpStream>>;
     let patience = rate.time_for(bytes) * 10 + Span::from_secs(60);
-    let done = net.run_while(Instant::ZERO + patience, |net| {
-        !net.node::<Sink>(sink).application.is_done()
-    });
+    let done = net
+        .run_while(Instant::ZERO + patience, |net| !net.node::<Sink>(sink).application.is_done());
     assert!(done, "the transfer should end");
     net.audit();
     let delivered = |direction| {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::congestion::Controller;
 use crate::wire::{Delivery, Endpoints, Kinds, Poll, Profile, Segment};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use proptest::prelude::*;

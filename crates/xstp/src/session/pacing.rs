@@ -60,11 +60,9 @@ impl Pacer {
             self.remainder = 0;
         }
         self.start(now);
-        let bps = u128::from(rate.as_bps());
-        let work = u128::from(bytes) * 8_000_000_000 + u128::from(self.remainder);
-        self.next_send += Span::from_nanos(u64::try_from(work / bps).unwrap_or(u64::MAX));
-        // A remainder is below the rate, which is a u64.
-        self.remainder = (work % bps) as u64;
+        let (span, remainder) = rate.time_and_rest(bytes, self.remainder);
+        self.next_send += span;
+        self.remainder = remainder;
     }
 
     /// Charges a pause of `interval` after a segment sent at `now`.

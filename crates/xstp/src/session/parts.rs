@@ -36,6 +36,11 @@ impl<'a> Parts<'a> {
 
     /// The segment. Its payload stands in the buffer already.
     pub(super) fn segment(&self) -> Option<Segment<'a>> {
+        if let Some(number) = self.data
+            && self.is_data_alone()
+        {
+            return Some(Segment::data(number, &[]).stamped(self.stamp));
+        }
         let mut built = match self.opening {
             Some(Control::Begin(begin)) => Some(Segment::begin(self.next, self.stamp, begin)),
             Some(Control::BeginAck(ack)) => Some(Segment::begin_ack(self.next, ack)),
@@ -69,7 +74,19 @@ impl<'a> Parts<'a> {
         Some(if self.note.is_empty() { built } else { built.and_note(self.note) })
     }
 
+    /// Whether nothing goes beside an SD: most segments.
+    fn is_data_alone(&self) -> bool {
+        self.opening.is_none()
+            && self.poll.is_none()
+            && self.stat.is_none()
+            && self.ustat.is_none()
+            && self.note.is_empty()
+    }
+
     pub(super) fn overhead(&self, profile: &Profile) -> usize {
+        if self.data.is_some() && self.is_data_alone() {
+            return profile.header_len();
+        }
         self.segment().map_or(0, |segment| segment.overhead(profile))
     }
 }

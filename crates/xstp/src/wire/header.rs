@@ -70,7 +70,7 @@ impl Profile {
         }
     }
 
-    pub(super) const fn header_len(&self) -> usize {
+    pub(crate) const fn header_len(&self) -> usize {
         match self {
             Self::Published(_) => 16,
             Self::Sealed => 4,
