@@ -139,6 +139,7 @@ impl LinkConfig {
         if let Some(chain) = &self.shared {
             for state in &chain.states {
                 probability("shared drop rate", None, state.drop)?;
+                probability("chance of the second delay", None, state.second_delay)?;
                 if state.mean_stay < Span::from_millis(1) {
                     return Err(ConfigError::StayTooShort { found: state.mean_stay });
                 }

@@ -114,7 +114,7 @@ fn rest(rendezvous: Span, rate_percent: f64) -> Span {
 /// No rate is given there: the hosts are processes. One of 100 and 150 ms is drawn for each stay.
 fn elaasar(good: Span, bad: Span, drop: f64) -> LinkConfig {
     let delays = [Span::from_millis(100), Span::from_millis(150)];
-    let state = |mean_stay, drop| MarkovState { mean_stay, drop, delays };
+    let state = |mean_stay, drop| MarkovState { mean_stay, drop, delays, second_delay: 0.5 };
     LinkConfig {
         shared: Some(TwoStateMarkov { states: [state(good, 0.0), state(bad, drop)] }),
         ..LinkConfig::default()

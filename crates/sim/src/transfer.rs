@@ -50,6 +50,8 @@ pub struct Transfer {
     pub sink: Statistics,
     /// The link's accounts, forward.
     pub forward: Counters,
+    /// The source's congestion window in bytes, averaged over the time; 0 without one.
+    pub mean_window: f64,
     /// A number that two runs share only if they were the same.
     pub trace_hash: u64,
 }
@@ -155,7 +157,10 @@ pub fn transfer(config: &TransferConfig) -> Result<Transfer, TransferError> {
     };
     let mut path = Path::new(&path_config, sink, source).map_err(TransferError::Link)?;
     let size = config.size;
+    let mut window = Average::default();
     path.run_while(Instant::ZERO + config.limit, |path| {
+        let snapshot = path.hub.connection.session().snapshot(path.now());
+        window.holds_from(path.now(), snapshot.congestion_window.unwrap_or_default());
         let (source, sink) = (&path.hub.connection, &path.terminal);
         let closed = source.session().state() == State::Closed;
         sink.check.received() < size && sink.broken.is_none() && !closed
@@ -178,8 +183,31 @@ pub fn transfer(config: &TransferConfig) -> Result<Transfer, TransferError> {
         source: *path.hub.connection.session().statistics(),
         sink: *path.terminal.connection.session().statistics(),
         forward: path.link().counters(Direction::Forward).clone(),
+        mean_window: window.until(path.now()),
         trace_hash: path.trace_hash(),
     })
+}
+
+/// A mean over time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Average {
+    sum: f64,
+    since: Instant,
+    value: u64,
+}
+
+impl Average {
+    fn holds_from(&mut self, now: Instant, value: u64) {
+        if value != self.value {
+            self.sum += self.value as f64 * now.since(self.since).as_secs_f64();
+            (self.since, self.value) = (now, value);
+        }
+    }
+
+    fn until(mut self, now: Instant) -> f64 {
+        self.holds_from(now, u64::MAX);
+        self.sum / now.since(Instant::ZERO).as_secs_f64().max(f64::MIN_POSITIVE)
+    }
 }
 
 /// Pushes the file as fast as the send buffer takes it.
@@ -321,6 +349,7 @@ mod tests {
         assert!(overhead.forward_control >= 301 * HEADER, "{overhead:?}");
         // The handshake, then slow start from one segment: eight windows at least.
         assert!(seen.took > Span::from_millis(200 * 8), "{}", seen.took);
+        assert!((2_000.0..300_000.0).contains(&seen.mean_window), "{}", seen.mean_window);
     }
 
     #[test]

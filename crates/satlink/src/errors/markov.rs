@@ -19,9 +19,11 @@ pub struct MarkovState {
     /// Share of the packets lost, of those wholly inside the state. A packet that is on air in
     /// several stays survives with the product of `(1 - drop)^(its share of the time)`.
     pub drop: f64,
-    /// One of these, drawn evenly at each entry, is added to the propagation delay of what
-    /// leaves during the stay.
+    /// One of these, drawn at each entry, is added to the propagation delay of what leaves during
+    /// the stay.
     pub delays: [Span; 2],
+    /// The chance of the second delay, 0 to 1; one half draws evenly.
+    pub second_delay: f64,
 }
 
 /// One stay in a state: `[from, until)`.
@@ -93,7 +95,7 @@ impl Chain {
 
 fn draw(model: &TwoStateMarkov, state: usize, from: Instant, rng: &mut RngStream) -> Stay {
     let length = rng.exponential_span(model.states[state].mean_stay);
-    let delay = rng.below(2) as usize;
+    let delay = usize::from(rng.uniform() >= 1.0 - model.states[state].second_delay);
     // A stay of no length would make the forgetting loop wait on itself.
     Stay { from, until: from + length.max(Span::from_nanos(1)), state, delay }
 }
@@ -107,8 +109,13 @@ mod tests {
         let delays = [Span::from_millis(100), Span::from_millis(150)];
         TwoStateMarkov {
             states: [
-                MarkovState { mean_stay: Span::from_secs(10), drop: 0.0, delays },
-                MarkovState { mean_stay: Span::from_secs(1), drop: 1.0, delays },
+                MarkovState {
+                    mean_stay: Span::from_secs(10),
+                    drop: 0.0,
+                    delays,
+                    second_delay: 0.5,
+                },
+                MarkovState { mean_stay: Span::from_secs(1), drop: 1.0, delays, second_delay: 0.5 },
             ],
         }
     }
@@ -131,6 +138,20 @@ mod tests {
         assert!((sums[0] / half / 10.0 - 1.0).abs() < 0.028, "{}", sums[0] / half);
         assert!((sums[1] / half - 1.0).abs() < 0.028, "{}", sums[1] / half);
         assert!((f64::from(long) / f64::from(count) - 0.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_second_delay_comes_with_its_chance() {
+        for chance in [0.0, 0.2, 1.0] {
+            let mut model = model();
+            model.states[1].second_delay = chance;
+            let mut rng = RngStream::new(2, 0, "c");
+            let count = 20_000;
+            let long = (0..count).filter(|_| draw(&model, 1, Instant::ZERO, &mut rng).delay == 1);
+            // Four standard errors of a share of 0.2.
+            let share = long.count() as f64 / f64::from(count);
+            assert!((share - chance).abs() < 0.0114, "{share} for {chance}");
+        }
     }
 
     #[test]

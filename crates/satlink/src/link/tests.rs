@@ -262,11 +262,13 @@ fn one_fading_process_strikes_both_directions() {
                         mean_stay: Span::from_secs(2),
                         drop: 0.0,
                         delays: [Span::from_millis(100), Span::from_millis(150)],
+                        second_delay: 0.5,
                     },
                     MarkovState {
                         mean_stay: Span::from_secs(1),
                         drop: 1.0,
                         delays: [Span::ZERO; 2],
+                        second_delay: 0.5,
                     },
                 ],
             }),

@@ -318,7 +318,7 @@ fn fade(words: &mut Words<'_>) -> Result<TwoStateMarkov, WordError> {
     let mut state = || {
         let mean_stay = words.value(TIME, values::time)?;
         let drop = words.value(SHARE, values::share)?;
-        Ok(MarkovState { mean_stay, drop, delays: [Span::ZERO; 2] })
+        Ok(MarkovState { mean_stay, drop, delays: [Span::ZERO; 2], second_delay: 0.5 })
     };
     let mut states = [state()?, state()?];
     if words.take("delays") {

@@ -58,7 +58,12 @@ fn direction() -> impl Strategy<Value = DirectionConfig> {
 
 fn link_config() -> impl Strategy<Value = LinkConfig> {
     let delays = [Span::ZERO, Span::from_millis(30)];
-    let state = move |ms, drop| MarkovState { mean_stay: Span::from_millis(ms), drop, delays };
+    let state = move |ms, drop| MarkovState {
+        mean_stay: Span::from_millis(ms),
+        drop,
+        delays,
+        second_delay: 0.5,
+    };
     let shared =
         proptest::option::of(Just(TwoStateMarkov { states: [state(40, 0.0), state(10, 0.7)] }));
     let outage = Outage {
