@@ -135,6 +135,7 @@ impl Connection {
     /// direction goes on.
     pub fn end(&mut self, now: Instant) {
         self.ended = true;
+        self.stream.ended = true;
         self.session.end(now);
     }
 
@@ -201,6 +202,10 @@ struct Stream {
     sent: VecDeque<Packet>,
     cache: ReceiveCache,
     peer_ended: bool,
+    /// Bytes of a full packet; fewer wait while anything is unacknowledged (Nagle).
+    full: Option<usize>,
+    /// Nothing more will be written, so that what is there waits for nothing.
+    ended: bool,
 }
 
 /// A packet's bytes in the stream.
@@ -222,6 +227,8 @@ impl Stream {
             sent: VecDeque::new(),
             cache: ReceiveCache::new(config.first_number, capacity),
             peer_ended: false,
+            full: config.nagle.then(|| config.payload_size()),
+            ended: false,
         }
     }
 
@@ -260,13 +267,15 @@ impl Stream {
 
 impl Upper for Stream {
     fn has_fresh(&self) -> bool {
-        self.unsent < self.base + self.buffer.len() as u64
+        let left = self.base + self.buffer.len() as u64 - self.unsent;
+        let waits = !self.ended && !self.sent.is_empty();
+        left > 0 && !(waits && self.full.is_some_and(|full| left < full as u64))
     }
 
     fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
         let left = self.base + self.buffer.len() as u64 - self.unsent;
         let len = room.len().min(left as usize);
-        if len == 0 {
+        if len == 0 || !self.has_fresh() {
             return None;
         }
         let handle = self.unsent;

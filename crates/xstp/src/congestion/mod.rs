@@ -177,11 +177,11 @@ impl Congestion {
         }
     }
 
-    /// Data is about to be sent after `idle` without anything outstanding.
-    pub(crate) fn on_restart(&mut self, idle: Span) {
+    /// Data is about to be sent after `idle` without. True when a window starts anew.
+    pub(crate) fn on_restart(&mut self, idle: Span) -> bool {
         match self {
             // A known rate is as good after a pause as before.
-            Self::Fixed(_) | Self::Steady(_) => {}
+            Self::Fixed(_) | Self::Steady(_) => false,
             Self::NewReno(newreno) => newreno.on_restart(idle),
         }
     }
@@ -242,6 +242,33 @@ impl Congestion {
         match self {
             Self::Fixed(_) | Self::NewReno(_) => None,
             Self::Steady(steady) => steady.learnt(),
+        }
+    }
+
+    /// Probing found congestion: halves the window, or takes half of `flight`, once for each
+    /// window; VT(S) is `next`.
+    pub(crate) fn halve(&mut self, next: u64, flight: Option<u64>) {
+        match self {
+            Self::Fixed(_) | Self::Steady(_) => {}
+            Self::NewReno(newreno) => {
+                newreno.halve(next, flight);
+            }
+        }
+    }
+
+    /// Probing found congestion after a long time: slow start.
+    pub(crate) fn slow_start(&mut self) {
+        match self {
+            Self::Fixed(_) | Self::Steady(_) => {}
+            Self::NewReno(newreno) => newreno.slow_start(),
+        }
+    }
+
+    /// Probing found no congestion: the window is again what it was before.
+    pub(crate) fn restore(&mut self, window: u64, threshold: Option<u64>) {
+        match self {
+            Self::Fixed(_) | Self::Steady(_) => {}
+            Self::NewReno(newreno) => newreno.restore(window, threshold),
         }
     }
 }

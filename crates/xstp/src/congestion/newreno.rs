@@ -71,25 +71,49 @@ impl NewReno {
         if self.halved_until.is_some_and(|until| feedback.oldest >= until) {
             self.halved_until = None;
         }
-        let halve = feedback.lost > 0 && self.halved_until.is_none();
-        if halve {
-            self.window = (self.window / 2).max(2 * self.segment);
-            self.threshold = self.window;
-            self.earned = 0;
-            self.halved_until = Some(feedback.next);
-        }
+        let halve = feedback.lost > 0 && self.halve(feedback.next, None);
         if let (Some(rate), Some(round_trip)) = (self.min_rate, feedback.round_trip) {
             self.window = self.window.max(rate.bytes_in(round_trip)).min(self.ceiling);
         }
         halve
     }
 
-    pub(super) fn on_restart(&mut self, idle: Span) {
-        if self.restart_after.is_some_and(|limit| idle >= limit) && self.window > self.initial {
+    /// Halves the window, or sets it to half of `flight`, once for each window: VT(S) is `next`.
+    /// Whether it did.
+    pub(super) fn halve(&mut self, next: u64, flight: Option<u64>) -> bool {
+        if self.halved_until.is_some() {
+            return false;
+        }
+        self.window = (flight.unwrap_or(self.window).min(self.window) / 2).max(2 * self.segment);
+        self.threshold = self.window;
+        self.earned = 0;
+        self.halved_until = Some(next);
+        true
+    }
+
+    /// Slow start anew, up to the window as it is.
+    pub(super) fn slow_start(&mut self) {
+        if self.window > self.initial {
             self.threshold = self.window;
             self.window = self.initial;
             self.earned = 0;
         }
+    }
+
+    /// Sets the window and its threshold to what they were.
+    pub(super) fn restore(&mut self, window: u64, threshold: Option<u64>) {
+        self.window = window;
+        self.threshold = threshold.unwrap_or(u64::MAX);
+        self.earned = 0;
+    }
+
+    /// Data is sent after a time without. Whether slow start begins anew.
+    pub(super) fn on_restart(&mut self, idle: Span) -> bool {
+        let restarts = self.restart_after.is_some_and(|limit| idle >= limit);
+        if restarts {
+            self.slow_start();
+        }
+        restarts
     }
 
     fn grow(&mut self, released: u64) {

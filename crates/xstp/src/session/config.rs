@@ -1,5 +1,6 @@
 //! What can be set about a session, and two presets.
 
+use super::ProbingConfig;
 use crate::congestion::Controller;
 use crate::wire::{Delivery, Profile};
 use crate::{Seq24, wire::Endpoints};
@@ -16,6 +17,18 @@ pub enum Spread {
     Window,
 }
 
+/// Which numbers that a STAT tells as missing are sent again. Each rule asks that a number was
+/// last sent before the POLL that the STAT answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetransmitRule {
+    /// Nothing more: Henderson and Katz 1999.
+    PollOrder,
+    /// And a smoothed round trip or more before the STAT came: Elaasar et al. 2003.
+    RoundTrip,
+    /// As `RoundTrip`, doubled as often as POLLs went unanswered before the STAT.
+    BackedOff,
+}
+
 /// Everything that can be set about a session. Start from a preset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
@@ -27,6 +40,8 @@ pub struct SessionConfig {
     pub controller: Controller,
     /// How a window controller's segments are spread.
     pub spread: Spread,
+    /// Probing before anything is done about a loss, under the controller `newreno`.
+    pub probing: Option<ProbingConfig>,
     /// The rate below which pacing never goes, counting `packet_overhead`.
     pub min_rate: Option<BitRate>,
     /// The rate that is never exceeded, counting `packet_overhead`. `fixed` sends at it.
@@ -61,12 +76,19 @@ pub struct SessionConfig {
     pub double_from: Option<u8>,
     /// Whether a POLL follows at once when something is sent again that was lost more than once.
     pub poll_after_second_loss: bool,
+    /// Which numbers that a STAT tells as missing are sent again.
+    pub retransmit_rule: RetransmitRule,
     /// Whether numbers that a STAT lists as received above N(R) are released at once.
     pub release_early: bool,
     /// The first congestion window, in segments.
     pub initial_window: u32,
     /// After this long without data outstanding a window controller slow-starts anew.
     pub slow_start_after_idle: Option<Span>,
+    /// Whether that is also a time in which what is outstanding was not acknowledged: an outage.
+    pub outage_is_idle: bool,
+    /// Of what one STAT or USTAT reports missing, this many go back to back; the rest is spread
+    /// with what is new. (With `max_rate` everything is.)
+    pub again_burst: u32,
     /// Fewer segments than this, enabled by one STAT or USTAT, go back to back.
     pub burst_threshold: u32,
     /// Below a congestion window of this many segments the last SD of each burst carries a
@@ -78,8 +100,19 @@ pub struct SessionConfig {
     pub poll_backoff_cap: u32,
     /// How long a due POLL waits for an SD to ride on.
     pub poll_ride: Span,
+    /// How long before it is due a POLL may ride on an SD already.
+    pub poll_ride_early: Span,
+    /// Whether it waits for the last SD of those that leave back to back.
+    pub poll_ends_burst: bool,
+    /// Whether a [`Connection`](crate::Connection) keeps what does not fill a segment until
+    /// everything before it is acknowledged: Nagle's algorithm.
+    pub nagle: bool,
     /// Bytes sent since the last POLL that force one: the share of the send buffer.
     pub poll_after_bytes: Option<u64>,
+    /// Whether the first burst after nothing was outstanding carries a POLL.
+    pub poll_first_burst: bool,
+    /// Whether the SD that shuts a window carries a POLL, or one follows it.
+    pub poll_when_shut: bool,
     /// STATs, and POLLs, are never closer together than this.
     pub control_spacing: Span,
     /// POLLs and reports that no data carries take at most one in so many octets of what the
@@ -118,6 +151,7 @@ impl SessionConfig {
             delivery: Delivery::InOrder,
             controller: Controller::NewReno,
             spread: Spread::Enabled,
+            probing: None,
             min_rate: None,
             max_rate: None,
             start_rate: None,
@@ -133,15 +167,23 @@ impl SessionConfig {
             assumed_window: 160,
             double_from: None,
             poll_after_second_loss: false,
+            retransmit_rule: RetransmitRule::PollOrder,
             release_early: false,
             initial_window: 1,
             slow_start_after_idle: None,
+            outage_is_idle: false,
+            again_burst: u32::MAX,
             burst_threshold: 0,
             small_window: 10,
             polls_per_round_trip: 3,
             poll_backoff_cap: 6,
             poll_ride: Span::from_millis(10),
+            poll_ride_early: Span::from_millis(10),
+            poll_ends_burst: false,
+            nagle: false,
             poll_after_bytes: Some(120_000),
+            poll_first_burst: false,
+            poll_when_shut: true,
             control_spacing: Span::ZERO,
             control_part: 0,
             ustat_threshold: 1,
@@ -169,6 +211,7 @@ impl SessionConfig {
             delivery: Delivery::Immediate,
             controller: Controller::Fixed,
             spread: Spread::Window,
+            probing: None,
             min_rate: None,
             max_rate: Some(rate),
             start_rate: None,
@@ -185,15 +228,23 @@ impl SessionConfig {
             assumed_window: 1 << 12,
             double_from: Some(3),
             poll_after_second_loss: true,
+            retransmit_rule: RetransmitRule::PollOrder,
             release_early: true,
             initial_window: 10,
             slow_start_after_idle: None,
+            outage_is_idle: false,
+            again_burst: u32::MAX,
             burst_threshold: 0,
             small_window: 0,
             polls_per_round_trip: 3,
             poll_backoff_cap: 0,
             poll_ride: Span::ZERO,
+            poll_ride_early: Span::ZERO,
+            poll_ends_burst: false,
+            nagle: false,
             poll_after_bytes: None,
+            poll_first_burst: false,
+            poll_when_shut: true,
             control_spacing: Span::from_millis(5),
             control_part: 4,
             ustat_threshold: 3,
@@ -255,6 +306,21 @@ impl SessionConfig {
             ("polls_per_round_trip", self.polls_per_round_trip > 0, "at least 1"),
             ("poll_backoff_cap", self.poll_backoff_cap <= 16, "at most 16"),
             ("ustat_threshold", self.ustat_threshold > 0, "at least 1"),
+            (
+                "probing",
+                self.probing.is_none() || self.controller == Controller::NewReno,
+                "the controller `newreno` below it",
+            ),
+            (
+                "probing.required_probes",
+                self.probing.is_none_or(|p| (1..=p.max_probes).contains(&p.required_probes)),
+                "1 to max_probes",
+            ),
+            (
+                "probing.max_probes",
+                self.probing.is_none_or(|p| (1..=256).contains(&p.max_probes)),
+                "1 to 256",
+            ),
             ("tick", !self.tick.is_zero(), "above zero"),
             ("keep_alive", !self.keep_alive.is_zero(), "above zero"),
             ("handshake_timeout", !self.handshake_timeout.is_zero(), "above zero"),
@@ -303,6 +369,7 @@ mod tests {
     #[test]
     fn presets_make_sense() {
         assert_eq!(SessionConfig::stp_1999().validate(), Ok(()));
+        assert_eq!(SessionConfig::xstp_2003().validate(), Ok(()));
         for bps in [1_000, 64_000, 10_000_000, 250_000_000, u64::MAX] {
             assert_eq!(SessionConfig::gateway(BitRate::from_bps(bps)).validate(), Ok(()));
         }

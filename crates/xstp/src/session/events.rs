@@ -1,5 +1,6 @@
 //! What a session tells the layer above, and what it counts.
 
+use super::ProbingStatistics;
 use units::Span;
 
 /// Something that the layer above should know.
@@ -119,6 +120,8 @@ pub struct Statistics {
     pub credit_regained: u64,
     /// Outages noticed.
     pub outages: u64,
+    /// What probing did.
+    pub probing: ProbingStatistics,
     /// Events dropped because nobody took them.
     pub events_dropped: u64,
 }

@@ -3,8 +3,9 @@
 //! A composite is taken apart in a fixed order (XSTP-4.1.2): RST, BGN or BGNAK, SD, STAT,
 //! USTAT, POLL, NOTE, END or ENDAK. Each part asks the state machine whether it is wanted.
 
+use super::config::RetransmitRule;
 use super::receiver::Accept;
-use super::sender::{Disbelief, Outcome};
+use super::sender::{Asked, Disbelief, Outcome};
 use super::state::{Action, State, Stimulus};
 use super::upper::Upper;
 use super::{Event, Session};
@@ -291,6 +292,7 @@ impl Session {
     }
 
     fn on_stat(&mut self, now: Instant, stat: &Stat<'_>, upper: &mut impl Upper) {
+        let backoff = self.polling.backoff();
         let Some(answer) = self.polling.on_answer(now, stat.echo.count) else {
             self.statistics.stat_poll_errors += 1;
             return;
@@ -306,13 +308,26 @@ impl Session {
         if answer.first {
             self.tell_controller(now, stat);
         }
-        let count = stat.echo.count;
-        match self.sender.on_stat(stat.received_below, stat.window, stat.runs(), count, upper) {
+        let asked = self.asked(now, stat.echo.count, backoff);
+        match self.sender.on_stat(stat.received_below, stat.window, stat.runs(), asked, upper) {
+            Ok(outcome) if asked.hold => self.probe_by_stat(now, stat, answer, asked, outcome),
             Ok(outcome) => self.on_outcome(now, outcome),
             Err(Disbelief::ReceivedBelow | Disbelief::List) => {
                 self.statistics.stat_list_errors += 1;
             }
         }
+    }
+
+    /// What is sent again of what the answer to the POLL counted `count` tells as missing.
+    fn asked(&self, now: Instant, count: u32, backoff: u32) -> Asked {
+        let doublings = match self.config.retransmit_rule {
+            RetransmitRule::PollOrder => None,
+            RetransmitRule::RoundTrip => Some(0),
+            RetransmitRule::BackedOff if self.is_probing() => Some(0),
+            RetransmitRule::BackedOff => Some(backoff.min(16)),
+        };
+        let age = doublings.map(|doublings| (now, self.round_trip.smoothed() * (1 << doublings)));
+        Asked { poll: count, age, hold: self.holds_losses(Some(count)) }
     }
 
     /// Tells the controller what the receiver measured.
@@ -329,23 +344,33 @@ impl Session {
     }
 
     fn on_ustat(&mut self, now: Instant, ustat: &Ustat<'_>, upper: &mut impl Upper) {
-        match self.sender.on_ustat(ustat.received_below(), ustat.gaps(), upper) {
+        if self.is_probing() {
+            self.statistics.probing.ustats_ignored += 1;
+            return;
+        }
+        let hold = self.holds_losses(None);
+        match self.sender.on_ustat(ustat.received_below(), ustat.gaps(), hold, upper) {
             Ok(outcome) => {
                 self.statistics.ustats_received += 1;
-                self.on_outcome(now, outcome);
+                if hold {
+                    self.probe_by_ustat(now, outcome);
+                } else {
+                    self.on_outcome(now, outcome);
+                }
             }
             Err(Disbelief::ReceivedBelow | Disbelief::List) => self.statistics.ustat_errors += 1,
         }
     }
 
     /// What a STAT or USTAT did to the table goes on to the controller and the schedule.
-    fn on_outcome(&mut self, now: Instant, outcome: Outcome) {
-        self.statistics.reported_lost += outcome.lost;
-        self.ask_when_resent |= self.config.poll_after_second_loss && outcome.lost_again > 0;
+    pub(super) fn on_outcome(&mut self, now: Instant, outcome: Outcome) {
+        self.note_losses(outcome);
+        let restarts =
+            outcome.lost > 0 && self.config.outage_is_idle && self.restart_when_idle(now);
         self.congestion.on_feedback(&Feedback {
             now,
             released: outcome.released,
-            lost: outcome.lost,
+            lost: if restarts { 0 } else { outcome.lost },
             oldest: self.sender.oldest(),
             next: self.sender.next(),
             round_trip: self.round_trip.measured(),
@@ -356,6 +381,21 @@ impl Session {
             self.emit(Event::CreditRegained);
         }
         self.replan(now);
+    }
+
+    /// Something is to be sent again.
+    pub(super) fn note_losses(&mut self, outcome: Outcome) {
+        if outcome.lost > 0 {
+            self.statistics.reported_lost += outcome.lost;
+            self.again_at_once = self.config.again_burst;
+        }
+        self.ask_when_resent |= self.config.poll_after_second_loss && outcome.lost_again > 0;
+    }
+
+    /// Slow start, if data has not been sent for the time that is configured.
+    fn restart_when_idle(&mut self, now: Instant) -> bool {
+        let idle = self.last_data_sent.map(|last| now.since(last));
+        idle.is_some_and(|idle| self.congestion.on_restart(idle))
     }
 
     fn unexpected(&mut self) -> Result<(), ReceiveError> {

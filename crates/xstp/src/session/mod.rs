@@ -26,6 +26,8 @@ mod outgoing;
 mod pacing;
 mod parts;
 mod polling;
+mod presets;
+mod probing;
 pub mod receiver;
 mod round_trip;
 mod sender;
@@ -36,10 +38,11 @@ mod timers;
 mod transitions;
 mod upper;
 
-pub use config::{ConfigError, SessionConfig, Spread};
+pub use config::{ConfigError, RetransmitRule, SessionConfig, Spread};
 pub use coverage::Coverage;
 pub use events::{Event, Statistics};
 pub use incoming::ReceiveError;
+pub use probing::{Halve, LossRoundTrip, ProbingConfig, ProbingStatistics};
 pub use snapshot::{Learnt, Snapshot};
 pub use state::{State, Stimulus};
 pub use upper::{Filled, Upper};
@@ -50,6 +53,7 @@ use alloc::collections::VecDeque;
 use handshake::Handshake;
 use pacing::Pacer;
 use polling::{Polling, PollingConfig};
+use probing::Probing;
 use receiver::{Receiver, ReceiverConfig};
 use round_trip::RoundTrip;
 use sender::Sender;
@@ -86,6 +90,9 @@ pub struct Session {
     poll_untold: Option<u32>,
     /// Something that was lost more than once waits to be sent again, and a POLL with it.
     ask_when_resent: bool,
+    /// Numbers to be sent again that may still go back to back.
+    again_at_once: u32,
+    probing: Probing,
     end_wanted: bool,
     /// Both directions came to an orderly end.
     ended: bool,
@@ -190,6 +197,8 @@ impl Session {
             fresh_waiting: true,
             poll_untold: None,
             ask_when_resent: false,
+            again_at_once: config.again_burst,
+            probing: Probing::default(),
             end_wanted: false,
             ended: false,
             credit: true,

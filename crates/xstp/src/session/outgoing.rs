@@ -13,7 +13,7 @@
 
 use super::Session;
 use super::parts::{NOTE_ROOM, Parts, take_note};
-use super::sender::Again;
+use super::sender::{Again, Sending};
 use super::state::{State, Stimulus};
 use super::upper::{Filled, Upper};
 use crate::Seq24;
@@ -51,6 +51,7 @@ impl Session {
             if !self.state.is_connected() {
                 return None;
             }
+            self.watch_interleave(now);
             self.watch_credit();
             self.transmit_data(now, upper, out).or_else(|| self.transmit_control(now, upper, out))
         });
@@ -85,11 +86,13 @@ impl Session {
 
     /// The peer's window is shut while something waits: says so once, and asks.
     fn watch_credit(&mut self) {
-        let waits = self.fresh_waiting && self.state != State::Beginning;
+        let waits = self.fresh_waiting && self.state != State::Beginning && !self.is_probing();
         if self.credit && waits && self.sender.is_shut_by_peer() {
             self.credit = false;
             self.statistics.credit_lost += 1;
-            self.polling.want();
+            if self.config.poll_when_shut || self.sender.is_empty() {
+                self.polling.want();
+            }
             self.emit(super::Event::CreditLost);
         }
     }
@@ -122,7 +125,7 @@ impl Session {
         upper: &mut impl Upper,
         out: &mut [u8],
     ) -> Option<usize> {
-        if self.congestion.is_quiet() {
+        if self.congestion.is_quiet() || self.is_probing() {
             return None;
         }
         let again = self.sender.again();
@@ -140,7 +143,7 @@ impl Session {
         let mut parts = Parts::new(Seq24::ZERO, self.stamp(now), self.opening(poll_due));
         let begins = matches!(parts.opening, Some(Control::Begin(_)));
         let loaded = match again {
-            Some(again) => self.load_again(again, &parts, begins, upper, out)?,
+            Some(again) => self.load_again(now, again, &parts, begins, upper, out)?,
             None => self.load_fresh(now, &parts, begins, upper, out)?,
         };
         parts.data = Some(loaded.number);
@@ -149,7 +152,9 @@ impl Session {
             self.polling.urge();
         }
         self.ask_after(now, upper);
-        let poll = begins || self.poll_due() <= now + self.config.poll_ride;
+        let waits = self.config.poll_ends_burst && self.burst_goes_on(at_once);
+        let early = self.config.poll_ride_early;
+        let poll = begins || (!waits && self.poll_due() <= now + early);
         let begins_first = begins && self.handshake.retry_at().is_none();
         let len = self.ride_along(now, parts, poll, &loaded, upper, out)?;
         self.charge(now, len, !at_once);
@@ -172,6 +177,7 @@ impl Session {
 
     fn load_again(
         &mut self,
+        now: Instant,
         again: Again,
         parts: &Parts<'_>,
         begins: bool,
@@ -192,7 +198,9 @@ impl Session {
         let room = payload.len();
         let len = upper.again(number, again.handle, &mut payload[..room.min(again.size)]);
         let len = len.min(again.size).min(room);
-        self.sender.sent_again(again.count, len, self.polling.count());
+        self.sender.sent_again(again.count, len, self.sending(now));
+        self.again_at_once = self.again_at_once.saturating_sub(1);
+        self.last_data_sent = Some(now);
         self.statistics.data_retransmitted += 1;
         self.statistics.data_bytes_retransmitted += len as u64;
         self.polling.on_data_sent(len);
@@ -229,18 +237,25 @@ impl Session {
         let len = len.min(room);
         if restart {
             self.armed_at = now;
+            if self.config.poll_first_burst {
+                self.polling.want();
+            }
             if let Some(last) = self.last_data_sent {
                 self.congestion.on_restart(now.since(last));
             }
             self.replan(now);
         }
         self.last_data_sent = Some(now);
-        self.sender.push(len, handle, self.polling.count());
+        self.sender.push(len, handle, self.sending(now));
         self.statistics.data_sent += 1;
         self.statistics.data_bytes_sent += len as u64;
         self.polling.on_data_sent(len);
         self.fresh_waiting = upper.has_fresh();
         Some(Loaded { number, at, len })
+    }
+
+    fn sending(&self, now: Instant) -> Sending {
+        Sending { poll: self.polling.count(), at: now }
     }
 
     /// Octets of a header with SD alone.
@@ -268,7 +283,8 @@ impl Session {
             return;
         }
         // This is the last SD of a burst.
-        if self.is_small_window() || self.sender.free_numbers() == 0 {
+        let shuts = self.config.poll_when_shut && self.sender.free_numbers() == 0;
+        if self.is_small_window() || shuts {
             self.polling.want();
         } else if dry {
             self.polling.want_when_dry(now, self.round_trip.smoothed());
@@ -388,9 +404,11 @@ impl Session {
 
     fn commit_poll(&mut self, now: Instant, rides: bool) {
         let overdue = self.round_trip.smoothed() + self.config.tick * 2;
-        let late = self.polling.silent_since().is_some_and(|since| now.since(since) >= overdue);
+        let late = !self.is_probing()
+            && self.polling.silent_since().is_some_and(|since| now.since(since) >= overdue);
         let count = self.polling.on_sent(now, self.count_clock(now), late);
         self.poll_untold = Some(count);
+        self.note_probe(count);
         self.unanswered_since.get_or_insert(now);
         self.statistics.polls_sent += 1;
         if !rides {

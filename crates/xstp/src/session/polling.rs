@@ -37,6 +37,8 @@ pub(crate) enum Pace {
     Fallback,
     /// The peer's window is shut.
     Persist,
+    /// A probing cycle is running: one for each round trip.
+    Probe,
 }
 
 /// The answer to one POLL.
@@ -69,6 +71,8 @@ pub(crate) struct Polling {
     last_sent: Option<Instant>,
     /// When a STAT last answered anything.
     last_answer: Option<Instant>,
+    /// A STAT answered something since the last POLL went out.
+    answered_since_last: bool,
     backoff: u32,
     /// Something other than the timer asks for a POLL.
     wanted: bool,
@@ -91,6 +95,7 @@ impl Polling {
             book: VecDeque::new(),
             last_sent: None,
             last_answer: None,
+            answered_since_last: false,
             backoff: 0,
             wanted: false,
             urgent: false,
@@ -120,6 +125,32 @@ impl Polling {
     pub(crate) fn silent_since(&self) -> Option<Instant> {
         let oldest = self.book.iter().find(|sent| self.is_newer(sent.count))?.at;
         Some(self.last_answer.map_or(oldest, |answer| answer.max(oldest)))
+    }
+
+    /// When the oldest POLL was sent that nothing has answered.
+    pub(crate) fn oldest_unanswered(&self) -> Option<Instant> {
+        self.book.iter().find(|sent| self.is_newer(sent.count)).map(|sent| sent.at)
+    }
+
+    /// Whether a STAT has answered anything since the last POLL.
+    pub(crate) fn answered_since_last(&self) -> bool {
+        self.answered_since_last
+    }
+
+    /// Doublings of the interval for POLLs that were not answered.
+    pub(crate) fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    /// Whether something other than the timer asks for a POLL.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// The regular intervals begin anew, without back-off.
+    pub(crate) fn restart_timer(&mut self) {
+        self.backoff = 0;
+        self.wanted = false;
     }
 
     /// Asks for a POLL with the next segment, whatever the timer says.
@@ -169,7 +200,9 @@ impl Polling {
         let tick = self.config.tick;
         match pace {
             Pace::Timer => {
-                let base = round_trip / u64::from(self.config.per_round_trip.max(1));
+                // Rounded up, or the last POLL of a round trip would come before the STAT.
+                let parts = u64::from(self.config.per_round_trip.max(1));
+                let base = Span::from_nanos(round_trip.as_nanos().div_ceil(parts));
                 let longest = round_trip.max(tick) * (1 << self.config.backoff_cap.min(16));
                 let backed_off = base * (1 << self.backoff.min(16));
                 backed_off.min(if self.config.backoff_cap == 0 { base } else { longest })
@@ -177,6 +210,7 @@ impl Polling {
             // Two ticks beyond the round trip: the answer is due just when it is over.
             Pace::Fallback => round_trip.max(tick * 2) * (1 << self.backoff.min(16)) + tick * 2,
             Pace::Persist => round_trip.max(tick * 2) * (1 << self.backoff.min(16)),
+            Pace::Probe => round_trip.max(tick * 2),
         }
         .max(self.config.spacing)
     }
@@ -229,6 +263,7 @@ impl Polling {
         self.last_sent = Some(now);
         self.wanted = false;
         self.urgent = false;
+        self.answered_since_last = false;
         self.sent_bytes = 0;
         self.count
     }
@@ -254,6 +289,7 @@ impl Polling {
         self.answered = count;
         self.backoff = 0;
         self.last_answer = Some(now);
+        self.answered_since_last = true;
         Some(Answer { sent_at, first })
     }
 

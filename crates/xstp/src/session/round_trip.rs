@@ -28,6 +28,7 @@ struct Measured {
     smoothed: Span,
     variation: Span,
     least: Span,
+    last: Span,
 }
 
 impl RoundTrip {
@@ -40,7 +41,9 @@ impl RoundTrip {
     pub(crate) fn sample(&mut self, sample: Span) {
         let sample = sample.min(LONGEST);
         self.measured = Some(match self.measured {
-            None => Measured { smoothed: sample, variation: sample / 2, least: sample },
+            None => {
+                Measured { smoothed: sample, variation: sample / 2, least: sample, last: sample }
+            }
             Some(m) => {
                 let error =
                     if sample > m.smoothed { sample - m.smoothed } else { m.smoothed - sample };
@@ -48,6 +51,7 @@ impl RoundTrip {
                     smoothed: (m.smoothed * 7 + sample) / 8,
                     variation: (m.variation * 3 + error) / 4,
                     least: m.least.min(sample),
+                    last: sample,
                 }
             }
         });
@@ -61,6 +65,11 @@ impl RoundTrip {
     /// The smoothed round trip once there is a sample.
     pub(crate) fn measured(&self) -> Option<Span> {
         self.measured.map(|m| m.smoothed)
+    }
+
+    /// The last sample, or what is assumed before the first one.
+    pub(crate) fn last(&self) -> Span {
+        self.measured.map_or(self.initial, |m| m.last)
     }
 
     /// The shortest sample so far.

@@ -16,6 +16,7 @@ use super::upper::Upper;
 use crate::Seq24;
 use crate::wire::Run;
 use alloc::collections::{BTreeSet, VecDeque};
+use units::{Instant, Span};
 
 /// How often USTATs may tell of each number, on average. A receiver tells once, and segments can
 /// come twice.
@@ -28,9 +29,46 @@ struct Entry {
     size: u32,
     /// Count of the last POLL before its last sending.
     stamp: u32,
+    /// When it was last sent, in microseconds, modulo 2³².
+    sent_at: u32,
     /// How often it was sent again; stays at the top once there.
     again: u8,
     released: bool,
+}
+
+/// A sending: what the rules of XSTP-7.3 compare.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    /// Count of the last POLL before it.
+    pub(crate) poll: u32,
+    /// When.
+    pub(crate) at: Instant,
+}
+
+/// Which of the numbers that a STAT tells as missing are to be sent again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Count of the POLL that the STAT answers.
+    pub(crate) poll: u32,
+    /// When the STAT came, and how long before that a number must have been sent last.
+    pub(crate) age: Option<(Instant, Span)>,
+    /// Whether they are only counted, and not queued.
+    pub(crate) hold: bool,
+}
+
+impl Asked {
+    fn calls_back(&self, entry: &Entry) -> bool {
+        let old = self.age.is_none_or(|(now, least)| {
+            let least = u32::try_from(least.as_micros()).unwrap_or(u32::MAX);
+            micros(now).wrapping_sub(entry.sent_at) >= least
+        });
+        old && sent_before(entry.stamp, self.poll)
+    }
+}
+
+/// `at` in microseconds, modulo 2³².
+fn micros(at: Instant) -> u32 {
+    (at.as_nanos() / 1_000) as u32
 }
 
 /// What is to be sent again next.
@@ -46,7 +84,7 @@ pub(crate) struct Again {
 pub(crate) struct Outcome {
     /// Payload bytes released.
     pub(crate) released: u64,
-    /// Numbers newly found missing.
+    /// Numbers newly found missing, whether queued or only counted.
     pub(crate) lost: u64,
     /// Those of them that had been sent again before.
     pub(crate) lost_again: u64,
@@ -149,10 +187,11 @@ impl Sender {
     }
 
     /// Takes VT(S) for a packet of `size` payload bytes.
-    pub(crate) fn push(&mut self, size: usize, handle: u64, stamp: u32) -> u64 {
+    pub(crate) fn push(&mut self, size: usize, handle: u64, sending: Sending) -> u64 {
         let count = self.next();
         let size = u32::try_from(size).unwrap_or(u32::MAX);
-        self.table.push_back(Entry { handle, size, stamp, again: 0, released: false });
+        let (stamp, sent_at) = (sending.poll, micros(sending.at));
+        self.table.push_back(Entry { handle, size, stamp, sent_at, again: 0, released: false });
         self.unreleased += 1;
         self.unreleased_bytes += u64::from(size);
         self.telling += TELLINGS;
@@ -172,7 +211,7 @@ impl Sender {
     }
 
     /// `count` was sent again, now with `size` payload bytes.
-    pub(crate) fn sent_again(&mut self, count: u64, size: usize, stamp: u32) {
+    pub(crate) fn sent_again(&mut self, count: u64, size: usize, sending: Sending) {
         let Some(index) = self.index(count) else {
             self.queue.remove(&count);
             return;
@@ -181,7 +220,8 @@ impl Sender {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         self.unreleased_bytes = self.unreleased_bytes - u64::from(entry.size) + u64::from(size);
         entry.size = size;
-        entry.stamp = stamp;
+        entry.stamp = sending.poll;
+        entry.sent_at = micros(sending.at);
         entry.again = entry.again.saturating_add(1);
         // The first of two stays in the queue for the second.
         let is_first_of_two = self.double_from.is_some_and(|from| {
@@ -201,17 +241,17 @@ impl Sender {
         }
     }
 
-    /// A STAT that answers the POLL counted `poll` (XSTP-7.3).
+    /// A STAT (XSTP-7.3).
     pub(crate) fn on_stat(
         &mut self,
         received_below: Seq24,
         window: u32,
         runs: impl Iterator<Item = Run> + Clone,
-        poll: u32,
+        asked: Asked,
         upper: &mut impl Upper,
     ) -> Result<Outcome, Disbelief> {
         let below = self.check(received_below, runs.clone())?;
-        let listed = self.may_list(poll, total(runs.clone()));
+        let listed = self.may_list(asked.poll, total(runs.clone()));
         let mut outcome = self.release_below(below, upper);
         self.limit = below + u64::from(window.min(Seq24::HALF));
         if !listed {
@@ -221,7 +261,8 @@ impl Sender {
             let start = below + u64::from(run.start.distance(received_below));
             let end = start + u64::from(run.len);
             if run.missing {
-                self.enqueue(start, end, &mut outcome, |entry| sent_before(entry.stamp, poll));
+                let calls_back = |entry: &Entry| asked.calls_back(entry);
+                self.enqueue(start, end, asked.hold, &mut outcome, calls_back);
             } else if self.release_early {
                 outcome.released += self.release_run(start, end, upper);
             }
@@ -229,11 +270,35 @@ impl Sender {
         Ok(outcome)
     }
 
-    /// A USTAT: what is in its gaps is sent again only if it was sent once (XSTP-7.4).
+    /// Queues what a STAT that was believed just now, and held, tells as missing.
+    pub(crate) fn queue_held(
+        &mut self,
+        received_below: Seq24,
+        runs: impl Iterator<Item = Run>,
+        asked: Asked,
+    ) -> Outcome {
+        let below = self.oldest + u64::from(received_below.distance(Seq24::of_count(self.oldest)));
+        let mut outcome = Outcome::default();
+        for run in runs.filter(|run| run.missing) {
+            let start = below + u64::from(run.start.distance(received_below));
+            let end = start + u64::from(run.len);
+            self.enqueue(start, end, false, &mut outcome, |entry| asked.calls_back(entry));
+        }
+        outcome
+    }
+
+    /// Nothing waits to be sent again any more. What is still missing will be told again.
+    pub(crate) fn clear_queue(&mut self) {
+        self.queue.clear();
+    }
+
+    /// A USTAT: what is in its gaps is sent again only if it was sent once (XSTP-7.4); with
+    /// `hold` it is only counted.
     pub(crate) fn on_ustat(
         &mut self,
         received_below: Seq24,
         gaps: impl Iterator<Item = Run> + Clone,
+        hold: bool,
         upper: &mut impl Upper,
     ) -> Result<Outcome, Disbelief> {
         let below = self.check(received_below, gaps.clone())?;
@@ -244,7 +309,7 @@ impl Sender {
         for gap in gaps {
             let start = below + u64::from(gap.start.distance(received_below));
             let end = start + u64::from(gap.len);
-            self.enqueue(start, end, &mut outcome, |entry| entry.again == 0);
+            self.enqueue(start, end, hold, &mut outcome, |entry| entry.again == 0);
         }
         Ok(outcome)
     }
@@ -333,6 +398,7 @@ impl Sender {
         &mut self,
         start: u64,
         end: u64,
+        hold: bool,
         outcome: &mut Outcome,
         eligible: impl Fn(&Entry) -> bool,
     ) {
@@ -340,9 +406,12 @@ impl Sender {
             let Some(entry) = self.index(count).and_then(|index| self.table.get(index)) else {
                 continue;
             };
-            if !entry.released && eligible(entry) && self.queue.insert(count) {
+            let lost = !entry.released && eligible(entry);
+            let again = entry.again > 0;
+            if lost && (if hold { !self.queue.contains(&count) } else { self.queue.insert(count) })
+            {
                 outcome.lost += 1;
-                outcome.lost_again += u64::from(entry.again > 0);
+                outcome.lost_again += u64::from(again);
             }
         }
     }

@@ -26,6 +26,8 @@ pub struct Snapshot {
     pub least_round_trip: Option<Span>,
     /// What waits on the way to the peer, as far as the controller measures it.
     pub queue: Option<Span>,
+    /// Whether a probing cycle is running.
+    pub is_probing: bool,
     /// Since when POLLs go unanswered for too long, while they do.
     pub outage_since: Option<Instant>,
 }
@@ -54,7 +56,7 @@ impl Session {
     /// The session's variables at `now`: for time series and for people.
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         Snapshot {
-            mode: self.congestion.mode(now),
+            mode: if self.is_probing() { "probing" } else { self.congestion.mode(now) },
             rate: self.congestion.pace(now),
             congestion_window: self.congestion.window(),
             threshold: self.congestion.threshold(),
@@ -63,6 +65,7 @@ impl Session {
             round_trip: self.round_trip.measured(),
             least_round_trip: self.round_trip.least(),
             queue: self.congestion.queue(),
+            is_probing: self.is_probing(),
             outage_since: self.outage_since,
         }
     }

@@ -98,6 +98,9 @@ impl Session {
 
     /// Which clock the POLL timer runs by; `None` when nothing needs an answer.
     fn pace(&self) -> Option<Pace> {
+        if self.is_probing() {
+            return Some(Pace::Probe);
+        }
         let regular = if self.is_small_window() { Pace::Fallback } else { Pace::Timer };
         if self.state == State::Beginning || !self.sender.is_empty() {
             return Some(regular);
@@ -107,6 +110,11 @@ impl Session {
         }
         // A keep-alive that was not answered is not left at that.
         self.polling.is_outstanding().then_some(Pace::Fallback)
+    }
+
+    /// Whether POLLs come by the timer now, and not with bursts or to persist.
+    pub(super) fn polls_by_timer(&self) -> bool {
+        self.pace() == Some(Pace::Timer)
     }
 
     /// When the next POLL is due, by whatever reason.
@@ -156,7 +164,7 @@ impl Session {
 
     /// When data goes out, if any may.
     pub(super) fn data_at(&self) -> Option<Instant> {
-        if !self.state.may_send() || self.congestion.is_quiet() {
+        if !self.state.may_send() || self.congestion.is_quiet() || self.is_probing() {
             return None;
         }
         if self.sender.queued() > 0 {
@@ -168,7 +176,21 @@ impl Session {
 
     /// Without a hard bound on the rate, what is missing is sent again as soon as that is known.
     pub(super) fn retransmits_at_once(&self) -> bool {
-        self.config.controller == Controller::NewReno && self.config.max_rate.is_none()
+        self.config.controller == Controller::NewReno
+            && self.config.max_rate.is_none()
+            && self.again_at_once > 0
+    }
+
+    /// Whether the packet just loaded leaves with others right behind it.
+    pub(super) fn burst_goes_on(&self, at_once: bool) -> bool {
+        if at_once && self.sender.queued() > 0 && self.again_at_once > 0 {
+            return true;
+        }
+        let octets = self.max_segment + self.config.packet_overhead;
+        let unpaced =
+            self.congestion.window().is_some() && self.bounded(self.interval, octets).is_zero();
+        let more = self.sender.queued() > 0 || (self.fresh_waiting && self.may_send_fresh());
+        more && (unpaced || at_once)
     }
 
     /// Whether the windows allow a new number.
@@ -196,9 +218,8 @@ impl Session {
         let Some(window) = self.window_segments() else { return };
         let mut enabled = window.saturating_sub(self.sender.unreleased());
         enabled = enabled.min(self.sender.free_numbers());
-        if !self.retransmits_at_once() {
-            enabled += self.sender.queued() as u64;
-        }
+        let at_once = if self.retransmits_at_once() { u64::from(self.again_at_once) } else { 0 };
+        enabled += (self.sender.queued() as u64).saturating_sub(at_once);
         let spread_over = match self.config.spread {
             Spread::Enabled => enabled,
             Spread::Window => window,

@@ -24,7 +24,10 @@ impl Session {
             Action::AcceptAgain | Action::AckEndAgain | Action::SendReset => {}
             Action::AbortQuietly => {}
             Action::Unexpected => self.statistics.unexpected += 1,
-            Action::SendEnd => self.handshake.end(),
+            Action::SendEnd => {
+                self.stop_probing();
+                self.handshake.end();
+            }
             Action::RepeatHandshake => self.repeat_handshake(),
             Action::PeerEnds => self.emit(Event::PeerEnded),
             Action::OwnEnded => {
@@ -62,6 +65,7 @@ impl Session {
     /// Stops everything that a closed session must not do.
     fn close(&mut self, now: Instant) {
         self.handshake.settle();
+        self.stop_probing();
         self.unanswered_since = None;
         self.end_outage(now);
     }

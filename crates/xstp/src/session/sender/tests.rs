@@ -24,6 +24,16 @@ impl Upper for Forgetful {
     fn deliver(&mut self, _: Seq24, _: &[u8]) {}
 }
 
+/// A sending after the POLL counted `poll`.
+fn after(poll: u32) -> Sending {
+    Sending { poll, at: Instant::ZERO }
+}
+
+/// An answer to the POLL counted `poll`.
+fn asked(poll: u32) -> Asked {
+    Asked { poll, age: None, hold: false }
+}
+
 const MISSING: bool = true;
 const RECEIVED: bool = false;
 
@@ -31,7 +41,7 @@ const RECEIVED: bool = false;
 fn sender(sent: u64, release_early: bool, stamp: impl Fn(u64) -> u32) -> Sender {
     let mut sender = Sender::new(1 << 20, 1 << 20, release_early);
     for n in 0..sent {
-        assert_eq!(sender.push(100, n, stamp(n)), n);
+        assert_eq!(sender.push(100, n, after(stamp(n))), n);
     }
     sender
 }
@@ -55,7 +65,8 @@ fn stat(
 ) -> Result<(Outcome, Vec<u32>), Disbelief> {
     let mut upper = Forgetful::default();
     let runs = list(below, runs);
-    let outcome = sender.on_stat(Seq24::new(below), 1000, runs.into_iter(), poll, &mut upper)?;
+    let outcome =
+        sender.on_stat(Seq24::new(below), 1000, runs.into_iter(), asked(poll), &mut upper)?;
     Ok((outcome, upper.0))
 }
 
@@ -96,7 +107,7 @@ fn a_packet_sent_again_waits_for_a_poll_after_that() {
     stat(&mut sender, 0, &[(MISSING, 1), (RECEIVED, 4)], 1).unwrap();
     let again = sender.again().unwrap();
     assert_eq!(again, Again { count: 0, handle: 0, size: 100 });
-    sender.sent_again(0, 100, 3);
+    sender.sent_again(0, 100, after(3));
     for answered in [2, 3] {
         let (outcome, _) = stat(&mut sender, 0, &[(MISSING, 1), (RECEIVED, 4)], answered).unwrap();
         assert_eq!(outcome.lost, 0, "POLL {answered} was sent before it");
@@ -111,12 +122,12 @@ fn a_ustat_calls_back_only_what_was_sent_once() {
     let mut sender = sender(10, false, |_| 0);
     let mut upper = Forgetful::default();
     let ustat = |sender: &mut Sender, upper: &mut Forgetful| {
-        sender.on_ustat(Seq24::new(2), list(2, &[(MISSING, 3)]).into_iter(), upper).unwrap()
+        sender.on_ustat(Seq24::new(2), list(2, &[(MISSING, 3)]).into_iter(), false, upper).unwrap()
     };
     assert_eq!(ustat(&mut sender, &mut upper), Outcome { released: 200, lost: 3, lost_again: 0 });
     assert_eq!(ustat(&mut sender, &mut upper), Outcome::default(), "they wait already");
-    sender.sent_again(2, 100, 0);
-    sender.sent_again(3, 100, 0);
+    sender.sent_again(2, 100, after(0));
+    sender.sent_again(3, 100, after(0));
     assert_eq!(ustat(&mut sender, &mut upper), Outcome::default(), "2 and 3 were sent again");
     assert_eq!(queue(&sender), [4]);
 }
@@ -158,15 +169,15 @@ fn the_smaller_of_the_windows_bounds_new_numbers() {
     let mut sender = Sender::new(4, 1000, false);
     let mut upper = Forgetful::default();
     for n in 0..4 {
-        sender.push(1, n, 0);
+        sender.push(1, n, after(0));
     }
     assert_eq!(sender.free_numbers(), 0, "the own window");
     assert!(!sender.is_shut_by_peer());
-    sender.on_stat(Seq24::new(3), 2, core::iter::empty(), 1, &mut upper).unwrap();
+    sender.on_stat(Seq24::new(3), 2, core::iter::empty(), asked(1), &mut upper).unwrap();
     assert_eq!(sender.free_numbers(), 1, "the peer's");
-    sender.on_stat(Seq24::new(4), 0, core::iter::empty(), 2, &mut upper).unwrap();
+    sender.on_stat(Seq24::new(4), 0, core::iter::empty(), asked(2), &mut upper).unwrap();
     assert!(sender.is_shut_by_peer());
-    sender.on_stat(Seq24::new(4), u32::MAX, core::iter::empty(), 3, &mut upper).unwrap();
+    sender.on_stat(Seq24::new(4), u32::MAX, core::iter::empty(), asked(3), &mut upper).unwrap();
     assert_eq!(sender.free_numbers(), 4, "a nonsensical window is cut to half the numbers");
 }
 
@@ -178,16 +189,17 @@ fn numbers_wrap() {
     let wraps = u64::from(Seq24::MODULUS) + 1000;
     while sender.next() < wraps {
         let count = sender.next();
-        sender.push(1, count, 0);
+        sender.push(1, count, after(0));
         if sender.free_numbers() == 0 {
             // Everything but the first arrived; then the first does.
             let first = Seq24::of_count(sender.oldest());
             let poll = sender.oldest() as u32 + 1;
             let runs = list(first.value(), &[(MISSING, 1), (RECEIVED, 63)]);
-            let outcome = sender.on_stat(first, 64, runs.into_iter(), poll, &mut upper).unwrap();
+            let outcome =
+                sender.on_stat(first, 64, runs.into_iter(), asked(poll), &mut upper).unwrap();
             assert_eq!(outcome, Outcome { released: 63, lost: 1, lost_again: 0 });
             let next = sender.next_number();
-            sender.on_stat(next, 64, core::iter::empty(), poll, &mut upper).unwrap();
+            sender.on_stat(next, 64, core::iter::empty(), asked(poll), &mut upper).unwrap();
         }
     }
     assert_eq!(upper.0.len() as u64 + sender.unreleased(), wraps);
@@ -200,7 +212,7 @@ fn the_lowest_number_is_sent_again_first() {
     stat(&mut sender, 6, &[(MISSING, 2), (RECEIVED, 2)], 1).unwrap();
     let order: Vec<u64> = core::iter::from_fn(|| {
         let again = sender.again()?;
-        sender.sent_again(again.count, 50, 1);
+        sender.sent_again(again.count, 50, after(1));
         Some(again.count)
     })
     .collect();
@@ -221,7 +233,7 @@ fn what_was_lost_three_times_goes_out_twice() {
         assert_eq!(outcome.lost_again, u64::from(resending > 1), "resending {resending}");
         let mut sent = 0;
         while let Some(again) = sender.again() {
-            sender.sent_again(again.count, again.size, poll);
+            sender.sent_again(again.count, again.size, after(poll));
             sent += 1;
         }
         assert_eq!(sent, times, "resending {resending}");
@@ -237,7 +249,7 @@ fn sending_twice_comes_to_an_end_however_often_something_is_lost() {
         stat(&mut sender, 0, &[(MISSING, 1), (RECEIVED, 1)], poll).unwrap();
         let sent = core::iter::from_fn(|| {
             let again = sender.again()?;
-            sender.sent_again(again.count, again.size, poll);
+            sender.sent_again(again.count, again.size, after(poll));
             Some(())
         });
         assert!(sent.take(3).count() <= 2, "poll {poll}");
@@ -260,7 +272,7 @@ fn lists_that_come_again_and_again_are_not_walked_through() {
     for _ in 0..10 {
         let gap = list(10, &[(MISSING, 90)]);
         let mut upper = Forgetful::default();
-        sender.on_ustat(Seq24::new(10), gap.into_iter(), &mut upper).unwrap();
+        sender.on_ustat(Seq24::new(10), gap.into_iter(), false, &mut upper).unwrap();
     }
     assert_eq!(sender.telling, 100 * TELLINGS - 4 * 90);
 }

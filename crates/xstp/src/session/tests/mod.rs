@@ -4,6 +4,7 @@ mod figure_8;
 mod gateway;
 mod lifecycle;
 mod pipe;
+mod probing;
 mod random;
 mod scripts;
 mod states;
