@@ -41,3 +41,51 @@ impl SessionConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::{String, ToString};
+
+    /// XSTP-12.1.2
+    #[test]
+    fn the_specification_has_the_preset() {
+        let text = include_str!("../../../../docs/spec/xstp.md");
+        let config = SessionConfig::xstp_2003();
+        let probing = config.probing.expect("probing");
+        let yes = |value: bool| String::from(if value { "yes" } else { "no" });
+        let ms = |span: Span| span.as_millis().to_string();
+        let pause = config.slow_start_after_idle.expect("a pause");
+        let by_round_trips = config.retransmit_rule == RetransmitRule::RoundTrip;
+        let rows = [
+            ("payload of a full packet, octets", config.payload_size().to_string()),
+            ("own number window", config.number_window.to_string()),
+            ("window told", config.receive_window.to_string()),
+            ("assumed window", config.assumed_window.to_string()),
+            ("send buffer, octets", config.send_buffer.to_string()),
+            ("share of it that forces a POLL, octets", "32000".to_string()),
+            ("rule of round trips", yes(by_round_trips)),
+            ("back to back when sent again, packets", config.again_burst.to_string()),
+            ("back to back when new, packets below", config.burst_threshold.to_string()),
+            ("slow start after, ms", ms(pause)),
+            ("an outage counts as a pause", yes(config.outage_is_idle)),
+            ("small-window mode below, packets", config.small_window.to_string()),
+            ("riding before it is due, ms", ms(config.poll_ride_early)),
+            ("reordering threshold", config.ustat_threshold.to_string()),
+            ("tries of BGN and END", config.handshake_tries.to_string()),
+            ("MAX_PROBES", probing.max_probes.to_string()),
+            ("REQ_PROBES", probing.required_probes.to_string()),
+            ("RTT_TOLERANCE, millionths", probing.tolerance_millionths.to_string()),
+            ("idle threshold, ms", ms(probing.idle_threshold)),
+        ];
+        let (_, table) = text.split_once("**XSTP-12.1.2**").expect("the clause");
+        for (name, value) in rows {
+            let start = std::format!("| {name} | ");
+            let row = table.lines().find(|line| line.starts_with(&start));
+            let end = std::format!(" | {value} |");
+            assert!(row.is_some_and(|row| row.ends_with(&end)), "{name}: {value} is not {row:?}");
+        }
+        assert_eq!(config.poll_after_bytes, Some(32_000));
+        assert_eq!(config.no_response, None);
+    }
+}
