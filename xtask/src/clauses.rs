@@ -9,6 +9,7 @@ const SPECIFICATIONS: &[(&str, &str, &str)] = &[
     ("docs/spec/xstp.md", "XSTP-", "xstp"),
     ("docs/spec/relay.md", "RLY-", "relay"),
     ("docs/spec/association.md", "ASC-", "association"),
+    ("docs/spec/compression.md", "CMP-", "satlink"),
 ];
 
 pub(crate) fn check() -> Result<Report, String> {

@@ -40,6 +40,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod compression;
 mod config;
 mod counters;
 mod errors;

@@ -10,6 +10,7 @@
 use super::file_transfer::{Client, Message, Server};
 use super::packet::{self, Route};
 use core::net::{Ipv4Addr, SocketAddr};
+use satlink::compression::{Compressor, Decompressor, Refused};
 use units::{BitRate, Instant, Serializer, Span};
 use xstp::Connection;
 use xstp::session::{SessionConfig, State};
@@ -33,6 +34,13 @@ impl Computer {
         Self { processing: Span::ZERO, serial: None, between_chunks: Span::ZERO };
 }
 
+/// The ends of the link's header compression that are in one station.
+#[derive(Debug, Default)]
+struct Headers {
+    compressor: Compressor,
+    decompressor: Decompressor,
+}
+
 /// What uses a connection.
 #[derive(Debug)]
 pub(super) enum User {
@@ -45,6 +53,7 @@ pub(super) struct Station {
     pub(super) connection: Connection,
     pub(super) user: User,
     route: Route,
+    headers: Option<Headers>,
     computer: Computer,
     free_at: Instant,
     /// When the last chunk had left the air.
@@ -55,15 +64,26 @@ pub(super) struct Station {
     chunks: u64,
     to_radio: Option<Serializer>,
     from_radio: Option<Serializer>,
-    name: Vec<u8>,
-    /// Whether the file is to be asked for, and was not yet.
-    asks: bool,
     /// When the last byte of the file was handed to the user.
     pub(super) done_at: Option<Instant>,
     pub(super) broken: bool,
     /// Packets that were no packets, and segments that were not accepted.
     pub(super) refused: u64,
     pub(super) max_segment: usize,
+}
+
+impl Headers {
+    /// The packet that a frame carries, if any.
+    fn take(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
+        match self.decompressor.decompress(frame) {
+            Ok(packet) => Some(packet),
+            Err(Refused::Request) => {
+                self.compressor.handle_request(frame);
+                None
+            }
+            Err(_) => None,
+        }
+    }
 }
 
 /// The address of station `index`.
@@ -78,8 +98,8 @@ impl Station {
         peer: u8,
         session: &SessionConfig,
         computer: Computer,
+        compress: bool,
         user: User,
-        name: &[u8],
     ) -> Self {
         let end = |index| SocketAddr::from((address(index), 21));
         let profile = Profile::Published(Endpoints { local: end(index), remote: end(peer) });
@@ -94,6 +114,7 @@ impl Station {
             connection,
             user,
             route: Route::new(address(index), address(peer), [address(peer); 9]),
+            headers: compress.then(Headers::default),
             computer,
             free_at: Instant::ZERO,
             chunk_left: None,
@@ -102,8 +123,6 @@ impl Station {
             chunks: 0,
             to_radio: computer.serial.map(line),
             from_radio: computer.serial.map(line),
-            name: name.to_vec(),
-            asks: false,
             done_at: None,
             broken: false,
             refused: 0,
@@ -128,11 +147,21 @@ impl Station {
         self.free_at
     }
 
-    /// Takes in a packet.
-    pub(super) fn handle(&mut self, now: Instant, packet: &[u8]) {
-        let handled = packet::payload(packet)
-            .is_some_and(|segment| self.connection.handle_segment(now, segment).is_ok());
-        self.refused += u64::from(!handled);
+    /// Takes in a frame's information.
+    pub(super) fn handle(&mut self, now: Instant, frame: &[u8]) {
+        let made;
+        let packet = match &mut self.headers {
+            None => Some(frame),
+            Some(headers) => {
+                made = headers.take(frame);
+                made.as_deref()
+            }
+        };
+        if let Some(packet) = packet {
+            let segment = packet::payload(packet);
+            let taken = segment.is_some_and(|it| self.connection.handle_segment(now, it).is_ok());
+            self.refused += u64::from(!taken);
+        }
         self.work(now);
     }
 
@@ -143,22 +172,30 @@ impl Station {
         self.work(now);
     }
 
-    /// What may be sent now: packets, and when the radio has each.
+    /// What may be sent now: frames' information, and when the radio has each.
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Vec<(Instant, Vec<u8>)> {
         self.work(now);
         let mut segment = vec![0; self.max_segment];
-        let mut packets = Vec::new();
+        let mut frames = Vec::new();
         while let Some(len) = self.connection.poll_transmit(now, &mut segment) {
             let packet = self.route.packet(&segment[..len]);
-            packets.push((self.sending(now, packet.len()), packet));
+            let frame = match &mut self.headers {
+                None => packet,
+                Some(headers) => headers.compressor.compress(&packet),
+            };
+            frames.push((self.sending(now, frame.len()), frame));
             self.work(now);
         }
-        packets
+        let request = self.headers.as_mut().and_then(|it| it.decompressor.poll_request());
+        if let Some(frame) = request {
+            frames.push((self.sending(now, frame.len()), frame.to_vec()));
+        }
+        frames
     }
 
-    /// The file is asked for from now on.
-    pub(super) fn ask(&mut self) {
-        self.asks = true;
+    /// Asks for the file of this name.
+    pub(super) fn ask(&mut self, name: &[u8]) {
+        Message::Request(name.to_vec()).encode(&mut self.unwritten);
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -209,9 +246,6 @@ impl Station {
                 User::Server(server) => server.take(&bytes[..len]),
             };
             self.broken |= taken.is_err();
-        }
-        if core::mem::take(&mut self.asks) {
-            Message::Request(self.name.clone()).encode(&mut self.unwritten);
         }
         self.write();
         while self.unwritten.is_empty()
