@@ -55,6 +55,7 @@ mod path;
 mod pattern;
 pub mod radio;
 pub mod scenario;
+pub mod tcp;
 mod trace;
 pub mod traffic;
 pub mod transfer;

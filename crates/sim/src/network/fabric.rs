@@ -94,18 +94,23 @@ impl Fabric {
         let (direction, packet) = (delivery.direction, delivery.frame);
         line.delivered[direction as usize].count(now, packet.len() as u64);
         if let Some(trace) = &mut self.trace {
-            trace.event(now, (2 * place + direction as usize) as u64, packet.bytes());
+            let kind = (2 * place + direction as usize) as u64;
+            packet.payload.mark(|bytes| trace.event(now, kind, bytes));
         }
         Some((direction, packet))
     }
 
-    /// What becomes of a packet at the end of a line with faults; `None` without any.
+    /// What becomes of a packet at the end of a line with faults; `None` without any. TCP's
+    /// segments have no bytes that could be damaged, and pass.
     pub(super) fn strike(
         &mut self,
         place: usize,
         direction: Direction,
         packet: &Packet,
     ) -> Option<Vec<Packet>> {
+        if packet.segment().is_some() {
+            return None;
+        }
         let (faults, source) = self.lines[place].faults[direction as usize].as_mut()?;
         let struck = source.strike(faults, packet.bytes().to_vec());
         self.created += struck.len() as u64;

@@ -36,6 +36,12 @@ impl Outbox<'_> {
         self.fabric.pool.take(len)
     }
 
+    /// Sends a TCP segment to `to`.
+    pub fn send_segment(&mut self, to: NodeId, segment: simtcp::Segment) {
+        let boxed = self.fabric.pool.segment(segment);
+        self.send(Packet::tcp(self.node, to, boxed));
+    }
+
     /// Gives back what was not needed after all.
     pub fn give_back(&mut self, buffer: Buffer) {
         self.fabric.pool.put(buffer.into());

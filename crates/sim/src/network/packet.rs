@@ -3,10 +3,13 @@
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 use satlink::Frame;
+use simtcp::Segment;
 use std::net::Ipv4Addr;
 
 /// Octets of an IPv4 header.
 pub const IPV4: usize = 20;
+/// TCP's protocol number.
+const TCP: u8 = 6;
 /// Octets of IPv4 and UDP headers.
 pub const IPV4_UDP: usize = 28;
 
@@ -88,6 +91,21 @@ impl Packet {
         Self { from, to, protocol, header: IPV4 as u16, hops: 0, payload }
     }
 
+    /// A TCP segment, between the ports that it names.
+    pub fn tcp(from: NodeId, to: NodeId, segment: Box<Segment>) -> Self {
+        let ports = segment.ports;
+        let (from, to) = (Address::new(from, ports.from), Address::new(to, ports.to));
+        Self::ip(from, to, TCP, Payload::Tcp(segment))
+    }
+
+    /// The segment that it carries, if it is TCP's.
+    pub fn segment(&self) -> Option<&Segment> {
+        match &self.payload {
+            Payload::Tcp(segment) => Some(segment),
+            Payload::Bytes(_) => None,
+        }
+    }
+
     /// The same with `header` octets below the payload.
     #[must_use]
     pub fn with_header(self, header: usize) -> Self {
@@ -98,6 +116,7 @@ impl Packet {
     pub fn bytes(&self) -> &[u8] {
         match &self.payload {
             Payload::Bytes(bytes) => bytes,
+            Payload::Tcp(_) => &[],
         }
     }
 
@@ -105,6 +124,7 @@ impl Packet {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.payload {
             Payload::Bytes(bytes) => bytes,
+            Payload::Tcp(_) => &mut [],
         }
     }
 }
@@ -125,6 +145,8 @@ impl Frame for Packet {
 pub enum Payload {
     /// Bytes.
     Bytes(Buffer),
+    /// A TCP segment, which says which bytes it carries; with its header.
+    Tcp(Box<Segment>),
 }
 
 impl Payload {
@@ -133,6 +155,28 @@ impl Payload {
     pub fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
+            Self::Tcp(segment) => segment.len(),
+        }
+    }
+
+    /// What tells it from others, in a trace.
+    pub(crate) fn mark(&self, mark: impl FnOnce(&[u8])) {
+        match self {
+            Self::Bytes(bytes) => mark(bytes),
+            Self::Tcp(segment) => {
+                let words = [
+                    segment.sequence,
+                    segment.acknowledgement.unwrap_or(u64::MAX),
+                    segment.len() as u64,
+                    u64::from(segment.window),
+                    segment.payload.content,
+                ];
+                let mut bytes = [0; 40];
+                for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+                    place.copy_from_slice(&word.to_le_bytes());
+                }
+                mark(&bytes);
+            }
         }
     }
 }
@@ -200,6 +244,8 @@ impl From<Vec<u8>> for Buffer {
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: Vec<Vec<u8>>,
+    #[expect(clippy::vec_box, reason = "it is the boxes that are used again")]
+    segments: Vec<Box<Segment>>,
 }
 
 /// Buffers that are kept at most.
@@ -217,12 +263,28 @@ impl Pool {
         Buffer { bytes, len }
     }
 
+    /// `segment` in a box.
+    pub(crate) fn segment(&mut self, segment: Segment) -> Box<Segment> {
+        match self.segments.pop() {
+            Some(mut old) => {
+                *old = segment;
+                old
+            }
+            None => Box::new(segment),
+        }
+    }
+
     /// Takes back what a packet held.
     pub(crate) fn put(&mut self, payload: Payload) {
         match payload {
             Payload::Bytes(buffer) => {
                 if self.free.len() < KEPT && !buffer.bytes.is_empty() {
                     self.free.push(buffer.bytes);
+                }
+            }
+            Payload::Tcp(segment) => {
+                if self.segments.len() < KEPT {
+                    self.segments.push(segment);
                 }
             }
         }

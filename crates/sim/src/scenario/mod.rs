@@ -7,6 +7,7 @@ pub mod alone;
 mod bulk;
 mod outage;
 mod requests;
+pub mod shared;
 mod storm;
 pub mod yardstick;
 

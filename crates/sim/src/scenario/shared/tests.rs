@@ -1,0 +1,54 @@
+use super::*;
+use satlink::{profiles, words};
+
+fn geo(words: &str) -> LinkConfig {
+    let mut link = profiles::by_name("geo").unwrap();
+    words::apply_link(&mut link, words).unwrap();
+    link
+}
+
+fn at(secs: u64) -> Instant {
+    Instant::ZERO + Span::from_secs(secs)
+}
+
+#[test]
+fn jains_index_of_known_shares() {
+    assert_eq!(jain(&[1.0, 1.0, 1.0]), 1.0);
+    assert_eq!(jain(&[3.0, 0.0, 0.0]), 1.0 / 3.0);
+    // (1 + 2)^2 / (2 × 5)
+    assert_eq!(jain(&[1.0, 2.0]), 0.9);
+}
+
+#[test]
+fn cubic_flows_fill_the_bottleneck_and_share_it() {
+    let flows = [SharedFlow::tcp(&TcpConfig::linux()), SharedFlow::tcp(&TcpConfig::linux())];
+    let mut shared = Shared::new(&geo(""), 1, 0, &flows);
+    shared.run_until(at(120));
+    let shares = shared.shares(at(30), at(120));
+    assert!(shares.used > 0.9 && shares.used < 1.01, "{shares:?}");
+    assert!(shares.jain > 0.8, "{shares:?}");
+    assert!(shared.queue() > Span::from_millis(50), "they keep a queue");
+    assert!(shared.connection(0).is_some() && shared.session(0).is_none());
+}
+
+#[test]
+fn a_flow_further_away_gets_less_of_reno() {
+    let reno = SharedFlow::tcp(&TcpConfig::sack());
+    let flows = [reno.clone(), reno.further(Span::from_millis(600))];
+    let mut shared = Shared::new(&geo("forward rate 5mbit"), 1, 0, &flows);
+    shared.run_until(at(200));
+    let shares = shared.shares(at(50), at(200));
+    assert!(shares.goodput_bps[0] > 1.2 * shares.goodput_bps[1], "{shares:?}");
+}
+
+#[test]
+fn sessions_begin_when_they_are_told_to() {
+    let fixed = SessionConfig::gateway(units::BitRate::from_mbps(5));
+    let flows = [SharedFlow::xstp(&fixed), SharedFlow::xstp(&fixed).at(Span::from_secs(10))];
+    let mut shared = Shared::new(&geo(""), 1, 0, &flows);
+    shared.run_until(at(20));
+    assert_eq!(shared.bytes(1, at(0), at(10)), 0);
+    let shares = shared.shares(at(12), at(20));
+    assert!(shares.jain > 0.999 && shares.used > 0.97, "{shares:?}");
+    assert!(shared.session(0).is_some() && shared.connection(0).is_none());
+}

@@ -1,0 +1,112 @@
+//! Takes whatever is sent to it, and checks it.
+
+use super::content_of;
+use super::hosts::Connections;
+use crate::Meter;
+use crate::network::{Address, Node, Outbox, Packet};
+use simtcp::{Endpoint, TcpConfig};
+use std::collections::BTreeMap;
+use units::{Instant, Span};
+
+/// Bins of a flow's meter: the finest, and how many of them at most.
+const BIN: Span = Span::from_millis(100);
+const BINS: usize = 4_096;
+
+/// What came of one flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Bytes in order by the time of their coming.
+    pub arrived: Meter,
+    /// Bytes in order.
+    pub bytes: u64,
+    /// When the last of them came.
+    pub last: Option<Instant>,
+    /// Whether the sender has closed and everything was read.
+    pub finished: bool,
+}
+
+/// A host that accepts connections on one port and reads at once all that they bring.
+#[derive(Debug)]
+pub struct TcpSink {
+    tcp: TcpConfig,
+    port: u16,
+    connections: Connections,
+    numbers: BTreeMap<Address, usize>,
+    flows: Vec<Flow>,
+    /// Segments that no connection was for.
+    strangers: u64,
+}
+
+impl TcpSink {
+    /// Accepts on `port`, by this TCP.
+    pub fn new(tcp: TcpConfig, port: u16) -> Self {
+        let (connections, numbers) = (Connections::new(), BTreeMap::new());
+        Self { tcp, port, connections, numbers, flows: Vec::new(), strangers: 0 }
+    }
+
+    /// What came from `client`.
+    pub fn flow(&self, client: Address) -> Option<&Flow> {
+        self.numbers.get(&client).map(|&number| &self.flows[number])
+    }
+
+    /// What came, in the order in which the flows began.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// Segments that no connection was for.
+    pub fn strangers(&self) -> u64 {
+        self.strangers
+    }
+}
+
+impl Node for TcpSink {
+    /// # Panics
+    /// When bytes come that are not the flow's next ones.
+    fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
+        let Some(segment) = packet.segment() else { return };
+        let known = self.numbers.get(&packet.from).copied();
+        let opens = segment.flags.syn && packet.to.port == self.port;
+        let number = match known {
+            Some(number) => number,
+            None if opens => {
+                let client = content_of(packet.from);
+                let endpoint = Endpoint::listen(&self.tcp, self.port, !client);
+                let number = self.connections.add(packet.from.node, endpoint);
+                self.numbers.insert(packet.from, number);
+                let arrived = Meter::bounded(BIN, BINS);
+                self.flows.push(Flow { arrived, bytes: 0, last: None, finished: false });
+                number
+            }
+            None => {
+                self.strangers += 1;
+                return;
+            }
+        };
+        let (endpoint, flow) = (self.connections.get_mut(number), &mut self.flows[number]);
+        endpoint.handle_segment(now, segment);
+        while let Some(piece) = endpoint.read(u64::MAX) {
+            let expected = (content_of(packet.from), flow.bytes);
+            assert_eq!((piece.content, piece.offset), expected, "the flow's bytes, in order");
+            flow.bytes += piece.len;
+            flow.last = Some(now);
+            flow.arrived.count(now, piece.len);
+        }
+        if endpoint.is_finished() && !flow.finished {
+            flow.finished = true;
+            endpoint.close();
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
+        self.connections.transmit(now, out, |_, _| {});
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.connections.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.connections.handle_timeout(now);
+    }
+}

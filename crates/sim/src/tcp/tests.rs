@@ -1,0 +1,85 @@
+use super::*;
+use crate::network::{Network, NodeId};
+use satlink::{LinkConfig, profiles, words};
+use simtcp::TcpConfig;
+use units::{Instant, Span};
+
+fn geo(words: &str) -> LinkConfig {
+    let mut link = profiles::by_name("geo").unwrap();
+    words::apply_link(&mut link, words).unwrap();
+    link
+}
+
+fn at(secs: u64) -> Instant {
+    Instant::ZERO + Span::from_secs(secs)
+}
+
+/// A source with these flows of `tcp` (start, bytes) on the forward side of a link.
+fn network(link: &LinkConfig, tcp: &TcpConfig, flows: &[(u64, u64)]) -> (Network, NodeId, NodeId) {
+    let mut net = Network::new(1, 0);
+    let sink = net.host(TcpSink::new(tcp.clone(), 80));
+    let plan = |&(start, bytes): &(u64, u64)| FlowPlan {
+        start: at(start),
+        stop: None,
+        bytes,
+        to: Address::new(sink, 80),
+        tcp: tcp.clone(),
+    };
+    let plans = flows.iter().map(plan).collect();
+    let source = net.host_with(|node| TcpSource::new(node, plans));
+    net.link(source, sink, link);
+    (net, source, sink)
+}
+
+#[test]
+fn flows_arrive_whole_and_close() {
+    let tcp = TcpConfig::linux();
+    let flows = [(0, 300_000), (1, 1), (2, 2_000_000)];
+    let (mut net, source, sink) = network(&geo("both loss 1%"), &tcp, &flows);
+    net.run_until(at(300));
+    let sunk = net.node::<TcpSink>(sink);
+    for (flow, (_, bytes)) in flows.iter().enumerate() {
+        let got = sunk.flow(net.node::<TcpSource>(source).address(flow)).unwrap();
+        assert_eq!((got.bytes, got.finished), (*bytes, true));
+    }
+    assert_eq!(sunk.strangers(), 0);
+    for connection in net.node::<TcpSource>(source).connections() {
+        assert_eq!(connection.state(), simtcp::State::Closed, "TIME-WAIT is over as well");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = || {
+        let (mut net, _, sink) =
+            network(&geo("forward loss 2%"), &TcpConfig::sack(), &[(0, u64::MAX), (3, u64::MAX)]);
+        net.trace();
+        net.run_until(at(20));
+        let bytes: Vec<u64> = net.node::<TcpSink>(sink).flows().iter().map(|f| f.bytes).collect();
+        (net.trace_hash(), bytes)
+    };
+    let (hash, bytes) = run();
+    assert_eq!((hash, bytes.clone()), run());
+    assert!(hash != 0 && bytes.iter().all(|&bytes| bytes > 100_000), "{bytes:?}");
+}
+
+#[test]
+fn a_flow_that_is_broken_off_sends_no_more() {
+    let tcp = TcpConfig::linux();
+    let mut net = Network::new(1, 0);
+    let sink = net.host(TcpSink::new(tcp.clone(), 80));
+    let plan = FlowPlan {
+        start: at(0),
+        stop: Some(at(10)),
+        bytes: u64::MAX,
+        to: Address::new(sink, 80),
+        tcp,
+    };
+    let source = net.host_with(|node| TcpSource::new(node, vec![plan]));
+    net.link(source, sink, &geo(""));
+    net.run_until(at(20));
+    let early = net.node::<TcpSink>(sink).flows()[0].bytes;
+    net.run_until(at(60));
+    assert_eq!(net.node::<TcpSink>(sink).flows()[0].bytes, early);
+    assert_eq!(net.node::<TcpSource>(source).connection(0).unwrap().state(), simtcp::State::Closed);
+}
