@@ -21,6 +21,12 @@ fn published() -> [SessionConfig; 2] {
     })
 }
 
+/// As the XSTP paper has it, probing.
+fn xstp() -> [SessionConfig; 2] {
+    published()
+        .map(|config| SessionConfig { profile: config.profile, ..SessionConfig::xstp_2003() })
+}
+
 /// The sealed profile with delivery in order.
 fn sealed() -> [SessionConfig; 2] {
     let config = SessionConfig {
@@ -158,10 +164,14 @@ proptest! {
         loss in 0.0..0.3_f64,
         delay in 1..300_u64,
         lengths in [0..120_000_usize, 0..40_000_usize],
-        is_sealed in any::<bool>(),
+        which in 0..3,
         start in prop_oneof![Just(0), Seq24::MODULUS - 30..Seq24::MODULUS],
     ) {
-        let configs = if is_sealed { sealed() } else { published() };
+        let configs = match which {
+            0 => sealed(),
+            1 => published(),
+            _ => xstp(),
+        };
         let configs = configs.map(|config| SessionConfig {
             no_response: None,
             handshake_tries: 1_000,
@@ -346,4 +356,31 @@ fn a_long_connection_does_not_take_itself_for_an_old_one() {
     }
     // 14 days before is a connection of long ago.
     assert_eq!(poll(DAY.wrapping_mul(81)), Err(ReceiveError::OtherIncarnation));
+}
+
+/// XSTP-11.3.1
+#[test]
+fn what_does_not_fill_a_packet_waits_when_so_configured() {
+    let configs =
+        published().map(|config| SessionConfig { nagle: true, initial_window: 20, ..config });
+    let mut pair = Pair::new(&configs, Span::from_millis(100), 0.0, 1);
+    pair.run(at(1_000), |_| false);
+    let sent = |pair: &Pair| pair.sent(0, Kinds::SD).into_iter().map(|sent| sent.since(at(0)));
+    // The first few bytes go at once, as nothing is on its way; the others go together when
+    // they are acknowledged.
+    for _ in 0..5 {
+        pair.ends[0].write(b"word ").unwrap();
+        let next = pair.now + Span::from_millis(10);
+        pair.run(next, |_| false);
+    }
+    pair.run(at(2_000), |_| false);
+    assert_eq!(sent(&pair).map(Span::as_millis).collect::<Vec<_>>(), [1_000, 1_200]);
+    assert_eq!(pair.read[1], b"word word word word word ");
+    // A full packet does not wait, and the last bytes of all do not.
+    pair.ends[0].write(&bytes(1_461 * 2 + 10, 1)).unwrap();
+    pair.run(at(2_150), |_| false);
+    assert_eq!(sent(&pair).count(), 4, "all but ten bytes");
+    pair.ends[0].end(at(2_150));
+    pair.run(at(2_190), |_| false);
+    assert_eq!(sent(&pair).count(), 5);
 }

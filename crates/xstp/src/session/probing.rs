@@ -65,6 +65,9 @@ pub struct ProbingConfig {
     pub restore_window: bool,
     /// What congestion halves.
     pub halve: Halve,
+    /// Whether sending goes on as before after an error on the link. Otherwise every cycle that
+    /// was not premature ends as if there were congestion, which shows what that is worth.
+    pub immediate_recovery: bool,
 }
 
 impl Default for ProbingConfig {
@@ -79,6 +82,7 @@ impl Default for ProbingConfig {
             loss_round_trip: LossRoundTrip::Smoothed,
             restore_window: false,
             halve: Halve::Window,
+            immediate_recovery: true,
         }
     }
 }
@@ -287,7 +291,8 @@ impl Session {
         let longest = cycle.map.longest_of(config.required_probes)?;
         let tolerated = 1_000_000 + u64::from(config.tolerance_millionths);
         let is_longer = longest > cycle.round_trip.mul_ratio(tolerated, 1_000_000);
-        Some(if is_longer { Verdict::Congestion } else { Verdict::LinkError })
+        let slows = is_longer || !config.immediate_recovery;
+        Some(if slows { Verdict::Congestion } else { Verdict::LinkError })
     }
 
     fn end_probing(&mut self, now: Instant, stat: &Stat<'_>, asked: Asked, verdict: Verdict) {

@@ -276,3 +276,38 @@ fn lists_that_come_again_and_again_are_not_walked_through() {
     }
     assert_eq!(sender.telling, 100 * TELLINGS - 4 * 90);
 }
+
+/// XSTP-7.3.6
+#[test]
+fn by_the_rule_of_round_trips_one_must_have_passed_since_the_last_sending() {
+    let at = |millis| Instant::ZERO + Span::from_millis(millis);
+    let mut sender = Sender::new(1 << 20, 1 << 20, false);
+    for (count, millis) in [(0, 0), (1, 50), (2, 100)] {
+        sender.push(100, count, Sending { poll: 0, at: at(millis) });
+    }
+    let mut poll = 0;
+    let mut lost = |sender: &mut Sender, millis: u64, hold: bool| {
+        poll += 1;
+        let asked = Asked { poll, age: Some((at(millis), Span::from_millis(200))), hold };
+        let runs = list(0, &[(MISSING, 2), (RECEIVED, 1)]);
+        let (upper, below) = (&mut Forgetful::default(), Seq24::ZERO);
+        sender.on_stat(below, 1000, runs.into_iter(), asked, upper).unwrap().lost
+    };
+    assert_eq!(lost(&mut sender, 199, false), 0);
+    assert_eq!(lost(&mut sender, 200, true), 1, "0 is old enough");
+    assert_eq!(queue(&sender), [0; 0], "but was only counted");
+    assert_eq!(lost(&mut sender, 249, false), 1);
+    assert_eq!(queue(&sender), [0]);
+    sender.sent_again(0, 100, Sending { poll: 4, at: at(260) });
+    assert_eq!(lost(&mut sender, 900, false), 1, "1; and 0 was sent after this POLL");
+    assert_eq!(lost(&mut sender, 459, false), 0, "too late");
+    assert_eq!(lost(&mut sender, 460, false), 1);
+    // Microseconds wrap after 71 minutes.
+    let mut sender = Sender::new(1 << 20, 1 << 20, false);
+    let turn = (1 << 32) / 1_000;
+    for count in 0..3 {
+        sender.push(100, count, Sending { poll: 0, at: at(turn - 100) });
+    }
+    assert_eq!(lost(&mut sender, turn + 90, false), 0);
+    assert_eq!(lost(&mut sender, turn + 101, false), 2);
+}

@@ -6,7 +6,7 @@
 
 use super::*;
 use crate::session::{Halve, LossRoundTrip, ProbingConfig, ProbingStatistics};
-use crate::wire::{RunList, Ustat};
+use crate::wire::{Echo, RunList, Stat, Ustat};
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -487,7 +487,17 @@ fn a_blackout_costs_a_part_of_the_window() {
     assert!(lost[0] * 3 < lost[1] * 2, "{lost:?}");
 }
 
-/// XSTP-13.2.4: the rest of a list that ended a cycle begins no new one.
+/// XSTP-13.4.6: every verdict as if it were congestion, to see what immediate recovery is worth.
+#[test]
+fn immediate_recovery_can_be_switched_off() {
+    let probing = Some(ProbingConfig { immediate_recovery: false, ..ProbingConfig::default() });
+    let mut wire = loses_a_window(&SessionConfig { probing, ..three() });
+    wire.run(at(1_405));
+    let seen = wire.session().statistics().probing;
+    assert_eq!((seen.recovered, seen.congested), (0, 1));
+    assert_eq!(wire.session().congestion_window(), Some(2_000), "two packets at least");
+}
+
 #[test]
 fn a_cycle_ends_with_the_session() {
     let mut wire = loses_a_window(&three());
@@ -495,4 +505,65 @@ fn a_cycle_ends_with_the_session() {
     assert!(wire.session().is_probing());
     wire.ends[CLIENT].session.abort(at(1_250));
     assert!(!wire.session().is_probing());
+}
+
+/// XSTP-13.3.3, XSTP-13.4.2: of a list in two segments, the first ends the cycle, and the second
+/// only has its part sent again.
+#[test]
+fn a_list_in_parts_counts_once() {
+    let mut wire = loses_a_window(&three());
+    wire.run(at(1_390));
+    let map = wire.session().probing_map();
+    let count = map[1].unwrap().0;
+    let part = |below, runs| {
+        let echo = Echo { count, stamp: 0 };
+        let received_below = Seq24::new(below);
+        let stat = Stat { echo, received_below, window: 64, arrival: None, runs };
+        Segment::stat(Seq24::ZERO, stat).stamped(1_400)
+    };
+    let client = &mut wire.ends[CLIENT];
+    client.hear(at(1_400), &part(15, RunList::new(0, &[1]).unwrap())).unwrap();
+    assert_eq!(client.said(at(1_400)), ["SD+POLL 15 poll<18"]);
+    client.hear(at(1_400), &part(15, RunList::new(1, &[2]).unwrap())).unwrap();
+    assert!(!client.session.is_probing());
+    assert_eq!(client.said(at(1_400))[..2], ["SD 16", "SD 17"]);
+}
+
+/// XSTP-7.3.7
+#[test]
+fn of_much_that_is_missing_a_burst_goes_at_once() {
+    let config = SessionConfig { initial_window: 32, ..SessionConfig::xstp_2003() };
+    let mut wire = Wire::new(&config);
+    wire.lost.push((CLIENT, at(1_000), at(1_150)));
+    wire.run(at(3_000));
+    let log = wire.since(1_160);
+    // The last line of the STAT that ended the cycle, and what it has sent again.
+    let told = log.iter().rposition(|line| line.ends_with("miss 184+24")).unwrap();
+    let when = log[told].split(' ').next().unwrap();
+    let together = log[told + 1..].iter().take_while(|line| line.starts_with(when)).count();
+    assert_eq!(wire.session().statistics().data_retransmitted, 24);
+    assert_eq!(together, 9, "eight, and the first of those that are spread");
+}
+
+/// XSTP-8.2.4, XSTP-10.3.5
+#[test]
+fn few_packets_go_back_to_back_and_the_last_of_the_first_asks() {
+    for (window, spread) in [(7, false), (8, true)] {
+        let config = SessionConfig {
+            initial_window: window,
+            number_window: window,
+            ..SessionConfig::xstp_2003()
+        };
+        let mut wire = Wire::new(&config);
+        wire.run(at(1_390));
+        let log = wire.since(1_000);
+        let data: Vec<&String> =
+            log.iter().filter(|line| line.contains("SD") && line.contains('>')).collect();
+        let at_once = data.iter().filter(|line| line.starts_with(&data[0][..4])).count();
+        assert_eq!(at_once < window as usize, spread, "window {window}: {log:?}");
+        if !spread {
+            let asking = data.iter().position(|line| line.contains("POLL"));
+            assert_eq!(asking, Some(window as usize - 1), "{data:?}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::pipe::{Faults, World};
 use super::*;
 use crate::congestion::Controller;
+use crate::session::ProbingConfig;
 use proptest::prelude::*;
 
 fn both_deliver(mut world: World, counts: [u32; 2], seed: u64) {
@@ -23,7 +24,7 @@ fn both_deliver(mut world: World, counts: [u32; 2], seed: u64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// XSTP-7.3.2, XSTP-7.4.1, XSTP-6.4.1: whatever the pipe does, each packet is delivered
+    /// XSTP-7.3.2, XSTP-7.4.1, XSTP-6.4.1, XSTP-13.4.2: whatever the pipe does, each packet is delivered
     /// once, and both directions come to their end.
     #[test]
     fn every_packet_is_delivered_once(
@@ -33,7 +34,7 @@ proptest! {
         delay in 1..400_u64,
         jitter in 0..400_u64,
         counts in any::<[u8; 2]>(),
-        reno in any::<bool>(),
+        controller in 0..3_u8,
         start in prop_oneof![Just(0), Seq24::MODULUS - 300..Seq24::MODULUS],
     ) {
         let mut config = gateway();
@@ -41,10 +42,15 @@ proptest! {
         config.no_response = None;
         config.handshake_tries = 1_000;
         config.first_number = Seq24::new(start);
-        if reno {
+        if controller > 0 {
             config.controller = Controller::NewReno;
             config.small_window = 10;
             config.poll_backoff_cap = 6;
+        }
+        if controller == 2 {
+            config.probing = Some(ProbingConfig::default());
+            config.small_window = 0;
+            config.max_rate = (seed % 2 == 0).then(|| BitRate::from_kbps(400));
         }
         let faults = Faults {
             delay: Span::from_millis(delay),
