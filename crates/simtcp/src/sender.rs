@@ -142,6 +142,11 @@ impl Sender {
         self.buffer.saturating_sub(self.written - self.flow.oldest.clamp(1, self.written))
     }
 
+    /// Bytes of the stream that are acknowledged.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.flow.oldest.clamp(1, self.written) - 1
+    }
+
     /// Nothing more will be written; FIN goes after the last byte.
     pub(crate) fn close(&mut self) {
         self.closing = true;

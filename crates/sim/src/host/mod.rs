@@ -15,11 +15,13 @@
 mod bulk;
 mod datagrams;
 mod proxy;
+mod tcp;
 mod xstp;
 
 pub use bulk::{BulkReceiver, BulkSender};
 pub use datagrams::Datagrams;
 pub use proxy::Proxy;
+pub use tcp::{Tcp, TcpStream};
 pub use xstp::{Xstp, XstpStream};
 
 use crate::Streams;

@@ -42,6 +42,12 @@ impl Outbox<'_> {
         self.send(Packet::tcp(self.node, to, boxed));
     }
 
+    /// Sends a TCP segment with its bytes to `to`.
+    pub fn send_stream(&mut self, to: NodeId, segment: simtcp::Segment, bytes: Buffer) {
+        let boxed = self.fabric.pool.segment(segment);
+        self.send(Packet::stream(self.node, to, boxed, bytes));
+    }
+
     /// Gives back what was not needed after all.
     pub fn give_back(&mut self, buffer: Buffer) {
         self.fabric.pool.put(buffer.into());

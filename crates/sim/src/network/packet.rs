@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 use satlink::Frame;
-use simtcp::Segment;
+use simtcp::{Ports, Segment};
 use std::net::Ipv4Addr;
 
 /// Octets of an IPv4 header.
@@ -93,15 +93,21 @@ impl Packet {
 
     /// A TCP segment, between the ports that it names.
     pub fn tcp(from: NodeId, to: NodeId, segment: Box<Segment>) -> Self {
-        let ports = segment.ports;
-        let (from, to) = (Address::new(from, ports.from), Address::new(to, ports.to));
-        Self::ip(from, to, TCP, Payload::Tcp(segment))
+        let Ports { from: near, to: far } = segment.ports;
+        Self::ip(Address::new(from, near), Address::new(to, far), TCP, Payload::Tcp(segment))
+    }
+
+    /// A TCP segment with the bytes that it carries.
+    pub fn stream(from: NodeId, to: NodeId, segment: Box<Segment>, bytes: Buffer) -> Self {
+        let Ports { from: near, to: far } = segment.ports;
+        let payload = Payload::Stream(segment, bytes);
+        Self::ip(Address::new(from, near), Address::new(to, far), TCP, payload)
     }
 
     /// The segment that it carries, if it is TCP's.
     pub fn segment(&self) -> Option<&Segment> {
         match &self.payload {
-            Payload::Tcp(segment) => Some(segment),
+            Payload::Tcp(segment) | Payload::Stream(segment, _) => Some(segment),
             Payload::Bytes(_) => None,
         }
     }
@@ -117,6 +123,7 @@ impl Packet {
         match &self.payload {
             Payload::Bytes(bytes) => bytes,
             Payload::Tcp(_) => &[],
+            Payload::Stream(_, bytes) => bytes,
         }
     }
 
@@ -125,6 +132,7 @@ impl Packet {
         match &mut self.payload {
             Payload::Bytes(bytes) => bytes,
             Payload::Tcp(_) => &mut [],
+            Payload::Stream(_, bytes) => bytes,
         }
     }
 }
@@ -147,6 +155,8 @@ pub enum Payload {
     Bytes(Buffer),
     /// A TCP segment, which says which bytes it carries; with its header.
     Tcp(Box<Segment>),
+    /// A TCP segment and the bytes that it carries.
+    Stream(Box<Segment>, Buffer),
 }
 
 impl Payload {
@@ -155,7 +165,7 @@ impl Payload {
     pub fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::Tcp(segment) => segment.len(),
+            Self::Tcp(segment) | Self::Stream(segment, _) => segment.len(),
         }
     }
 
@@ -163,7 +173,7 @@ impl Payload {
     pub(crate) fn mark(&self, mark: impl FnOnce(&[u8])) {
         match self {
             Self::Bytes(bytes) => mark(bytes),
-            Self::Tcp(segment) => {
+            Self::Tcp(segment) | Self::Stream(segment, _) => {
                 let words = [
                     segment.sequence,
                     segment.acknowledgement.unwrap_or(u64::MAX),
@@ -286,6 +296,10 @@ impl Pool {
                 if self.segments.len() < KEPT {
                     self.segments.push(segment);
                 }
+            }
+            Payload::Stream(segment, buffer) => {
+                self.put(buffer.into());
+                self.put(Payload::Tcp(segment));
             }
         }
     }

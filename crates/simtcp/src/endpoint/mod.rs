@@ -194,6 +194,11 @@ impl Endpoint {
         self.sender.room()
     }
 
+    /// Bytes that the peer has acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.sender.acknowledged()
+    }
+
     /// Bytes that arrived in order and were not read.
     pub fn readable(&self) -> u64 {
         self.receiver.readable()

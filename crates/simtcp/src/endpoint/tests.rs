@@ -88,8 +88,9 @@ fn closing_goes_through_the_states_of_rfc_9293() {
     assert!(fin.flags.fin && fin.payload.len == 10, "FIN rides on the last data");
     server.handle_segment(at(1), &fin);
     assert_eq!(server.state(), State::CloseWait);
+    assert_eq!(client.acknowledged(), 0);
     settle(at(1), &mut server, &mut client);
-    assert_eq!(client.state(), State::FinWait2);
+    assert_eq!((client.state(), client.acknowledged()), (State::FinWait2, 10));
     assert_eq!(server.read(99).map(|piece| piece.len), Some(10));
     assert!(server.is_finished());
     server.close();

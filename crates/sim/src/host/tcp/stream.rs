@@ -1,0 +1,114 @@
+//! A connection with the bytes that its segments speak of.
+
+use simtcp::{Endpoint, Segment, State};
+use std::collections::{BTreeMap, VecDeque};
+use units::Instant;
+
+/// A TCP connection that carries real bytes.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) endpoint: Endpoint,
+    /// What was written and is not acknowledged; it begins at `base`.
+    sent: VecDeque<u8>,
+    base: u64,
+    /// What arrived beyond what is in order, by where it belongs.
+    ahead: BTreeMap<u64, Vec<u8>>,
+    /// What is in order and not consumed, from `taken` on.
+    ready: Vec<u8>,
+    taken: usize,
+    /// Where `ready` ends in the peer's stream.
+    front: u64,
+    /// It took fewer bytes than it was given.
+    blocked: bool,
+}
+
+impl Stream {
+    pub(super) fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            sent: VecDeque::new(),
+            base: 0,
+            ahead: BTreeMap::new(),
+            ready: Vec::new(),
+            taken: 0,
+            front: 0,
+            blocked: false,
+        }
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = self.endpoint.write(bytes.len() as u64) as usize;
+        self.sent.extend(&bytes[..taken]);
+        self.blocked = taken < bytes.len();
+        taken
+    }
+
+    /// Whether it takes bytes again after it did not; says so once.
+    pub(super) fn unblocks(&mut self) -> bool {
+        let unblocks = self.blocked && self.endpoint.room() > 0;
+        self.blocked &= !unblocks;
+        unblocks
+    }
+
+    /// The bytes in order that were not consumed.
+    pub(super) fn peek(&self) -> &[u8] {
+        &self.ready[self.taken..]
+    }
+
+    pub(super) fn consume(&mut self, count: usize) {
+        self.taken += count;
+        assert!(self.taken <= self.ready.len(), "no more than there is");
+        if self.taken == self.ready.len() {
+            self.ready.clear();
+            self.taken = 0;
+        } else if self.taken >= self.ready.len() / 2 {
+            self.ready.drain(..self.taken);
+            self.taken = 0;
+        }
+        // The window opens as the application reads.
+        self.endpoint.read(count as u64);
+    }
+
+    /// Takes in a segment with its bytes.
+    pub(super) fn handle(&mut self, now: Instant, segment: &Segment, bytes: &[u8]) {
+        let place = segment.payload.offset;
+        let fresh = place + bytes.len() as u64 > self.front && !bytes.is_empty();
+        let known = self.ahead.get(&place).is_some_and(|old| old.len() >= bytes.len());
+        self.endpoint.handle_segment(now, segment);
+        if fresh && !known && self.endpoint.state() != State::Closed {
+            self.ahead.insert(place, bytes.to_vec());
+        }
+        let end = self.front - self.peek().len() as u64 + self.endpoint.readable();
+        while self.front < end {
+            let (place, bytes) = self.ahead.pop_first().expect("what the endpoint accepted");
+            let skip = (self.front - place) as usize;
+            if skip < bytes.len() {
+                self.ready.extend_from_slice(&bytes[skip..]);
+                self.front = place + bytes.len() as u64;
+            }
+        }
+    }
+
+    /// Copies the bytes of `segment`, which the endpoint wants to send, into `out`.
+    pub(super) fn fill(&self, segment: &Segment, out: &mut [u8]) {
+        if out.is_empty() {
+            return;
+        }
+        let start = (segment.payload.offset - self.base) as usize;
+        let (first, second) = self.sent.as_slices();
+        let from_first = first.len().saturating_sub(start).min(out.len());
+        let (head, tail) = out.split_at_mut(from_first);
+        if from_first > 0 {
+            head.copy_from_slice(&first[start..start + from_first]);
+        }
+        let start = (start + from_first) - first.len().min(start + from_first);
+        tail.copy_from_slice(&second[start..start + tail.len()]);
+    }
+
+    /// Forgets what is acknowledged.
+    pub(super) fn release(&mut self) {
+        let acknowledged = self.endpoint.acknowledged();
+        self.sent.drain(..(acknowledged - self.base) as usize);
+        self.base = acknowledged;
+    }
+}

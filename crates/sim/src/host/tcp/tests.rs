@@ -1,0 +1,103 @@
+//! Applications on TCP, and TCP through gateways that speak XSTP between them.
+
+use super::*;
+use crate::Network;
+use crate::host::{BulkReceiver, BulkSender, Host, Proxy, Xstp};
+use crate::traffic::{Client, ConnectionPlan, Server};
+use satlink::{DirectionConfig, LinkConfig};
+use units::{BitRate, Span};
+use xstp::session::SessionConfig;
+
+fn at(secs: u64) -> Instant {
+    Instant::ZERO + Span::from_secs(secs)
+}
+
+fn wire() -> LinkConfig {
+    LinkConfig::symmetric(DirectionConfig {
+        rate: Some(BitRate::from_mbps(100)),
+        delay: Span::from_millis(1),
+        ..DirectionConfig::default()
+    })
+}
+
+fn satellite(words: &str) -> LinkConfig {
+    let mut link = satlink::profiles::by_name("geo").expect("a profile");
+    satlink::words::apply_link(&mut link, words).expect("right words");
+    link
+}
+
+#[test]
+fn a_transfer_arrives_whole() {
+    const BYTES: u64 = 3_000_000;
+    // Small buffers, so that both applications have to wait for room.
+    let small = TcpConfig { send_buffer: 100_000, receive_buffer: 50_000, ..TcpConfig::sack() };
+    for (config, words) in
+        [(TcpConfig::linux(), "loss 2%"), (small, ""), (TcpConfig::newreno(), "reorder 5%")]
+    {
+        let mut net = Network::new(3, 0);
+        let sink = net.host_with(|node| {
+            Host::new(Tcp::server(node, &config, 80), BulkReceiver::<TcpStream>::new(3))
+        });
+        let source = net.host_with(|node| {
+            let transport = Tcp::client(node, &config, Address::new(sink, 80));
+            Host::new(transport, BulkSender::<TcpStream>::new(at(1), BYTES, 3))
+        });
+        net.link(source, sink, &satellite(words));
+        net.run_until(at(600));
+        let seen = &net.node::<Host<Tcp, BulkReceiver<TcpStream>>>(sink).application;
+        assert!(seen.is_done(), "{words}");
+        assert_eq!(seen.received(), BYTES);
+        let source = net.node::<Host<Tcp, BulkSender<TcpStream>>>(source);
+        assert!(source.application.over().is_some());
+        assert_eq!(source.transport.connections().count(), 0, "all is over");
+    }
+}
+
+#[test]
+fn a_request_takes_two_round_trips_and_a_page_more() {
+    let config = TcpConfig::linux();
+    let mut net = Network::new(3, 0);
+    let server =
+        net.host_with(|node| Host::new(Tcp::server(node, &config, 80), Server::<TcpStream>::new()));
+    let mut plans = vec![ConnectionPlan::download(at(1), 4_096)];
+    plans.extend(ConnectionPlan::page(at(10), 30, 212_207, 6));
+    let client = net.host_with(|node| {
+        let transport = Tcp::client(node, &config, Address::new(server, 80));
+        Host::new(transport, Client::<TcpStream>::new(plans))
+    });
+    net.link(server, client, &satellite(""));
+    net.run_until(at(60));
+    let seen = &net.node::<Host<Tcp, Client<TcpStream>>>(client).application;
+    assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
+    let first = seen.exchanged()[0];
+    let took = first.done.unwrap().since(first.asked).as_secs_f64();
+    assert!((1.2..1.22).contains(&took), "a handshake, a question, and 4 KB: {took}");
+}
+
+#[test]
+fn tcp_is_split_by_gateways() {
+    let lan = TcpConfig::linux();
+    let space = SessionConfig::gateway(BitRate::from_mbps(1));
+    let mut net = Network::new(5, 0);
+    let server =
+        net.host_with(|node| Host::new(Tcp::server(node, &lan, 80), Server::<TcpStream>::new()));
+    let hub = net.gateway_with(|node| {
+        let far = Tcp::client(node, &lan, Address::new(server, 80));
+        Proxy::new(Xstp::server(node, &space, 4500), far)
+    });
+    let terminal = net.gateway_with(|node| {
+        let far = Xstp::client(node, &space, Address::new(hub, 4500));
+        Proxy::new(Tcp::server(node, &lan, 80), far)
+    });
+    let client = net.host_with(|node| {
+        let transport = Tcp::client(node, &lan, Address::new(terminal, 80));
+        let plans = ConnectionPlan::page(at(1), 30, 212_207, 6);
+        Host::new(transport, Client::<TcpStream>::new(plans))
+    });
+    net.link(client, terminal, &wire());
+    net.link(hub, terminal, &satellite("loss 1%"));
+    net.link(server, hub, &wire());
+    net.run_until(at(100));
+    let seen = &net.node::<Host<Tcp, Client<TcpStream>>>(client).application;
+    assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
+}
