@@ -21,7 +21,7 @@ mod xstp;
 pub use bulk::{BulkReceiver, BulkSender};
 pub use datagrams::Datagrams;
 pub use proxy::Proxy;
-pub use tcp::{Tcp, TcpStream};
+pub use tcp::{Tcp, TcpId};
 pub use xstp::{Xstp, XstpStream};
 
 use crate::Streams;

@@ -14,7 +14,7 @@ use units::Instant;
 
 /// Names a stream, which is a connection, of a [`Tcp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TcpStream {
+pub struct TcpId {
     number: u64,
     slot: u32,
 }
@@ -38,7 +38,7 @@ pub struct Tcp {
     timers: Calendar,
     /// Slots to which something happened.
     awake: Vec<u32>,
-    events: VecDeque<StreamEvent<TcpStream>>,
+    events: VecDeque<StreamEvent<TcpId>>,
     opened: u64,
     strangers: u64,
 }
@@ -46,7 +46,7 @@ pub struct Tcp {
 #[derive(Debug)]
 struct Slot {
     stream: Stream,
-    id: TcpStream,
+    id: TcpId,
     remote: Address,
     local: u16,
     awake: bool,
@@ -94,12 +94,12 @@ impl Tcp {
     }
 
     /// The connection that a stream is, as long as it is known.
-    pub fn connection(&self, stream: TcpStream) -> Option<&Endpoint> {
+    pub fn connection(&self, stream: TcpId) -> Option<&Endpoint> {
         self.slot(stream).map(|slot| &slot.stream.endpoint)
     }
 
     /// All connections.
-    pub fn connections(&self) -> impl Iterator<Item = (TcpStream, &Endpoint)> {
+    pub fn connections(&self) -> impl Iterator<Item = (TcpId, &Endpoint)> {
         self.slots.iter().flatten().map(|slot| (slot.id, &slot.stream.endpoint))
     }
 
@@ -108,14 +108,14 @@ impl Tcp {
         (node.index() as u64) << 16 | u64::from(port)
     }
 
-    fn insert(&mut self, endpoint: Endpoint, local: u16, remote: Address) -> TcpStream {
+    fn insert(&mut self, endpoint: Endpoint, local: u16, remote: Address) -> TcpId {
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         if slot as usize == self.slots.len() {
             self.slots.push(None);
             self.timers.grow(self.slots.len());
         }
         self.opened += 1;
-        let id = TcpStream { number: self.opened, slot };
+        let id = TcpId { number: self.opened, slot };
         self.slots[slot as usize] = Some(Slot {
             stream: Stream::new(endpoint),
             id,
@@ -138,11 +138,11 @@ impl Tcp {
         }
     }
 
-    fn slot(&self, stream: TcpStream) -> Option<&Slot> {
+    fn slot(&self, stream: TcpId) -> Option<&Slot> {
         self.slots.get(stream.slot as usize)?.as_ref().filter(|slot| slot.id == stream)
     }
 
-    fn slot_mut(&mut self, stream: TcpStream) -> Option<&mut Slot> {
+    fn slot_mut(&mut self, stream: TcpId) -> Option<&mut Slot> {
         self.slots.get_mut(stream.slot as usize)?.as_mut().filter(|slot| slot.id == stream)
     }
 
@@ -201,11 +201,11 @@ impl Tcp {
 }
 
 impl Streams for Tcp {
-    type Id = TcpStream;
+    type Id = TcpId;
 
     /// # Panics
     /// When this is not a client, or all its ports are taken.
-    fn open(&mut self, _: Instant) -> TcpStream {
+    fn open(&mut self, _: Instant) -> TcpId {
         let server = self.server.expect("a client's transport knows its server");
         let port = (0..PORTS)
             .map(|step| FIRST_PORT + ((self.opened + step) % PORTS) as u16)
@@ -218,25 +218,25 @@ impl Streams for Tcp {
         stream
     }
 
-    fn write(&mut self, _: Instant, stream: TcpStream, bytes: &[u8]) -> usize {
+    fn write(&mut self, _: Instant, stream: TcpId, bytes: &[u8]) -> usize {
         let Some(slot) = self.slot_mut(stream) else { return 0 };
         let taken = slot.stream.write(bytes);
         self.wake(stream.slot);
         taken
     }
 
-    fn end(&mut self, _: Instant, stream: TcpStream) {
+    fn end(&mut self, _: Instant, stream: TcpId) {
         if let Some(slot) = self.slot_mut(stream) {
             slot.stream.endpoint.close();
             self.wake(stream.slot);
         }
     }
 
-    fn peek(&self, stream: TcpStream) -> &[u8] {
+    fn peek(&self, stream: TcpId) -> &[u8] {
         self.slot(stream).map_or(&[], |slot| slot.stream.peek())
     }
 
-    fn consume(&mut self, _: Instant, stream: TcpStream, count: usize) {
+    fn consume(&mut self, _: Instant, stream: TcpId, count: usize) {
         let Some(slot) = self.slot_mut(stream) else { return };
         slot.stream.consume(count);
         let finished = slot.stream.endpoint.is_finished() && !slot.ended;
@@ -300,7 +300,7 @@ impl Transport for Tcp {
         }
     }
 
-    fn poll_event(&mut self) -> Option<StreamEvent<TcpStream>> {
+    fn poll_event(&mut self) -> Option<StreamEvent<TcpId>> {
         self.events.pop_front()
     }
 }

@@ -36,18 +36,18 @@ fn a_transfer_arrives_whole() {
     {
         let mut net = Network::new(3, 0);
         let sink = net.host_with(|node| {
-            Host::new(Tcp::server(node, &config, 80), BulkReceiver::<TcpStream>::new(3))
+            Host::new(Tcp::server(node, &config, 80), BulkReceiver::<TcpId>::new(3))
         });
         let source = net.host_with(|node| {
             let transport = Tcp::client(node, &config, Address::new(sink, 80));
-            Host::new(transport, BulkSender::<TcpStream>::new(at(1), BYTES, 3))
+            Host::new(transport, BulkSender::<TcpId>::new(at(1), BYTES, 3))
         });
         net.link(source, sink, &satellite(words));
         net.run_until(at(600));
-        let seen = &net.node::<Host<Tcp, BulkReceiver<TcpStream>>>(sink).application;
+        let seen = &net.node::<Host<Tcp, BulkReceiver<TcpId>>>(sink).application;
         assert!(seen.is_done(), "{words}");
         assert_eq!(seen.received(), BYTES);
-        let source = net.node::<Host<Tcp, BulkSender<TcpStream>>>(source);
+        let source = net.node::<Host<Tcp, BulkSender<TcpId>>>(source);
         assert!(source.application.over().is_some());
         assert_eq!(source.transport.connections().count(), 0, "all is over");
     }
@@ -58,16 +58,16 @@ fn a_request_takes_two_round_trips_and_a_page_more() {
     let config = TcpConfig::linux();
     let mut net = Network::new(3, 0);
     let server =
-        net.host_with(|node| Host::new(Tcp::server(node, &config, 80), Server::<TcpStream>::new()));
+        net.host_with(|node| Host::new(Tcp::server(node, &config, 80), Server::<TcpId>::new()));
     let mut plans = vec![ConnectionPlan::download(at(1), 4_096)];
     plans.extend(ConnectionPlan::page(at(10), 30, 212_207, 6));
     let client = net.host_with(|node| {
         let transport = Tcp::client(node, &config, Address::new(server, 80));
-        Host::new(transport, Client::<TcpStream>::new(plans))
+        Host::new(transport, Client::<TcpId>::new(plans))
     });
     net.link(server, client, &satellite(""));
     net.run_until(at(60));
-    let seen = &net.node::<Host<Tcp, Client<TcpStream>>>(client).application;
+    let seen = &net.node::<Host<Tcp, Client<TcpId>>>(client).application;
     assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
     let first = seen.exchanged()[0];
     let took = first.done.unwrap().since(first.asked).as_secs_f64();
@@ -80,7 +80,7 @@ fn tcp_is_split_by_gateways() {
     let space = SessionConfig::gateway(BitRate::from_mbps(1));
     let mut net = Network::new(5, 0);
     let server =
-        net.host_with(|node| Host::new(Tcp::server(node, &lan, 80), Server::<TcpStream>::new()));
+        net.host_with(|node| Host::new(Tcp::server(node, &lan, 80), Server::<TcpId>::new()));
     let hub = net.gateway_with(|node| {
         let far = Tcp::client(node, &lan, Address::new(server, 80));
         Proxy::new(Xstp::server(node, &space, 4500), far)
@@ -92,12 +92,12 @@ fn tcp_is_split_by_gateways() {
     let client = net.host_with(|node| {
         let transport = Tcp::client(node, &lan, Address::new(terminal, 80));
         let plans = ConnectionPlan::page(at(1), 30, 212_207, 6);
-        Host::new(transport, Client::<TcpStream>::new(plans))
+        Host::new(transport, Client::<TcpId>::new(plans))
     });
     net.link(client, terminal, &wire());
     net.link(hub, terminal, &satellite("loss 1%"));
     net.link(server, hub, &wire());
     net.run_until(at(100));
-    let seen = &net.node::<Host<Tcp, Client<TcpStream>>>(client).application;
+    let seen = &net.node::<Host<Tcp, Client<TcpId>>>(client).application;
     assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
 }
