@@ -5,10 +5,12 @@ mod gateway;
 mod lifecycle;
 mod pipe;
 mod probing;
+mod probing_clauses;
 mod random;
 mod scripts;
 mod states;
 mod windows;
+mod wire;
 
 use super::*;
 use crate::Seq24;
