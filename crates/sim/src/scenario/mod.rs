@@ -5,6 +5,7 @@
 
 pub mod alone;
 mod bulk;
+pub mod controllers;
 mod outage;
 mod requests;
 pub mod shared;

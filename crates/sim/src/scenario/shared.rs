@@ -49,8 +49,12 @@ impl SharedFlow {
     /// A session that sends by `config`, from the beginning.
     pub fn xstp(config: &SessionConfig) -> Self {
         // What the receiver sends is little, and paced at any rate that a return channel has.
-        let back = SessionConfig::gateway(units::BitRate::from_mbps(1));
-        Self::of(Carrier::Xstp(Box::new(config.clone()), Box::new(back)))
+        Self::session(config, &SessionConfig::gateway(units::BitRate::from_mbps(1)))
+    }
+
+    /// The same with what the receiver is told.
+    pub fn session(config: &SessionConfig, back: &SessionConfig) -> Self {
+        Self::of(Carrier::Xstp(Box::new(config.clone()), Box::new(back.clone())))
     }
 
     /// A TCP connection, from the beginning.
