@@ -4,6 +4,7 @@ use association::Limits;
 use core::fmt;
 use core::str::FromStr;
 use units::{BitRate, Span};
+use xstp::session::Learnt;
 
 /// Bytes of IPv4 and UDP around each datagram.
 pub const IPV4_UDP: usize = 28;
@@ -19,8 +20,11 @@ pub(crate) const WORD: u64 = 400;
 /// What decides how fast a relay sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// The rate that is told, or less where the link has less. Without a rate: `newreno`.
+    /// Finds the rate, keeps it through losses and blackouts, and makes way where others send. A
+    /// rate that is told is a ceiling.
     #[default]
+    Steady,
+    /// The rate that is told, or less where the link has less. Without a rate: `steady`.
     Fixed,
     /// The Satellite Transport Protocol's window, which takes every loss for congestion.
     NewReno,
@@ -28,11 +32,12 @@ pub enum Control {
 
 impl Control {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Fixed, Self::NewReno];
+    pub const ALL: [Self; 3] = [Self::Steady, Self::Fixed, Self::NewReno];
 
     /// What users call it.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Steady => "steady",
             Self::Fixed => "fixed",
             Self::NewReno => "newreno",
         }
@@ -64,15 +69,6 @@ impl fmt::Display for UnknownControl {
 }
 
 impl core::error::Error for UnknownControl {}
-
-/// What a session found out about its way, worth remembering for the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Learnt {
-    /// The rate that the way took: IP packets with all their headers.
-    pub rate: BitRate,
-    /// The round trip without a queue.
-    pub round_trip: Span,
-}
 
 /// How a relay works; the same type for both ends.
 #[derive(Clone, Debug)]

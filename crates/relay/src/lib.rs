@@ -80,13 +80,15 @@ mod streams;
 mod target;
 
 pub use association::{PeerId, Transmit, TransmitBatch};
-pub use config::{Control, IPV4_UDP, IPV6_UDP, Learnt, MIN_MTU, RelayConfig, UnknownControl};
+pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use hub::Hub;
 pub use relay::{ReceiveError, Relay};
 pub use target::{
     Destination, DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason,
     StreamError, StreamId, Target,
 };
+
+pub use xstp::session::Learnt;
 
 /// What has happened on a relay's streams, this session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

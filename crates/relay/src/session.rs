@@ -1,12 +1,12 @@
 //! What a relay asks of the layers below: their configurations, and what it is to a session.
 
-use crate::config::{Control, Learnt, RelayConfig};
+use crate::config::{Control, RelayConfig};
 use crate::streams::Streams;
 use association::{Limits, OVERHEAD};
 use units::{BitRate, Span};
 use xstp::Seq24;
 use xstp::congestion::Controller;
-use xstp::session::{Filled, SessionConfig, Upper};
+use xstp::session::{Filled, Learnt, SessionConfig, Upper};
 
 /// What a Hello takes of the way, about, octets.
 const HELLO: u64 = 180;
@@ -45,8 +45,11 @@ pub(crate) fn session_config(
     };
     let mut session = match (config.control, rate) {
         (Control::Fixed, Some(rate)) => SessionConfig::gateway(rate),
-        (Control::NewReno, _) | (Control::Fixed, None) => newreno(config, rate),
+        (Control::Steady, _) | (Control::Fixed, None) => steady(config, rate),
+        (Control::NewReno, _) => newreno(config, rate),
     };
+    session.start_rate = learnt.map(|learnt| learnt.rate);
+    session.return_rate = config.receive_rate;
     let datagram = config.max_datagram().min(limits.max_datagram as usize).max(512);
     session.max_segment = datagram - OVERHEAD;
     session.packet_overhead = config.ip_overhead + OVERHEAD + config.link_overhead;
@@ -56,6 +59,14 @@ pub(crate) fn session_config(
         learnt.map_or(config.initial_round_trip, |learnt| learnt.round_trip);
     // The peer is a gateway too, and takes what the memory allows in its first round trip.
     session.assumed_window = session.number_window.min(ASSUMED);
+    session
+}
+
+/// The rate is found, below `most`.
+fn steady(config: &RelayConfig, most: Option<BitRate>) -> SessionConfig {
+    let mut session = SessionConfig::gateway_auto();
+    session.max_rate = most;
+    session.number_window = numbers(config);
     session
 }
 

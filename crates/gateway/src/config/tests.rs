@@ -145,7 +145,7 @@ fn controllers_and_what_is_remembered_are_read() {
          to be fixed at"
     );
     let said = said(TERMINAL, "rate_up = \"1mbit\"", "controller = \"cubic\"");
-    assert!(said.starts_with("g.toml:5: link.controller: found \"cubic\", expected \"f"), "{said}");
+    assert!(said.starts_with("g.toml:5: link.controller: found \"cubic\", expected \"s"), "{said}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Relay {
     /// What the session, or the last one while there is none, found out about the way: what to
     /// remember for the next one.
     pub fn learnt(&self) -> Option<Learnt> {
-        self.learnt
+        self.session.as_ref().and_then(Session::learnt).or(self.learnt)
     }
 
     /// The rate at which this side may send by `now`, as far as there is one.

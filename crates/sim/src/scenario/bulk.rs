@@ -52,6 +52,17 @@ pub fn bulk(setting: &Setting, length: Span, downloads: usize, upload: bool) -> 
     report(setting, &rig, first, end, waited / samples)
 }
 
+/// How long a file of `bytes` takes, from the request to its last byte.
+///
+/// # Panics
+/// When it does not come within ten minutes.
+pub fn file(setting: &Setting, bytes: u64) -> Span {
+    let mut rig = setting.rig(vec![ConnectionPlan::download(START, bytes)]);
+    let end = START + Span::from_secs(600);
+    assert!(rig.run_while(end, |rig| !rig.terminal.client.is_done()), "the file did not come");
+    rig.now().since(START)
+}
+
 fn first_byte(rig: &mut Rig) -> Instant {
     let some = |rig: &Rig| !rig.terminal.client.received().bins().is_empty();
     assert!(rig.run_while(START + Span::from_secs(60), |rig| !some(rig)), "no byte arrived");

@@ -12,7 +12,7 @@ pub mod shared;
 mod storm;
 pub mod yardstick;
 
-pub use bulk::{Bulk, bulk};
+pub use bulk::{Bulk, bulk, file};
 pub use outage::{Outage, outage};
 pub use requests::{Page, page, request};
 pub use storm::{Damage, storm};
@@ -20,7 +20,7 @@ pub use storm::{Damage, storm};
 use crate::gateways::{HubSide, Terminal};
 use crate::traffic::ConnectionPlan;
 use crate::{Path, PathConfig};
-use relay::RelayConfig;
+use relay::{Control, Learnt, RelayConfig};
 use satlink::LinkConfig;
 use units::{BitRate, Instant, RngStream, Span};
 
@@ -32,8 +32,14 @@ pub type Rig = Path<Terminal, HubSide>;
 pub struct Setting {
     /// The link.
     pub link: LinkConfig,
-    /// The rates that the gateways are told, forward and return.
+    /// The link's rates as the gateways are told them, forward and return.
     pub rates: [BitRate; 2],
+    /// Whether the gateways are told neither, and find them.
+    pub auto: bool,
+    /// What the hub remembers of the way to the terminal.
+    pub learnt: Option<Learnt>,
+    /// What decides how fast the gateways send.
+    pub control: Control,
     /// With `run` the source of all chance.
     pub seed: u64,
 }
@@ -48,7 +54,8 @@ impl Setting {
         satlink::words::apply_link(&mut link, words).expect("the words should be understood");
         let rate = |rate: Option<BitRate>| rate.expect("the link should have a rate");
         let rates = [rate(link.forward.rate), rate(link.return_.rate)];
-        Self { link, rates, seed: 1 }
+        let control = Control::default();
+        Self { link, rates, auto: false, learnt: None, control, seed: 1 }
     }
 
     /// The same with other chance.
@@ -65,6 +72,20 @@ impl Setting {
         self
     }
 
+    /// The same with gateways that are told no rates.
+    #[must_use]
+    pub fn auto(mut self) -> Self {
+        self.auto = true;
+        self
+    }
+
+    /// The same with a hub that remembers `rate` and the round trip.
+    #[must_use]
+    pub fn remembering(mut self, rate: BitRate) -> Self {
+        self.learnt = Some(Learnt { rate, round_trip: self.round_trip() });
+        self
+    }
+
     /// Out and back without load.
     pub fn round_trip(&self) -> Span {
         self.link.round_trip()
@@ -73,17 +94,18 @@ impl Setting {
     /// Gateways on the link, with clients that follow `plans`.
     pub fn rig(&self, plans: Vec<ConnectionPlan>) -> Rig {
         let rng = |name| RngStream::new(self.seed, 0, name);
-        let [forward, return_] = self.rates.map(Some);
-        let terminal = RelayConfig::new("terminal").with_rates(return_, forward);
-        let hub = RelayConfig::new("hub").with_rates(forward, return_);
+        let [forward, return_] = self.rates.map(|rate| (!self.auto).then_some(rate));
+        let mut terminal = RelayConfig::new("terminal").with_rates(return_, forward);
+        let mut hub = RelayConfig::new("hub").with_rates(forward, return_);
+        (terminal.control, hub.control) = (self.control, self.control);
+        let mut hub = HubSide::new(&hub, rng("hub"));
+        if let Some(learnt) = self.learnt {
+            hub.hub.remember("terminal", learnt);
+        }
         let mut config = PathConfig::new(self.link.clone());
         config.seed = self.seed;
-        Path::new(
-            &config,
-            Terminal::new(&terminal, rng("terminal"), plans),
-            HubSide::new(&hub, rng("hub")),
-        )
-        .expect("the link should be valid")
+        Path::new(&config, Terminal::new(&terminal, rng("terminal"), plans), hub)
+            .expect("the link should be valid")
     }
 }
 

@@ -94,3 +94,34 @@ fn on_a_return_channel_of_10_kbit_per_second_loss_is_made_good_as_well() {
     let seen = bulk(&geo("loss 1% return rate 10kbit limit 20"), SHORT, 1, false);
     assert!(seen.share >= 0.90 && seen.return_bps < 2_600.0, "{seen:?}");
 }
+
+#[test]
+fn gateways_that_are_told_no_rate_find_it() {
+    // A second of these twenty is the start.
+    let seen = bulk(&geo("").auto(), SHORT, 1, false);
+    assert!(seen.share >= 0.92 && seen.return_bps < 4_500.0, "{seen:?}");
+    assert!(seen.fullest_queue < Span::from_millis(60), "{seen:?}");
+    let seen = bulk(&geo("loss 1%").auto(), SHORT, 1, false);
+    assert!(seen.share >= 0.90 && seen.return_bps < 10_000.0, "{seen:?}");
+}
+
+#[test]
+fn a_rate_that_is_remembered_saves_the_start() {
+    let fast = geo("limit 1bdp forward rate 250mbit return rate 3mbit");
+    let rate = fast.rates[0];
+    let took = |setting: &Setting| file(setting, 30_000_000);
+    let (cold, remembered) =
+        (took(&fast.clone().auto()), took(&fast.clone().auto().remembering(rate)));
+    // The line takes 1 s for it, and there and back are 600 ms.
+    assert!(remembered < Span::from_millis(1_800), "{remembered}");
+    assert!(cold < remembered + Span::from_millis(1_500), "{cold}");
+    assert!(remembered + Span::from_millis(500) < cold, "{remembered} is no better than {cold}");
+}
+
+#[test]
+fn a_return_channel_of_1_kbit_per_second_need_not_be_told() {
+    let setting = geo("return rate 1kbit limit 20").auto();
+    let small = Exchange { request: 300, response: 4096 };
+    assert!(request(&setting, small, false) < Span::from_secs(8));
+    assert!(request(&setting, small, true) < Span::from_secs(15));
+}

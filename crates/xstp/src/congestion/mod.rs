@@ -132,6 +132,14 @@ impl Congestion {
         }
     }
 
+    /// The pace, where it is more than a guess.
+    pub(crate) fn known(&self, now: Instant) -> Option<BitRate> {
+        match self {
+            Self::Steady(steady) => steady.known(now),
+            Self::Fixed(_) | Self::NewReno(_) => self.pace(now),
+        }
+    }
+
     /// What it does, in a word.
     pub(crate) fn mode(&self, now: Instant) -> &'static str {
         match self {

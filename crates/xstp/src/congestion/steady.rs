@@ -130,6 +130,15 @@ impl Steady {
         BitRate::from_bps(rate.clamp(self.floor.min(most), most))
     }
 
+    /// The rate at `now` where it is more than a guess.
+    pub(super) fn known(&self, now: Instant) -> Option<BitRate> {
+        match self.phase {
+            Phase::Train(_) => None,
+            Phase::Ramp(_) | Phase::Cruise | Phase::Probing(_) => Some(self.pace(now)),
+            Phase::Draining(_) | Phase::Settling(_) => Some(self.pace(now)),
+        }
+    }
+
     /// Whether new data may leave at all.
     pub(super) fn may_send(&self) -> bool {
         match &self.phase {

@@ -298,6 +298,13 @@ impl Session {
             return;
         };
         self.statistics.stats_received += 1;
+        if self.config.control_part > 0
+            && let Some((sent, silent)) = answer.sent_at.zip(self.outage_since)
+            && answer.first
+            && sent >= silent
+        {
+            self.round_trip.stretch(now.since(sent));
+        }
         self.end_outage(now);
         if let Some(sent) = answer.sent_at
             && answer.first

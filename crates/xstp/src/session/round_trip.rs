@@ -57,6 +57,14 @@ impl RoundTrip {
         });
     }
 
+    /// A POLL of what was taken for an outage has been answered after all, after `span`: the round
+    /// trip may have become longer, up to twice what it was.
+    pub(crate) fn stretch(&mut self, span: Span) {
+        if let Some(m) = &mut self.measured {
+            m.smoothed = m.smoothed.max(span.min(m.smoothed * 2)).min(LONGEST);
+        }
+    }
+
     /// The smoothed round trip, or what is assumed before the first sample.
     pub(crate) fn smoothed(&self) -> Span {
         self.measured.map_or(self.initial, |m| m.smoothed)

@@ -20,7 +20,7 @@ const CONTROL: u64 = 80;
 pub(crate) struct Share {
     /// No control alone before this.
     from: Instant,
-    /// What our own pace adds to the time until an answer.
+    /// What our own pace, and the way back, add to the time until an answer.
     slowness: Span,
 }
 
@@ -42,7 +42,7 @@ impl Session {
         if part == 0 {
             return;
         }
-        if let Some(rate) = self.congestion.pace(now).or(self.config.paced_rate()) {
+        if let Some(rate) = self.congestion.known(now).or(self.config.paced_rate()) {
             self.share.from = self.share.from.max(now) + rate.time_for(octets as u64 * part);
         }
     }
@@ -54,7 +54,10 @@ impl Session {
             return;
         }
         let full = (self.max_segment + self.config.packet_overhead) as u64;
-        let pace = self.congestion.pace(now).or(self.config.paced_rate());
-        self.share.slowness = pace.map_or(Span::ZERO, |rate| rate.time_for(full + part * CONTROL));
+        let pace = self.congestion.known(now).or(self.config.paced_rate());
+        let own = pace.map_or(Span::ZERO, |rate| rate.time_for(full + part * CONTROL));
+        let back = self.config.return_rate;
+        let back = back.map_or(Span::ZERO, |rate| rate.time_for((part + 1) * CONTROL));
+        self.share.slowness = own + back;
     }
 }

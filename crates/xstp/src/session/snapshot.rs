@@ -45,7 +45,7 @@ impl Session {
     /// The rate at which this side sends at most by `now`, as far as there is one: the pace, or
     /// the window over a round trip.
     pub fn rate(&self, now: Instant) -> Option<BitRate> {
-        self.congestion.pace(now).or_else(|| {
+        self.congestion.known(now).or_else(|| {
             let round_trip = self.round_trip.measured()?.as_micros().max(1);
             let bps = self.congestion.window()?.saturating_mul(8_000_000) / round_trip;
             let found = BitRate::new(bps)?;

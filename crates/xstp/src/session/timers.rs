@@ -123,7 +123,10 @@ impl Session {
         let round_trip = self.round_trip.smoothed();
         let due = self.polling.due(pace, self.armed_at, round_trip);
         if pace == Some(Pace::Timer) {
-            return self.polling.within(due, self.armed_at, self.congestion.poll_range());
+            let mut range = self.congestion.poll_range();
+            range.end = range.end.max(round_trip / 10);
+            range.start = range.start.max(self.guess_spacing());
+            return self.polling.within(due, self.armed_at, range);
         }
         if pace.is_some() {
             return due;
@@ -131,6 +134,19 @@ impl Session {
         // Only a session that hears nothing polls: the peer's keep-alive serves both.
         let quiet = self.polling.last_sent().map_or(self.last_heard, |at| at.max(self.last_heard));
         due.min(quiet + self.config.keep_alive)
+    }
+
+    /// Before the first answer a way may be as slow as it likes, and POLLs must not fill it: a few
+    /// go as if the round trip were what is assumed, then each waits twice as long.
+    fn guess_spacing(&self) -> Span {
+        const FEW: u64 = 4;
+        const DOUBLINGS: u64 = 5;
+        if self.config.control_part == 0 || self.round_trip.measured().is_some() {
+            return Span::ZERO;
+        }
+        let more = self.statistics.polls_sent.saturating_sub(FEW).min(DOUBLINGS);
+        let usual = self.round_trip.smoothed() / u64::from(self.config.polls_per_round_trip);
+        if more == 0 { Span::ZERO } else { usual * (1 << more) }
     }
 
     /// When the next POLL goes out: as it is due, or with an SD that goes out shortly after.

@@ -149,3 +149,26 @@ fn on_a_way_back_of_1_kbit_per_second_reports_become_fewer_and_a_request_gets_th
     let asked = world.now;
     assert!(world.run(asked + Span::from_secs(5), |ends| ends[1].upper.delivered.len() == 2));
 }
+
+/// XSTP-10.2.9
+#[test]
+fn before_the_first_answer_polls_become_fewer() {
+    let mut world = World::pair(&gateway(), &gateway(), geo(1.0));
+    world.run(at(20_000), |_| false);
+    let polls = world.ends[0].session.statistics().polls_sent;
+    // 0, 0.2, 0.4 and 0.6 s at an assumed round trip of 0.7 s; then 0.5, 0.9, 1.9, 3.7 and 7.5 s
+    // later each; and BGN's own timer.
+    assert!((8..=16).contains(&polls), "{polls}");
+}
+
+/// XSTP-10.5.3
+#[test]
+fn a_round_trip_that_grows_is_not_taken_for_one_outage_after_another() {
+    let mut world = download(400_000, geo(0.0)).without_log();
+    world.run(world.now + Span::from_secs(5), |_| false);
+    world.faults.delay = Span::from_secs(4);
+    world.run(world.now + Span::from_secs(60), |_| false);
+    let session = &world.ends[1].session;
+    assert!(session.statistics().outages <= 4, "{}", session.statistics().outages);
+    assert!(session.round_trip() > Some(Span::from_secs(7)), "{:?}", session.round_trip());
+}

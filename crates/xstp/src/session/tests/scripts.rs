@@ -152,7 +152,7 @@ fn an_idle_session_polls_to_see_whether_its_peer_lives() {
     assert_eq!(client.said(due), ["POLL poll<0"]);
 }
 
-/// XSTP-10.5.1
+/// XSTP-10.5.1, XSTP-10.5.3
 #[test]
 fn an_outage_is_noticed_and_its_round_trips_are_not_believed() {
     let (mut client, _) = established(&gateway());
@@ -167,7 +167,8 @@ fn an_outage_is_noticed_and_its_round_trips_are_not_believed() {
     assert!(matches!(events[..], [Event::OutageBegan { silence }] if silence.as_millis() >= 1_200));
     client.hear(now, &stat(2, 1, 100, RunList::EMPTY)).unwrap();
     assert!(matches!(client.events()[..], [Event::OutageEnded { .. }]));
-    assert_eq!(client.session.round_trip(), Some(Span::from_millis(600)));
+    // Not the 2.3 s that it took; but the way may have become longer, by as much again.
+    assert_eq!(client.session.round_trip(), Some(Span::from_millis(1_200)));
 }
 
 /// XSTP-7.2.4
