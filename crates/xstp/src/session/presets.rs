@@ -22,7 +22,7 @@ impl SessionConfig {
             assumed_window: 64,
             send_buffer: 64_000,
             poll_after_bytes: Some(32_000),
-            retransmit_rule: RetransmitRule::RoundTrip,
+            retransmit_rule: RetransmitRule::BackedOff,
             slow_start_after_idle: Some(Span::from_secs(3)),
             outage_is_idle: true,
             again_burst: 8,
@@ -56,7 +56,7 @@ mod tests {
         let yes = |value: bool| String::from(if value { "yes" } else { "no" });
         let ms = |span: Span| span.as_millis().to_string();
         let pause = config.slow_start_after_idle.expect("a pause");
-        let by_round_trips = config.retransmit_rule == RetransmitRule::RoundTrip;
+        let backed_off = config.retransmit_rule == RetransmitRule::BackedOff;
         let rows = [
             ("payload of a full packet, octets", config.payload_size().to_string()),
             ("own number window", config.number_window.to_string()),
@@ -64,7 +64,7 @@ mod tests {
             ("assumed window", config.assumed_window.to_string()),
             ("send buffer, octets", config.send_buffer.to_string()),
             ("share of it that forces a POLL, octets", "32000".to_string()),
-            ("rule of round trips", yes(by_round_trips)),
+            ("rule of round trips, backed off", yes(backed_off)),
             ("back to back when sent again, packets", config.again_burst.to_string()),
             ("back to back when new, packets below", config.burst_threshold.to_string()),
             ("slow start after, ms", ms(pause)),
