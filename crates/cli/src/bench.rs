@@ -3,9 +3,10 @@
 use crate::{Outcome, values};
 use clap::Subcommand;
 use lab::bench::emulator::{CASES, Options};
-use lab::bench::{self, BenchConfig, emulator};
+use lab::bench::{self, BenchConfig, emulator, sim};
 use lab::live::Way;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use units::Span;
 
 /// Measure, and print JSON
@@ -19,6 +20,7 @@ pub(crate) struct Arguments {
 enum What {
     Link(Link),
     Emulator(Emulator),
+    Sim(Sim),
 }
 
 /// What plain TCP and the gateways reach over emulated links
@@ -67,11 +69,44 @@ struct Emulator {
     json: PathBuf,
 }
 
+/// What a simulated run costs, beside ns-2 where it is installed
+///
+/// Prints JSON on standard output, and a summary on standard error.
+#[derive(clap::Args)]
+struct Sim {
+    /// How often to run each case; the medians count
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: u32,
+    /// Write the JSON here instead
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    json: PathBuf,
+    /// One run in this process: ours or ns2, and the case
+    #[arg(long, hide = true, num_args = 2)]
+    child: Option<Vec<String>>,
+}
+
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     match arguments.what {
         What::Link(link) => run_link(link),
         What::Emulator(arguments) => run_emulator(&arguments),
+        What::Sim(arguments) => run_sim(&arguments),
     }
+}
+
+fn run_sim(arguments: &Sim) -> Outcome {
+    if let Some([side, case]) = arguments.child.as_deref() {
+        return values::write_json(Path::new("-"), &sim::child(side, case)?);
+    }
+    values::reserve(&arguments.json)?;
+    let own = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    let child = |what: &[&str]| {
+        let mut command = Command::new(&own);
+        command.args(["bench", "sim", "--child"]).args(what);
+        command
+    };
+    let report = sim::run(arguments.repeats, child, |line| eprintln!("{line}"))?;
+    eprint!("{}", sim::text(&report));
+    values::write_json(&arguments.json, &report)
 }
 
 fn run_emulator(arguments: &Emulator) -> Outcome {

@@ -7,6 +7,7 @@
 pub mod emulator;
 mod measure;
 mod scenarios;
+pub mod sim;
 
 pub(crate) use measure::return_bits;
 pub use scenarios::{SCENARIOS, Scenario, bound};

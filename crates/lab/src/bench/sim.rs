@@ -1,0 +1,332 @@
+//! `bentpipe bench sim`: how much work the simulator makes of a run, beside ns-2.
+//!
+//! Each run is a process of its own, ours and ns-2's in turn, so that what else the machine does
+//! meets both. Counted is processor time, user's and system's together, and peak memory.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use serde::{Deserialize, Serialize};
+use sim::scenario::yardstick;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// The other simulator.
+const NS2: &str = "ns";
+
+/// One piece of work, in both simulators.
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Seconds of simulated time that ours took, bytes and packets.
+    ours: fn() -> (f64, u64, u64),
+    /// The same for ns-2; it prints `done` and its time.
+    script: fn() -> String,
+}
+
+/// All of them.
+pub const CASES: &[Case] = &[Case {
+    name: "transfer",
+    about: "100 MB in segments of 1,000 bytes over 100 Mbit/s and 1 ms, 1.3 Mbit/s and 300 ms, \
+            100 Mbit/s and 1 ms, every byte checked (ns-2 carries none)",
+    ours: || {
+        let done = yardstick::transfer(1, TRANSFER);
+        (done.took.as_secs_f64(), done.bytes, done.packets)
+    },
+    script: transfer_script,
+}];
+
+/// Bytes of the case `transfer`.
+const TRANSFER: u64 = 100_000_000;
+
+/// What one run took.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Cost {
+    /// Processor time, in seconds.
+    pub cpu_seconds: f64,
+    /// The most memory at once, in bytes.
+    pub peak_bytes: u64,
+    /// Simulated time, in seconds.
+    pub simulated_seconds: f64,
+    /// Bytes that were carried and checked, where there are any.
+    pub bytes: u64,
+    /// Packets that came out of links, where they are counted.
+    pub packets: u64,
+}
+
+/// Medians over the runs of one simulator.
+#[derive(Clone, Debug, Serialize)]
+pub struct Medians {
+    /// Processor time, in seconds.
+    pub cpu_seconds: f64,
+    /// The most memory at once, in bytes.
+    pub peak_bytes: u64,
+    /// All runs.
+    pub runs: Vec<Cost>,
+}
+
+/// What came of a case.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// The case.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// This simulator.
+    pub ours: Medians,
+    /// ns-2; none where it is not installed.
+    pub ns2: Option<Medians>,
+    /// ns-2's processor time over ours: above 1, ours is faster.
+    pub faster: Option<f64>,
+}
+
+/// Everything that was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// `sim`.
+    pub bench: &'static str,
+    /// Why there is nothing beside ours, where there is nothing.
+    pub note: Option<String>,
+    /// The cases.
+    pub cases: Vec<Compared>,
+}
+
+/// Runs each case `repeats` times, with ns-2 in turn where it is installed. `child` makes the
+/// command that calls [`child`] in a process of its own with the arguments that it is given;
+/// `progress` hears a line after each run.
+///
+/// # Errors
+/// When a run fails.
+pub fn run(
+    repeats: u32,
+    child: impl Fn(&[&str]) -> Command,
+    mut progress: impl FnMut(&str),
+) -> Result<Report, String> {
+    let missing = Command::new(NS2)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .err();
+    let note =
+        missing.map(|error| format!("ns-2 cannot be run ({error}); it is Debian's package ns2"));
+    let mut cases = Vec::new();
+    for case in CASES {
+        let (mut ours, mut others) = (Vec::new(), Vec::new());
+        for repeat in 1..=repeats.max(1) {
+            let one = |side: &str| measure(child(&[side, case.name]));
+            let cost = one("ours")?;
+            progress(&line(case.name, repeat, "bentpipe", &cost));
+            ours.push(cost);
+            if note.is_none() {
+                let cost = one("ns2")?;
+                progress(&line(case.name, repeat, "ns-2", &cost));
+                others.push(cost);
+            }
+        }
+        let ours = Medians::of(ours);
+        let ns2 = (!others.is_empty()).then(|| Medians::of(others));
+        let faster = ns2.as_ref().map(|ns2| ns2.cpu_seconds / ours.cpu_seconds);
+        cases.push(Compared { name: case.name, about: case.about, ours, ns2, faster });
+    }
+    Ok(Report { bench: "sim", note, cases })
+}
+
+/// One run in this process: `ours` or `ns2`, and the case's name.
+///
+/// # Errors
+/// When there is no such case, or ns-2 fails.
+pub fn child(side: &str, name: &str) -> Result<Cost, String> {
+    let case = CASES
+        .iter()
+        .find(|case| case.name == name)
+        .ok_or_else(|| format!("case: found {name:?}, expected one of those that are listed"))?;
+    match side {
+        "ours" => {
+            let (simulated_seconds, bytes, packets) = (case.ours)();
+            let (cpu_seconds, _) = usage(UsageWho::RUSAGE_SELF)?;
+            let peak_bytes = own_peak()?;
+            Ok(Cost { cpu_seconds, peak_bytes, simulated_seconds, bytes, packets })
+        }
+        "ns2" => {
+            let simulated_seconds = ns2(&(case.script)())?;
+            // The only child that this process has had.
+            let (cpu_seconds, peak_bytes) = usage(UsageWho::RUSAGE_CHILDREN)?;
+            Ok(Cost { cpu_seconds, peak_bytes, simulated_seconds, bytes: 0, packets: 0 })
+        }
+        _ => Err(format!("side: found {side:?}, expected ours or ns2")),
+    }
+}
+
+fn measure(mut command: Command) -> Result<Cost, String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("{command:?}: {error}"))
+}
+
+/// Runs ns-2 on `script`, which prints `done` and its time.
+fn ns2(script: &str) -> Result<f64, String> {
+    let fail = |error: std::io::Error| format!("{NS2}: {error}");
+    let mut running = Command::new(NS2)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(fail)?;
+    if let Some(mut stdin) = running.stdin.take() {
+        stdin.write_all(script.as_bytes()).map_err(fail)?;
+    }
+    let output = running.wait_with_output().map_err(fail)?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let time = said.lines().find_map(|line| line.strip_prefix("done ")?.trim().parse().ok());
+    time.ok_or_else(|| {
+        format!("{NS2} came to no end: {said}{}", String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+/// Processor seconds and peak memory in bytes.
+fn usage(who: UsageWho) -> Result<(f64, u64), String> {
+    let usage = getrusage(who).map_err(|error| format!("getrusage: {error}"))?;
+    let seconds =
+        |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    let cpu = seconds(usage.user_time()) + seconds(usage.system_time());
+    Ok((cpu, u64::try_from(usage.max_rss()).unwrap_or(0) * 1024))
+}
+
+/// The most memory that this process had. (What `getrusage` says of a process counts its parent
+/// too, whose image it was before it had its own.)
+fn own_peak() -> Result<u64, String> {
+    let status = std::fs::read_to_string("/proc/self/status")
+        .map_err(|error| format!("/proc/self/status: {error}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.map(|kilobytes| kilobytes * 1024).ok_or_else(|| "no VmHWM is told".to_owned())
+}
+
+impl Medians {
+    fn of(runs: Vec<Cost>) -> Self {
+        let middle = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            let half = values.len() / 2;
+            if values.len() % 2 == 1 {
+                values[half]
+            } else {
+                (values[half - 1] + values[half]) / 2.0
+            }
+        };
+        Self {
+            cpu_seconds: middle(runs.iter().map(|run| run.cpu_seconds).collect()),
+            peak_bytes: middle(runs.iter().map(|run| run.peak_bytes as f64).collect()) as u64,
+            runs,
+        }
+    }
+}
+
+fn line(case: &str, repeat: u32, who: &str, cost: &Cost) -> String {
+    format!(
+        "{case} run {repeat}: {who:<9} {:.3} s of processor time, {:.1} MB, {:.0} s simulated",
+        cost.cpu_seconds,
+        cost.peak_bytes as f64 / 1e6,
+        cost.simulated_seconds
+    )
+}
+
+/// The report as text.
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    for case in &report.cases {
+        out += &format!("{}: {}\n", case.name, case.about);
+        let sides = [("bentpipe", Some(&case.ours)), ("ns-2", case.ns2.as_ref())];
+        for (who, medians) in sides {
+            let Some(medians) = medians else { continue };
+            out += &format!(
+                "  {who:<9} {:.3} s of processor time, {:.1} MB of memory (medians of {})\n",
+                medians.cpu_seconds,
+                medians.peak_bytes as f64 / 1e6,
+                medians.runs.len()
+            );
+        }
+        if let Some(faster) = case.faster {
+            out += &format!("  ns-2 takes {faster:.2} times as long\n");
+        }
+    }
+    report.note.iter().for_each(|note| out += &format!("{note}\n"));
+    out
+}
+
+/// A line of nodes with one SACK TCP, its window twice the bandwidth-delay product, its queue
+/// once.
+fn transfer_script() -> String {
+    format!(
+        "set ns [new Simulator]\n\
+         set a [$ns node]\nset b [$ns node]\nset c [$ns node]\nset d [$ns node]\n\
+         $ns duplex-link $a $b 100Mb 1ms DropTail\n\
+         $ns duplex-link $b $c 1.3Mb 300ms DropTail\n\
+         $ns duplex-link $c $d 100Mb 1ms DropTail\n\
+         $ns queue-limit $b $c 98\n\
+         $ns queue-limit $c $b 98\n\
+         set tcp [new Agent/TCP/Sack1]\n\
+         $tcp set packetSize_ {segment}\n\
+         $tcp set window_ 196\n\
+         set sink [new Agent/TCPSink/Sack1]\n\
+         $ns attach-agent $a $tcp\n\
+         $ns attach-agent $d $sink\n\
+         $ns connect $tcp $sink\n\
+         set ftp [new Application/FTP]\n\
+         $ftp attach-agent $tcp\n\
+         $tcp proc done {{}} {{ global ns; puts \"done [$ns now]\"; exit 0 }}\n\
+         $ns at 0.0 \"$ftp send {TRANSFER}\"\n\
+         $ns at 10000 \"exit 1\"\n\
+         $ns run\n",
+        segment = yardstick::SEGMENT
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(cpu_seconds: f64, peak_bytes: u64) -> Cost {
+        Cost { cpu_seconds, peak_bytes, simulated_seconds: 1.0, bytes: 0, packets: 0 }
+    }
+
+    #[test]
+    fn the_middle_counts() {
+        let medians = Medians::of(vec![cost(3.0, 10), cost(1.0, 30), cost(2.0, 20)]);
+        assert_eq!((medians.cpu_seconds, medians.peak_bytes), (2.0, 20));
+        let medians = Medians::of(vec![cost(3.0, 10), cost(1.0, 30)]);
+        assert_eq!((medians.cpu_seconds, medians.peak_bytes), (2.0, 20));
+    }
+
+    #[test]
+    fn what_does_not_exist_is_named() {
+        assert!(child("ours", "nothing").unwrap_err().contains("\"nothing\""));
+        assert!(child("theirs", "transfer").unwrap_err().contains("\"theirs\""));
+    }
+
+    #[test]
+    fn a_run_is_measured() {
+        let (cpu, peak) = usage(UsageWho::RUSAGE_SELF).expect("a system that counts");
+        assert!(cpu > 0.0 && peak > 0);
+        assert!(own_peak().expect("a system that counts") > 1_000_000);
+    }
+
+    #[test]
+    fn a_report_without_the_other_says_so() {
+        let report = Report {
+            bench: "sim",
+            note: Some("ns-2 cannot be run".to_owned()),
+            cases: vec![Compared {
+                name: "transfer",
+                about: "a transfer",
+                ours: Medians::of(vec![cost(0.1, 3_000_000)]),
+                ns2: None,
+                faster: None,
+            }],
+        };
+        let text = text(&report);
+        assert!(text.contains("bentpipe  0.100 s") && text.contains("cannot be run"), "{text}");
+    }
+}
