@@ -100,6 +100,16 @@ impl Connection {
         self.stream.room()
     }
 
+    /// Bytes in the send buffer: written, and not yet known to have arrived.
+    pub fn unacknowledged_bytes(&self) -> usize {
+        self.stream.buffer.len()
+    }
+
+    /// Packets that arrived and wait for others before them, or to be read.
+    pub fn cached_packets(&self) -> usize {
+        self.stream.cache.len()
+    }
+
     /// Moves bytes that are in order into `out`; returns how many, 0 when there are none now.
     pub fn read(&mut self, out: &mut [u8]) -> usize {
         let len = self.stream.cache.read(out);

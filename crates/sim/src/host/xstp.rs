@@ -1,6 +1,7 @@
 //! XSTP as a transport: a connection for each stream.
 
 use super::{StreamEvent, Transport};
+use crate::invariants::SessionGuard;
 use crate::network::{Address, NodeId, Outbox, Packet};
 use crate::{Calendar, Streams};
 use std::collections::{BTreeMap, VecDeque};
@@ -55,6 +56,7 @@ struct Slot {
     gone: bool,
     /// Until when it answers, when it is over.
     lingers: Option<Instant>,
+    guard: SessionGuard,
 }
 
 impl Xstp {
@@ -135,6 +137,7 @@ impl Xstp {
             ended: false,
             gone: false,
             lingers: None,
+            guard: SessionGuard::new(&self.config),
         });
         self.by_peer.insert((remote, local), slot);
         id
@@ -274,6 +277,7 @@ impl Transport for Xstp {
         let was_listening = slot.connection.session().state() == State::Listening;
         let handled = slot.connection.handle_segment(now, packet.bytes());
         self.bad += u64::from(handled.is_err());
+        slot.guard.on_held(&slot.connection);
         if was_listening && slot.connection.session().state() != State::Listening {
             self.events.push_back(StreamEvent::Opened(slot.id));
         }
@@ -297,6 +301,7 @@ impl Transport for Xstp {
                     Profile::Sealed => Packet::udp(from, slot.remote, sent),
                 };
                 out.send(packet.with_header(self.config.packet_overhead));
+                slot.guard.on_sent(now, len, slot.connection.session());
             }
             out.give_back(buffer);
             if slot.connection.session().state() == State::Listening {

@@ -2,8 +2,9 @@
 
 use super::packet::{NodeId, Packet, Pool};
 use super::routes::{Port, Routes};
+use crate::capture::Way;
 use crate::faults::FaultSource;
-use crate::{Calendar, Faults, Meter, TraceHash};
+use crate::{Calendar, Capture, Faults, Meter, TraceHash};
 use satlink::{Admission, Direction, Frame, Link};
 use units::{Instant, Span};
 
@@ -39,12 +40,21 @@ pub(super) struct Line {
     pub(super) offered: [Meter; 2],
     pub(super) delivered: [Meter; 2],
     pub(super) faults: [Option<(Faults, FaultSource)>; 2],
+    /// At each end.
+    pub(super) captures: [Option<Box<Capture>>; 2],
 }
 
 impl Line {
     pub(super) fn new(link: Link<Packet>, ends: [NodeId; 2]) -> Self {
         let meters = || [(); 2].map(|()| Meter::bounded(BIN, BINS));
-        Self { link, ends, offered: meters(), delivered: meters(), faults: [None, None] }
+        Self {
+            link,
+            ends,
+            offered: meters(),
+            delivered: meters(),
+            faults: [None, None],
+            captures: [None, None],
+        }
     }
 
     /// Who gets what comes out in `direction`.
@@ -77,6 +87,9 @@ impl Fabric {
         let line = &mut self.lines[place];
         let direction = Direction::BOTH[usize::from(port.end)];
         line.offered[direction as usize].count(now, packet.len() as u64);
+        if let Some(capture) = &mut line.captures[usize::from(port.end)] {
+            capture.packet(now, Way::Outbound, &packet);
+        }
         match line.link.offer(now, direction, packet) {
             Admission::Queued => {}
             Admission::Dropped(_, packet) => self.pool.put(packet.payload),
@@ -93,6 +106,9 @@ impl Fabric {
         let delivery = delivery?;
         let (direction, packet) = (delivery.direction, delivery.frame);
         line.delivered[direction as usize].count(now, packet.len() as u64);
+        if let Some(capture) = &mut line.captures[1 - direction as usize] {
+            capture.packet(now, Way::Inbound, &packet);
+        }
         if let Some(trace) = &mut self.trace {
             let kind = (2 * place + direction as usize) as u64;
             packet.payload.mark(|bytes| trace.event(now, kind, bytes));

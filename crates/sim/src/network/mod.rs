@@ -21,10 +21,12 @@ pub use node::{Node, Outbox};
 pub use packet::{Address, Buffer, IPV4, IPV4_UDP, NodeId, Packet, Payload, Protocol};
 
 use crate::faults::FaultSource;
-use crate::{Agenda, Calendar, Faults, Meter};
+use crate::series::Recorders;
+use crate::{Agenda, Calendar, Capture, Faults, Meter};
 use core::any::Any;
 use fabric::{Fabric, Line};
 use satlink::{ConfigError, Direction, Link, LinkConfig};
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use units::{Instant, RngStream};
 
@@ -73,6 +75,7 @@ pub struct Network {
     touched: Vec<NodeId>,
     is_touched: Vec<bool>,
     changes: Agenda<Change>,
+    pub(crate) recorders: Recorders,
     now: Instant,
     standing: u32,
     passed: u64,
@@ -92,6 +95,7 @@ impl Network {
             touched: Vec::new(),
             is_touched: Vec::new(),
             changes: Agenda::new(),
+            recorders: Recorders::default(),
             now: Instant::ZERO,
             standing: 0,
             passed: 0,
@@ -265,6 +269,27 @@ impl Network {
         *place = (faults != Faults::default()).then_some((faults, source));
     }
 
+    /// Writes what passes `link` at its end at `node` from now on, both ways, as pcapng: what
+    /// `node` sends as it sends it, what comes to it as it comes.
+    ///
+    /// # Panics
+    /// When `node` is not an end of `link`.
+    pub fn capture(&mut self, link: LinkId, node: NodeId, out: impl Write + 'static) {
+        let line = &mut self.fabric.lines[link.index()];
+        let end = line.ends.iter().position(|&end| end == node).expect("an end of the link");
+        let name = format!("link {} at {node}", link.0);
+        line.captures[end] = Some(Box::new(Capture::new(Box::new(out), &name)));
+    }
+
+    /// Ends all captures.
+    ///
+    /// # Errors
+    /// The first one that writing met.
+    pub fn finish_captures(&mut self) -> io::Result<()> {
+        let captures = self.fabric.lines.iter_mut().flat_map(|line| &mut line.captures);
+        captures.filter_map(Option::take).try_for_each(|capture| capture.finish().map(drop))
+    }
+
     /// Does `change` at `at`, before anything else that happens then.
     pub fn change_at(&mut self, at: Instant, change: impl FnOnce(&mut Self) + 'static) {
         self.changes.put(at, Box::new(change));
@@ -355,7 +380,8 @@ impl Network {
     /// When something happens next; the far future when nothing does.
     fn next_at(&self) -> Instant {
         let changes = self.changes.next_at().unwrap_or(Instant::FAR_FUTURE);
-        self.fabric.calendar.earliest().min(self.timers.earliest()).min(changes)
+        let samples = self.recorders.next_at();
+        self.fabric.calendar.earliest().min(self.timers.earliest()).min(changes).min(samples)
     }
 
     /// Goes to `at`, or stays when that is past, and does what is due.
@@ -373,6 +399,11 @@ impl Network {
         self.deliver();
         self.tick();
         self.transmit();
+        if !self.recorders.is_empty() {
+            let mut recorders = core::mem::take(&mut self.recorders);
+            recorders.take(self.now, self);
+            self.recorders = recorders;
+        }
     }
 
     /// Takes what has come out of the links to the nodes.

@@ -118,6 +118,11 @@ impl Packet {
         Self { header: u16::try_from(header).unwrap_or(u16::MAX), ..self }
     }
 
+    /// Routers that it has passed.
+    pub fn hops(&self) -> u8 {
+        self.hops
+    }
+
     /// The payload, where it is bytes; else nothing.
     pub fn bytes(&self) -> &[u8] {
         match &self.payload {

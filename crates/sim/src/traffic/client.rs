@@ -14,6 +14,8 @@ pub struct Client<S> {
     received: Meter,
     exchanged: Vec<Exchanged>,
     lost: u64,
+    /// Connections to be opened, and those whose last request waits for another's end.
+    waiting: usize,
 }
 
 /// One exchange that has begun.
@@ -47,8 +49,10 @@ struct Connection<S> {
 impl<S: Copy + Ord> Client<S> {
     /// Clients that will do what `plans` say.
     pub fn new(plans: Vec<ConnectionPlan>) -> Self {
+        let waiting = plans.iter().map(|plan| 1 + usize::from(plan.waits_for.is_some())).sum();
         let connections = plans.into_iter().map(Connection::new).collect();
         Self {
+            waiting,
             connections,
             by_stream: BTreeMap::new(),
             received: Meter::new(Span::from_millis(10)),
@@ -85,12 +89,22 @@ impl<S: Copy + Ord> Client<S> {
 
     /// Opens what is to be opened by `now`.
     pub fn handle_timeout(&mut self, now: Instant, streams: &mut impl Streams<Id = S>) {
+        if self.waiting == 0 {
+            return;
+        }
         for index in 0..self.connections.len() {
+            if self.connections[index].may_go_on(&self.connections) {
+                self.connections[index].plan.waits_for = None;
+                self.waiting -= 1;
+                self.ask(index, now);
+                self.write(index, now, streams);
+            }
             let connection = &self.connections[index];
             let due = self.opens_at(connection).is_some_and(|at| at <= now);
             if connection.waits() && due {
                 let stream = streams.open(now);
                 self.connections[index].stream = Some(stream);
+                self.waiting -= 1;
                 self.by_stream.insert(stream, index);
                 self.ask(index, now);
                 self.write(index, now, streams);
@@ -130,8 +144,24 @@ impl<S: Copy + Ord> Client<S> {
         if let Some(index) = self.by_stream.remove(&stream)
             && !self.connections[index].ended
         {
-            self.connections[index].ended = true;
-            self.lost += 1;
+            self.lose(index);
+        }
+    }
+
+    /// A connection is lost, and with it those that wait for its first response.
+    fn lose(&mut self, index: usize) {
+        self.connections[index].ended = true;
+        self.lost += 1;
+        self.waiting -= usize::from(self.connections[index].plan.waits_for.is_some());
+        for other in 0..self.connections.len() {
+            let connection = &self.connections[other];
+            let hopeless = connection.plan.start == Start::AfterFirstOf(index)
+                && connection.waits()
+                && self.opens_at(connection).is_none();
+            if hopeless {
+                self.waiting -= 1;
+                self.lose(other);
+            }
         }
     }
 
@@ -160,6 +190,7 @@ impl<S: Copy + Ord> Client<S> {
             Order::PipelinedAfterFirst if connection.answered == 0 => 1.min(total),
             Order::PipelinedAfterFirst => total,
         };
+        let turn = if connection.plan.waits_for.is_some() { turn.min(total - 1) } else { turn };
         while connection.asked < turn {
             let exchange = connection.plan.exchanges[connection.asked];
             let head = Head {
@@ -237,7 +268,13 @@ impl<S> Connection<S> {
     }
 
     fn waits(&self) -> bool {
-        self.stream.is_none()
+        self.stream.is_none() && !self.ended
+    }
+
+    /// Whether the end that its last request waited for has come.
+    fn may_go_on(&self, all: &[Self]) -> bool {
+        let awaited = self.plan.waits_for.filter(|_| !self.ended);
+        awaited.is_some_and(|other| all.get(other).is_none_or(|other| other.ended))
     }
 }
 

@@ -4,10 +4,13 @@
 //! length), then a pattern up to its length; the response is a pattern alone. So each side can
 //! check every byte, and nobody keeps any.
 
+mod browser;
 mod client;
+pub mod mah;
 mod plan;
 mod server;
 
+pub use browser::{Browser, PageRead, Reading};
 pub use client::{Client, Exchanged};
 pub use plan::{ConnectionPlan, Exchange, Order, Start};
 pub use server::Server;

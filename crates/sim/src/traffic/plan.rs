@@ -1,5 +1,6 @@
 //! What clients do, written down beforehand.
 
+use super::HEAD;
 use units::Instant;
 
 /// One connection: when it is opened, and what is asked on it.
@@ -11,6 +12,8 @@ pub struct ConnectionPlan {
     pub order: Order,
     /// Requests and responses, in order.
     pub exchanges: Vec<Exchange>,
+    /// The last request waits until this connection, counted from 0, has come to its end.
+    pub waits_for: Option<usize>,
 }
 
 /// When a connection is opened.
@@ -53,7 +56,24 @@ impl ConnectionPlan {
 
     /// One exchange at `start`.
     pub fn single(start: Instant, exchange: Exchange) -> Self {
-        Self { start: Start::At(start), order: Order::OneByOne, exchanges: vec![exchange] }
+        Self::new(Start::At(start), Order::OneByOne, vec![exchange])
+    }
+
+    /// A connection that waits for no other's end.
+    pub fn new(start: Start, order: Order, exchanges: Vec<Exchange>) -> Self {
+        Self { start, order, exchanges, waits_for: None }
+    }
+
+    /// A file of `bytes`, fetched as by FTP from `start` on: a control connection with two
+    /// commands, the file on a connection of its own, and a last command when it is there.
+    pub fn file(start: Instant, bytes: u64) -> Vec<Self> {
+        let command = Exchange { request: 40, response: 80 };
+        let control = Self {
+            waits_for: Some(1),
+            ..Self::new(Start::At(start), Order::OneByOne, vec![command; 2])
+        };
+        let file = Exchange { request: HEAD, response: bytes };
+        vec![control, Self::new(Start::AfterFirstOf(0), Order::OneByOne, vec![file])]
     }
 
     /// A page of `objects` equal objects of `bytes` together, asked for from `start` on: the
@@ -68,11 +88,8 @@ impl ConnectionPlan {
                 let first = (connection == 0).then_some(0);
                 let others = (1..objects)
                     .filter(|index| ((index - 1) % connections as u64) as usize == connection);
-                Self {
-                    start: if connection == 0 { Start::At(start) } else { Start::AfterFirstOf(0) },
-                    order,
-                    exchanges: first.into_iter().chain(others).map(exchange).collect(),
-                }
+                let start = if connection == 0 { Start::At(start) } else { Start::AfterFirstOf(0) };
+                Self::new(start, order, first.into_iter().chain(others).map(exchange).collect())
             })
             .collect()
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::collections::BTreeMap;
+use units::Span;
 
 /// One side's view of streams that end in the other's buffers; small, so that writes stop short.
 #[derive(Default)]
@@ -111,4 +112,57 @@ fn a_wrong_byte_is_found() {
     client.handle_timeout(Instant::ZERO, &mut left);
     left.incoming.insert(0, vec![1, 2, 3]);
     client.readable(Instant::ZERO, 0, &mut left);
+}
+
+/// Runs a browser against a server, 1 ms to a round.
+fn browse(mut browser: Browser<u32>, rounds: u64) -> Browser<u32> {
+    use crate::host::StreamEvent;
+    let mut server = Server::new();
+    let (mut left, mut right) = (Half::default(), Half::default());
+    for round in 0..rounds {
+        let now = Instant::from_nanos(round * 1_000_000);
+        Application::handle_timeout(&mut browser, now, &mut left);
+        left.opened.drain(..).for_each(|stream| server.opened(stream));
+        for stream in carry(&mut left, &mut right) {
+            server.readable(now, stream, &mut right);
+            browser.handle_event(now, StreamEvent::Writable(stream), &mut left);
+        }
+        left.ended.drain(..).for_each(|stream| server.ended(now, stream, &mut right));
+        for stream in carry(&mut right, &mut left) {
+            browser.handle_event(now, StreamEvent::Readable(stream), &mut left);
+            server.writable(now, stream, &mut right);
+        }
+    }
+    browser
+}
+
+#[test]
+fn a_person_reads_page_after_page_and_thinks_between() {
+    let rng = |name| units::RngStream::new(1, 0, name);
+    let end = Instant::from_nanos(20_000_000_000);
+    let even =
+        Reading::Even { files: 5, bytes: 3_000, request: 300, think: Span::from_millis(200) };
+    let start = Instant::from_nanos(1_000_000_000);
+    let browser = browse(Browser::new(even, 2, rng("even"), start, end), 22_000);
+    let pages = browser.pages();
+    assert_eq!((pages[0].asked, browser.lost()), (start, 0));
+    assert!((60..130).contains(&pages.len()) && browser.is_done(), "{}", pages.len());
+    assert!(pages.iter().all(|page| (page.files, page.bytes) == (5, 15_000)));
+    let pauses = pages.windows(2).map(|pair| pair[1].asked.since(pair[0].done).as_secs_f64());
+    let mean = pauses.sum::<f64>() / (pages.len() - 1) as f64;
+    assert!((0.14..0.26).contains(&mean), "{mean}");
+    // The first file alone, then two each on two connections: three turns of three rounds.
+    assert!(pages.iter().all(|page| page.done.since(page.asked) >= Span::from_millis(8)));
+    let browser = browse(Browser::new(Reading::Mah, 4, rng("mah"), start, end), 300_000);
+    assert!(!browser.pages().is_empty());
+}
+
+#[test]
+fn a_file_has_a_control_connection_around_it() {
+    let (client, _) = run(ConnectionPlan::file(Instant::ZERO, 100_000));
+    let [ask, file, bye] = client.exchanged() else { panic!("{:?}", client.exchanged()) };
+    assert_eq!([ask.connection, file.connection, bye.connection], [0, 1, 0]);
+    assert_eq!(Some(file.asked), ask.done);
+    assert!(file.done.is_some() && Some(bye.asked) >= file.done && bye.done.is_some());
+    assert_eq!(client.received().total().bytes, 100_160);
 }

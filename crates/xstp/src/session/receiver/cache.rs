@@ -121,6 +121,11 @@ impl ReceiveCache {
         self.ready.is_empty()
     }
 
+    /// Packets that it holds.
+    pub fn len(&self) -> usize {
+        self.waiting.len() + self.ready.len()
+    }
+
     /// How many numbers from VR(R) on there is room for.
     pub fn free(&self) -> u32 {
         let ready = u32::try_from(self.ready.len()).unwrap_or(u32::MAX);

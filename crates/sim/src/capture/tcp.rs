@@ -1,0 +1,63 @@
+//! A TCP segment as it would be on a wire.
+
+use crate::Pattern;
+use simtcp::{Options, Segment};
+
+/// Writes header, options and payload: the bytes are the pattern that the payload names.
+pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, pseudo: &[u8; 12]) {
+    let start = out.len();
+    out.extend(segment.ports.from.to_be_bytes());
+    out.extend(segment.ports.to.to_be_bytes());
+    // Numbers count without wrap; on the wire they are the lower 32 bits.
+    out.extend((segment.sequence as u32).to_be_bytes());
+    out.extend((segment.acknowledgement.unwrap_or(0) as u32).to_be_bytes());
+    let words = 5 + segment.options.len() / 4;
+    let flags = [
+        (segment.flags.fin, 0x01),
+        (segment.flags.syn, 0x02),
+        (segment.flags.reset, 0x04),
+        (segment.payload.len > 0, 0x08),
+        (segment.acknowledgement.is_some(), 0x10),
+    ];
+    out.push((words as u8) << 4);
+    out.push(flags.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum());
+    out.extend(segment.window.to_be_bytes());
+    // Checksum, urgent pointer.
+    out.extend([0; 4]);
+    write_options(out, &segment.options);
+    let end = start + 4 * words;
+    out.resize(end, 0);
+    out.resize(end + segment.payload.len as usize, 0);
+    Pattern(segment.payload.content).fill(segment.payload.offset, &mut out[end..]);
+    let sum = super::checksum(&[pseudo, &out[start..]]);
+    out[start + 16..start + 18].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// In the order of kinds that stacks use, filled up with no-operations before each.
+fn write_options(out: &mut Vec<u8>, options: &Options) {
+    let opening =
+        options.max_segment.is_some() || options.window_scale.is_some() || options.sack_permitted;
+    if let Some(size) = options.max_segment {
+        out.extend([2, 4]);
+        out.extend(size.to_be_bytes());
+    }
+    if let Some(shift) = options.window_scale {
+        out.extend([3, 3, shift]);
+    }
+    if options.sack_permitted {
+        out.extend([4, 2]);
+    }
+    if let Some((value, echo)) = options.timestamps {
+        out.extend_from_slice(if opening { &[8, 10] } else { &[1, 1, 8, 10] });
+        out.extend(value.to_be_bytes());
+        out.extend(echo.to_be_bytes());
+    }
+    let blocks = options.sack.as_slice();
+    if !blocks.is_empty() {
+        out.extend([1, 1, 5, 2 + 8 * blocks.len() as u8]);
+        for &(first, end) in blocks {
+            out.extend((first as u32).to_be_bytes());
+            out.extend((end as u32).to_be_bytes());
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Variables over time.
+
+use crate::Network;
+use std::io::{self, Write};
+use std::rc::Rc;
+use units::{Instant, Span};
+use xstp::session::Snapshot;
+
+/// Samples of a [`Series`], at most: when there are more, every second one goes.
+const LIMIT: usize = 1 << 16;
+
+/// A variable's values, at intervals or as they changed.
+#[derive(Clone, Debug)]
+pub struct Series {
+    name: String,
+    unit: &'static str,
+    samples: Vec<(Instant, f64)>,
+    /// Of so many values one is kept.
+    stride: u64,
+    seen: u64,
+    last: Option<f64>,
+}
+
+impl Series {
+    /// A series without samples.
+    pub fn new(name: &str, unit: &'static str) -> Self {
+        Self { name: name.to_owned(), unit, samples: Vec::new(), stride: 1, seen: 0, last: None }
+    }
+
+    /// What it is of.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The unit of its values; empty for counts.
+    pub fn unit(&self) -> &'static str {
+        self.unit
+    }
+
+    /// Times and values, in order.
+    pub fn samples(&self) -> &[(Instant, f64)] {
+        &self.samples
+    }
+
+    /// Takes a value at `at`.
+    pub fn push(&mut self, at: Instant, value: f64) {
+        self.last = Some(value);
+        if self.seen.is_multiple_of(self.stride) {
+            if self.samples.len() == LIMIT {
+                let mut keep = false;
+                self.samples.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+                self.stride *= 2;
+            }
+            if self.seen.is_multiple_of(self.stride) {
+                self.samples.push((at, value));
+            }
+        }
+        self.seen += 1;
+    }
+
+    /// Takes a value at `at`, if it is another than before.
+    pub fn push_changed(&mut self, at: Instant, value: f64) {
+        if self.last.is_none_or(|last| last.to_bits() != value.to_bits()) {
+            self.push(at, value);
+        }
+    }
+
+    /// Writes it as CSV: a head, then a line for each sample.
+    ///
+    /// # Errors
+    /// What writing meets.
+    pub fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let name = self.name.replace([',', '"', '\n'], " ");
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" ({})", self.unit) };
+        writeln!(out, "seconds,{name}{unit}")?;
+        for (at, value) in &self.samples {
+            let nanos = at.as_nanos();
+            writeln!(out, "{}.{:09},{value}", nanos / 1_000_000_000, nanos % 1_000_000_000)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a variable; none while there is nothing to read.
+type Read = Box<dyn Fn(&Network) -> Option<f64>>;
+
+/// A series in the making.
+pub(crate) struct Recorder {
+    series: Series,
+    /// At which distance, or whenever the value is another.
+    every: Option<Span>,
+    next: Instant,
+    read: Read,
+}
+
+/// All series of a network.
+#[derive(Default)]
+pub(crate) struct Recorders {
+    all: Vec<Recorder>,
+}
+
+impl Recorders {
+    /// When the next sample is due; the far future when none is.
+    pub(crate) fn next_at(&self) -> Instant {
+        let times = self.all.iter().filter(|one| one.every.is_some()).map(|one| one.next);
+        times.min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Takes the samples that are due at `now`.
+    pub(crate) fn take(&mut self, now: Instant, net: &Network) {
+        for one in &mut self.all {
+            match one.every {
+                None => {
+                    if let Some(value) = (one.read)(net) {
+                        one.series.push_changed(now, value);
+                    }
+                }
+                Some(every) if one.next <= now => {
+                    one.next = now + every;
+                    if let Some(value) = (one.read)(net) {
+                        one.series.push(now, value);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn add(&mut self, series: Series, every: Option<Span>, from: Instant, read: Read) {
+        self.all.push(Recorder { series, every, next: from, read });
+    }
+}
+
+/// Series.
+impl Network {
+    /// Samples a variable at once and then at this distance.
+    ///
+    /// # Panics
+    /// When the distance is no time at all.
+    pub fn sample(
+        &mut self,
+        every: Span,
+        name: &str,
+        unit: &'static str,
+        read: impl Fn(&Self) -> Option<f64> + 'static,
+    ) {
+        assert!(!every.is_zero(), "samples need some distance");
+        let now = self.now();
+        self.recorders.add(Series::new(name, unit), Some(every), now, Box::new(read));
+    }
+
+    /// Takes a variable's value whenever it is another. It is read after every instant at which
+    /// something happens.
+    pub fn watch(
+        &mut self,
+        name: &str,
+        unit: &'static str,
+        read: impl Fn(&Self) -> Option<f64> + 'static,
+    ) {
+        let now = self.now();
+        self.recorders.add(Series::new(name, unit), None, now, Box::new(read));
+    }
+
+    /// Samples all variables of a session at this distance, named after `name`.
+    ///
+    /// # Panics
+    /// When the distance is no time at all.
+    pub fn sample_session(
+        &mut self,
+        every: Span,
+        name: &str,
+        read: impl Fn(&Self) -> Option<Snapshot> + 'static,
+    ) {
+        type Variable = fn(&Snapshot) -> Option<f64>;
+        let variables: [(&str, &'static str, Variable); 8] = [
+            ("rate", "bit/s", |seen| seen.rate.map(|rate| rate.as_bps() as f64)),
+            ("congestion window", "bytes", |seen| seen.congestion_window.map(|n| n as f64)),
+            ("threshold", "bytes", |seen| seen.threshold.map(|n| n as f64)),
+            ("outstanding", "bytes", |seen| Some(seen.outstanding as f64)),
+            ("waiting again", "packets", |seen| Some(seen.waiting_again as f64)),
+            ("round trip", "s", |seen| seen.round_trip.map(Span::as_secs_f64)),
+            ("queue", "s", |seen| seen.queue.map(Span::as_secs_f64)),
+            ("probing", "", |seen| Some(f64::from(u8::from(seen.is_probing)))),
+        ];
+        let read = Rc::new(read);
+        for (variable, unit, value) in variables {
+            let read = Rc::clone(&read);
+            self.sample(every, &format!("{name} {variable}"), unit, move |net| {
+                read(net).as_ref().and_then(value)
+            });
+        }
+    }
+
+    /// All series, in the order in which they were asked for.
+    pub fn series(&self) -> impl Iterator<Item = &Series> {
+        self.recorders.all.iter().map(|one| &one.series)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    #[test]
+    fn variables_are_sampled_at_their_distance_and_when_they_change() {
+        let mut net = Network::new(1, 0);
+        let seconds = |net: &Network| net.now().as_nanos() / 1_000_000_000;
+        net.sample(Span::from_millis(500), "time", "s", |net| Some(net.now().as_secs_f64()));
+        net.watch("whole, seconds", "s", move |net| Some(seconds(net) as f64));
+        net.watch("late", "", move |net| (seconds(net) > 1).then_some(1.0));
+        net.run_until(at(2_100));
+        let series: Vec<&Series> = net.series().collect();
+        let times: Vec<f64> = series[0].samples().iter().map(|sample| sample.1).collect();
+        assert_eq!(times, [0.0, 0.5, 1.0, 1.5, 2.0]);
+        assert_eq!(series[1].samples(), [(at(0), 0.0), (at(1_000), 1.0), (at(2_000), 2.0)]);
+        assert_eq!(series[2].samples(), [(at(2_000), 1.0)]);
+        let mut csv = Vec::new();
+        series[1].write_csv(&mut csv).expect("memory takes it");
+        let expected = "seconds,whole  seconds (s)\n0.000000000,0\n1.000000000,1\n2.000000000,2\n";
+        assert_eq!(String::from_utf8_lossy(&csv), expected);
+    }
+
+    #[test]
+    fn long_series_grow_coarser_and_never_longer() {
+        let mut series = Series::new("long", "");
+        for ms in 0..300_000 {
+            series.push(at(ms), ms as f64);
+            assert!(series.samples().len() <= LIMIT);
+        }
+        let first: Vec<f64> = series.samples().iter().take(3).map(|sample| sample.1).collect();
+        assert_eq!(first, [0.0, 8.0, 16.0]);
+        let (last, value) = series.samples()[series.samples().len() - 1];
+        assert_eq!((last, value), (at(299_992), 299_992.0));
+    }
+}
