@@ -11,6 +11,7 @@
 mod tcp;
 
 use crate::network::{Address, IPV4, IPV4_UDP, Packet, Payload, Protocol};
+use simtcp::Segment;
 use std::io::{self, Write};
 use units::Instant;
 
@@ -123,13 +124,17 @@ fn write_packet(out: &mut Vec<u8>, packet: &Packet, number: u16) {
         out.extend([0, 0]);
     }
     out.resize(start + header.max(below), 0);
+    let pseudo = |segment: &Segment| {
+        let [a, b, c, d] = packet.from.node.ip().octets();
+        let [e, f, g, h] = packet.to.node.ip().octets();
+        let [high, low] = length(segment.len()).to_be_bytes();
+        [a, b, c, d, e, f, g, h, 0, protocol, high, low]
+    };
     match &packet.payload {
         Payload::Bytes(bytes) => out.extend_from_slice(bytes),
-        Payload::Tcp(segment) => {
-            let [a, b, c, d] = packet.from.node.ip().octets();
-            let [e, f, g, h] = packet.to.node.ip().octets();
-            let [high, low] = length(segment.len()).to_be_bytes();
-            tcp::write(out, segment, &[a, b, c, d, e, f, g, h, 0, protocol, high, low]);
+        Payload::Tcp(segment) => tcp::write(out, segment, None, &pseudo(segment)),
+        Payload::Stream(segment, bytes) => {
+            tcp::write(out, segment, Some(bytes), &pseudo(segment));
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::Pattern;
 use simtcp::{Options, Segment};
 
-/// Writes header, options and payload: the bytes are the pattern that the payload names.
-pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, pseudo: &[u8; 12]) {
+/// Writes header, options and payload: `bytes`, or else the pattern that the payload names.
+pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, bytes: Option<&[u8]>, pseudo: &[u8; 12]) {
     let start = out.len();
     out.extend(segment.ports.from.to_be_bytes());
     out.extend(segment.ports.to.to_be_bytes());
@@ -28,7 +28,13 @@ pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, pseudo: &[u8; 12]) {
     let end = start + 4 * words;
     out.resize(end, 0);
     out.resize(end + segment.payload.len as usize, 0);
-    Pattern(segment.payload.content).fill(segment.payload.offset, &mut out[end..]);
+    match bytes {
+        Some(bytes) => {
+            let len = bytes.len().min(out.len() - end);
+            out[end..end + len].copy_from_slice(&bytes[..len]);
+        }
+        None => Pattern(segment.payload.content).fill(segment.payload.offset, &mut out[end..]),
+    }
     let sum = super::checksum(&[pseudo, &out[start..]]);
     out[start + 16..start + 18].copy_from_slice(&sum.to_be_bytes());
 }
