@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 const SIMULATED: &[&str] = &["units", "satlink", "simtcp", "xstp", "association", "relay", "sim"];
 /// What live experiments run besides.
 const LIVE: &[&str] = &["rt", "testbed", "gateway"];
-/// Files of an experiment that judge stored results and have no part in making them.
-const JUDGES: &[&str] = &["cells.rs", "figures.rs", "tables.rs", "report.rs", "tests.rs"];
+/// Files and folders of an experiment that judge stored results and have no part in making them.
+const JUDGES: &[&str] = &["judge", "cells.rs", "figures.rs", "tables.rs", "report.rs", "tests.rs"];
 
 fn main() {
     let lab = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
@@ -44,9 +44,12 @@ fn take(folder: &Path, without: &[&str], hash: &mut Hash) {
     println!("cargo:rerun-if-changed={}", folder.display());
     for path in sorted(folder) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if without.contains(&name) {
+            continue;
+        }
         if path.is_dir() && name != "tests" {
             take(&path, without, hash);
-        } else if name.ends_with(".rs") && !without.contains(&name) {
+        } else if name.ends_with(".rs") {
             hash.take(name.as_bytes());
             hash.take(&fs::read(&path).unwrap_or_default());
         }

@@ -6,7 +6,7 @@
 
 use crate::{Broken, Endpoint, Path, PathConfig, Pattern, StreamCheck};
 use core::fmt;
-use satlink::{ConfigError, Counters, Direction, LinkConfig};
+use satlink::{ConfigError, Counters, Direction, LinkConfig, Outage};
 use units::{Instant, Span};
 use xstp::Connection;
 use xstp::session::{Event, SessionConfig, State, Statistics};
@@ -52,6 +52,8 @@ pub struct Transfer {
     pub forward: Counters,
     /// The source's congestion window in bytes, averaged over the time; 0 without one.
     pub mean_window: f64,
+    /// How often that window became smaller.
+    pub window_reductions: u64,
     /// A number that two runs share only if they were the same.
     pub trace_hash: u64,
 }
@@ -135,27 +137,7 @@ impl std::error::Error for TransferError {}
 /// # Errors
 /// When the file did not arrive whole.
 pub fn transfer(config: &TransferConfig) -> Result<Transfer, TransferError> {
-    let path_config = PathConfig {
-        seed: config.seed,
-        run: config.run,
-        header: config.header,
-        ..PathConfig::new(config.link.clone())
-    };
-    let source = Source {
-        connection: Connection::connect(&config.source, Instant::ZERO, 1),
-        buffer: vec![0; config.source.max_segment],
-        chunk: vec![0; config.chunk],
-        pattern: Pattern(config.seed),
-        size: config.size,
-        written: 0,
-    };
-    let sink = Sink {
-        connection: Connection::listen(&config.sink),
-        buffer: vec![0; config.sink.max_segment.max(config.chunk)],
-        check: StreamCheck::new(Pattern(config.seed)),
-        broken: None,
-    };
-    let mut path = Path::new(&path_config, sink, source).map_err(TransferError::Link)?;
+    let mut path = join(config)?;
     let size = config.size;
     let mut window = Average::default();
     path.run_while(Instant::ZERO + config.limit, |path| {
@@ -184,8 +166,60 @@ pub fn transfer(config: &TransferConfig) -> Result<Transfer, TransferError> {
         sink: *path.terminal.connection.session().statistics(),
         forward: path.link().counters(Direction::Forward).clone(),
         mean_window: window.until(path.now()),
+        window_reductions: window.reductions,
         trace_hash: path.trace_hash(),
     })
+}
+
+/// Sends the file over a link on which nothing gets through from `at` on for `length`; returns
+/// how long after the link's return the first segment reaches the sink, `None` when none does
+/// within the time limit or the file was there before.
+///
+/// # Errors
+/// When the link makes no sense.
+pub fn found_again(
+    config: &TransferConfig,
+    at: Span,
+    length: Span,
+) -> Result<Option<Span>, TransferError> {
+    let mut config = config.clone();
+    config.link.outages.push(Outage { at, length, every: None, direction: None });
+    let mut path = join(&config)?;
+    let back = Instant::ZERO + at + length;
+    path.run_until(back);
+    if path.terminal.check.received() == config.size {
+        return Ok(None);
+    }
+    let delivered =
+        |path: &Path<Sink, Source>| path.link().counters(Direction::Forward).delivered.packets;
+    let before = delivered(&path);
+    let came = path.run_while(back + config.limit, |path| delivered(path) == before);
+    Ok(came.then(|| path.now().since(back)))
+}
+
+/// The source, the sink, and the link between them.
+fn join(config: &TransferConfig) -> Result<Path<Sink, Source>, TransferError> {
+    let path_config = PathConfig {
+        seed: config.seed,
+        run: config.run,
+        header: config.header,
+        ..PathConfig::new(config.link.clone())
+    };
+    let source = Source {
+        connection: Connection::connect(&config.source, Instant::ZERO, 1),
+        buffer: vec![0; config.source.max_segment],
+        chunk: vec![0; config.chunk],
+        pattern: Pattern(config.seed),
+        size: config.size,
+        written: 0,
+    };
+    let sink = Sink {
+        connection: Connection::listen(&config.sink),
+        buffer: vec![0; config.sink.max_segment.max(config.chunk)],
+        check: StreamCheck::new(Pattern(config.seed)),
+        broken: None,
+    };
+    Path::new(&path_config, sink, source).map_err(TransferError::Link)
 }
 
 /// A mean over time.
@@ -194,12 +228,15 @@ struct Average {
     sum: f64,
     since: Instant,
     value: u64,
+    /// How often the value went down.
+    reductions: u64,
 }
 
 impl Average {
     fn holds_from(&mut self, now: Instant, value: u64) {
         if value != self.value {
             self.sum += self.value as f64 * now.since(self.since).as_secs_f64();
+            self.reductions += u64::from(value < self.value);
             (self.since, self.value) = (now, value);
         }
     }
@@ -372,5 +409,26 @@ mod tests {
         config.limit = Span::from_secs(5_000);
         let error = transfer(&config).unwrap_err();
         assert!(matches!(error, TransferError::Closed { received: 0, .. }), "{error}");
+    }
+
+    #[test]
+    fn probing_finds_a_link_again_within_a_round_trip() {
+        let mut link = LinkConfig::default();
+        (link.forward.delay, link.return_.delay) = (Span::from_millis(100), Span::from_millis(100));
+        let mut config = config(&link, 0);
+        config.size = 10_000_000;
+        let mut found = |probing: bool| {
+            config.source = SessionConfig::xstp_2003();
+            config.source.probing = config.source.probing.filter(|_| probing);
+            let (at, length) = (Span::from_secs(5), Span::from_secs(60));
+            found_again(&config, at, length).unwrap().expect("it is found")
+        };
+        // One probe each round trip, and the way to the sink.
+        assert!(found(true) <= Span::from_millis(200 + 100));
+        // POLLs had backed off to several seconds.
+        assert!(found(false) > Span::from_millis(300));
+        config.size = 1_000;
+        let there = found_again(&config, Span::from_secs(5), Span::from_secs(1)).unwrap();
+        assert_eq!(there, None, "there was nothing to find it for");
     }
 }

@@ -76,6 +76,8 @@ impl Series {
 /// Colours that people with any kind of colour vision can tell apart (Okabe and Ito).
 const COLOURS: [&str; 7] =
     ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444"];
+/// How the library calls the parts of a picture that it refers to.
+const CLIP: &str = "kuva-clip-";
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
 /// Pixels of the PNG for each unit of the SVG: sharp on screens of double density.
@@ -88,7 +90,7 @@ impl Figure {
     /// When there is nothing to draw.
     pub fn svg(&self) -> Result<String, PlotError> {
         let (plots, layout) = self.compose()?;
-        Ok(kuva::render_to_svg(plots, layout))
+        Ok(self.made_ready(&kuva::render_to_svg(plots, layout)))
     }
 
     /// The figure as PNG.
@@ -99,6 +101,29 @@ impl Figure {
         let (plots, layout) = self.compose()?;
         kuva::render_to_png(plots, layout, PNG_SCALE)
             .map_err(|error| PlotError::Draw(error.to_string()))
+    }
+
+    /// Lets the picture be scaled, and names its parts after the figure: the library counts them
+    /// through the whole process, and pictures in one page must not share names.
+    fn made_ready(&self, svg: &str) -> String {
+        let scaled = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" ");
+        let mut ready = String::with_capacity(svg.len() + 64);
+        let mut names: Vec<&str> = Vec::new();
+        let svg = svg.replacen("<svg ", &scaled, 1);
+        for (index, part) in svg.split(CLIP).enumerate() {
+            if index > 0 {
+                let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+                let name = &part[..digits];
+                let place = names.iter().position(|known| *known == name).unwrap_or(names.len());
+                ready += &format!("{}-clip-{place}{}", self.id, &part[digits..]);
+                if place == names.len() {
+                    names.push(name);
+                }
+            } else {
+                ready += part;
+            }
+        }
+        ready
     }
 
     /// The figure's numbers: series, x, mean, half of the 95 % interval.
@@ -183,7 +208,9 @@ impl Figure {
             layout = layout.with_log_y();
         } else {
             let span = (high - low.min(0.0)).max(f64::MIN_POSITIVE);
-            let bottom = if low < 0.0 { low - 0.05 * span } else { 0.0 };
+            // What cannot be negative begins at zero, whatever its error bars do.
+            let negative = all().any(|(_, y, _)| y < 0.0);
+            let bottom = if negative { low - 0.05 * span } else { 0.0 };
             layout = layout.with_y_axis_min(bottom).with_y_axis_max(high + 0.06 * span);
         }
         layout
@@ -216,6 +243,9 @@ mod tests {
         for word in ["Overhead", "overhead (%)", "XSTP-ON", "bound"] {
             assert!(text.contains(word), "the SVG lacks {word:?}");
         }
+        assert!(text.starts_with("<svg viewBox="), "it can be scaled");
+        assert!(text.contains("figure-7-clip-0") && !text.contains("kuva-clip"));
+        assert_eq!(text, figure(false).svg().unwrap(), "the same each time");
         assert_eq!(&figure(true).png().unwrap()[1..4], b"PNG");
         let csv = figure(false).csv();
         assert!(csv.contains("XSTP-ON,50,9,0.4\n"), "{csv}");

@@ -1,26 +1,123 @@
 //! The paper of XSTP: Elaasar, Li, Barbeau and Kranakis 2003.
+//!
+//! ```text
+//!   conditions   the six tests of section 6 and their points
+//!   trial        one transfer, by XSTP-OFF, XSTP-ON or steady
+//!   variants     what the paper leaves open, varied
+//!   congestion   section 8's open question
+//!   judge        what the paper states, and what becomes of it
+//! ```
 
-use super::{Entry, Outcome, Point, Results, Setting};
+mod conditions;
+mod congestion;
+mod judge;
+mod return_of_link;
+mod trial;
+mod variants;
 
-/// Its figures 6 to 17 and the questions of its section 8.
+use super::{Draw, Entry, Parameter, Point, Setting};
+use conditions::Condition;
+use trial::{Party, Trial};
+use variants::Variant;
+
+/// Its sections 6 to 8.
 pub(crate) static ENTRY: Entry = Entry {
     id: "elaasar-2003",
     title: "The extended satellite transport protocol (XSTP)",
     source: "M. E. Elaasar, Z. Li, M. Barbeau, E. Kranakis: The eXtended Satellite Transport \
              Protocol: Its Design and Evaluation, 2003",
-    about: "Probing for the cause of losses, on and off: bit corruption, hand-off, limited \
-            connectivity, and a stack for packet radio.",
+    about: "XSTP finds out by probing whether a loss was congestion or an error of the link. The \
+            paper sends a file over links with bit corruption, hand-offs and limited \
+            connectivity, with probing off and on, and runs the protocol over packet radio.",
     replications: 20,
     live: false,
-    parameters: &[],
+    parameters: PARAMETERS,
     plan,
-    judge,
+    judge: judge::judge,
 };
 
-fn plan(_: &Setting) -> Vec<Point> {
-    Vec::new()
+const fn parameter(
+    name: &'static str,
+    about: &'static str,
+    default: f64,
+    min: f64,
+    max: f64,
+) -> Parameter {
+    Parameter { name, about, default, min, max }
 }
 
-fn judge(_: &Setting, _: &Results) -> Outcome {
-    Outcome::default()
+const PARAMETERS: &[Parameter] = &[
+    parameter("file_bytes", "size of the file", 1e7, 1e4, 1e9),
+    parameter("tolerance", "RTT_TOLERANCE, a share of the round trip", 0.1, 0.0, 10.0),
+    parameter("max_probes", "MAX_PROBES", 4.0, 2.0, 256.0),
+    parameter("required_probes", "REQ_PROBES, at most max_probes", 2.0, 1.0, 2.0),
+    parameter("idle_threshold_s", "pause after which slow start begins anew, s", 3.0, 0.1, 1e6),
+    parameter("polls_per_round_trip", "POLLS_PER_RTT", 3.0, 1.0, 100.0),
+    parameter("link_rate_kbps", "rate of the line in kbit/s; 0: none", 0.0, 0.0, 1e7),
+];
+
+/// The study of figures 6 to 17.
+const FIGURES: &str = "figures";
+/// The study of what the paper leaves open.
+const AMBIGUITIES: &str = "ambiguities";
+
+/// Key of a point of a figure.
+fn figure_key(condition: Condition, percent: u32, party: Party) -> String {
+    format!("{}/{percent}/{}", condition.name(), party.name())
+}
+
+/// Where other readings are tried.
+const TRIED_AT: [(Condition, [u32; 3]); 4] = [
+    (conditions::CORRUPTION_10, [5, 20, 50]),
+    (conditions::HANDOFF_1, [1, 5, 15]),
+    (conditions::CONNECTED_5, [1, 10, 30]),
+    (conditions::CONNECTED_10, [1, 10, 30]),
+];
+
+/// Key of a point in another reading.
+fn variant_key(variant: &Variant, condition: Condition, percent: u32, party: Party) -> String {
+    format!("{}/{}", variant.name, figure_key(condition, percent, party))
+}
+
+/// Which conditions and points a reading is tried at.
+fn tried_at(quick: bool) -> impl Iterator<Item = (Condition, u32)> {
+    // A quick run has the middle point alone.
+    let points = move |(condition, points): (Condition, [u32; 3])| {
+        let kept = move |percent: &u32| !quick || *percent == points[1];
+        points.into_iter().filter(kept).map(move |percent| (condition, percent))
+    };
+    TRIED_AT.into_iter().flat_map(points)
+}
+
+fn plan(setting: &Setting) -> Vec<Point> {
+    let mut points = Vec::new();
+    for condition in conditions::ALL {
+        for &percent in condition.points(setting.quick) {
+            for party in Party::ALL {
+                let trial = Trial::new(setting, party, condition, percent);
+                let key = figure_key(condition, percent, party);
+                let simulate = move |draw: &Draw| trial.run(draw);
+                points.push(Point::new(FIGURES, key, setting.replications, simulate));
+            }
+        }
+    }
+    points.extend(congestion::plan(setting));
+    points.extend(return_of_link::plan(setting));
+    points.extend(plan_variants(setting));
+    points
+}
+
+fn plan_variants(setting: &Setting) -> Vec<Point> {
+    let mut points = Vec::new();
+    for variant in variants::all() {
+        for (condition, percent) in tried_at(setting.quick) {
+            for party in Party::PAPER {
+                let trial = variant.of(Trial::new(setting, party, condition, percent));
+                let key = variant_key(variant, condition, percent, party);
+                let simulate = move |draw: &Draw| trial.run(draw);
+                points.push(Point::new(AMBIGUITIES, key, setting.at_most(10), simulate));
+            }
+        }
+    }
+    points
 }

@@ -1,0 +1,98 @@
+//! The paper's six tests: which error condition, at which points.
+
+use satlink::{LinkConfig, profiles};
+use units::Span;
+
+/// An error condition of section 6, with the mean stay that names the test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// Equal mean stays; the bad state drops a share.
+    Corruption(Span),
+    /// Blackouts of this mean length.
+    Handoff(Span),
+    /// Connected for this long on average.
+    Connectivity(Span),
+}
+
+const SECOND: Span = Span::from_secs(1);
+
+/// Bit corruption with stays of 10 s and 1 s.
+pub(super) const CORRUPTION_10: Condition = Condition::Corruption(Span::from_secs(10));
+pub(super) const CORRUPTION_1: Condition = Condition::Corruption(SECOND);
+/// Hand-off with blackouts of 0.5 s and 1 s.
+pub(super) const HANDOFF_HALF: Condition = Condition::Handoff(Span::from_millis(500));
+pub(super) const HANDOFF_1: Condition = Condition::Handoff(SECOND);
+/// Connected for 5 s and 10 s at a time.
+pub(super) const CONNECTED_5: Condition = Condition::Connectivity(Span::from_secs(5));
+pub(super) const CONNECTED_10: Condition = Condition::Connectivity(Span::from_secs(10));
+
+/// All six.
+pub(super) const ALL: [Condition; 6] =
+    [CORRUPTION_10, CORRUPTION_1, HANDOFF_HALF, HANDOFF_1, CONNECTED_5, CONNECTED_10];
+
+impl Condition {
+    /// For keys and files.
+    pub(super) fn name(self) -> String {
+        let (kind, length) = match self {
+            Self::Corruption(length) => ("corruption", length),
+            Self::Handoff(length) => ("handoff", length),
+            Self::Connectivity(length) => ("connectivity", length),
+        };
+        format!("{kind}-{}s", length.as_secs_f64())
+    }
+
+    /// The points of its figures' horizontal axes, percent. The text gives their ends, and names
+    /// 5, 20 and 50 % of corruption.
+    pub(super) fn points(self, quick: bool) -> &'static [u32] {
+        match (self, quick) {
+            (Self::Corruption(_), false) => &[0, 5, 10, 20, 30, 40, 50],
+            (Self::Handoff(_), false) => &[1, 3, 5, 7, 10, 12, 15],
+            (Self::Connectivity(_), false) => &[1, 5, 10, 15, 20, 25, 30],
+            (Self::Corruption(_), true) => &[0, 5, 20, 50],
+            (Self::Handoff(_), true) => &[1, 5, 15],
+            (Self::Connectivity(_), true) => &[1, 10, 30],
+        }
+    }
+
+    /// The points with loss.
+    pub(super) fn lossy_points(self, quick: bool) -> Vec<u32> {
+        self.points(quick).iter().copied().filter(|&percent| percent > 0).collect()
+    }
+
+    /// The link at a point.
+    pub(super) fn link(self, percent: u32) -> LinkConfig {
+        let percent = f64::from(percent);
+        match self {
+            Self::Corruption(stay) => profiles::elaasar_corruption(stay, percent / 100.0),
+            Self::Handoff(rendezvous) => profiles::elaasar_handoff(rendezvous, percent),
+            Self::Connectivity(rendezvous) => profiles::elaasar_connectivity(rendezvous, percent),
+        }
+    }
+
+    /// Seconds from one bad stay to the next, on average.
+    pub(super) fn period(self, percent: u32) -> f64 {
+        let share = f64::from(percent.max(1)) / 100.0;
+        match self {
+            Self::Corruption(stay) => 2.0 * stay.as_secs_f64(),
+            // The named stay is this share of the time.
+            Self::Handoff(stay) | Self::Connectivity(stay) => stay.as_secs_f64() / share,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_those_of_the_links() {
+        for condition in ALL {
+            for &percent in condition.points(false) {
+                let states = condition.link(percent).shared.expect("a process").states;
+                let period: f64 = states.iter().map(|state| state.mean_stay.as_secs_f64()).sum();
+                let expected = condition.period(percent);
+                assert!((period - expected).abs() < 1e-6, "{} {percent} %", condition.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What the six tests came to, in the paper's terms.
+
+use super::super::conditions::Condition;
+use super::super::trial::Party;
+use super::super::{
+    AMBIGUITIES, FIGURES, figure_key, variant_key,
+    variants::{AS_CHOSEN, Variant},
+};
+use crate::experiments::statistics::relative_gain;
+use crate::experiments::{Cell, Expected, Results, Setting, Summary};
+
+/// Results, as the cells ask for them.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) setting: &'a Setting,
+    pub(super) results: &'a Results,
+}
+
+/// Names of a job's values that many ask for.
+pub(super) const THROUGHPUT: &str = "throughput_bps";
+pub(super) const OVERHEAD: &str = "overhead_percent";
+pub(super) const RATIO: &str = "ratio_bps_per_percent";
+pub(super) const AGAIN: &str = "retransmission_percent";
+pub(super) const WINDOW: &str = "window_segments";
+
+impl Seen<'_> {
+    /// The points of a condition.
+    pub(super) fn points(&self, condition: Condition) -> &'static [u32] {
+        condition.points(self.setting.quick)
+    }
+
+    /// Those with loss.
+    pub(super) fn lossy(&self, condition: Condition) -> Vec<u32> {
+        condition.lossy_points(self.setting.quick)
+    }
+
+    /// A value of each replication.
+    pub(super) fn values(&self, at: (Condition, u32), party: Party, name: &str) -> Vec<f64> {
+        self.results.values(FIGURES, &figure_key(at.0, at.1, party), name)
+    }
+
+    /// A value's mean.
+    pub(super) fn mean(&self, at: (Condition, u32), party: Party, name: &str) -> Summary {
+        Summary::of(&self.values(at, party, name))
+    }
+
+    /// ON's mean over OFF's less one, percent.
+    pub(super) fn gain(&self, at: (Condition, u32), name: &str) -> Summary {
+        let (on, off) = (self.values(at, Party::On, name), self.values(at, Party::Off, name));
+        relative_gain(&on, &off).scaled(100.0)
+    }
+
+    /// POLLs, STATs, USTATs and handshakes, percent of the file; headers of data left out.
+    pub(super) fn control(&self, at: (Condition, u32), party: Party) -> Summary {
+        let part = |name| self.values(at, party, name);
+        let forward = self.forward_control(at, party);
+        let back = part("reverse_control_percent");
+        Summary::of(&forward.iter().zip(back).map(|(f, b)| f + b).collect::<Vec<_>>())
+    }
+
+    /// The forward part of that, of each replication.
+    pub(super) fn forward_control(&self, at: (Condition, u32), party: Party) -> Vec<f64> {
+        let all = self.values(at, party, "forward_control_percent");
+        let headers = self.values(at, party, "data_headers_percent");
+        all.iter().zip(headers).map(|(all, headers)| all - headers).collect()
+    }
+
+    /// Bad stays that a connection met, as its length has it.
+    pub(super) fn events(&self, at: (Condition, u32), party: Party) -> Summary {
+        self.mean(at, party, "seconds").scaled(1.0 / at.0.period(at.1))
+    }
+
+    /// Something for each bad stay.
+    pub(super) fn per_event(&self, at: (Condition, u32), party: Party, name: &str) -> Summary {
+        let period = at.0.period(at.1);
+        let of = self.values(at, party, name);
+        let seconds = self.values(at, party, "seconds");
+        Summary::of(&of.iter().zip(seconds).map(|(n, s)| n * period / s).collect::<Vec<_>>())
+    }
+
+    /// The share of its mean window that a party loses each bad stay, percent.
+    pub(super) fn lost_share(&self, at: (Condition, u32), party: Party) -> Summary {
+        let period = at.0.period(at.1);
+        let again = self.values(at, party, "segments_sent_again");
+        let seconds = self.values(at, party, "seconds");
+        let window = self.values(at, party, WINDOW);
+        let shares: Vec<f64> = again
+            .iter()
+            .zip(&seconds)
+            .zip(&window)
+            .map(|((again, seconds), window)| again * period / seconds / window * 100.0)
+            .collect();
+        Summary::of(&shares)
+    }
+
+    /// The mean length of a probing cycle in seconds, over all replications; `None` without any.
+    pub(super) fn cycle(&self, at: (Condition, u32)) -> Option<f64> {
+        let sum = |name| self.values(at, Party::On, name).iter().sum::<f64>();
+        let cycles = sum("cycles");
+        (cycles > 0.0).then(|| sum("probing_seconds") / cycles)
+    }
+
+    /// A value of each replication in another reading.
+    pub(super) fn varied(
+        &self,
+        variant: &Variant,
+        at: (Condition, u32),
+        party: Party,
+        name: &str,
+    ) -> Vec<f64> {
+        self.results.values(AMBIGUITIES, &variant_key(variant, at.0, at.1, party), name)
+    }
+
+    /// A party's mean in another reading over its mean as chosen, less one, percent.
+    pub(super) fn change(
+        &self,
+        variant: &Variant,
+        at: (Condition, u32),
+        party: Party,
+        name: &str,
+    ) -> Summary {
+        let chosen = &AS_CHOSEN;
+        let (varied, chosen) =
+            (self.varied(variant, at, party, name), self.varied(chosen, at, party, name));
+        relative_gain(&varied, &chosen).scaled(100.0)
+    }
+
+    /// ON's gain over OFF in another reading, percent.
+    pub(super) fn gain_in(&self, variant: &Variant, at: (Condition, u32), name: &str) -> Summary {
+        let of = |party| self.varied(variant, at, party, name);
+        relative_gain(&of(Party::On), &of(Party::Off)).scaled(100.0)
+    }
+}
+
+/// Why a cell agrees, and why it would not.
+#[derive(Clone, Copy)]
+pub(super) struct Why {
+    pub(super) agrees: &'static str,
+    pub(super) differs: &'static str,
+}
+
+/// A claim with the reason that fits the verdict.
+pub(super) fn claim(expected: &Expected, holds: bool, ours: String, why: Why) -> Cell {
+    expected.claim(holds, ours, None, if holds { why.agrees } else { why.differs })
+}
+
+/// A claim that stands on one number.
+pub(super) fn claim_by(
+    expected: &Expected,
+    holds: bool,
+    ours: String,
+    by: Summary,
+    why: Why,
+) -> Cell {
+    expected.claim(holds, ours, Some(by), if holds { why.agrees } else { why.differs })
+}
+
+/// A number with the reason that fits the verdict.
+pub(super) fn number(expected: &Expected, ours: Summary, why: Why) -> Cell {
+    let agrees = expected.number(ours, "").verdict == crate::experiments::Verdict::Agrees;
+    expected.number(ours, if agrees { why.agrees } else { why.differs })
+}
+
+/// `5 %: +12, 20 %: +30` of means.
+pub(super) fn listed(points: &[u32], mean: impl Fn(u32) -> f64, digits: usize) -> String {
+    let words: Vec<String> =
+        points.iter().map(|&point| format!("{point} %: {:.digits$}", mean(point))).collect();
+    words.join(", ")
+}
+
+/// As [`listed`], with signs.
+pub(super) fn signed(points: &[u32], mean: impl Fn(u32) -> f64) -> String {
+    let words: Vec<String> =
+        points.iter().map(|&point| format!("{point} %: {:+.1}", mean(point))).collect();
+    words.join(", ")
+}
+
+/// Where a run of means first rises beyond both intervals, or ends above its beginning.
+pub(super) fn rises(points: &[u32], mean: impl Fn(u32) -> Summary) -> Option<u32> {
+    let beyond = |pair: &&[u32]| {
+        let (before, after) = (mean(pair[0]), mean(pair[1]));
+        after.mean - finite(after.half) > before.mean + finite(before.half)
+    };
+    if let Some(pair) = points.windows(2).find(beyond) {
+        return Some(pair[1]);
+    }
+    let (first, last) = (points.first()?, points.last()?);
+    (mean(*last).mean >= mean(*first).mean).then_some(*last)
+}
+
+/// Where a run of means first falls beyond both intervals, or ends below its beginning.
+pub(super) fn falls(points: &[u32], mean: impl Fn(u32) -> Summary) -> Option<u32> {
+    rises(points, |point| mean(point).scaled(-1.0))
+}
+
+/// A single replication has no interval.
+fn finite(half: f64) -> f64 {
+    if half.is_finite() { half } else { 0.0 }
+}
+
+/// The mean of something over points.
+pub(super) fn over(points: &[u32], mean: impl Fn(u32) -> f64) -> f64 {
+    points.iter().map(|&point| mean(point)).sum::<f64>() / points.len().max(1) as f64
+}
+
+/// At how many points something holds.
+pub(super) fn count(points: &[u32], holds: impl Fn(u32) -> bool) -> usize {
+    points.iter().filter(|&&point| holds(point)).count()
+}
+
+/// The summary with the least, and the one with the greatest mean.
+pub(super) fn extremes(all: impl IntoIterator<Item = Summary>) -> (Summary, Summary) {
+    let mut all: Vec<Summary> = all.into_iter().collect();
+    all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    let none = Summary::of(&[]);
+    (all.first().copied().unwrap_or(none), all.last().copied().unwrap_or(none))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rise_within_the_intervals_is_none() {
+        let means = [9.0, 7.0, 7.5, 3.0];
+        let mean = |half: f64| {
+            move |point: u32| Summary { n: 5, mean: means[point as usize], deviation: 1.0, half }
+        };
+        let points = [0, 1, 2, 3];
+        assert_eq!(rises(&points, mean(0.5)), None);
+        assert_eq!(rises(&points, mean(0.1)), Some(2));
+        assert_eq!(falls(&points, mean(0.5)), Some(1));
+        assert_eq!(rises(&[1, 2], mean(0.5)), Some(2), "the end is above the beginning");
+    }
+
+    #[test]
+    fn extremes_are_by_means() {
+        let of = |mean| Summary::exact(mean);
+        let (least, most) = extremes([of(3.0), of(-1.0), of(2.0)]);
+        assert_eq!((least.mean, most.mean), (-1.0, 3.0));
+    }
+}

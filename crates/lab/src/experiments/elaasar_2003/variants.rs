@@ -1,0 +1,140 @@
+//! What the paper leaves open, varied; and parts of the mechanism taken out.
+
+use super::trial::Trial;
+use satlink::Limit;
+use units::{BitRate, Span};
+use xstp::session::{Halve, LossRoundTrip, ProbingConfig, RetransmitRule, Spread};
+
+/// Another reading.
+#[derive(Clone, Copy)]
+pub(super) struct Variant {
+    /// For keys.
+    pub(super) name: &'static str,
+    /// For people.
+    pub(super) about: &'static str,
+    change: fn(&mut Trial),
+}
+
+impl Variant {
+    /// `trial` in this reading.
+    pub(super) fn of(&self, mut trial: Trial) -> Trial {
+        (self.change)(&mut trial);
+        trial
+    }
+}
+
+const fn variant(name: &'static str, about: &'static str, change: fn(&mut Trial)) -> Variant {
+    Variant { name, about, change }
+}
+
+fn probing(trial: &mut Trial, change: fn(&mut ProbingConfig)) {
+    if let Some(config) = &mut trial.source.probing {
+        change(config);
+    }
+}
+
+/// A sending rate on the line, with room for what the windows allow.
+fn rate(trial: &mut Trial, kbps: u64) {
+    for direction in [&mut trial.link.forward, &mut trial.link.return_] {
+        direction.rate = Some(BitRate::from_kbps(kbps));
+        direction.queue.limit = Limit::Packets(64);
+    }
+}
+
+/// Open in the paper: protocol facts 3.3 and 8.
+pub(super) const READINGS: &[Variant] = &[
+    variant("tolerance-0", "tolerance 0", |trial| {
+        probing(trial, |config| config.tolerance_millionths = 0);
+    }),
+    variant("tolerance-25", "tolerance 0.25", |trial| {
+        probing(trial, |config| config.tolerance_millionths = 250_000);
+    }),
+    variant("tolerance-50", "tolerance 0.5: all delays pass", |trial| {
+        probing(trial, |config| config.tolerance_millionths = 500_000);
+    }),
+    variant("idle-1", "idle threshold 1 s", |trial| idle(trial, Some(1))),
+    variant("idle-10", "idle threshold 10 s", |trial| idle(trial, Some(10))),
+    NO_IDLE,
+    variant("last-round-trip", "compared with the last round trip, not the smoothed", |trial| {
+        probing(trial, |config| config.loss_round_trip = LossRoundTrip::Last);
+    }),
+    variant("restore-window", "the window restored to what it was before", |trial| {
+        probing(trial, |config| config.restore_window = true);
+    }),
+    variant("halve-flight", "congestion halves what is outstanding", |trial| {
+        probing(trial, |config| config.halve = Halve::Flight);
+    }),
+    variant("no-slot-before", "no slot for answers from before the loss", |trial| {
+        probing(trial, |config| config.before_loss = false);
+    }),
+    variant("poll-order", "sent again if sent before the POLL, as STP", |trial| {
+        trial.source.retransmit_rule = RetransmitRule::PollOrder;
+    }),
+    variant("backed-off", "sent again after a round trip that backs off with POLLs", |trial| {
+        trial.source.retransmit_rule = RetransmitRule::BackedOff;
+    }),
+    variant("spread-window", "a full window spread over a round trip", |trial| {
+        trial.source.spread = Spread::Window;
+    }),
+    variant("one-burst-again", "all that is sent again in one burst", |trial| {
+        trial.source.again_burst = u32::MAX;
+    }),
+    NO_OUTAGE_PAUSE,
+    variant("backoff-2", "polling backs off to 4 times at most", |trial| {
+        trial.source.poll_backoff_cap = 2;
+    }),
+    variant("backoff-8", "polling backs off to 64 round trips, not 64 intervals", |trial| {
+        trial.source.poll_backoff_cap = 8;
+    }),
+    variant("reordered", "after a slow stay later packets overtake earlier ones", |trial| {
+        (trial.link.forward.keep_order, trial.link.return_.keep_order) = (false, false);
+    }),
+    variant("rate-1500", "a line of 1.5 Mbit/s", |trial| rate(trial, 1_500)),
+    variant("rate-2560", "a line of 2.56 Mbit/s: 64 segments each 200 ms", |trial| {
+        rate(trial, 2_560);
+    }),
+    variant("rate-10000", "a line of 10 Mbit/s", |trial| rate(trial, 10_000)),
+];
+
+/// Parts of the mechanism taken out, to see what they are worth.
+pub(super) const WITHOUT: &[Variant] = &[NO_RECOVERY, NO_EARLY_TIMEOUT, NO_BACKOFF];
+
+/// As chosen, beside the others at the same points.
+pub(super) const AS_CHOSEN: Variant = variant("as-chosen", "as chosen for this report", |_| {});
+
+pub(super) const NO_RECOVERY: Variant =
+    variant("no-recovery", "no immediate recovery: every cycle is taken for congestion", |trial| {
+        probing(trial, |config| config.immediate_recovery = false);
+    });
+
+pub(super) const NO_EARLY_TIMEOUT: Variant =
+    variant("no-early-timeout", "no early timeout", |trial| {
+        probing(trial, |config| config.early_timeout = false);
+    });
+
+pub(super) const NO_BACKOFF: Variant =
+    variant("no-backoff", "polling never backs off", |trial| trial.source.poll_backoff_cap = 0);
+
+/// Without slow start after a pause, for both.
+pub(super) const NO_IDLE: Variant =
+    variant("idle-never", "no idle threshold", |trial| idle(trial, None));
+
+/// Without slow start after an outage, which only OFF has.
+pub(super) const NO_OUTAGE_PAUSE: Variant =
+    variant("outage-no-pause", "an outage is no pause: OFF never slow-starts again", |trial| {
+        trial.source.outage_is_idle = false;
+    });
+
+fn idle(trial: &mut Trial, seconds: Option<u64>) {
+    let long = Span::from_secs(seconds.unwrap_or(1_000_000_000));
+    trial.source.slow_start_after_idle = seconds.map(Span::from_secs);
+    if let Some(config) = &mut trial.source.probing {
+        config.idle_threshold = long;
+    }
+}
+
+/// All of them, the chosen one first.
+pub(super) fn all() -> impl Iterator<Item = &'static Variant> {
+    const CHOSEN: &[Variant] = &[AS_CHOSEN];
+    CHOSEN.iter().chain(READINGS).chain(WITHOUT)
+}
