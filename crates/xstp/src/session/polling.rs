@@ -127,9 +127,10 @@ impl Polling {
         Some(self.last_answer.map_or(oldest, |answer| answer.max(oldest)))
     }
 
-    /// When the oldest POLL was sent that nothing has answered.
-    pub(crate) fn oldest_unanswered(&self) -> Option<Instant> {
-        self.book.iter().find(|sent| self.is_newer(sent.count)).map(|sent| sent.at)
+    /// When the oldest POLL was sent that nothing has answered, of those sent from `from` on.
+    pub(crate) fn oldest_unanswered(&self, from: Instant) -> Option<Instant> {
+        let mut unanswered = self.book.iter().filter(|sent| self.is_newer(sent.count));
+        unanswered.find(|sent| sent.at >= from).map(|sent| sent.at)
     }
 
     /// Whether a STAT has answered anything since the last POLL.

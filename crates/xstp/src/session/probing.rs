@@ -116,12 +116,20 @@ pub struct ProbingStatistics {
 }
 
 /// The probing of one session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Probing {
     cycle: Option<Cycle>,
     /// Count of the POLL whose answer ended the last cycle: further parts of that STAT's list
     /// are sent again and begin no cycle.
     ended_by: Option<u32>,
+    /// When the last cycle ended, and regular POLLs began anew.
+    ended_at: Instant,
+}
+
+impl Default for Probing {
+    fn default() -> Self {
+        Self { cycle: None, ended_by: None, ended_at: Instant::ZERO }
+    }
 }
 
 /// A cycle that is running.
@@ -177,8 +185,8 @@ impl Session {
             return;
         }
         let Some(round_trip) = self.round_trip.measured() else { return };
-        let overdue =
-            self.polling.oldest_unanswered().is_some_and(|at| now.since(at) >= round_trip);
+        let oldest = self.polling.oldest_unanswered(self.probing.ended_at);
+        let overdue = oldest.is_some_and(|at| now.since(at) >= round_trip);
         let due = self.polls_by_timer() && !self.polling.is_wanted() && self.poll_at() <= now;
         if due && overdue && !self.polling.answered_since_last() {
             self.begin_probing(now, Trigger::EarlyTimeout);
@@ -300,6 +308,7 @@ impl Session {
             return;
         };
         self.probing.ended_by = Some(asked.poll);
+        self.probing.ended_at = now;
         self.polling.restart_timer();
         let took = now.since(cycle.began);
         let statistics = &mut self.statistics.probing;

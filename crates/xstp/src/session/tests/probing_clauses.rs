@@ -280,3 +280,22 @@ fn turns_hold_on_a_path_that_does_not_change() {
         assert!(seen.data_sent > 1_000 || seen.polls_sent > 100, "{seen:?}");
     }
 }
+
+/// XSTP-13.1.1: after a blackout the path is slower than the smoothed round trip. The probes of
+/// the cycle that are on their way make no early timeout of the first regular POLLs.
+#[test]
+fn turns_begin_anew_after_a_cycle() {
+    let config = SessionConfig { initial_window: 32, ..SessionConfig::xstp_2003() };
+    let mut wire = Wire::new(&config);
+    wire.lost.extend([(CLIENT, at(2_000), at(3_000)), (SERVER, at(2_000), at(3_000))]);
+    wire.delays.push((at(2_000), Span::from_millis(150)));
+    let mut millis = 3_000;
+    while wire.session().statistics().probing.congested == 0 {
+        millis += 1;
+        wire.run(at(millis));
+        assert!(millis < 5_000);
+    }
+    wire.run(at(millis + 200));
+    let seen = wire.session().statistics().probing;
+    assert_eq!(seen.early_timeouts, 1, "{seen:?}");
+}
