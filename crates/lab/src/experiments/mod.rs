@@ -11,6 +11,7 @@
 //! anything is compared.
 
 mod cell;
+pub(crate) mod controllers;
 pub(crate) mod elaasar_2003;
 mod figure;
 mod options;
@@ -25,13 +26,13 @@ mod sweep;
 pub use cell::{Cell, Criterion, Expected, Kind, Published, Verdict};
 pub use figure::{Axis, Figure, Series};
 pub use options::{Options, Parameter, Setting};
-pub use outcome::{Outcome, Section, SetUp, Table};
+pub use outcome::{Outcome, Picture, Section, SetUp, Table};
 pub use plan::{Draw, Entry, Point, Results, Values};
 pub use runner::{Judged, Ran, merge, report, run};
 pub use statistics::Summary;
 
 /// All entries, in the order of the report.
-pub static ALL: &[&Entry] = &[&elaasar_2003::ENTRY];
+pub static ALL: &[&Entry] = &[&elaasar_2003::ENTRY, &controllers::ENTRY];
 
 /// The entries that `names` mean; `all` is every one.
 ///

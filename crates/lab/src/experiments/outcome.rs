@@ -9,10 +9,26 @@ use serde::{Deserialize, Serialize};
 pub struct Outcome {
     /// What stands at the top, for who reads no further. Each is a paragraph.
     pub summary: Vec<String>,
+    /// Pictures that show the whole, at the top as well.
+    #[serde(default)]
+    pub pictures: Vec<Picture>,
     /// The set-up.
     pub set_up: Vec<SetUp>,
     /// The parts of the report, in order.
     pub sections: Vec<Section>,
+}
+
+/// A picture that is no plot of lines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Picture {
+    /// The file's name without ending.
+    pub id: String,
+    /// What it is, for who cannot see it.
+    pub title: String,
+    /// The picture.
+    pub svg: String,
+    /// What to know about it.
+    pub note: String,
 }
 
 /// One line of the set-up.

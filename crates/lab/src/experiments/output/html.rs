@@ -60,6 +60,10 @@ fn experiment(judged: &Judged) -> Result<String, LabError> {
     for paragraph in &outcome.summary {
         let _ = writeln!(text, "<p class=\"summary\">{}</p>", escape(paragraph));
     }
+    for picture in &outcome.pictures {
+        let (svg, note) = (inline(&picture.svg), escape(&picture.note));
+        let _ = writeln!(text, "<figure>{svg}<figcaption>{note}</figcaption></figure>");
+    }
     text += &bar(outcome);
     let _ = writeln!(
         text,

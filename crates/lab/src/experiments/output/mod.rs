@@ -22,6 +22,10 @@ const RESULTS: &str = "results.json";
 pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
     let folder = out.join(&judged.id);
     let plot_failed = |error: crate::plot::PlotError| LabError::Plot(error.to_string());
+    for picture in &judged.outcome.pictures {
+        let path = folder.join(format!("{}.svg", picture.id));
+        files::write_whole(&path, picture.svg.as_bytes())?;
+    }
     for section in &judged.outcome.sections {
         for figure in &section.figures {
             let at = |ending: &str| folder.join(format!("{}.{ending}", figure.id));

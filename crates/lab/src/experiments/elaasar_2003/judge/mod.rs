@@ -23,7 +23,6 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
         ..Section::default()
     };
     Outcome {
-        summary: Vec::new(),
         set_up: set_up::lines(setting),
         sections: vec![
             overview,
@@ -33,5 +32,6 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
             conclusion::section(&seen),
             ambiguities::section(&seen),
         ],
+        ..Outcome::default()
     }
 }

@@ -1,0 +1,111 @@
+//! The ways of controlling the rate, compared on each kind of trouble that satellites make.
+//!
+//! ```text
+//!   mod       what is run: every way through every case, and transfers of 100 MB
+//!   cells     what steady is to reach, and whether it does
+//!   figures   the picture: ways across, cases down, simulated and live
+//! ```
+
+mod cells;
+mod figures;
+
+use super::{Draw, Entry, Point, Setting, Values};
+use satlink::LinkConfig;
+use sim::scenario::alone::Alone;
+use sim::scenario::controllers::{Case, Way, all, measure};
+use units::{BitRate, Span};
+use xstp::session::SessionConfig;
+
+/// Where `steady` stands against `fixed`, `newreno`, `probing` and TCP's CUBIC.
+pub(crate) static ENTRY: Entry = Entry {
+    id: "controllers",
+    title: "Ways of controlling the rate",
+    source: "this project's goals; for transfers of 100 MB, picoquic's published satellite figures",
+    about: "Every way of controlling the rate through every kind of trouble: loss, blackouts, \
+            hand-offs, queues, narrow and slow return channels, rain, and others on the link.",
+    replications: 5,
+    live: false,
+    parameters: &[],
+    plan,
+    judge: cells::judge,
+};
+
+/// The study of transfers.
+const TRANSFER: &str = "transfer";
+/// Bytes of a transfer.
+const BYTES: u64 = 100_000_000;
+/// Its forward rate.
+const FAST: BitRate = BitRate::from_mbps(250);
+
+/// What a sender knows of the link before a transfer, and how much of it is lost.
+const TRANSFERS: [(&str, Known, &str); 6] = [
+    ("cold", Known::Nothing, "loss 0%"),
+    ("remembered", Known::Remembered, "loss 0%"),
+    ("configured", Known::Configured, "loss 0%"),
+    ("cold, 1 %", Known::Nothing, "loss 1%"),
+    ("remembered, 1 %", Known::Remembered, "loss 1%"),
+    ("configured, 1 %", Known::Configured, "loss 1%"),
+];
+
+/// What is known of a link's rate.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    Nothing,
+    Remembered,
+    Configured,
+}
+
+/// The name of the point of `way` in `case`.
+fn key(case: &Case, way: &str) -> String {
+    format!("{}/{way}", case.point)
+}
+
+fn plan(setting: &Setting) -> Vec<Point> {
+    let mut points = Vec::new();
+    for case in all() {
+        for way in Way::ALL {
+            let case = case.clone();
+            let key = key(&case, way.name());
+            points.push(Point::new(case.study, key, setting.replications, move |draw| {
+                Ok(one(&case, way, draw))
+            }));
+        }
+    }
+    for (name, known, words) in TRANSFERS {
+        points.push(Point::new(TRANSFER, name, setting.replications, move |draw| {
+            let seconds = transfer(known, words, draw).ok_or("it took longer than 60 s")?;
+            Ok(Values::new().with("time_s", seconds.as_secs_f64()))
+        }));
+    }
+    points
+}
+
+fn one(case: &Case, way: Way, draw: &Draw) -> Values {
+    let seen = measure(case, way, draw.seed, draw.run);
+    // A rate that is never reached has no time; it is written as a negative one.
+    let at_speed = seen.at_speed.map_or(-1.0, Span::as_secs_f64);
+    Values::new()
+        .with("value", seen.value)
+        .with("queue_s", seen.queue_s)
+        .with("return_bps", seen.return_bps)
+        .with("at_speed_s", at_speed)
+}
+
+/// 100 MB over 250/3 Mbit/s at 600 ms: from the first packet to the last byte in order.
+fn transfer(known: Known, words: &str, draw: &Draw) -> Option<Span> {
+    let mut link: LinkConfig = satlink::profiles::by_name("geo").expect("the profile exists");
+    let fast = "forward rate 250mbit limit 1bdp return rate 3mbit both";
+    satlink::words::apply_link(&mut link, &format!("{fast} {words}")).expect("they are words");
+    let auto = SessionConfig::gateway_auto();
+    let config = match known {
+        Known::Nothing => auto,
+        Known::Remembered => SessionConfig { start_rate: Some(FAST), ..auto },
+        Known::Configured => SessionConfig { max_rate: Some(FAST), ..auto },
+    };
+    let back = SessionConfig::gateway(BitRate::from_mbps(3));
+    let seed = draw.seed.wrapping_mul(1_000).wrapping_add(draw.run);
+    Alone::new(&link, seed, &config, &back, BYTES).time_for(BYTES, Span::from_secs(60))
+}
+
+#[cfg(test)]
+mod tests;
