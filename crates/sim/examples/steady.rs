@@ -108,6 +108,12 @@ fn trace(words: &[String]) {
         None => SessionConfig::gateway_auto(),
     };
     let mut alone = Alone::new(&link(&words[1]), 1, &config, &back(), 1 << 40);
+    // Then pairs: seconds, and what changes.
+    for pair in words.get(3..).unwrap_or_default().chunks_exact(2) {
+        let when: f64 = pair[0].parse().expect("seconds");
+        let words = format!("{} {}", words[1], pair[1]);
+        alone.change_at(Instant::ZERO + Span::from_secs_f64(when), link(&words));
+    }
     for moment in alone.series(at(secs), Span::from_millis(100)) {
         let sender = moment.sender;
         println!(

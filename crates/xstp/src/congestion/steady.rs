@@ -21,7 +21,7 @@ use super::{Answered, PollSent};
 use crate::session::SessionConfig;
 use core::ops::Range;
 use probe::{Found, Probe, Schedule};
-use samples::{Sample, Samples, as_micros, micros, mul};
+use samples::{Sample, Samples, Window, as_micros, micros, mul};
 use start::{Ramp, Train, Verdict};
 use units::{BitRate, Instant, Span};
 
@@ -33,6 +33,8 @@ const LEAST_PACKETS: u64 = 3;
 const LEAST_BPS: u64 = 1_000;
 /// The longest that a delay is not taken for a queue after one that did not go away.
 const LONGEST_HOLD: Span = Span::from_secs(60);
+/// Where delays differ by more than this many microseconds, a train shows little.
+const UNSURE: i64 = 3_000;
 /// Answers in a row, at least, that must show a queue.
 const ENOUGH: usize = 3;
 
@@ -51,13 +53,23 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Drain {
     rate: u64,
+    since: Instant,
     until: Instant,
+    /// Whether next to nothing is sent meanwhile, and not half.
+    deep: bool,
     /// What was seen to stand, microseconds.
     queue: i64,
     /// The rate before it.
     before: u64,
     /// Nobody else can have made it.
     sure: bool,
+}
+
+impl Drain {
+    /// How long a queue takes to go away.
+    fn time_for(&self, queue: Span) -> Span {
+        if self.deep { queue.mul_ratio(8, 7) } else { queue * 2 }
+    }
 }
 
 /// The controller `steady`.
@@ -157,6 +169,8 @@ impl Steady {
                 (self.round_trip / 10).max(spared).min(self.round_trip / 2)
             }
             Phase::Ramp(ramp) => ramp.poll_every(self.last_poll, self.round_trip),
+            // Something may be growing.
+            Phase::Cruise if self.samples.last_queue() > self.limit() / 2 => self.round_trip / 8,
             Phase::Train(_) | Phase::Cruise | Phase::Probing(_) => Span::MAX,
             Phase::Draining(_) | Phase::Settling(_) => Span::MAX,
         };
@@ -182,7 +196,7 @@ impl Steady {
 
     /// The last delay above the least.
     pub(super) fn queue(&self) -> Option<Span> {
-        self.samples.last().map(|last| micros(self.samples.queue(last)))
+        self.samples.last().map(|_| micros(self.samples.last_queue()))
     }
 
     /// The rate that is worth remembering.
@@ -219,10 +233,12 @@ impl Steady {
     /// POLLs have gone unanswered for too long: what was sent then shows nothing.
     pub(super) fn on_outage(&mut self, now: Instant) {
         self.quiet = true;
-        self.samples.restart();
         match self.phase {
-            Phase::Train(_) | Phase::Ramp(_) | Phase::Cruise => {}
+            // On a slow way the answer is merely late.
+            Phase::Train(_) => {}
+            Phase::Ramp(_) | Phase::Cruise => self.samples.restart(),
             Phase::Probing(_) | Phase::Draining(_) | Phase::Settling(_) => {
+                self.samples.restart();
                 self.phase = Phase::Cruise;
                 self.schedule.soon(now, self.round_trip);
             }
@@ -248,12 +264,7 @@ impl Steady {
             Phase::Ramp(ramp) => self.on_ramp(now, ramp, &sample),
             Phase::Cruise => self.on_cruise(now),
             Phase::Probing(probe) => self.on_probe(now, &probe, &sample),
-            Phase::Draining(drain) => {
-                if now >= drain.until {
-                    self.phase = Phase::Settling(Drain { until: now, ..drain });
-                    self.ask = true;
-                }
-            }
+            Phase::Draining(drain) => self.on_draining(now, drain, &sample),
             Phase::Settling(drain) => {
                 if sample.sent_at >= drain.until {
                     self.settle(now, &drain);
@@ -278,8 +289,10 @@ impl Steady {
         if sample.sent_at < up.since {
             return;
         }
+        self.samples.learn_jitter();
         match up.judge(&self.samples, self.round_trip, self.limit() / 2) {
             Verdict::Open => {}
+            Verdict::Again => self.phase = ramp(now, up.rate, up.cap),
             Verdict::Full(link) => {
                 self.found = true;
                 self.drain(now, link, true);
@@ -289,7 +302,9 @@ impl Steady {
                 self.base = rate - rate / 64;
                 self.phase = Phase::Cruise;
                 self.ask = true;
-                self.schedule.at_once(now + self.round_trip);
+                let packet = as_micros(Span::from_nanos(mul(12_000, 1_000_000_000, self.base)));
+                let unsure = self.samples.jitter() > UNSURE + packet * 2;
+                self.schedule.first(now + self.round_trip, unsure);
             }
             Verdict::Higher(rate) => {
                 self.base = rate;
@@ -299,8 +314,22 @@ impl Steady {
         }
     }
 
+    /// What is known of the queue since tells better when it will be empty.
+    fn on_draining(&mut self, now: Instant, mut drain: Drain, sample: &Sample) {
+        if sample.sent_at >= drain.since {
+            let left = micros(self.samples.queue(sample));
+            drain.until = drain.until.min(sample.sent_at + drain.time_for(left));
+        }
+        self.phase = Phase::Draining(drain);
+        if now >= drain.until {
+            self.phase = Phase::Settling(Drain { until: now, ..drain });
+            self.ask = true;
+        }
+    }
+
     fn on_cruise(&mut self, now: Instant) {
         let span = self.span();
+        self.samples.learn_jitter();
         self.samples.learn_errors(self.limit() / 2, span * 2);
         let Some(window) = self.samples.latest(span, ENOUGH) else { return };
         // Whoever has not enough to send neither makes a queue nor finds room.
@@ -308,7 +337,7 @@ impl Steady {
             return;
         }
         let standing = self.samples.standing(span, ENOUGH).unwrap_or(0);
-        if standing > self.limit() {
+        if standing > self.limit() || self.is_choked(&window) {
             let link = self.samples.busy_link(self.limit() / 2, span);
             let link = link.unwrap_or(window.link_bps(self.samples.error_ppm()));
             self.drain(now, link, false);
@@ -316,13 +345,29 @@ impl Steady {
             && self.schedule.is_due(now)
             && self.base < self.most()
         {
-            let probe = self.schedule.begin(now, self.base, self.most(), self.round_trip);
+            let probe = {
+                let time = self.round_trip.max(micros(self.samples.jitter() * 32));
+                self.schedule.begin(now, self.base, self.most(), time)
+            };
             self.phase = Phase::Probing(probe);
             self.ask = true;
         }
     }
 
+    /// Two samples are enough where less passes than is sent, beyond doubt.
+    fn is_choked(&self, window: &Window) -> bool {
+        window.passed_bps() < window.sent_bps() / 8 * 7
+            && self.samples.standing(Span::ZERO, 2).unwrap_or(0) > self.limit()
+    }
+
     fn on_probe(&mut self, now: Instant, probe: &Probe, sample: &Sample) {
+        if let Some(window) = self.samples.latest(self.span(), 2)
+            && self.is_choked(&window)
+        {
+            self.schedule.found(now, Found::Loss, self.round_trip);
+            self.drain(now, window.link_bps(self.samples.error_ppm()), false);
+            return;
+        }
         if sample.sent_at < probe.until {
             return;
         }
@@ -363,17 +408,19 @@ impl Steady {
         let queue = self.samples.queue(last);
         // What has come to it since that POLL was sent.
         let since = as_micros(now.since(last.sent_at));
-        let growth = self.samples.latest(self.span(), ENOUGH).map_or(0, |window| {
+        let growing = |window: &Window| !window.drops(self.samples.error_ppm());
+        let recent = self.samples.latest(self.span(), 2);
+        let recent = recent.or_else(|| self.samples.latest(Span::ZERO, 2));
+        let growth = recent.filter(growing).map_or(0, |window| {
             window.growth.max(0).saturating_mul(since) / (window.sending_us.max(1) as i64)
         });
         let waits = micros(queue.saturating_add(growth));
         // A long queue is drained by next to nothing, a short one by half.
-        let (rate, time) = if waits > self.round_trip / 2 {
-            (link / 8, waits.mul_ratio(8, 7))
-        } else {
-            (link / 2, waits * 2)
-        };
-        let drain = Drain { rate, until: now + time, queue, before: self.base, sure };
+        let deep = waits > self.round_trip / 2;
+        let rate = if deep { link / 8 } else { link / 2 };
+        let before = self.base;
+        let mut drain = Drain { rate, since: now, until: now, deep, queue, before, sure };
+        drain.until = now + drain.time_for(waits);
         self.base = below(link);
         self.phase = Phase::Draining(drain);
         self.ask = true;
@@ -404,7 +451,8 @@ impl Steady {
     /// Microseconds above the least delay that are a queue.
     fn limit(&self) -> i64 {
         let packets = Span::from_nanos(mul(LEAST_PACKETS * 12_000, 1_000_000_000, self.base));
-        as_micros((self.round_trip / 8).max(LEAST_QUEUE).max(packets))
+        let least = as_micros((self.round_trip / 8).max(LEAST_QUEUE).max(packets));
+        least.max(self.samples.jitter() * 4)
     }
 
     /// The time that tells a rate: a third of a round trip, or some packets.

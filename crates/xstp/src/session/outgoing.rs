@@ -126,6 +126,7 @@ impl Session {
         out: &mut [u8],
     ) -> Option<usize> {
         if self.congestion.is_quiet() || self.is_probing() {
+            self.pacer.idle();
             return None;
         }
         let again = self.sender.again();

@@ -3,7 +3,7 @@
 //! ```text
 //!   cruise ──due──▶ rate + 1/16 for a round trip ──its last POLL answered──▶
 //!       what more was sent arrived, and no delay grew    that is the rate; 1/8 more at once,
-//!                                                        then 1/4, then 1/2
+//!                                                        and so on to twice the rate
 //!       the delay grew by half of what it must where      the link's rate is what passed;
 //!       the link takes no more                            the next one twice as late
 //!       less than half of the addition arrived            (a queue too short to be seen)
@@ -12,13 +12,13 @@
 use super::samples::{Window, mul};
 use units::{Instant, Span};
 
-/// The first addition is 1/2 to this power.
+/// The usual first addition is 1/2 to this power.
 const SMALLEST: u32 = 4;
 /// Round trips between two probes, at first and at most.
 const FIRST_WAIT: u64 = 4;
 const LONGEST_WAIT: u64 = 16;
 /// No wait is longer, but for one of the first length.
-const LONGEST: Span = Span::from_secs(10);
+const LONGEST: Span = Span::from_secs(8);
 /// Packets that a probe has at least: its effect must be larger than a packet.
 const PACKETS: u64 = 36;
 
@@ -62,9 +62,10 @@ impl Schedule {
         *self = Self { due: now + round_trip * FIRST_WAIT, ..Self::new() };
     }
 
-    /// The next one comes at once.
-    pub(super) fn at_once(&mut self, now: Instant) {
-        self.due = now;
+    /// The first one; it doubles the rate when that is `unsure`.
+    pub(super) fn first(&mut self, due: Instant, unsure: bool) {
+        let power = if unsure { 0 } else { SMALLEST };
+        *self = Self { due, power, ..Self::new() };
     }
 
     pub(super) fn is_due(&self, now: Instant) -> bool {
@@ -72,16 +73,16 @@ impl Schedule {
     }
 
     /// The probe that is due.
-    pub(super) fn begin(&self, now: Instant, base: u64, most: u64, round_trip: Span) -> Probe {
+    pub(super) fn begin(&self, now: Instant, base: u64, most: u64, time: Span) -> Probe {
         let rate = base.saturating_add(base >> self.power).min(most);
         let packets = Span::from_nanos(mul(1_500 * 8 * PACKETS, 1_000_000_000, rate));
-        Probe { base, rate, from: now, until: now + round_trip.max(packets), ended: false }
+        Probe { base, rate, from: now, until: now + time.max(packets), ended: false }
     }
 
     /// Takes in what a probe has found.
     pub(super) fn found(&mut self, now: Instant, found: Found, round_trip: Span) {
         if found == Found::Room {
-            self.power = self.power.saturating_sub(1).max(1);
+            self.power = self.power.saturating_sub(2).max(1);
             self.waits = FIRST_WAIT;
             self.due = now;
         } else {

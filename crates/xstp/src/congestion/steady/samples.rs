@@ -82,13 +82,18 @@ impl Window {
         self.sent.saturating_sub(self.arrived).saturating_mul(1_000_000) / self.sent.max(1)
     }
 
+    /// Whether more was lost than the errors that lose `error_ppm` explain: chance loses a few
+    /// more or less, a queue that drops loses many.
+    pub(super) fn drops(&self, error_ppm: u64) -> bool {
+        let kept = 1_000_000_u64.saturating_sub(error_ppm);
+        self.arrived.saturating_mul(1_020_000) < self.sent.saturating_mul(kept)
+    }
+
     /// What the way takes, where errors lose `error_ppm` of what they meet; believed only while
     /// something waits.
     pub(super) fn link_bps(&self, error_ppm: u64) -> u64 {
         let kept = 1_000_000_u64.saturating_sub(error_ppm).max(1);
-        // Chance loses a few more or less; a queue that drops loses many.
-        let dropped = self.arrived.saturating_mul(1_020_000) < self.sent.saturating_mul(kept);
-        if dropped { mul(self.arrived_bps(), 1_000_000, kept) } else { self.passed_bps() }
+        if self.drops(error_ppm) { mul(self.arrived_bps(), 1_000_000, kept) } else { self.passed_bps() }
     }
 }
 
@@ -103,6 +108,8 @@ pub(super) struct Samples {
     unwrapped: (i64, u64),
     least: Least,
     error_ppm: Option<u64>,
+    /// By how much delays differ by chance, in 16ths of microseconds.
+    jitter: i64,
     /// Samples before this do not count towards the errors.
     errors_from: Instant,
 }
@@ -116,6 +123,7 @@ impl Samples {
             unwrapped: (0, 0),
             least: Least::default(),
             error_ppm: None,
+            jitter: 0,
             errors_from: Instant::ZERO,
         }
     }
@@ -170,6 +178,11 @@ impl Samples {
     /// What waited when this sample's POLL passed, microseconds.
     pub(super) fn queue(&self, sample: &Sample) -> i64 {
         sample.delay - self.least.value()
+    }
+
+    /// What waited when the newest sample's POLL passed, microseconds.
+    pub(super) fn last_queue(&self) -> i64 {
+        self.samples.back().map_or(0, |last| self.queue(last))
     }
 
     /// The newest window that spans at least `span` of sending and `samples` samples.
@@ -250,6 +263,23 @@ impl Samples {
             Some(known) => (known * 7 + lost) / 8,
         });
         self.errors_from = last.sent_at;
+    }
+
+    /// By how much the delay of the sample before the newest is off the line between its
+    /// neighbours: chance, whether a queue grows or not.
+    pub(super) fn learn_jitter(&mut self) {
+        let mut newest = self.samples.iter().rev().map(|sample| sample.delay);
+        if let (Some(last), Some(middle), Some(first)) =
+            (newest.next(), newest.next(), newest.next())
+        {
+            let off = (last - 2 * middle + first).abs().min(2_000_000) / 2;
+            self.jitter += off - self.jitter / 16;
+        }
+    }
+
+    /// By how much delays differ by chance, microseconds.
+    pub(super) fn jitter(&self) -> i64 {
+        self.jitter / 16
     }
 
     /// The share that errors lose, in millionths, as far as it is known.

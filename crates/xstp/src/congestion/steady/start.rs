@@ -88,6 +88,8 @@ pub(super) struct Ramp {
 pub(super) enum Verdict {
     /// Too little as yet.
     Open,
+    /// There was not enough to send.
+    Again,
     /// All of it arrives: on to this rate.
     Higher(u64),
     /// More is sent than this, which the link takes.
@@ -108,12 +110,15 @@ impl Ramp {
         if window.growth > limit && passed < sent / 8 * 7 && window.sent >= BULK / 2 {
             return Verdict::Full(window.link_bps(samples.error_ppm()));
         }
-        let Some(window) = samples.latest(round_trip / 8, 3) else { return Verdict::Open };
-        let long = window.sent >= BULK && samples.window(self.since, None).is_some();
-        // Whoever has not enough to send shows nothing.
-        if !long || window.sent_bps() < self.rate / 8 * 7 {
+        let long = window.sent >= BULK && window.sending_us >= (round_trip / 8).as_micros();
+        if !long {
             return Verdict::Open;
         }
-        Verdict::Higher(self.cap.min(window.passed_bps().min(window.sent_bps()).saturating_mul(2)))
+        if sent < self.rate / 8 * 7 {
+            // Whoever has not enough to send shows nothing.
+            let old = window.sending_us >= (round_trip * 4).as_micros();
+            return if old { Verdict::Again } else { Verdict::Open };
+        }
+        Verdict::Higher(self.cap.min(passed.min(sent).saturating_mul(2)))
     }
 }
