@@ -13,14 +13,19 @@
 //! long it was under way in the forward direction. Loss alone slows nothing, and the way back
 //! plays no part. The derivation is in `docs/spec/steady.md`.
 
+mod company;
+mod law;
 mod probe;
+mod queue;
 mod samples;
 mod start;
 
 use super::{Answered, PollSent};
 use crate::session::SessionConfig;
 use core::ops::Range;
+use law::{Company, Law};
 use probe::{Found, Probe, Schedule};
+use queue::{Drain, Then};
 use samples::{Sample, Samples, Window, as_micros, micros, mul};
 use start::{Ramp, Train, Verdict};
 use units::{BitRate, Instant, Span};
@@ -47,29 +52,8 @@ enum Phase {
     Draining(Drain),
     /// The first POLL sent since then has not been answered.
     Settling(Drain),
-}
-
-/// A queue that is being drained.
-#[derive(Clone, Copy, Debug)]
-struct Drain {
-    rate: u64,
-    since: Instant,
-    until: Instant,
-    /// Whether next to nothing is sent meanwhile, and not half.
-    deep: bool,
-    /// What was seen to stand, microseconds.
-    queue: i64,
-    /// The rate before it.
-    before: u64,
-    /// Nobody else can have made it.
-    sure: bool,
-}
-
-impl Drain {
-    /// How long a queue takes to go away.
-    fn time_for(&self, queue: Span) -> Span {
-        if self.deep { queue.mul_ratio(8, 7) } else { queue * 2 }
-    }
+    /// Others send too.
+    Sharing(Law),
 }
 
 /// The controller `steady`.
@@ -83,6 +67,9 @@ pub(crate) struct Steady {
     /// What cruising is at, bits per second.
     base: u64,
     schedule: Schedule,
+    /// What the link was last seen to take.
+    link: Option<u64>,
+    last_answer: Instant,
     /// How long no delay is taken for a queue after one that was none, and until when.
     hold: Span,
     wait_until: Instant,
@@ -116,6 +103,8 @@ impl Steady {
             phase,
             base,
             schedule: Schedule::new(),
+            link: None,
+            last_answer: Instant::ZERO,
             hold: Span::ZERO,
             wait_until: Instant::ZERO,
             round_trip: config.initial_round_trip,
@@ -132,7 +121,7 @@ impl Steady {
         let rate = match &self.phase {
             Phase::Train(_) => start::TRAIN_BPS,
             Phase::Ramp(ramp) => ramp.rate,
-            Phase::Cruise => self.base,
+            Phase::Cruise | Phase::Sharing(_) => self.base,
             Phase::Probing(probe) if now < probe.until => probe.rate,
             Phase::Probing(_) => self.base,
             Phase::Draining(drain) if now < drain.until => drain.rate,
@@ -156,7 +145,7 @@ impl Steady {
         match &self.phase {
             Phase::Train(train) => train.may_send(),
             Phase::Ramp(_) | Phase::Cruise | Phase::Probing(_) => true,
-            Phase::Draining(_) | Phase::Settling(_) => true,
+            Phase::Draining(_) | Phase::Settling(_) | Phase::Sharing(_) => true,
         }
     }
 
@@ -172,7 +161,7 @@ impl Steady {
             // Something may be growing.
             Phase::Cruise if self.samples.last_queue() > self.limit() / 2 => self.round_trip / 8,
             Phase::Train(_) | Phase::Cruise | Phase::Probing(_) => Span::MAX,
-            Phase::Draining(_) | Phase::Settling(_) => Span::MAX,
+            Phase::Draining(_) | Phase::Settling(_) | Phase::Sharing(_) => Span::MAX,
         };
         self.poll_least..most
     }
@@ -191,6 +180,8 @@ impl Steady {
             Phase::Probing(_) => "probing",
             Phase::Draining(_) => "draining",
             Phase::Settling(_) => "settling",
+            Phase::Sharing(law) if law.company == Company::Polite => "sharing",
+            Phase::Sharing(_) => "competing",
         }
     }
 
@@ -221,7 +212,7 @@ impl Steady {
                 self.ask = true;
             }
             Phase::Ramp(_) | Phase::Cruise | Phase::Probing(_) => {}
-            Phase::Draining(_) | Phase::Settling(_) => {}
+            Phase::Draining(_) | Phase::Settling(_) | Phase::Sharing(_) => {}
         }
     }
 
@@ -236,7 +227,7 @@ impl Steady {
         match self.phase {
             // On a slow way the answer is merely late.
             Phase::Train(_) => {}
-            Phase::Ramp(_) | Phase::Cruise => self.samples.restart(),
+            Phase::Ramp(_) | Phase::Cruise | Phase::Sharing(_) => self.samples.restart(),
             Phase::Probing(_) | Phase::Draining(_) | Phase::Settling(_) => {
                 self.samples.restart();
                 self.phase = Phase::Cruise;
@@ -259,12 +250,14 @@ impl Steady {
         let now = answered.now;
         self.round_trip = answered.least_round_trip;
         let Some(sample) = self.samples.on_answer(answered) else { return };
+        let since = core::mem::replace(&mut self.last_answer, now);
         match self.phase {
             Phase::Train(train) => self.on_train(now, train),
             Phase::Ramp(ramp) => self.on_ramp(now, ramp, &sample),
             Phase::Cruise => self.on_cruise(now),
             Phase::Probing(probe) => self.on_probe(now, &probe, &sample),
             Phase::Draining(drain) => self.on_draining(now, drain, &sample),
+            Phase::Sharing(law) => self.on_sharing(now, law, now.since(since)),
             Phase::Settling(drain) => {
                 if sample.sent_at >= drain.until {
                     self.settle(now, &drain);
@@ -295,7 +288,7 @@ impl Steady {
             Verdict::Again => self.phase = ramp(now, up.rate, up.cap),
             Verdict::Full(link) => {
                 self.found = true;
-                self.drain(now, link, true);
+                self.drain(now, link, Then::Own);
             }
             Verdict::Higher(rate) if rate >= up.cap => {
                 self.found = true;
@@ -314,19 +307,6 @@ impl Steady {
         }
     }
 
-    /// What is known of the queue since tells better when it will be empty.
-    fn on_draining(&mut self, now: Instant, mut drain: Drain, sample: &Sample) {
-        if sample.sent_at >= drain.since {
-            let left = micros(self.samples.queue(sample));
-            drain.until = drain.until.min(sample.sent_at + drain.time_for(left));
-        }
-        self.phase = Phase::Draining(drain);
-        if now >= drain.until {
-            self.phase = Phase::Settling(Drain { until: now, ..drain });
-            self.ask = true;
-        }
-    }
-
     fn on_cruise(&mut self, now: Instant) {
         let span = self.span();
         self.samples.learn_jitter();
@@ -337,10 +317,8 @@ impl Steady {
             return;
         }
         let standing = self.samples.standing(span, ENOUGH).unwrap_or(0);
-        if standing > self.limit() || self.is_choked(&window) {
-            let link = self.samples.busy_link(self.limit() / 2, span);
-            let link = link.unwrap_or(window.link_bps(self.samples.error_ppm()));
-            self.drain(now, link, false);
+        if self.is_queue(&window) {
+            self.uninvited(now, &window);
         } else if standing < self.limit() / 2
             && self.schedule.is_due(now)
             && self.base < self.most()
@@ -365,7 +343,8 @@ impl Steady {
             && self.is_choked(&window)
         {
             self.schedule.found(now, Found::Loss, self.round_trip);
-            self.drain(now, window.link_bps(self.samples.error_ppm()), false);
+            let link = window.link_bps(self.samples.error_ppm());
+            self.drain(now, link, Then::Cruise);
             return;
         }
         if sample.sent_at < probe.until {
@@ -392,60 +371,14 @@ impl Steady {
                 let waits = self.samples.queue(sample);
                 let link = link.max(probe.base / 16 * 15);
                 self.base = below(link);
+                self.link = Some(link);
                 self.found = true;
                 if waits > as_micros(LEAST_QUEUE) / 3 {
-                    self.drain(now, link, true);
+                    self.drain(now, link, Then::Own);
                 }
             }
             Found::Loss => {}
         }
-    }
-
-    /// A queue stands, and the link takes `link`.
-    fn drain(&mut self, now: Instant, link: u64, sure: bool) {
-        let link = link.max(self.floor);
-        let Some(last) = self.samples.last() else { return };
-        let queue = self.samples.queue(last);
-        // What has come to it since that POLL was sent.
-        let since = as_micros(now.since(last.sent_at));
-        let growing = |window: &Window| !window.drops(self.samples.error_ppm());
-        let recent = self.samples.latest(self.span(), 2);
-        let recent = recent.or_else(|| self.samples.latest(Span::ZERO, 2));
-        let growth = recent.filter(growing).map_or(0, |window| {
-            window.growth.max(0).saturating_mul(since) / (window.sending_us.max(1) as i64)
-        });
-        let waits = micros(queue.saturating_add(growth));
-        // A long queue is drained by next to nothing, a short one by half.
-        let deep = waits > self.round_trip / 2;
-        let rate = if deep { link / 8 } else { link / 2 };
-        let before = self.base;
-        let mut drain = Drain { rate, since: now, until: now, deep, queue, before, sure };
-        drain.until = now + drain.time_for(waits);
-        self.base = below(link);
-        self.phase = Phase::Draining(drain);
-        self.ask = true;
-    }
-
-    /// The queue has had time to go away: has it?
-    fn settle(&mut self, now: Instant, drain: &Drain) {
-        let Some(left) = self.samples.last().map(|last| self.samples.queue(last)) else { return };
-        self.phase = Phase::Cruise;
-        let gone = left < (drain.queue / 2).max(self.limit() / 2);
-        if gone || drain.sure {
-            self.hold = Span::ZERO;
-            self.wait_until = now;
-            if !drain.sure {
-                self.schedule.soon(now, self.round_trip);
-            }
-        } else {
-            // The way is longer now.
-            self.samples.forget_least(now);
-            self.base = drain.before;
-            let first = self.round_trip * 4;
-            self.hold = if self.hold < first { first } else { (self.hold * 2).min(LONGEST_HOLD) };
-            self.wait_until = now + self.hold;
-        }
-        self.samples.restart();
     }
 
     /// Microseconds above the least delay that are a queue.

@@ -93,7 +93,11 @@ impl Window {
     /// something waits.
     pub(super) fn link_bps(&self, error_ppm: u64) -> u64 {
         let kept = 1_000_000_u64.saturating_sub(error_ppm).max(1);
-        if self.drops(error_ppm) { mul(self.arrived_bps(), 1_000_000, kept) } else { self.passed_bps() }
+        if self.drops(error_ppm) {
+            mul(self.arrived_bps(), 1_000_000, kept)
+        } else {
+            self.passed_bps()
+        }
     }
 }
 

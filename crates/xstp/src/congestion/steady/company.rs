@@ -1,0 +1,113 @@
+//! Others send too: the rate grows by the [law](super::law), and falls by what it is seen to do.
+//!
+//! ```text
+//!   SHARING     an event: a queue stands ──▶ drain
+//!                   what the way took is what it took at the last event: all have equal shares,
+//!                   or there is nobody else ──▶ cruise
+//!   COMPETING   an event: losses, while the queue is nearly as long as it gets ──▶ half the rate
+//!               for as long as our part of the queue takes to go away, then 0.7 of it
+//!                   the queue was gone twice in a row: nobody keeps it ──▶ sharing
+//! ```
+
+use super::law::{Company, Law, is_congested};
+use super::queue::Then;
+use super::samples::{Window, micros};
+use super::{ENOUGH, Phase, Steady, below};
+use units::{Instant, Span};
+
+/// What the way took is the same when it differs by less than one part in this.
+const SAME: u64 = 96;
+
+impl Steady {
+    /// A POLL was answered, `since` after the one before.
+    pub(super) fn on_sharing(&mut self, now: Instant, mut law: Law, since: Span) {
+        self.samples.learn_jitter();
+        let span = self.span();
+        let Some(window) = self.samples.latest(span, ENOUGH) else {
+            self.grow(now, law);
+            return;
+        };
+        if window.sent_bps() < self.base / 10 * 9 {
+            // Who has not enough to send gains nothing by that.
+            law.pause(since);
+            self.phase = Phase::Sharing(law);
+            return;
+        }
+        match law.company {
+            Company::Polite => {
+                self.samples.learn_errors(self.limit() / 2, span * 2);
+                if self.is_queue(&window) {
+                    self.on_shared_queue(now, law, &window);
+                    return;
+                }
+            }
+            Company::Greedy => {
+                let queue = self.samples.last_queue();
+                law.top = (law.top - law.top / 256).max(queue);
+                if queue > law.top / 4 * 3 && is_congested(&window, self.samples.error_ppm()) {
+                    self.on_congestion(now, law);
+                    return;
+                }
+                if self
+                    .samples
+                    .standing(self.round_trip * 2, ENOUGH)
+                    .is_some_and(|least| least < self.limit() / 4)
+                {
+                    // Whoever kept the queue has gone.
+                    self.phase = Phase::Cruise;
+                    self.schedule.soon(now, self.round_trip);
+                    return;
+                }
+            }
+        }
+        self.grow(now, law);
+    }
+
+    fn grow(&mut self, now: Instant, law: Law) {
+        let queue = micros(self.samples.last_queue());
+        self.base = law.rate(now, self.round_trip, queue).clamp(self.floor, self.most());
+        self.phase = Phase::Sharing(law);
+    }
+
+    /// Polite company: a queue is an event.
+    fn on_shared_queue(&mut self, now: Instant, mut law: Law, window: &Window) {
+        let link = self.busy_link(window);
+        let same = link.abs_diff(law.found) <= law.found / SAME;
+        law.found = link;
+        law.event(link, self.round_trip, Span::ZERO);
+        self.drain(now, link, if same { Then::Cruise } else { Then::Share(law) });
+    }
+
+    /// Greedy company: losses in a full queue are an event.
+    fn on_congestion(&mut self, now: Instant, mut law: Law) {
+        let (rate, queue) = (self.base, micros(self.samples.last_queue()));
+        let left = law.event(rate, self.round_trip, queue);
+        self.drain(now, rate, Then::Share(law));
+        self.base = left;
+    }
+
+    /// A queue went away, and others may have their part in it.
+    pub(super) fn share(&mut self, now: Instant, mut law: Law) {
+        law.begin(now);
+        self.grow(now, law);
+    }
+
+    /// A queue became less but did not go away: somebody keeps it.
+    pub(super) fn meet(&mut self, now: Instant) {
+        let mut law = Law::new(Company::Greedy, self.base);
+        let queue = micros(self.samples.last_queue());
+        law.join(now, self.base, self.round_trip, queue);
+        self.grow(now, law);
+    }
+
+    /// After an event in greedy company: was the queue gone?
+    pub(super) fn compete(&mut self, now: Instant, mut law: Law, gone: bool) {
+        law.gone = if gone { law.gone + 1 } else { 0 };
+        if law.gone >= 2 {
+            let link = below(self.base);
+            law = Law::new(Company::Polite, link);
+            law.event(link, self.round_trip, Span::ZERO);
+        }
+        self.share(now, law);
+    }
+}
