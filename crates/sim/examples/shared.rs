@@ -100,6 +100,15 @@ fn run(options: &Options) {
             let rates = shared.shares(at(traced), at(tenth / 10)).goodput_bps;
             let rates: Vec<String> = rates.iter().map(|bps| format!("{:7.3}", bps / 1e6)).collect();
             println!("{:5} s {} queue {:.3} s", tenth / 10, rates.join(" "), queue_now(&shared));
+            let now = Instant::ZERO + Span::from_millis(100 * tenth);
+            for index in 0..options.flows.len() {
+                if let Some(session) = shared.session(index) {
+                    let seen = session.snapshot(now);
+                    let mbps = seen.rate.map_or(0.0, |rate| rate.as_bps() as f64 / 1e6);
+                    let mode = seen.mode;
+                    println!("        {index} {mode:10} {mbps:9.3} Mbit/s, sees {:?}", seen.queue);
+                }
+            }
             traced = tenth / 10;
         }
     }

@@ -125,8 +125,11 @@ impl Session {
         upper: &mut impl Upper,
         out: &mut [u8],
     ) -> Option<usize> {
-        if self.congestion.is_quiet() || self.is_probing() {
+        if self.congestion.is_quiet() {
             self.pacer.idle();
+            return None;
+        }
+        if self.is_probing() {
             return None;
         }
         let again = self.sender.again();

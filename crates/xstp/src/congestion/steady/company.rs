@@ -22,6 +22,8 @@ impl Steady {
     /// A POLL was answered, `since` after the one before.
     pub(super) fn on_sharing(&mut self, now: Instant, mut law: Law, since: Span) {
         self.samples.learn_jitter();
+        // Without answers nothing grows.
+        law.pause(since.saturating_sub(self.round_trip * 2));
         let span = self.span();
         let Some(window) = self.samples.latest(span, ENOUGH) else {
             self.grow(now, law);

@@ -124,7 +124,7 @@ pub(super) fn is_congested(window: &Window, error_ppm: u64) -> bool {
 
 /// The largest number whose cube is not above `value`.
 fn cube_root(value: u64) -> u64 {
-    let (mut low, mut high) = (0, 1 << 21);
+    let (mut low, mut high) = (0_u64, 1_u64 << 21);
     while low < high {
         let middle = (low + high).div_ceil(2);
         if middle * middle * middle <= value { low = middle } else { high = middle - 1 }

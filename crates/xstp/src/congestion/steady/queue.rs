@@ -8,7 +8,7 @@
 //!       q is less, but it stays        somebody else keeps it
 //! ```
 
-use super::law::{Company, Law};
+use super::law::{Company, Law, is_congested};
 use super::samples::{Sample, Window, as_micros, micros};
 use super::{ENOUGH, LONGEST_HOLD, Phase, Steady, below};
 use units::{Instant, Span};
@@ -25,6 +25,8 @@ pub(super) struct Drain {
     pub(super) queue: i64,
     /// The rate before it.
     pub(super) before: u64,
+    /// Whether more was lost than errors lose.
+    pub(super) drops: bool,
     pub(super) then: Then,
 }
 
@@ -66,7 +68,8 @@ impl Steady {
         let deep = waits > self.round_trip / 2 && !greedy;
         let rate = if deep { link / 8 } else { link / 2 };
         let before = self.base;
-        let mut drain = Drain { rate, since: now, until: now, deep, queue, before, then };
+        let drops = self.drops();
+        let mut drain = Drain { rate, since: now, until: now, deep, queue, before, drops, then };
         drain.until = now + drain.time_for(waits);
         self.base = below(link);
         self.link = Some(link);
@@ -105,7 +108,9 @@ impl Steady {
                 self.hold = Span::ZERO;
                 self.share(now, law);
             }
-            Then::Cruise | Then::Share(_) if fell => self.meet(now),
+            Then::Cruise | Then::Share(_) if fell || drain.drops || self.drops() => {
+                self.meet(now);
+            }
             Then::Cruise | Then::Share(_) => self.lengthen(now, drain.before),
         }
         self.samples.restart();
@@ -118,6 +123,12 @@ impl Steady {
         let first = self.round_trip * 4;
         self.hold = if self.hold < first { first } else { (self.hold * 2).min(LONGEST_HOLD) };
         self.wait_until = now + self.hold;
+    }
+
+    /// Whether the newest window lost more than errors explain.
+    fn drops(&self) -> bool {
+        let window = self.samples.latest(self.span(), ENOUGH);
+        window.is_some_and(|window| is_congested(&window, self.samples.error_ppm()))
     }
 
     /// What the way takes while a queue stands.
@@ -145,6 +156,6 @@ impl Steady {
     /// doubt.
     pub(super) fn is_queue(&self, window: &Window) -> bool {
         let standing = self.samples.standing(self.span(), ENOUGH).unwrap_or(0);
-        standing > self.limit() || self.is_choked(window)
+        standing > self.limit() || self.is_choked(window) || self.samples.overflows()
     }
 }

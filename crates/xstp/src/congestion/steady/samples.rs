@@ -26,6 +26,8 @@ const MARKS: usize = 256;
 const SAMPLES: usize = 96;
 /// Time over which the least delay holds, at least; at most twice that.
 const MEMORY: Span = Span::from_secs(60);
+/// Errors do not rise by as much, in millionths, but queues that overflow drop as much.
+pub(super) const TOO_MANY_PPM: u64 = 250_000;
 /// Octets that say something about a share of losses.
 const TELLING: u64 = 40_000;
 
@@ -73,7 +75,7 @@ impl Window {
         rate(self.sent, self.passing_us)
     }
 
-    fn arrived_bps(&self) -> u64 {
+    pub(super) fn arrived_bps(&self) -> u64 {
         rate(self.arrived, self.passing_us)
     }
 
@@ -212,6 +214,24 @@ impl Samples {
             }
         }
         None
+    }
+
+    /// Whether of what was sent before each of the last three POLLs far more was lost than errors
+    /// lose: a queue overflows that is not seen. (Of what is sent during a blackout no POLL comes
+    /// through, and it ends at once.)
+    pub(super) fn overflows(&self) -> bool {
+        let newest = || self.samples.iter().rev();
+        let limit = self.error_ppm() + TOO_MANY_PPM;
+        newest()
+            .skip(1)
+            .zip(newest())
+            .take(3)
+            .filter(|(first, last)| {
+                let window = Window::between(first, last);
+                window.sent >= 3_000 && window.lost_ppm() > limit
+            })
+            .count()
+            == 3
     }
 
     /// From the first POLL sent at or after `from` to the newest sample, or to the first one sent

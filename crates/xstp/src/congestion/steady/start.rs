@@ -13,7 +13,7 @@
 //! confirmed by a thousand packets instead of ten: if D is up to twice too high, no queue grows
 //! in the round trip until that is known.
 
-use super::samples::{Samples, Window};
+use super::samples::{Samples, TOO_MANY_PPM, Window};
 use units::{Instant, Span};
 
 /// Packets of a train.
@@ -65,13 +65,14 @@ impl Train {
             // Its POLLs were lost, or there was not enough to send: another one.
             *self = Self::new();
         }
-        seen.map(|window| window.passed_bps().min(MOST_BPS))
+        // What a full queue dropped has not passed.
+        seen.map(|window| window.link_bps(0).min(MOST_BPS))
     }
 }
 
 fn is_train(window: &Window) -> bool {
     let close = window.sending_us <= AT_ONCE_US || window.sent_bps() / 4 >= window.passed_bps();
-    window.sent >= APART && close
+    window.sent >= APART && window.arrived >= window.sent / 2 && close
 }
 
 /// A rate that is being made sure of.
@@ -107,7 +108,10 @@ impl Ramp {
     pub(super) fn judge(&self, samples: &Samples, round_trip: Span, limit: i64) -> Verdict {
         let Some(window) = samples.window(self.since, None) else { return Verdict::Open };
         let (sent, passed) = (window.sent_bps(), window.passed_bps());
-        if window.growth > limit && passed < sent / 8 * 7 && window.sent >= BULK / 2 {
+        let waits = window.growth > limit && passed < sent / 8 * 7;
+        // No link that is good for anything loses as much.
+        let dropped = window.lost_ppm() > samples.error_ppm() + TOO_MANY_PPM;
+        if window.sent >= BULK / 2 && (waits || dropped) {
             return Verdict::Full(window.link_bps(samples.error_ppm()));
         }
         let long = window.sent >= BULK && window.sending_us >= (round_trip / 8).as_micros();
@@ -119,6 +123,6 @@ impl Ramp {
             let old = window.sending_us >= (round_trip * 4).as_micros();
             return if old { Verdict::Again } else { Verdict::Open };
         }
-        Verdict::Higher(self.cap.min(passed.min(sent).saturating_mul(2)))
+        Verdict::Higher(self.cap.min(passed.min(sent).min(window.arrived_bps()).saturating_mul(2)))
     }
 }
