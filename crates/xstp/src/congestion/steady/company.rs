@@ -11,7 +11,7 @@
 
 use super::law::{Company, Law, is_congested};
 use super::queue::Then;
-use super::samples::{Window, micros};
+use super::samples::{Window, micros, mul};
 use super::{ENOUGH, Phase, Steady, below};
 use units::{Instant, Span};
 
@@ -26,7 +26,7 @@ impl Steady {
         law.pause(since.saturating_sub(self.round_trip * 2));
         let span = self.span();
         let Some(window) = self.samples.latest(span, ENOUGH) else {
-            self.grow(now, law);
+            self.phase = Phase::Sharing(law);
             return;
         };
         if window.sent_bps() < self.base / 10 * 9 {
@@ -63,6 +63,10 @@ impl Steady {
             }
         }
         self.grow(now, law);
+        // No more than half above what arrives.
+        let kept = 1_000_000_u64.saturating_sub(self.samples.error_ppm()).max(1);
+        let arrives = mul(window.arrived_bps(), 1_500_000, kept);
+        self.base = self.base.min(arrives).max(self.floor);
     }
 
     fn grow(&mut self, now: Instant, law: Law) {

@@ -5,7 +5,8 @@
 //!   SETTLING   until a POLL sent after that is answered
 //!       q is gone                      it was a queue; on at what the link takes
 //!       q has not changed              the way is longer now; on as before, and from q on
-//!       q is less, but it stays        somebody else keeps it
+//!       q is another, or packets
+//!       are dropped                    somebody else keeps it
 //! ```
 
 use super::law::{Company, Law, is_congested};
@@ -94,7 +95,7 @@ impl Steady {
     pub(super) fn settle(&mut self, now: Instant, drain: &Drain) {
         let left = self.samples.last_queue();
         let gone = left < (drain.queue / 2).max(self.limit() / 2);
-        let fell = drain.queue - left > self.limit() / 2;
+        let changed = (drain.queue - left).abs() > self.limit() / 2;
         self.phase = Phase::Cruise;
         self.wait_until = now;
         match drain.then {
@@ -108,7 +109,7 @@ impl Steady {
                 self.hold = Span::ZERO;
                 self.share(now, law);
             }
-            Then::Cruise | Then::Share(_) if fell || drain.drops || self.drops() => {
+            Then::Cruise | Then::Share(_) if changed || drain.drops || self.drops() => {
                 self.meet(now);
             }
             Then::Cruise | Then::Share(_) => self.lengthen(now, drain.before),

@@ -28,6 +28,8 @@ const SAMPLES: usize = 96;
 const MEMORY: Span = Span::from_secs(60);
 /// Errors do not rise by as much, in millionths, but queues that overflow drop as much.
 pub(super) const TOO_MANY_PPM: u64 = 250_000;
+/// More are never taken for errors, in millionths.
+const MOST_ERRORS_PPM: u64 = 400_000;
 /// Octets that say something about a share of losses.
 const TELLING: u64 = 40_000;
 
@@ -281,7 +283,10 @@ impl Samples {
             .take_while(|one| one.sent_at >= self.errors_from && calm(one))
             .find(|one| last.sent_at.since(one.sent_at) >= span && last.sent - one.sent >= TELLING);
         let (Some(first), true) = (first, calm(&last)) else { return };
-        let lost = Window::between(first, &last).lost_ppm().min(500_000);
+        let lost = Window::between(first, &last).lost_ppm().min(MOST_ERRORS_PPM);
+        if self.error_ppm.is_some_and(|known| lost > known + TOO_MANY_PPM) {
+            return;
+        }
         self.error_ppm = Some(match self.error_ppm {
             None => lost,
             Some(known) => (known * 7 + lost) / 8,
