@@ -136,7 +136,7 @@ impl Steady {
         match self.phase {
             Phase::Train(_) => None,
             Phase::Ramp(_) | Phase::Cruise | Phase::Probing(_) => Some(self.pace(now)),
-            Phase::Draining(_) | Phase::Settling(_) => Some(self.pace(now)),
+            Phase::Draining(_) | Phase::Settling(_) | Phase::Sharing(_) => Some(self.pace(now)),
         }
     }
 

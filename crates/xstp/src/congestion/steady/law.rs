@@ -56,7 +56,7 @@ impl Law {
     /// Share that is left after an event, in tenths.
     fn kept(&self) -> u64 {
         match self.company {
-            Company::Polite => 8,
+            Company::Polite => 9,
             Company::Greedy => 7,
         }
     }
@@ -71,9 +71,13 @@ impl Law {
     /// An event at `rate`; what is left of it.
     pub(super) fn event(&mut self, rate: u64, round_trip: Span, queue: Span) -> u64 {
         let window = window(rate, self.time(round_trip, queue));
-        // Who was overtaken since the last event leaves room for who comes (RFC 9438, 4.7).
-        let less = self.company == Company::Greedy && window < self.most;
-        self.most = if less { window * (10 + self.kept()) / 20 } else { window };
+        self.most = match self.company {
+            // No way back that is in proportion to the rate: all gain the same.
+            Company::Polite => window * self.kept() / 10,
+            // Who was overtaken since the last event leaves room for who comes (RFC 9438, 4.7).
+            Company::Greedy if window < self.most => window * (10 + self.kept()) / 20,
+            Company::Greedy => window,
+        };
         // From β of the window to the flat: 0.4 K³ = W_max − β W.
         let rise = self.most.saturating_sub(window * self.kept() / 10);
         self.flat_ms = cube_root(mul(rise, 5_000_000, 2));
