@@ -70,6 +70,8 @@ pub(crate) struct Steady {
     /// What the link was last seen to take.
     link: Option<u64>,
     last_answer: Instant,
+    /// Drains in a row after which a queue stayed.
+    stays: u32,
     /// How long no delay is taken for a queue after one that was none, and until when.
     hold: Span,
     wait_until: Instant,
@@ -105,6 +107,7 @@ impl Steady {
             schedule: Schedule::new(),
             link: None,
             last_answer: Instant::ZERO,
+            stays: 0,
             hold: Span::ZERO,
             wait_until: Instant::ZERO,
             round_trip: config.initial_round_trip,
@@ -310,7 +313,7 @@ impl Steady {
     fn on_cruise(&mut self, now: Instant) {
         let span = self.span();
         self.samples.learn_jitter();
-        self.samples.learn_errors(self.limit() / 2, span * 2);
+        self.samples.learn_errors(self.limit() / 4, span * 2);
         let Some(window) = self.samples.latest(span, ENOUGH) else { return };
         // Whoever has not enough to send neither makes a queue nor finds room.
         if window.sent_bps() < self.base / 10 * 9 || now < self.wait_until {

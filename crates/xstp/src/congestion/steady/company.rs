@@ -37,7 +37,7 @@ impl Steady {
         }
         match law.company {
             Company::Polite => {
-                self.samples.learn_errors(self.limit() / 2, span * 2);
+                self.samples.learn_errors(self.limit() / 4, span * 2);
                 if self.is_queue(&window) {
                     self.on_shared_queue(now, law, &window);
                     return;
@@ -100,6 +100,7 @@ impl Steady {
 
     /// A queue became less but did not go away: somebody keeps it.
     pub(super) fn meet(&mut self, now: Instant) {
+        self.stays = 0;
         let mut law = Law::new(Company::Greedy, self.base);
         let queue = micros(self.samples.last_queue());
         law.join(now, self.base, self.round_trip, queue);

@@ -4,9 +4,8 @@
 //!   DRAINING   at half of what the link takes for 2 q, or at an eighth for 8/7 q where q is long
 //!   SETTLING   until a POLL sent after that is answered
 //!       q is gone                      it was a queue; on at what the link takes
-//!       q has not changed              the way is longer now; on as before, and from q on
-//!       q is another, or packets
-//!       are dropped                    somebody else keeps it
+//!       q stands still, nothing drops  the way is longer now; on as before, and from q on
+//!       q moves                        somebody else keeps it
 //! ```
 
 use super::law::{Company, Law, is_congested};
@@ -26,8 +25,6 @@ pub(super) struct Drain {
     pub(super) queue: i64,
     /// The rate before it.
     pub(super) before: u64,
-    /// Whether more was lost than errors lose.
-    pub(super) drops: bool,
     pub(super) then: Then,
 }
 
@@ -69,8 +66,7 @@ impl Steady {
         let deep = waits > self.round_trip / 2 && !greedy;
         let rate = if deep { link / 8 } else { link / 2 };
         let before = self.base;
-        let drops = self.drops();
-        let mut drain = Drain { rate, since: now, until: now, deep, queue, before, drops, then };
+        let mut drain = Drain { rate, since: now, until: now, deep, queue, before, then };
         drain.until = now + drain.time_for(waits);
         self.base = below(link);
         self.link = Some(link);
@@ -94,10 +90,23 @@ impl Steady {
     /// The queue has had time to go away: has it?
     pub(super) fn settle(&mut self, now: Instant, drain: &Drain) {
         let left = self.samples.last_queue();
-        let gone = left < (drain.queue / 2).max(self.limit() / 2);
-        let changed = (drain.queue - left).abs() > self.limit() / 2;
+        let gone = left < (drain.queue / 4).max(self.limit() / 2);
+        let sure = match drain.then {
+            Then::Own => true,
+            Then::Share(law) if law.company == Company::Greedy => true,
+            Then::Cruise | Then::Share(_) => false,
+        };
+        let (count, range) = self.samples.range(drain.until);
+        if !gone && !sure && count < ENOUGH {
+            return;
+        }
+        // At this rate a queue of ours neither stays nor becomes longer by chance.
+        let flat = range <= (self.limit() / 8).max(self.samples.jitter() * 4) && !self.drops();
         self.phase = Phase::Cruise;
         self.wait_until = now;
+        if gone {
+            self.stays = 0;
+        }
         match drain.then {
             Then::Own => {}
             Then::Share(law) if law.company == Company::Greedy => self.compete(now, law, gone),
@@ -109,10 +118,14 @@ impl Steady {
                 self.hold = Span::ZERO;
                 self.share(now, law);
             }
-            Then::Cruise | Then::Share(_) if changed || drain.drops || self.drops() => {
-                self.meet(now);
+            Then::Cruise | Then::Share(_) if flat => self.lengthen(now, drain.before),
+            // Others of our kind drain too, but not at the same time: once more.
+            Then::Cruise | Then::Share(_) if self.stays == 0 => {
+                self.stays = 1;
+                self.drain(now, self.base, drain.then);
+                return;
             }
-            Then::Cruise | Then::Share(_) => self.lengthen(now, drain.before),
+            Then::Cruise | Then::Share(_) => self.meet(now),
         }
         self.samples.restart();
     }
@@ -157,6 +170,10 @@ impl Steady {
     /// doubt.
     pub(super) fn is_queue(&self, window: &Window) -> bool {
         let standing = self.samples.standing(self.span(), ENOUGH).unwrap_or(0);
-        standing > self.limit() || self.is_choked(window) || self.samples.overflows()
+        let long = self.samples.standing(self.round_trip * 8, ENOUGH).unwrap_or(0);
+        standing > self.limit()
+            || long > self.limit() / 4
+            || self.is_choked(window)
+            || self.samples.overflows()
     }
 }

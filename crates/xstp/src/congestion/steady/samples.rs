@@ -236,6 +236,14 @@ impl Samples {
             == 3
     }
 
+    /// How many samples' POLLs were sent at or after `from`, and by how much their delays differ.
+    pub(super) fn range(&self, from: Instant) -> (usize, i64) {
+        let since = || self.samples.iter().filter(|sample| sample.sent_at >= from);
+        let delays = || since().map(|sample| sample.delay);
+        let range = delays().max().unwrap_or(0) - delays().min().unwrap_or(0);
+        (since().count(), range)
+    }
+
     /// From the first POLL sent at or after `from` to the newest sample, or to the first one sent
     /// at or after `to`.
     pub(super) fn window(&self, from: Instant, to: Option<Instant>) -> Option<Window> {
