@@ -1,7 +1,7 @@
 //! Whatever is lost, everything arrives once and in order.
 
 use super::wire::Wire;
-use crate::TcpConfig;
+use crate::{State, TcpConfig};
 use proptest::prelude::*;
 use units::{Instant, RngStream, Span};
 
@@ -10,7 +10,31 @@ fn configs() -> [TcpConfig; 4] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn everything_arrives_in_whatever_order_and_however_small_the_buffers(
+        seed in any::<u64>(), late_ms in 1_u64..300, which in 0_usize..4, room in 600_u64..20_000,
+    ) {
+        let config = TcpConfig {
+            retries: 100, receive_buffer: room, send_buffer: room * 2, ..configs()[which].clone()
+        };
+        let mut lost = RngStream::new(seed, 0, "lost");
+        let mut wire = Wire::new(&config, Span::from_millis(50))
+            .disordered(RngStream::new(seed, 0, "disorder"), Span::from_millis(late_ms))
+            .losing(move |_, _| lost.chance(0.02));
+        wire.closes = true;
+        let (mut left, mut seconds) = (100_000, 0);
+        while wire.client.state() != State::Closed && seconds < 20_000 {
+            left -= wire.client.write(left);
+            if left == 0 {
+                wire.client.close();
+            }
+            seconds += 1;
+            wire.run_until(Instant::ZERO + Span::from_secs(seconds));
+        }
+        prop_assert_eq!((wire.read, wire.client.state()), (100_000, State::Closed));
+    }
+
     #[test]
     fn everything_arrives_however_much_is_lost(
         seed in any::<u64>(), loss in 0.0..0.3_f64, which in 0_usize..4, bytes in 1_u64..400_000,
@@ -26,6 +50,6 @@ proptest! {
         wire.closes = true;
         wire.run_until(Instant::ZERO + Span::from_secs(100_000));
         prop_assert_eq!(wire.read, bytes);
-        prop_assert_eq!(wire.client.state(), crate::State::Closed);
+        prop_assert_eq!(wire.client.state(), State::Closed);
     }
 }

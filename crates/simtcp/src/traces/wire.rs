@@ -4,7 +4,7 @@ use crate::{Endpoint, Ports, Segment, TcpConfig};
 use std::boxed::Box;
 use std::collections::VecDeque;
 use std::vec::Vec;
-use units::{Instant, Serializer, Span};
+use units::{Instant, RngStream, Serializer, Span};
 
 /// Says whether the `n`th segment from the client, or from the server, is lost.
 pub(super) type Loses = Box<dyn FnMut(usize, &Segment) -> bool>;
@@ -20,6 +20,8 @@ pub(super) struct Wire {
     ways: [VecDeque<(Instant, Segment)>; 2],
     counts: [usize; 2],
     loses: [Loses; 2],
+    /// Segments are late by up to so much, and some come twice.
+    disorder: Option<(RngStream, Span)>,
     /// What the client sent: when, and which.
     pub(super) sent: Vec<(Instant, Segment)>,
     /// What the server sent.
@@ -43,6 +45,7 @@ impl Wire {
             ways: [VecDeque::new(), VecDeque::new()],
             counts: [0; 2],
             loses: [Box::new(|_, _| false), Box::new(|_, _| false)],
+            disorder: None,
             sent: Vec::new(),
             answers: Vec::new(),
             reads: true,
@@ -54,6 +57,12 @@ impl Wire {
     /// The client's segments go over a line with room for `queue` bytes before it.
     pub(super) fn with_line(mut self, line: Serializer, queue: u64) -> Self {
         self.line = Some((line, queue));
+        self
+    }
+
+    /// Segments are late by up to `most`, each by itself, and one in twenty comes twice.
+    pub(super) fn disordered(mut self, chance: RngStream, most: Span) -> Self {
+        self.disorder = Some((chance, most));
         self
     }
 
@@ -128,14 +137,31 @@ impl Wire {
                 }
                 leaves = line.send(self.now, segment.len() as u64 + 20);
             }
-            self.ways[0].push_back((leaves + self.one_way, segment));
+            self.carry(0, leaves, segment);
         }
         while let Some(segment) = self.server.poll_transmit(self.now) {
             self.answers.push((self.now, segment));
             self.counts[1] += 1;
             if !(self.loses[1])(self.counts[1] - 1, &segment) {
-                self.ways[1].push_back((self.now + self.one_way, segment));
+                self.carry(1, self.now, segment);
             }
+        }
+    }
+
+    fn carry(&mut self, way: usize, leaves: Instant, segment: Segment) {
+        let arrives = leaves + self.one_way;
+        let mut times = std::vec![arrives];
+        if let Some((chance, most)) = &mut self.disorder {
+            let late = |chance: &mut RngStream| Span::from_nanos(chance.below(most.as_nanos()));
+            times[0] += late(chance);
+            if chance.chance(0.05) {
+                times.push(arrives + late(chance));
+            }
+        }
+        for at in times {
+            let way = &mut self.ways[way];
+            let place = way.partition_point(|(other, _)| *other <= at);
+            way.insert(place, (at, segment));
         }
     }
 
