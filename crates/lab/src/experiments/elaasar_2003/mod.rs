@@ -5,12 +5,14 @@
 //!   trial        one transfer, by XSTP-OFF, XSTP-ON or steady
 //!   variants     what the paper leaves open, varied
 //!   congestion   section 8's open question
+//!   radio        section 7: the stack over packet radio
 //!   judge        what the paper states, and what becomes of it
 //! ```
 
 mod conditions;
 mod congestion;
 mod judge;
+mod radio;
 mod return_of_link;
 mod trial;
 mod variants;
@@ -104,6 +106,7 @@ fn plan(setting: &Setting) -> Vec<Point> {
     points.extend(congestion::plan(setting));
     points.extend(return_of_link::plan(setting));
     points.extend(plan_variants(setting));
+    points.extend(radio::plan(setting));
     points
 }
 

@@ -11,6 +11,7 @@ mod reasons;
 mod seen;
 mod set_up;
 
+use super::radio;
 use crate::experiments::{Outcome, Results, Section, Setting};
 use seen::Seen;
 
@@ -22,16 +23,16 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
         figures: figures::gains(&seen),
         ..Section::default()
     };
-    Outcome {
-        set_up: set_up::lines(setting),
-        sections: vec![
-            overview,
-            corruption::section(&seen),
-            handoff::section(&seen),
-            connectivity::section(&seen),
-            conclusion::section(&seen),
-            ambiguities::section(&seen),
-        ],
-        ..Outcome::default()
-    }
+    let mut sections = vec![
+        overview,
+        corruption::section(&seen),
+        handoff::section(&seen),
+        connectivity::section(&seen),
+    ];
+    sections.extend(radio::sections(results));
+    sections.push(conclusion::section(&seen));
+    sections.push(ambiguities::section(&seen));
+    let mut set_up = set_up::lines(setting);
+    set_up.extend(radio::set_up());
+    Outcome { set_up, sections, ..Outcome::default() }
 }
