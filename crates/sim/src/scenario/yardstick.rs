@@ -1,9 +1,12 @@
-//! What simulators are timed with: one long transfer over a satellite between two faster hops.
+//! What simulators are timed with: one long transfer over a satellite between two faster hops,
+//! and many flows that share one.
 
 use crate::Network;
 use crate::host::{BulkReceiver, BulkSender, Host, Xstp, XstpStream};
-use crate::network::Address;
+use crate::network::{Address, LinkId};
+use crate::tcp::{FlowPlan, TcpSink, TcpSource};
 use satlink::{Direction, DirectionConfig, Limit, LinkConfig, QueueConfig};
+use simtcp::TcpConfig;
 use units::{BitRate, Instant, Span};
 use xstp::session::SessionConfig;
 
@@ -52,14 +55,50 @@ pub fn transfer(seed: u64, bytes: u64) -> Transferred {
         .run_while(Instant::ZERO + patience, |net| !net.node::<Sink>(sink).application.is_done());
     assert!(done, "the transfer should end");
     net.audit();
-    let delivered = |direction| {
-        links.map(|link| net.line(link).counters(direction).delivered.packets).iter().sum::<u64>()
-    };
     Transferred {
         bytes: net.node::<Sink>(sink).application.received(),
         took: net.now().since(Instant::ZERO),
-        packets: Direction::BOTH.map(delivered).iter().sum(),
+        packets: delivered(&net, links),
     }
+}
+
+/// Flows of [`flows`].
+pub const FLOWS: usize = 350;
+/// How long they run.
+pub const FLOWS_RUN: Span = Span::from_secs(60);
+
+/// Runs 350 TCPs with SACK for a minute, one more each 10 ms, between two hosts over 1 Gbit/s and
+/// 1 ms, 45 Mbit/s and 348 ms, and 1 Gbit/s and 1 ms, with a queue of one bandwidth-delay product.
+pub fn flows(seed: u64) -> Transferred {
+    let mut tcp = TcpConfig::sack();
+    tcp.max_segment = SEGMENT as u16;
+    let mut net = Network::new(seed, 0);
+    let sink = net.host(TcpSink::new(tcp.clone(), 80));
+    let plan = |flow: usize| FlowPlan {
+        start: Instant::ZERO + Span::from_millis(10) * flow as u64,
+        stop: None,
+        bytes: u64::MAX,
+        to: Address::new(sink, 80),
+        tcp: tcp.clone(),
+    };
+    let source = net.host_with(|node| TcpSource::new(node, (0..FLOWS).map(plan).collect()));
+    let [left, right] = [(); 2].map(|()| net.router());
+    let (hop, space) = (BitRate::from_mbps(1_000), BitRate::from_mbps(45));
+    let links = [
+        net.link(source, left, &wire(hop, Span::from_millis(1))),
+        net.link(left, right, &wire(space, Span::from_millis(348))),
+        net.link(right, sink, &wire(hop, Span::from_millis(1))),
+    ];
+    net.run_until(Instant::ZERO + FLOWS_RUN);
+    let bytes = net.node::<TcpSink>(sink).flows().iter().map(|flow| flow.bytes).sum();
+    Transferred { bytes, took: FLOWS_RUN, packets: delivered(&net, links) }
+}
+
+/// Packets that came out of `links`, both ways.
+fn delivered(net: &Network, links: [LinkId; 3]) -> u64 {
+    let of = |link, direction| net.line(link).counters(direction).delivered.packets;
+    let both = |link: LinkId| Direction::BOTH.map(|direction| of(link, direction));
+    links.iter().flat_map(|&link| both(link)).sum()
 }
 
 fn wire(rate: BitRate, delay: Span) -> LinkConfig {
@@ -69,4 +108,16 @@ fn wire(rate: BitRate, delay: Span) -> LinkConfig {
         queue: QueueConfig { limit: Limit::BandwidthDelay(1.0), ..QueueConfig::default() },
         ..DirectionConfig::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_arrives_whole() {
+        let done = transfer(1, 1_000_000);
+        assert_eq!(done.bytes, 1_000_000);
+        assert!(done.took < Span::from_secs(20), "{done:?}");
+    }
 }
