@@ -3,8 +3,10 @@
 use crate::{Outcome, values};
 use clap::Subcommand;
 use lab::experiments::{self, ALL, Entry, Options, Ran, Verdict};
+use lab::watch;
 use std::fmt::Write;
 use std::path::PathBuf;
+use units::Span;
 
 /// Run published experiments again, and judge what comes of it
 ///
@@ -23,6 +25,7 @@ enum What {
     Run(Run),
     Report(Report),
     Merge(Merge),
+    Watch(Watch),
 }
 
 /// Run experiments
@@ -79,6 +82,38 @@ struct Merge {
     out: PathBuf,
 }
 
+/// One simulated run to look into: flows that share a link
+///
+/// Prints what each flow had. --capture and --series write what passed the link and how the
+/// senders' variables went.
+#[derive(clap::Args)]
+struct Watch {
+    /// The flows: fixed, newreno, probing, steady, cubic
+    #[arg(value_name = "FLOW", required = true)]
+    flows: Vec<String>,
+    /// A profile's name or a file that describes the link
+    #[arg(long, value_name = "LINK", default_value = "geo")]
+    link: String,
+    /// How long
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "60")]
+    seconds: Span,
+    /// How much later than the one before each flow begins
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    stagger: Option<Span>,
+    /// The seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write what passes the link to DIR/link.pcapng
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
+    /// Write a time series of each variable to DIR, as CSV
+    #[arg(long, value_name = "DIR")]
+    series: Option<PathBuf>,
+    /// The distance of the samples
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "0.1")]
+    every: Span,
+}
+
 const OUT: &str = "bentpipe-lab";
 
 fn shard(text: &str) -> Result<(u32, u32), String> {
@@ -94,11 +129,38 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
             let path = experiments::report(&out).map_err(|error| error.to_string())?;
             values::print(&format!("{}\n", path.display()))
         }
+        What::Watch(arguments) => watch_run(arguments),
         What::Merge(Merge { from, out }) => {
             let new = experiments::merge(&from, &out).map_err(|error| error.to_string())?;
             values::print(&format!("{new} results taken over into {}\n", out.display()))
         }
     }
+}
+
+fn watch_run(arguments: Watch) -> Outcome {
+    let Watch { flows, link, seconds, stagger, seed, capture, series, every } = arguments;
+    let failed = |error: lab::LabError| error.to_string();
+    let ways = flows.iter().map(|name| watch::way(name)).collect::<Result<Vec<_>, _>>();
+    let config = watch::WatchConfig {
+        ways: ways.map_err(failed)?,
+        stagger: stagger.unwrap_or(Span::ZERO),
+        link: lab::demo::read_link(&link).map_err(failed)?,
+        length: seconds,
+        seed,
+        capture,
+        series,
+        every,
+    };
+    let mut text = String::new();
+    for flow in watch::watch(&config).map_err(failed)? {
+        let mbps = flow.goodput_bits_per_second / 1e6;
+        let _ = writeln!(
+            text,
+            "{:<12} {mbps:9.3} Mbit/s {:6.3} of a fair share",
+            flow.flow, flow.of_fair
+        );
+    }
+    values::print(&text)
 }
 
 fn list() -> Outcome {

@@ -5,6 +5,7 @@
 //!   live         one network with an emulated satellite link, one way of carrying TCP over it
 //!   bench        what each way reaches, against what it must reach, as JSON
 //!   demo         three ways side by side, for people
+//!   watch        one simulated run, captured and sampled
 //! ```
 
 pub mod bench;
@@ -14,5 +15,6 @@ pub mod experiments;
 mod files;
 pub mod live;
 pub mod plot;
+pub mod watch;
 
 pub use error::LabError;

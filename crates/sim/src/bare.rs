@@ -4,6 +4,7 @@
 //! channel carries, how a loss is repaired. Deliveries are immediate, as in the relay; each
 //! packet says where in the source's bytes it belongs.
 
+use crate::invariants::SessionGuard;
 use crate::{Endpoint, Meter, Pattern};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
@@ -25,6 +26,7 @@ pub struct Bare {
     /// What the session reported.
     pub events: Vec<(Instant, Event)>,
     end_at_source: bool,
+    guard: SessionGuard,
 }
 
 /// The source and the sink of a [`Bare`].
@@ -59,7 +61,8 @@ impl Bare {
             arrived: Meter::new(Span::from_millis(10)),
             now: Instant::ZERO,
         };
-        Self { session, ends, bad: 0, events: Vec::new(), end_at_source: end }
+        let guard = SessionGuard::new(session.config());
+        Self { session, ends, bad: 0, events: Vec::new(), end_at_source: end, guard }
     }
 
     fn note(&mut self, now: Instant) {
@@ -144,6 +147,7 @@ impl Endpoint for Bare {
         let room = self.session.max_segment();
         while let Some(len) = self.session.poll_transmit(now, &mut self.ends, &mut out[..room]) {
             send(&out[..len]);
+            self.guard.on_sent(now, len, &self.session);
         }
         self.note(now);
     }

@@ -22,6 +22,8 @@ pub struct SessionGuard {
     overhead: u64,
     payload: u64,
     catch_up: Span,
+    /// What no controller's pace exceeds.
+    ceiling: Option<BitRate>,
     numbers: u64,
     /// Bytes and packets that a connection may hold.
     held: (usize, usize),
@@ -59,6 +61,7 @@ impl SessionGuard {
             overhead: config.packet_overhead as u64,
             payload: config.payload_size() as u64,
             catch_up: config.catch_up,
+            ceiling: config.paced_rate(),
             numbers: u64::from(config.number_window),
             held: (config.send_buffer, config.receive_window as usize),
             free_at: Instant::ZERO,
@@ -110,7 +113,7 @@ impl SessionGuard {
                 self.numbers
             );
         }
-        let Some(pace) = sent.pace else { return };
+        let Some(pace) = sent.pace.into_iter().chain(self.ceiling).min() else { return };
         // A nanosecond for rounding.
         assert!(
             !is_data || self.free_at <= now + Span::from_nanos(1),
@@ -242,6 +245,18 @@ mod tests {
         let start = Instant::ZERO + Span::from_secs(1);
         for fresh in 1..=12 {
             guard.check(start, Sent { pace, ..sent(fresh) });
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "before its time at 8.160 Mbit/s")]
+    fn more_than_the_configured_rate_is_found_out_whatever_the_controller_says() {
+        let mut config = SessionConfig::stp_1999();
+        config.max_segment = PAYLOAD as usize + 19;
+        config.max_rate = Some(BitRate::from_kbps(8_160));
+        let mut guard = SessionGuard::new(&config);
+        for fresh in 1..=20 {
+            guard.check(Instant::ZERO, Sent { pace: Some(BitRate::from_mbps(100)), ..sent(fresh) });
         }
     }
 

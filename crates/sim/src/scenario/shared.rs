@@ -9,6 +9,8 @@
 //! All have endless data in the forward direction. The bound is the project's: of a full packet
 //! of 1500 bytes 1440 are the user's, and a fair share is an equal part of it.
 
+mod watch;
+
 use crate::bare::Bare;
 use crate::host::Datagrams;
 use crate::network::{Address, LinkId, Network, Node, NodeId, Outbox, Packet};
@@ -85,6 +87,7 @@ pub struct Shared {
     pub net: Network,
     /// The bottleneck.
     pub bottleneck: LinkId,
+    near: NodeId,
     link: LinkConfig,
     ends: Vec<Ends>,
 }
@@ -119,7 +122,7 @@ impl Shared {
         let (near, far) = (net.router(), net.router());
         let bottleneck = net.link(near, far, link);
         let ends = flows.iter().map(|flow| join(&mut net, near, far, flow)).collect();
-        Self { net, bottleneck, link: link.clone(), ends }
+        Self { net, bottleneck, near, link: link.clone(), ends }
     }
 
     /// Runs until `end`.

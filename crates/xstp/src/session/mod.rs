@@ -299,6 +299,11 @@ impl Session {
         self.incarnation
     }
 
+    /// What was set about it.
+    pub fn config(&self) -> &SessionConfig {
+        &self.config
+    }
+
     /// How segments are written.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn profile(&self) -> &Profile {

@@ -52,3 +52,21 @@ fn sessions_begin_when_they_are_told_to() {
     assert!(shares.jain > 0.999 && shares.used > 0.97, "{shares:?}");
     assert!(shared.session(0).is_some() && shared.connection(0).is_none());
 }
+
+#[test]
+fn what_flows_do_can_be_watched() {
+    let fixed = SessionConfig::gateway(units::BitRate::from_mbps(5));
+    let flows = [SharedFlow::xstp(&fixed), SharedFlow::tcp(&TcpConfig::linux())];
+    let mut shared = Shared::new(&geo(""), 1, 0, &flows);
+    shared.sample(Span::from_millis(500), &["one".to_owned(), "two".to_owned()]);
+    shared.run_until(at(20));
+    let last = |name: &str| {
+        let found = shared.net.series().find(|series| series.name() == name);
+        found.and_then(|series| series.samples().last().copied()).map(|(_, value)| value)
+    };
+    assert_eq!(last("one rate"), Some(4_990_000.0));
+    for name in ["one arrived", "two arrived", "two congestion window", "bottleneck queue"] {
+        assert!(last(name).is_some_and(|value| value >= 1_000.0), "{name}: {:?}", last(name));
+    }
+    assert!(last("two round trip").is_some_and(|value| value > 0.6));
+}

@@ -1,0 +1,76 @@
+//! What the flows and the bottleneck do over time.
+
+use super::{Ends, Later, Shared};
+use crate::Network;
+use crate::bare::Bare;
+use crate::host::Datagrams;
+use crate::tcp::{TcpSink, TcpSource};
+use satlink::Direction;
+use std::io::Write;
+use units::Span;
+
+impl Shared {
+    /// Writes what passes the bottleneck at its end at the senders, both ways, as pcapng from now
+    /// on; [`Network::finish_captures`] ends it.
+    pub fn capture(&mut self, out: impl Write + 'static) {
+        self.net.capture(self.bottleneck, self.near, out);
+    }
+
+    /// Samples at this distance what waits at the bottleneck, what each flow has brought, and
+    /// the variables of each sender, named after `names`.
+    ///
+    /// # Panics
+    /// When the distance is no time at all.
+    pub fn sample(&mut self, every: Span, names: &[String]) {
+        let (bottleneck, rate) = (self.bottleneck, self.link.forward.rate);
+        self.net.sample(every, "bottleneck queue", "bytes", move |net| {
+            Some(net.line(bottleneck).backlog(Direction::Forward).bytes as f64)
+        });
+        if let Some(rate) = rate {
+            self.net.sample(every, "bottleneck delay", "s", move |net| {
+                let bytes = net.line(bottleneck).backlog(Direction::Forward).bytes;
+                Some(rate.time_for(bytes).as_secs_f64())
+            });
+        }
+        for (ends, name) in self.ends.clone().into_iter().zip(names) {
+            self.net.sample(every, &format!("{name} arrived"), "bytes", move |net| {
+                Some(arrived(net, ends) as f64)
+            });
+            match ends {
+                Ends::Xstp { sender, .. } => self.net.sample_session(every, name, move |net| {
+                    let session = &net.node::<Datagrams<Bare>>(sender).endpoint.session;
+                    Some(session.snapshot(net.now()))
+                }),
+                Ends::Tcp { sender, .. } => {
+                    type Variable = fn(&simtcp::Snapshot) -> Option<f64>;
+                    let variables: [(&str, &'static str, Variable); 4] = [
+                        ("congestion window", "bytes", |seen| Some(seen.congestion_window as f64)),
+                        ("threshold", "bytes", |seen| {
+                            (seen.threshold < u64::MAX).then_some(seen.threshold as f64)
+                        }),
+                        ("outstanding", "bytes", |seen| Some(seen.flight as f64)),
+                        ("round trip", "s", |seen| seen.round_trip.map(Span::as_secs_f64)),
+                    ];
+                    for (variable, unit, value) in variables {
+                        self.net.sample(every, &format!("{name} {variable}"), unit, move |net| {
+                            let connection = net.node::<TcpSource>(sender).connection(0)?;
+                            value(&connection.snapshot())
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Bytes in order at a flow's receiver.
+fn arrived(net: &Network, ends: Ends) -> u64 {
+    match ends {
+        Ends::Xstp { receiver, .. } => {
+            net.node::<Later<Datagrams<Bare>>>(receiver).inner.endpoint.ends.front()
+        }
+        Ends::Tcp { receiver, .. } => {
+            net.node::<TcpSink>(receiver).flows().iter().map(|flow| flow.bytes).sum()
+        }
+    }
+}
