@@ -1,32 +1,36 @@
 //! The discrete-event engine: the same code as the gateway, under virtual time.
 //!
 //! ```text
-//!    terminal: Endpoint                                     hub: Endpoint
-//!   ┌──────────────────┐   return    ┌───────────────┐     ┌──────────────────┐
-//!   │ protocol and     │────────────▶│ satlink::Link │────▶│ protocol and     │
-//!   │ what uses it     │◀────────────│ and faults    │◀────│ what uses it     │
-//!   └──────────────────┘   forward   └───────────────┘     └──────────────────┘
-//!                     Path: moves time, counts bytes, checks
+//!   Host                                    satlink::Link                   Host
+//!  ┌─────────────┐     ┌────────┐  forward ┌─────────────┐  ┌────────┐     ┌─────────────┐
+//!  │ Application │     │        │─────────▶│ queue, line,│─▶│        │     │ Application │
+//!  │ Transport   │◀───▶│ router │◀─────────│ air, way    │◀─│ router │◀───▶│ Transport   │
+//!  └─────────────┘     └────────┘  return  └─────────────┘  └────────┘     └─────────────┘
+//!      Network: moves time, finds ways, counts packets, checks, captures, samples
 //! ```
 //!
-//! A [`Path`] joins two sans-IO endpoints by a satellite link and moves time from one event to
-//! the next. Nothing here knows a clock; the same seed gives the same run, which
-//! [`Path::trace_hash`] proves.
+//! A [`Network`] joins nodes by satellite links and moves time from one event to the next; a
+//! [`Path`] is the smallest one, two endpoints and their link. Nothing here knows a clock; the
+//! same seed gives the same run, which [`Network::trace_hash`] and [`Path::trace_hash`] prove.
+//! [`invariants`] says what is held in every run; docs/guide/simulator.md shows how to write a
+//! simulation.
 //!
 //! ```
-//! use sim::{Endpoint, Path, PathConfig};
+//! use sim::network::{Address, Node, Outbox, Packet};
+//! use sim::Network;
 //! use units::{Instant, Span};
 //!
-//! /// Sends one datagram and counts what it gets.
-//! struct Once(bool, usize);
+//! /// Sends one packet, if it knows to whom, and counts the bytes that it gets.
+//! struct Once(Option<Address>, usize);
 //!
-//! impl Endpoint for Once {
-//!     fn handle_datagram(&mut self, _: Instant, datagram: &mut [u8]) {
-//!         self.1 += datagram.len();
+//! impl Node for Once {
+//!     fn handle_packet(&mut self, _: Instant, packet: &mut Packet) {
+//!         self.1 += packet.bytes().len();
 //!     }
-//!     fn poll_transmit(&mut self, _: Instant, send: &mut dyn FnMut(&[u8])) {
-//!         if core::mem::take(&mut self.0) {
-//!             send(&[7; 100]);
+//!     fn poll_transmit(&mut self, _: Instant, out: &mut Outbox<'_>) {
+//!         if let Some(to) = self.0.take() {
+//!             let from = Address::new(out.node(), 7);
+//!             out.send(Packet::udp(from, to, vec![7; 100]));
 //!         }
 //!     }
 //!     fn poll_timeout(&self) -> Option<Instant> {
@@ -35,11 +39,12 @@
 //!     fn handle_timeout(&mut self, _: Instant) {}
 //! }
 //!
-//! let config = PathConfig::new(satlink::profiles::by_name("geo").unwrap());
-//! let mut path = Path::new(&config, Once(true, 0), Once(true, 0))?;
-//! path.run_until(Instant::ZERO + Span::from_secs(1));
-//! assert_eq!((path.terminal.1, path.hub.1), (100, 100));
-//! # Ok::<(), satlink::ConfigError>(())
+//! let mut net = Network::new(1, 0);
+//! let terminal = net.host(Once(None, 0));
+//! let hub = net.host(Once(Some(Address::new(terminal, 7)), 0));
+//! net.link(hub, terminal, &satlink::profiles::by_name("geo").unwrap());
+//! net.run_until(Instant::ZERO + Span::from_secs(1));
+//! assert_eq!(net.node::<Once>(terminal).1, 100);
 //! ```
 #![forbid(unsafe_code)]
 
@@ -74,3 +79,8 @@ pub use pattern::{Broken, Pattern, StreamCheck};
 pub use series::Series;
 pub use trace::TraceHash;
 pub use traffic::Streams;
+
+/// The guide's example, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/simulator.md")]
+struct Guide;

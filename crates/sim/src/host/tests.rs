@@ -145,3 +145,31 @@ fn requests_come_through_gateways_on_the_way() {
         0
     );
 }
+
+/// The relays that operators run, as hosts of a network, with routers on the way.
+#[test]
+fn gateways_are_hosts_like_others() {
+    use crate::gateways::{HubSide, Terminal};
+    use relay::RelayConfig;
+    let [down, up] = [BitRate::from_mbps(10), BitRate::from_mbps(1)];
+    let mut net = Network::new(5, 0);
+    let hub = RelayConfig::new("hub").with_rates(Some(down), Some(up));
+    let hub = HubSide::new(&hub, net.rng("hub"));
+    let hub = net.host(Datagrams::new(hub, 4500, None));
+    let mut plans = ConnectionPlan::page(at(2), 30, 212_207, 6);
+    plans.extend(ConnectionPlan::file(at(3), 500_000));
+    let terminal = RelayConfig::new("terminal").with_rates(Some(up), Some(down));
+    let terminal = Terminal::new(&terminal, net.rng("terminal"), plans);
+    let terminal = net.host(Datagrams::new(terminal, 4500, Some(Address::new(hub, 4500))));
+    let [near, far] = [(); 2].map(|()| net.router());
+    net.link(hub, near, &wire());
+    net.link(near, far, &satellite("loss 1%"));
+    net.link(far, terminal, &wire());
+    net.expect_progress("the clients", at(4), Span::from_secs(5), move |net| {
+        let client = &net.node::<Datagrams<Terminal>>(terminal).endpoint.client;
+        (!client.is_done()).then(|| client.received().total().bytes)
+    });
+    net.run_until(at(30));
+    let seen = &net.node::<Datagrams<Terminal>>(terminal).endpoint;
+    assert!(seen.client.is_done() && seen.client.lost() == 0, "{:?}", seen.client.exchanged());
+}
