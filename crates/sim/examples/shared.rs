@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run -p sim --release --example shared -- [OPTION...] FLOW...
 //!
-//!   FLOW       steady, fixed:RATE_MBPS, newreno, cubic, linux, sack;
+//!   FLOW       steady, fixed:RATE_MBPS, newreno, cubic, linux, sack, reno;
 //!              with @SECONDS it begins then, with +MILLIS its round trip is so much longer
 //!   link WORDS     changes the link (GEO, 10/1 Mbit/s, 600 ms, queue of one product)
 //!   seconds N      how long (300)
@@ -78,8 +78,13 @@ fn parse(text: &str) -> Result<SharedFlow, String> {
         }),
         ("cubic", "") => SharedFlow::tcp(&TcpConfig::cubic()),
         ("linux", "") => SharedFlow::tcp(&TcpConfig::linux()),
+        ("reno", "") => SharedFlow::tcp(&TcpConfig::newreno()),
         ("sack", "") => SharedFlow::tcp(&TcpConfig::sack()),
-        _ => return Err(format!("{text}: no flow; steady, fixed:N, newreno, cubic, linux, sack")),
+        _ => {
+            return Err(format!(
+                "{text}: no flow; steady, fixed:N, newreno, cubic, linux, sack, reno"
+            ));
+        }
     };
     let start = Span::from_secs(number(start)?);
     Ok(flow.at(start).further(Span::from_millis(number(further)?)))

@@ -71,8 +71,10 @@ fn plan(setting: &Setting) -> Vec<Point> {
             }));
         }
     }
+    // A median of few, with losses at the end or not, says little.
+    let transfers = 4 * setting.replications + 1;
     for (name, known, words) in TRANSFERS {
-        points.push(Point::new(TRANSFER, name, setting.replications, move |draw| {
+        points.push(Point::new(TRANSFER, name, transfers, move |draw| {
             let seconds = transfer(known, words, draw).ok_or("it took longer than 60 s")?;
             Ok(Values::new().with("time_s", seconds.as_secs_f64()))
         }));
