@@ -148,10 +148,10 @@ pub fn run(
 /// # Errors
 /// When there is no such case, or ns-2 fails.
 pub fn child(side: &str, name: &str) -> Result<Cost, String> {
-    let case = CASES
-        .iter()
-        .find(|case| case.name == name)
-        .ok_or_else(|| format!("case: found {name:?}, expected one of those that are listed"))?;
+    let case = CASES.iter().find(|case| case.name == name).ok_or_else(|| {
+        let known: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+        format!("case: found {name:?}, expected one of {}", known.join(", "))
+    })?;
     match side {
         "ours" => {
             let (simulated_seconds, bytes, packets) = (case.ours)();
@@ -281,13 +281,14 @@ fn line_of_nodes(hop: &str, rate: &str, delay: u32, queue: u32) -> String {
     )
 }
 
-/// One SACK TCP, its window twice the bandwidth-delay product, its queue once.
+/// One SACK TCP with the window that XSTP has here, 160 segments: it fills the link and loses
+/// nothing.
 fn transfer_script() -> String {
     format!(
         "{line}\
          set tcp [new Agent/TCP/Sack1]\n\
          $tcp set packetSize_ {segment}\n\
-         $tcp set window_ 196\n\
+         $tcp set window_ 160\n\
          set sink [new Agent/TCPSink/Sack1]\n\
          $ns attach-agent $a $tcp\n\
          $ns attach-agent $d $sink\n\
