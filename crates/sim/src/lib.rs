@@ -64,6 +64,7 @@ pub mod radio;
 pub mod scenario;
 mod series;
 pub mod tcp;
+pub mod storm;
 mod trace;
 pub mod traffic;
 pub mod transfer;

@@ -154,6 +154,17 @@ impl Connection {
         self.session.abort(now);
     }
 
+    /// The path's MTU changed; see [`Session::set_max_segment`]. What was sent once is sent again
+    /// at its old size.
+    pub fn set_max_segment(&mut self, bytes: usize) {
+        self.session.set_max_segment(bytes);
+    }
+
+    /// Bytes held here: written and not known to have arrived, and arrived and not read.
+    pub fn held(&self) -> usize {
+        self.stream.buffer.len() + self.stream.cache.bytes()
+    }
+
     /// The session below, for its state and counters.
     pub fn session(&self) -> &Session {
         &self.session

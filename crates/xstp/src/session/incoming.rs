@@ -8,7 +8,7 @@ use super::receiver::Accept;
 use super::sender::{Asked, Disbelief, Outcome};
 use super::state::{Action, State, Stimulus};
 use super::upper::Upper;
-use super::{Event, Session};
+use super::{Event, Session, count_before};
 use crate::congestion::{Answered, Feedback};
 use crate::wire::{
     Begin, BeginAck, Control, DecodeError, End, Poll, Profile, Segment, Stat, Ustat,
@@ -141,7 +141,9 @@ impl Session {
                 }
                 since < 0
             }
-            None => segment.payload().is_some(),
+            // A client that has not heard BGNAK cannot tell, nor whether the server that will
+            // send it is the one that sent this.
+            None => true,
         }
     }
 
@@ -179,6 +181,8 @@ impl Session {
                 self.incarnation = Some(begin.incarnation);
                 self.peer_began = Some(segment.stamp());
                 self.agree(&begin);
+                // A listener has no time; its counts begin here.
+                self.polling.start_at(count_before(&self.config.profile, now));
                 self.last_heard = now;
                 self.armed_at = now;
                 self.handshake.begin_ack(segment.stamp());

@@ -168,12 +168,6 @@ impl Session {
             tick: config.tick,
             spacing: config.control_spacing,
         };
-        // As published a POLL's count is its millisecond, so what was sent before the first
-        // POLL counts as of the millisecond before.
-        let first_count = match config.profile {
-            Profile::Published(_) => stamp_of(&config.profile, now).wrapping_sub(1),
-            Profile::Sealed => 0,
-        };
         let mut sender =
             Sender::new(config.number_window, config.assumed_window, config.release_early);
         sender.set_double_from(config.double_from);
@@ -186,7 +180,7 @@ impl Session {
             handshake: Handshake::default(),
             sender,
             receiver: Receiver::new(&receiver_config(config)),
-            polling: Polling::new(polling, first_count),
+            polling: Polling::new(polling, count_before(&config.profile, now)),
             pacer: Pacer::new(config.catch_up),
             share: Share::default(),
             congestion: Congestion::new(config),
@@ -336,6 +330,15 @@ fn receiver_config(config: &SessionConfig) -> ReceiverConfig {
         window: config.receive_window.min(config.profile.max_window()),
         ustat_threshold: config.ustat_threshold,
         ustat_hold: config.ustat_hold,
+    }
+}
+
+/// The count before that of the first POLL. As published a POLL's count is its millisecond, so
+/// what was sent before the first POLL counts as of the millisecond before.
+fn count_before(profile: &Profile, now: Instant) -> u32 {
+    match profile {
+        Profile::Published(_) => stamp_of(profile, now).wrapping_sub(1),
+        Profile::Sealed => 0,
     }
 }
 

@@ -18,6 +18,10 @@ use units::{Instant, Span};
 /// POLLs that are remembered; at three for each round trip this is 80 round trips of silence.
 const BOOK: usize = 256;
 
+/// However short a round trip is measured to be (a clock may be coarse, or be set back): without
+/// a bound the timer would ask without end.
+const LEAST_INTERVAL: Span = Span::from_millis(1);
+
 /// POLLs beyond the timer's that a dry upper layer may cause at once.
 const DRY_ALLOWANCE: u32 = 8;
 
@@ -103,6 +107,12 @@ impl Polling {
             allowance: DRY_ALLOWANCE << 8,
             allowance_at: Instant::ZERO,
         }
+    }
+
+    /// The first POLL's count is above `start` after all: nothing was sent yet.
+    pub(crate) fn start_at(&mut self, start: u32) {
+        self.count = start;
+        self.answered = start;
     }
 
     /// Count of the last POLL sent, with which an SD sent now is stamped.
@@ -214,6 +224,7 @@ impl Polling {
             Pace::Probe => round_trip.max(tick * 2),
         }
         .max(self.config.spacing)
+        .max(LEAST_INTERVAL)
     }
 
     /// When the next POLL is due at this pace. Before the first one: at once.
@@ -373,6 +384,15 @@ mod tests {
             Span::from_millis(5),
             "the timer too"
         );
+    }
+
+    /// XSTP-10.2.1: storms have found the timer of a session without spacing asking for ever.
+    #[test]
+    fn a_round_trip_of_no_time_at_all_does_not_ask_without_end() {
+        let mut polling = polling(0);
+        polling.config.spacing = Span::ZERO;
+        polling.on_sent(at(10), None, false);
+        assert_eq!(polling.due(Some(Pace::Timer), at(0), Span::ZERO), at(11));
     }
 
     /// XSTP-10.2.6

@@ -18,6 +18,8 @@ pub struct ReceiveCache {
     /// In order; of the first one `taken` bytes have been read.
     ready: VecDeque<Vec<u8>>,
     taken: usize,
+    /// Of all packets here, less what was read.
+    bytes: usize,
     /// Memory of packets that were read, for those that come.
     spare: Vec<Vec<u8>>,
 }
@@ -35,6 +37,7 @@ impl ReceiveCache {
             waiting: BTreeMap::new(),
             ready: VecDeque::new(),
             taken: 0,
+            bytes: 0,
             spare: Vec::new(),
         }
     }
@@ -46,6 +49,7 @@ impl ReceiveCache {
     pub fn insert(&mut self, number: Seq24, payload: &[u8]) {
         let count = number.extend(self.next).expect("counts start one turn up");
         assert!(count >= self.next, "packet {number} was delivered already");
+        self.bytes += payload.len();
         let mut held = self.spare.pop().unwrap_or_default();
         held.clear();
         held.extend_from_slice(payload);
@@ -90,6 +94,7 @@ impl ReceiveCache {
     /// The next `len` bytes of the first packet have been read.
     fn pass(&mut self, len: usize) {
         self.taken += len;
+        self.bytes -= len;
         if self.ready.front().is_some_and(|first| self.taken == first.len()) {
             self.taken = 0;
             if let Some(read) = self.ready.pop_front()
@@ -114,6 +119,11 @@ impl ReceiveCache {
             self.pass(len);
         }
         filled
+    }
+
+    /// Bytes held here, ready or not.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether no bytes are ready.

@@ -9,6 +9,7 @@ mod probing_clauses;
 mod random;
 mod scripts;
 mod states;
+mod storms;
 mod windows;
 mod wire;
 

@@ -1,0 +1,87 @@
+//! How the ends are configured.
+
+use super::Subject;
+use units::{BitRate, RngStream, Span};
+use xstp::congestion::Controller;
+use xstp::session::{SessionConfig, Spread};
+
+/// A preset, or one with another controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    /// The gateway's.
+    Fixed,
+    /// The gateway's with a window and no rate.
+    NewReno,
+    /// The gateway's with a window, never faster than a rate.
+    NewRenoPaced,
+    /// As published in 1999.
+    Stp,
+    /// As published in 1999, never faster than a rate.
+    StpPaced,
+    /// As published in 1999, spread over the whole round trip.
+    StpSpread,
+    /// In order at a known rate.
+    FixedInOrder,
+}
+
+impl Flavour {
+    /// Those of a subject.
+    pub(crate) fn of(subject: Subject) -> &'static [Self] {
+        match subject {
+            Subject::Sessions => &[Self::Fixed, Self::Fixed, Self::NewReno, Self::NewRenoPaced],
+            Subject::Connections => {
+                &[Self::Stp, Self::StpPaced, Self::StpSpread, Self::FixedInOrder]
+            }
+        }
+    }
+
+    /// What it is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::NewReno => "newreno",
+            Self::NewRenoPaced => "newreno, paced",
+            Self::Stp => "stp-1999",
+            Self::StpPaced => "stp-1999, paced",
+            Self::StpSpread => "stp-1999, spread",
+            Self::FixedInOrder => "fixed, in order",
+        }
+    }
+
+    /// The preset, for a link that is told to have `rate`.
+    pub(crate) fn config(self, rate: BitRate, rng: &mut RngStream) -> SessionConfig {
+        let gateway = SessionConfig::gateway(rate);
+        let stp = SessionConfig::stp_1999();
+        let mut config = match self {
+            Self::Fixed => gateway,
+            Self::NewReno => SessionConfig {
+                controller: Controller::NewReno,
+                max_rate: None,
+                small_window: 10,
+                ..gateway
+            },
+            Self::NewRenoPaced => SessionConfig { controller: Controller::NewReno, ..gateway },
+            Self::Stp => stp,
+            Self::StpPaced => SessionConfig { max_rate: Some(rate), ..stp },
+            Self::StpSpread => SessionConfig { spread: Spread::Window, initial_window: 4, ..stp },
+            Self::FixedInOrder => SessionConfig {
+                controller: Controller::Fixed,
+                max_rate: Some(rate),
+                yield_to_queue: rng.chance(0.5),
+                ..stp
+            },
+        };
+        // What the papers set one way and others another.
+        if rng.chance(0.3) {
+            config.ustat_threshold = 1 + rng.below(5) as u32;
+            config.ustat_hold = Span::from_millis(rng.below(3) * 15);
+        }
+        if rng.chance(0.2) {
+            config.release_early =
+                !config.release_early && config.delivery == xstp::wire::Delivery::Immediate;
+            config.double_from = [None, Some(1), Some(2)][rng.below(3) as usize];
+            config.polls_per_round_trip = 1 + rng.below(6) as u32;
+        }
+        config
+    }
+}

@@ -1,0 +1,246 @@
+//! Storms: any mix of faults, drawn from a seed, over anything that carries data; then calm, and
+//! all must come to its end.
+//!
+//! ```text
+//!   seed ──▶ mix: which faults, how strong, when          judge
+//!              │                                            ▲
+//!   ┌──────────▼────────────────────────────────────────────┴───┐
+//!   │ arena   client ── clock ── lane, weather ── clock ── server│
+//!   │         Host<PacketLife>: sessions, immediate delivery     │
+//!   │         Host<StreamLife>: connections, in order            │
+//!   │         gateways: relays with clients and servers          │
+//!   └───────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Each kind of fault is on or off for a seed (a run in which everything goes wrong at once gets
+//! nowhere, and finds little). Each end has its own clock. When the storm is over, what lives
+//! must finish and what has died must begin anew and finish, in bounded time; and at any time
+//! bytes are those that were sent, each once; no datagram is unaccounted for; promised rates and
+//! bounds of memory are kept; and nothing happens after the end of a session.
+//!
+//! The same seed gives the same run, to the byte: [`Report::trace`].
+
+mod arena;
+mod clock;
+mod fault;
+mod flavour;
+mod host;
+mod mix;
+mod packets;
+mod ranges;
+mod stream;
+mod table;
+mod weather;
+
+pub use fault::{Fault, FaultSet, Strikes};
+pub use table::{Tally, UNREACHABLE};
+
+use arena::{Arena, Cast, End};
+use core::fmt;
+use host::Host;
+use mix::Mix;
+use packets::PacketLife;
+use stream::StreamLife;
+use units::{Instant, RngStream, Span};
+use xstp::session::Coverage;
+
+/// What a storm rages over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Two sessions, sealed, with immediate delivery.
+    Sessions,
+    /// Two connections in order, as published.
+    Connections,
+}
+
+impl Subject {
+    /// Every subject.
+    pub const ALL: [Self; 2] = [Self::Sessions, Self::Connections];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sessions => "sessions",
+            Self::Connections => "connections",
+        }
+    }
+
+    /// The subject of a seed when all take turns.
+    pub fn of_seed(seed: u64) -> Self {
+        Self::ALL[(seed % Self::ALL.len() as u64) as usize]
+    }
+}
+
+/// A promise that a storm broke, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage(String);
+
+impl Damage {
+    pub(crate) fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// What a storm was like that broke no promise.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// A number that two runs share only if they were the same.
+    pub trace: u64,
+    /// Configuration of the ends.
+    pub flavour: &'static str,
+    /// Datagrams that the ends sent.
+    pub packets: u64,
+    /// How long the storm raged.
+    pub storm: Span,
+    /// How long after it everything was finished.
+    pub healed: Span,
+    /// Sessions that began, and how many of them died.
+    pub lives: u64,
+    /// Sessions that did not come to their end in order.
+    pub deaths: u64,
+    /// Payload bytes that arrived.
+    pub bytes: u64,
+    /// States and events that sessions met.
+    pub coverage: Coverage,
+    /// Faults that struck.
+    pub strikes: Strikes,
+}
+
+/// One life of an end, for the judge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    incarnation: Option<u32>,
+    /// Bytes that it had to send, and that its peer had.
+    task: u64,
+    expected: u64,
+    delivered: u64,
+    peer_ended: bool,
+    self_ended: bool,
+    /// Came to its end in order.
+    closed: bool,
+    died: bool,
+    packets: u64,
+}
+
+/// What the storm of `seed` over `subject` is made of, for people.
+pub fn describe(subject: Subject, seed: u64) -> String {
+    Mix::draw(subject, seed).describe()
+}
+
+/// Runs `subject` through the storm of `seed`.
+///
+/// # Errors
+/// The first promise that was broken.
+///
+/// # Panics
+/// When something under test does.
+pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
+    let mix = Mix::draw(subject, seed);
+    let setups = mix.setups();
+    let ends: [Box<dyn End>; 2] = match subject {
+        Subject::Sessions => {
+            let [client, server] = setups;
+            [
+                Box::new(Host::<PacketLife>::new(client, mix.clocks[0].at(Instant::ZERO))),
+                Box::new(Host::<PacketLife>::new(server, mix.clocks[1].at(Instant::ZERO))),
+            ]
+        }
+        Subject::Connections => {
+            let [client, server] = setups;
+            [
+                Box::new(Host::<StreamLife>::new(client, mix.clocks[0].at(Instant::ZERO))),
+                Box::new(Host::<StreamLife>::new(server, mix.clocks[1].at(Instant::ZERO))),
+            ]
+        }
+    };
+    let mut arena = Arena::new(Cast {
+        ends,
+        clocks: mix.clocks.clone(),
+        lanes: mix.lanes(),
+        lag: mix.lag,
+        rng: RngStream::new(seed, 0, "sim/storm/lag"),
+    });
+    for &(at, act) in &mix.acts {
+        arena.plan(at, act);
+    }
+    mix.count_settings(arena.strikes());
+    arena.run(mix.calm_at, false)?;
+    arena.calm();
+    if !arena.run(mix.calm_at + mix.patience(), true)? {
+        let ends = [0, 1].map(|end| arena.ends()[end].describe());
+        return Err(Damage::new(format!("{} after the storm: {ends:?}", mix.patience())));
+    }
+    judge(&arena)?;
+    Ok(report(&mut arena, &mix))
+}
+
+/// What one end knows of each life must agree with what the other does.
+fn judge(arena: &Arena) -> Result<(), Damage> {
+    let [clients, servers] = arena.ends().each_ref().map(|end| end.records());
+    for (records, others, name) in [(&clients, &servers, "client"), (&servers, &clients, "server")]
+    {
+        for record in records.iter().filter(|record| record.incarnation.is_some()) {
+            let peers = || others.iter().filter(|peer| peer.incarnation == record.incarnation);
+            // A server that forgot its incarnations may have had one more than once.
+            let delivered = peers().map(|peer| peer.delivered).max().unwrap_or(0);
+            if record.self_ended && delivered != record.task {
+                let text = format!("{name}: ended with {delivered} of {} at the peer", record.task);
+                return Err(Damage::new(text));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn report(arena: &mut Arena, mix: &Mix) -> Report {
+    let mut coverage = Coverage::default();
+    let (mut lives, mut deaths, mut bytes) = (0, 0, 0);
+    let mut wraps = 0;
+    for end in arena.ends() {
+        coverage.merge(end.coverage());
+        lives += end.lives();
+        for record in end.records() {
+            deaths += u64::from(record.died);
+            bytes += record.delivered;
+            wraps += u64::from(mix.wraps_after().is_some_and(|after| record.packets > after));
+        }
+    }
+    for _ in 0..wraps {
+        arena.strikes().count(Fault::Wrap);
+    }
+    let packets: u64 = arena.lanes().iter().map(|lane| lane.counts().offered).sum();
+    Report {
+        trace: arena.trace(),
+        flavour: mix.flavour.name(),
+        packets,
+        storm: mix.calm_at.since(Instant::ZERO),
+        healed: arena.now().since(mix.calm_at),
+        lives,
+        deaths,
+        bytes,
+        coverage,
+        strikes: arena.strikes().clone(),
+    }
+}
+
+/// How many bytes the client and the server send in the life with this incarnation.
+pub(crate) fn sizes(seed: u64, incarnation: u32, most: u64) -> [u64; 2] {
+    let mut rng = RngStream::new(seed, u64::from(incarnation), "sim/storm/sizes");
+    [(); 2].map(|()| match rng.below(8) {
+        0 => 0,
+        1 => 1 + rng.below(64.min(most)),
+        2 | 3 => 1 + rng.below(most / 16 + 1),
+        _ => most / 4 + rng.below(most * 3 / 4 + 1),
+    })
+}
+
+#[cfg(test)]
+mod tests;

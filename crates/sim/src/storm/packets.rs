@@ -1,0 +1,229 @@
+//! A session in immediate delivery, with a source and a sink of packets.
+
+use super::host::Life;
+use super::ranges::Ranges;
+use crate::Pattern;
+use std::collections::{BTreeMap, VecDeque};
+use units::Instant;
+use xstp::Seq24;
+use xstp::session::{Event, Filled, Session, SessionConfig, Upper};
+
+/// Octets before the pattern in a packet: whose it is, which packet, and where its bytes belong.
+const HEAD: usize = 8 + 4 + 8;
+
+/// A session with packets above it.
+pub(crate) struct PacketLife {
+    session: Session,
+    packets: Packets,
+}
+
+/// The layer above.
+#[derive(Default)]
+struct Packets {
+    tag: u64,
+    size: u64,
+    /// Bytes of the task that were put into packets.
+    taken: u64,
+    /// What was cut off from packets that found less room when they were sent again.
+    rest: VecDeque<(u64, u64)>,
+    /// Place and length of what is sent and not released, by handle.
+    kept: BTreeMap<u64, (u64, u64)>,
+    made: u32,
+    /// Which packets have come, and which bytes.
+    came: Vec<bool>,
+    bytes: Ranges,
+    /// Whose the packets are that came before it was known whose they should be.
+    came_tag: Option<u64>,
+    wrong: Option<String>,
+}
+
+impl Packets {
+    fn write(&self, handle: u64, place: u64, room: &mut [u8]) {
+        room[..8].copy_from_slice(&self.tag.to_be_bytes());
+        room[8..12].copy_from_slice(&(handle as u32).to_be_bytes());
+        room[12..HEAD].copy_from_slice(&place.to_be_bytes());
+        Pattern(self.tag).fill(place, &mut room[HEAD..]);
+    }
+
+    fn next_piece(&mut self, most: u64) -> Option<(u64, u64)> {
+        if let Some((place, len)) = self.rest.pop_front() {
+            let now = len.min(most);
+            if now < len {
+                self.rest.push_front((place + now, len - now));
+            }
+            return Some((place, now));
+        }
+        let len = (self.size - self.taken).min(most);
+        let place = self.taken;
+        self.taken += len;
+        (len > 0).then_some((place, len))
+    }
+
+    fn check(&mut self, payload: &[u8]) -> Result<(), String> {
+        if payload.is_empty() {
+            return Ok(());
+        }
+        let (head, bytes) = payload.split_at_checked(HEAD).ok_or("a packet without a head")?;
+        let word =
+            |from: usize, to| head[from..to].iter().fold(0, |sum, &o| sum << 8 | u64::from(o));
+        let (tag, packet, place) = (word(0, 8), word(8, 12) as usize, word(12, HEAD));
+        let expected = *self.came_tag.get_or_insert(tag);
+        if tag != expected {
+            return Err(format!("a packet of {tag:x}, not {expected:x}"));
+        }
+        if let Some(offset) = Pattern(tag).mismatch(place, bytes) {
+            return Err(format!("byte {offset} is wrong"));
+        }
+        if self.came.len() <= packet {
+            self.came.resize(packet + 1, false);
+        }
+        if core::mem::replace(&mut self.came[packet], true) {
+            return Err(format!("packet {packet} was handed up twice"));
+        }
+        self.bytes.insert(place, place + bytes.len() as u64);
+        Ok(())
+    }
+}
+
+impl Upper for Packets {
+    fn has_fresh(&self) -> bool {
+        self.taken < self.size || !self.rest.is_empty()
+    }
+
+    fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
+        let most = room.len().checked_sub(HEAD)? as u64;
+        if most == 0 || !self.has_fresh() {
+            return None;
+        }
+        let (place, len) = self.next_piece(most)?;
+        let handle = u64::from(self.made);
+        self.made += 1;
+        self.kept.insert(handle, (place, len));
+        let whole = HEAD + len as usize;
+        self.write(handle, place, &mut room[..whole]);
+        Some(Filled { len: whole, handle })
+    }
+
+    fn again(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
+        let Some(&(place, len)) = self.kept.get(&handle) else {
+            self.wrong.get_or_insert(format!("packet {handle} is asked for after its release"));
+            return 0;
+        };
+        let most = room.len().saturating_sub(HEAD) as u64;
+        if len > most {
+            self.kept.insert(handle, (place, most));
+            self.rest.push_back((place + most, len - most));
+        }
+        let len = len.min(most);
+        if len == 0 {
+            return 0;
+        }
+        let whole = HEAD + len as usize;
+        self.write(handle, place, &mut room[..whole]);
+        whole
+    }
+
+    fn released(&mut self, _: Seq24, handle: u64) {
+        if self.kept.remove(&handle).is_none() {
+            self.wrong.get_or_insert(format!("packet {handle} is released twice"));
+        }
+    }
+
+    fn deliver(&mut self, _: Seq24, payload: &[u8]) {
+        if let Err(wrong) = self.check(payload) {
+            self.wrong.get_or_insert(wrong);
+        }
+    }
+
+    fn note(&mut self, room: &mut [u8]) -> usize {
+        let note = self.taken.to_be_bytes();
+        let Some(room) = room.get_mut(..note.len()) else { return 0 };
+        room.copy_from_slice(&note);
+        note.len()
+    }
+}
+
+impl Life for PacketLife {
+    fn connect(config: &SessionConfig, now: Instant, incarnation: u32) -> Self {
+        Self { session: Session::connect(config, now, incarnation), packets: Packets::default() }
+    }
+
+    fn listen(config: &SessionConfig, last: Option<u32>) -> Self {
+        let session = match last {
+            Some(last) => Session::listen_after(config, last),
+            None => Session::listen(config),
+        };
+        Self { session, packets: Packets::default() }
+    }
+
+    fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn set_task(&mut self, size: u64, tag: u64, expected_tag: u64) {
+        self.packets.size = size;
+        self.packets.tag = tag;
+        let came = *self.packets.came_tag.get_or_insert(expected_tag);
+        if came != expected_tag {
+            let text = format!("packets of {came:x}, not {expected_tag:x}");
+            self.packets.wrong.get_or_insert(text);
+        }
+        self.session.wake();
+    }
+
+    fn receive(&mut self, now: Instant, bytes: &[u8]) {
+        // What is not taken is counted by the session.
+        let _ = self.session.handle_segment(now, bytes, &mut self.packets);
+        if self.packets.has_fresh() {
+            self.session.wake();
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
+        let room = self.session.max_segment().min(out.len());
+        self.session.poll_transmit(now, &mut self.packets, &mut out[..room])
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        self.session.handle_timeout(now);
+    }
+
+    fn event(&mut self) -> Option<Event> {
+        self.session.poll_event()
+    }
+
+    fn abort(&mut self, now: Instant) {
+        self.session.abort(now);
+    }
+
+    fn set_max_segment(&mut self, bytes: usize) {
+        self.session.set_max_segment(bytes);
+    }
+
+    fn set_window(&mut self, numbers: u32) {
+        self.session.set_receive_window(numbers);
+    }
+
+    fn work(&mut self, now: Instant, _: bool) {
+        // What is cut off later still makes new packets, as long as something is out.
+        if self.packets.taken == self.packets.size {
+            self.session.end(now);
+        }
+    }
+
+    fn delivered(&self) -> u64 {
+        self.packets.bytes.total()
+    }
+
+    fn unsent(&self) -> u64 {
+        self.packets.size - self.packets.taken
+    }
+
+    fn wrong(&self) -> Option<&str> {
+        self.packets.wrong.as_deref()
+    }
+
+    fn held(&self) -> usize {
+        self.packets.kept.len()
+    }
+}

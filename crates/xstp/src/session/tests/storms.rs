@@ -1,0 +1,67 @@
+//! What storms have found (docs/reliability.md), one script for each.
+
+use super::*;
+use crate::wire::{Begin, BeginAck, Delivery, Endpoints, Poll, Profile};
+use core::net::SocketAddr;
+
+/// Published sessions: a client's configuration, and a server's.
+fn published() -> [SessionConfig; 2] {
+    let client = SocketAddr::from(([10, 0, 0, 1], 1024));
+    let server = SocketAddr::from(([10, 0, 0, 2], 80));
+    [(client, server), (server, client)].map(|(local, remote)| SessionConfig {
+        profile: Profile::Published(Endpoints { local, remote }),
+        ..SessionConfig::stp_1999()
+    })
+}
+
+/// XSTP-2.2.2, XSTP-4.1.4: a listener's counts begin with its clock when BGN comes. When they
+/// began at zero, those of a server that had run for 25 days were older than its BGNAK, and the
+/// client dropped them as of an earlier incarnation.
+#[test]
+fn the_counts_of_a_server_that_has_run_for_weeks_are_its_clock() {
+    let [client, server] = published();
+    let month = Span::from_secs(30 * 86_400);
+    let mut client = Hand::client(&client);
+    let mut server = Hand::server(&server);
+    let begin = client.send(at(0));
+    server.hear_all(at(300) + month, &begin);
+    let answer = server.send(at(300) + month);
+    client.hear_all(at(600), &answer);
+    server.upper.push_many(40, 100);
+    server.session.wake();
+    for round in 1..40 {
+        let now = at(600 * round);
+        let sent = server.send(now + month);
+        client.hear_all(now, &sent);
+        let sent = client.send(now);
+        server.hear_all(now + month, &sent);
+    }
+    assert_eq!(client.upper.delivered_sorted(), Vec::from_iter(0..40));
+    assert_eq!(client.session.statistics().other_incarnation, 0);
+    assert!(server.session.sender.is_empty(), "the answers were taken too");
+}
+
+/// XSTP-4.1.4: a POLL of an earlier incarnation that comes before BGNAK would make the client
+/// report packets missing that this one never has; its STATs would not be believed, and nothing
+/// that the server sent would ever be acknowledged.
+#[test]
+fn a_client_that_has_not_heard_bgnak_hears_nothing_else() {
+    let [client, _] = published();
+    let mut client = Hand::client(&client);
+    client.send(at(0));
+    let old = Poll { count: 5, next: Seq24::new(100) };
+    assert_eq!(
+        client.hear(at(10), &Segment::poll(5, old)),
+        Err(ReceiveError::OtherIncarnation),
+        "whose it is cannot be known"
+    );
+    assert_eq!(client.session.receiver.highest(), Seq24::ZERO);
+    let begin =
+        Begin { incarnation: 1, window: 100, max_segment: 1480, delivery: Delivery::InOrder };
+    let ack = BeginAck { begin, echo: 0 };
+    client.hear(at(600), &Segment::begin_ack(Seq24::ZERO, ack).stamped(90_000)).unwrap();
+    assert_eq!(client.session.state(), State::Established);
+    let poll = Poll { count: 90_001, next: Seq24::new(1) };
+    client.hear(at(601), &Segment::poll(90_001, poll)).unwrap();
+    assert_eq!(client.session.receiver.highest(), Seq24::new(1));
+}
