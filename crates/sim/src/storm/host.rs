@@ -126,7 +126,7 @@ impl<L: Life> Host<L> {
         self.life.set_task(sizes[own], tag | own as u64, tag | other as u64);
     }
 
-    fn fail(&mut self, text: String) {
+    fn fail(&mut self, text: &str) {
         let name = if self.setup.is_client { "client" } else { "server" };
         self.damage.get_or_insert(Damage::new(format!("{name}: {text}")));
     }
@@ -154,7 +154,7 @@ impl<L: Life> Host<L> {
 
     fn on_event(&mut self, now: Instant, event: Event) {
         if self.over.is_some() {
-            self.fail(format!("{event:?} after the end"));
+            self.fail(&format!("{event:?} after the end"));
         }
         match event {
             Event::PeerEnded => {
@@ -163,7 +163,7 @@ impl<L: Life> Host<L> {
                 self.life.work(now, true);
                 if self.life.delivered() != self.record.expected {
                     let (got, of) = (self.life.delivered(), self.record.expected);
-                    self.fail(format!("the peer ended, and {got} bytes of {of} have come"));
+                    self.fail(&format!("the peer ended, and {got} bytes of {of} have come"));
                 }
             }
             Event::SelfEnded => self.record.self_ended = true,
@@ -179,7 +179,7 @@ impl<L: Life> Host<L> {
                 // server knows it.
                 let known = event == Event::Superseded && self.record.peer_ended;
                 if !self.setup.lethal && !known {
-                    self.fail(format!("{event:?} although nobody gave up"));
+                    self.fail(&format!("{event:?} although nobody gave up"));
                 }
             }
             _ => {}
@@ -192,15 +192,15 @@ impl<L: Life> Host<L> {
         let window = u64::from(self.setup.config.number_window);
         let outstanding = session.outstanding_numbers();
         if outstanding > window {
-            self.fail(format!("{outstanding} numbers are out where {window} may be"));
+            self.fail(&format!("{outstanding} numbers are out where {window} may be"));
         }
         if self.life.held() > self.setup.memory {
             let held = self.life.held();
-            self.fail(format!("{held} bytes are held where {} may be", self.setup.memory));
+            self.fail(&format!("{held} bytes are held where {} may be", self.setup.memory));
         }
         if let Some(wrong) = self.life.wrong() {
             let text = wrong.to_owned();
-            self.fail(text);
+            self.fail(&text);
         }
     }
 
@@ -300,7 +300,7 @@ impl<L: Life> End for Host<L> {
             send(&out[..len], out[at] & 1 != 0);
             burst += 1;
             if burst > BURST {
-                self.fail(format!("more than {BURST} segments at once: {}", self.describe()));
+                self.fail(&format!("more than {BURST} segments at once: {}", self.describe()));
                 break;
             }
         }
