@@ -15,13 +15,15 @@ pub(crate) struct Clock {
     rate: u64,
     /// The latest that it ever showed.
     latest: Instant,
+    /// How far it leapt back in all.
+    back: Span,
 }
 
 impl Clock {
     /// A clock that shows `start` at time zero and runs `drift` parts in a million too fast.
     pub(crate) fn new(start: Instant, drift: i64) -> Self {
         let rate = PARTS.saturating_add_signed(drift).max(1);
-        Self { shown: start, since: Instant::ZERO, rate, latest: start }
+        Self { shown: start, since: Instant::ZERO, rate, latest: start, back: Span::ZERO }
     }
 
     /// What it shows at `time`.
@@ -48,14 +50,18 @@ impl Clock {
         let shown = self.read(time);
         self.shown = match by {
             Leap::Forward(span) => shown + span,
-            Leap::Back(span) => shown - span,
+            Leap::Back(span) => {
+                self.back += span;
+                shown - span
+            }
         };
         self.since = time;
     }
 
-    /// Is set right at `time`: it shows no less than it ever did.
+    /// Is set right at `time`: it shows more than it ever did, and than stamps did that went on
+    /// while it had leapt back: starting takes a second.
     pub(crate) fn set_right(&mut self, time: Instant) {
-        let shown = self.at(time).max(self.latest + Span::from_millis(20));
+        let shown = self.at(time).max(self.latest + self.back + Span::from_secs(1));
         self.shown = shown;
         self.since = time;
     }

@@ -73,6 +73,8 @@ pub(crate) struct Host<L> {
     over: Option<Instant>,
     /// The latest that its clock ever showed while a session lived.
     latest: Instant,
+    /// When its sessions can have successors.
+    renewable_at: Instant,
     reading: bool,
     calm: bool,
     closed_in_calm: bool,
@@ -99,6 +101,7 @@ impl<L: Life> Host<L> {
             lives: 1,
             over: None,
             latest: now,
+            renewable_at: Instant::ZERO,
             reading: true,
             calm: false,
             closed_in_calm: false,
@@ -135,6 +138,7 @@ impl<L: Life> Host<L> {
     fn attend(&mut self, now: Instant) {
         if self.life.session().state().is_connected() {
             self.latest = self.latest.max(now);
+            self.renewable_at = self.renewable_at.max(self.life.session().renewable_at());
         }
         self.know_incarnation();
         while let Some(event) = self.life.event() {
@@ -259,8 +263,7 @@ impl<L: Life> Host<L> {
     /// by their stamps, so no host may begin with those that it used before.
     fn fresh_from(&self) -> Instant {
         match self.setup.config.profile {
-            // Stamps can be ahead of the clock, one millisecond for each POLL within one.
-            Profile::Published(_) => self.latest + Span::from_millis(20),
+            Profile::Published(_) => self.latest.max(self.renewable_at) + Span::from_millis(2),
             Profile::Sealed => Instant::ZERO,
         }
     }

@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn every_datagram_is_accounted_for_whatever_happens() {
         let conditions = Conditions {
-            rate: Some(BitRate::from_kbps(900)),
+            rate: Some(BitRate::from_kbps(600)),
             queue: Span::from_millis(50),
             delay: Span::from_millis(20),
             jitter: Span::from_millis(9),

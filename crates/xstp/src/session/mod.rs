@@ -288,6 +288,20 @@ impl Session {
         self.outage_since
     }
 
+    /// When another session between the same ends can begin, on the clock that this one was driven
+    /// by: as published its stamps must be after all that this one used, and POLLs in quick
+    /// succession run ahead of the clock (XSTP-4.1.4).
+    pub fn renewable_at(&self) -> Instant {
+        match (&self.config.profile, self.polling.last_sent()) {
+            (Profile::Published(_), Some(sent)) => {
+                let ahead = self.polling.count().wrapping_sub(stamp_of(&self.config.profile, sent));
+                let ahead = u64::try_from(ahead as i32).unwrap_or(0);
+                sent + self.config.profile.tick() * (ahead + 1)
+            }
+            (Profile::Published(_) | Profile::Sealed, _) => Instant::ZERO,
+        }
+    }
+
     /// The incarnation that is running, once there is one.
     pub fn incarnation(&self) -> Option<u32> {
         self.incarnation

@@ -18,7 +18,7 @@ use super::state::{State, Stimulus};
 use super::upper::{Filled, Upper};
 use crate::Seq24;
 use crate::congestion::PollSent;
-use crate::wire::{Begin, BeginAck, Control, End, Poll, Profile, Segment};
+use crate::wire::{Begin, BeginAck, Control, Delivery, End, Poll, Profile, Segment};
 use units::Instant;
 
 /// A STAT or USTAT rides on an SD that leaves this much room; less would cut its list.
@@ -98,8 +98,8 @@ impl Session {
     }
 
     /// BGN or BGNAK, if one is due with the next segment. BGN goes with every POLL as long as
-    /// it is not answered.
-    fn opening(&self, poll_due: bool) -> Option<Control> {
+    /// it is not answered, and with all that would not say of which incarnation it is.
+    fn opening(&self, poll_due: bool, is_data: bool) -> Option<Control> {
         let begin = || Begin {
             incarnation: self.incarnation.unwrap_or_default(),
             window: self.receiver_window(),
@@ -107,7 +107,9 @@ impl Session {
             delivery: self.config.delivery,
         };
         if self.state == State::Beginning {
-            let due = self.handshake.is_begin_due() || poll_due;
+            let published = matches!(self.config.profile, Profile::Published(_));
+            let nameless = is_data && published && self.config.delivery == Delivery::InOrder;
+            let due = self.handshake.is_begin_due() || poll_due || nameless;
             return due.then(|| Control::Begin(begin()));
         }
         let echo = self.handshake.begin_ack_due()?;
@@ -142,14 +144,21 @@ impl Session {
         if !at_once && !self.pacer.ready(now) {
             return None;
         }
-        // A POLL always goes with BGN: its answer is the first round-trip sample.
+        // A POLL goes with a BGN that is due: its answer is the first round-trip sample.
         let poll_due = self.poll_at() <= now;
-        let mut parts = Parts::new(Seq24::ZERO, self.stamp(now), self.opening(poll_due));
+        let asks = self.handshake.is_begin_due() || poll_due;
+        let mut parts = Parts::new(Seq24::ZERO, self.stamp(now), self.opening(poll_due, true));
         let begins = matches!(parts.opening, Some(Control::Begin(_)));
-        let loaded = match again {
-            Some(again) => self.load_again(now, again, &parts, begins, upper, out)?,
-            None => self.load_fresh(now, &parts, begins, upper, out)?,
+        let loaded = match self.load(now, again, &parts, upper, out) {
+            Some(loaded) => loaded,
+            None if begins && !asks => {
+                // A layer above whose packets are never cut finds no room beside BGN.
+                parts.opening = None;
+                self.load(now, again, &parts, upper, out)?
+            }
+            None => return None,
         };
+        let begins = parts.opening.is_some() && begins;
         parts.data = Some(loaded.number);
         parts.next = self.sender.next_number();
         if self.congestion.on_data(now) {
@@ -158,7 +167,7 @@ impl Session {
         self.ask_after(now, upper);
         let waits = self.config.poll_ends_burst && self.burst_goes_on(at_once);
         let early = self.config.poll_ride_early;
-        let poll = begins || (!waits && self.poll_due() <= now + early);
+        let poll = begins && asks || (!waits && self.poll_due() <= now + early);
         let begins_first = begins && self.handshake.retry_at().is_none();
         let len = self.ride_along(now, parts, poll, &loaded, upper, out)?;
         self.charge(now, len, !at_once);
@@ -166,6 +175,22 @@ impl Session {
             self.handshake.left_at(self.pacer.next_send(), self.handshake_timeout());
         }
         Some(len)
+    }
+
+    /// The packet that goes next: one that goes again, or a new one.
+    fn load(
+        &mut self,
+        now: Instant,
+        again: Option<Again>,
+        parts: &Parts<'_>,
+        upper: &mut impl Upper,
+        out: &mut [u8],
+    ) -> Option<Loaded> {
+        let begins = matches!(parts.opening, Some(Control::Begin(_)));
+        match again {
+            Some(again) => self.load_again(now, again, parts, begins, upper, out),
+            None => self.load_fresh(now, parts, begins, upper, out),
+        }
     }
 
     /// Octets before the payload: of the parts, and of the POLL that goes with them.
@@ -191,8 +216,8 @@ impl Session {
         let at = self.head(parts, begins);
         // In order a packet cannot shrink: what was cut off would come too late.
         let room = match self.config.delivery {
-            crate::wire::Delivery::InOrder => out.len(),
-            crate::wire::Delivery::Immediate => out.len().min(self.max_segment),
+            Delivery::InOrder => out.len(),
+            Delivery::Immediate => out.len().min(self.max_segment),
         };
         if parts.opening.is_some() && at + again.size > room {
             return None;
@@ -334,8 +359,8 @@ impl Session {
         }
         let sent = (parts.stat.is_some(), parts.ustat.is_some());
         let len = parts.segment()?.encode_in_place(&profile, out, loaded.len).ok()?;
-        let opening = parts.opening;
-        self.commit_parts(now, opening, sent);
+        let (opening, stamp) = (parts.opening, parts.stamp);
+        self.commit_parts(now, opening, stamp, sent);
         Some(len)
     }
 
@@ -349,7 +374,7 @@ impl Session {
         let profile = self.config.profile;
         let may = self.control_from() <= now;
         let mut poll = may && self.poll_at() <= now;
-        let opening = self.opening(poll);
+        let opening = self.opening(poll, false);
         let begins = matches!(opening, Some(Control::Begin(_)));
         poll |= begins;
         let report = if begins || !may { Report::None } else { self.report(now) };
@@ -373,11 +398,11 @@ impl Session {
         }
         let sent = (parts.stat.is_some(), parts.ustat.is_some());
         let len = parts.segment()?.encode_in_place(&profile, out, 0).ok()?;
-        let opening = parts.opening;
+        let (opening, stamp) = (parts.opening, parts.stamp);
         if poll {
             self.commit_poll(now, false);
         }
-        self.commit_parts(now, opening, sent);
+        self.commit_parts(now, opening, stamp, sent);
         self.charge(now, len, false);
         self.charge_control(now, len + self.config.packet_overhead);
         Some(len)
@@ -429,13 +454,15 @@ impl Session {
         self.congestion.on_poll(&PollSent { now, count, octets });
     }
 
-    fn commit_parts(&mut self, now: Instant, opening: Option<Control>, sent: (bool, bool)) {
+    fn commit_parts(
+        &mut self,
+        now: Instant,
+        opening: Option<Control>,
+        stamp: u32,
+        sent: (bool, bool),
+    ) {
         match opening {
             Some(Control::Begin(_)) => {
-                let stamp = match self.config.profile {
-                    Profile::Published(_) => self.polling.count(),
-                    Profile::Sealed => self.stamp(now),
-                };
                 let timeout = self.handshake_timeout();
                 self.handshake.on_begin_sent(now, stamp, timeout);
             }

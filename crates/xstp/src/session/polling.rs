@@ -16,6 +16,8 @@ use core::ops::Range;
 use units::{Instant, Span};
 
 /// POLLs that are remembered; at three for each round trip this is 80 round trips of silence.
+/// When there are more, every other one is forgotten: where round trips have become much longer
+/// than the timer knows, answers must still find their POLLs, or it would never know.
 const BOOK: usize = 256;
 
 /// However short a round trip is measured to be (a clock may be coarse, or be set back): without
@@ -72,6 +74,9 @@ pub(crate) struct Polling {
     /// Count of the last POLL that a STAT answered: "VT(PA)".
     answered: u32,
     book: VecDeque<Sent>,
+    /// The newest POLL when some were forgotten: up to here a count that is not in the book may
+    /// have been used.
+    thinned: Option<u32>,
     last_sent: Option<Instant>,
     /// When a STAT last answered anything.
     last_answer: Option<Instant>,
@@ -97,6 +102,7 @@ impl Polling {
             count: start,
             answered: start,
             book: VecDeque::new(),
+            thinned: None,
             last_sent: None,
             last_answer: None,
             answered_since_last: false,
@@ -267,10 +273,15 @@ impl Polling {
         if late {
             self.backoff = (self.backoff + 1).min(self.config.backoff_cap);
         }
-        self.count = self.next_count(clock);
         if self.book.len() == BOOK {
-            self.book.pop_front();
+            let mut keep = false;
+            self.book.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.thinned = Some(self.count);
         }
+        self.count = self.next_count(clock);
         self.book.push_back(Sent { count: self.count, at: now });
         self.last_sent = Some(now);
         self.wanted = false;
@@ -289,12 +300,13 @@ impl Polling {
         }
         let first = ahead > 0;
         // Only counts that were used can be echoed: published counts have holes.
+        let forgotten = self.thinned.is_some_and(|newest| !sent_before(newest, count));
         let sent_at = self.book.iter().find(|sent| sent.count == count).map(|sent| sent.at);
-        if first && sent_at.is_none() {
+        if first && sent_at.is_none() && !forgotten {
             return None;
         }
         if first {
-            while self.book.front().is_some_and(|sent| sent.count != count) {
+            while self.book.front().is_some_and(|sent| sent_before(sent.count, count)) {
                 self.book.pop_front();
             }
         }
@@ -393,6 +405,27 @@ mod tests {
         polling.config.spacing = Span::ZERO;
         polling.on_sent(at(10), None, false);
         assert_eq!(polling.due(Some(Pace::Timer), at(0), Span::ZERO), at(11));
+    }
+
+    /// XSTP-7.3.5: storms have found sessions that asked every millisecond where a round trip had
+    /// become 600 of them: each answer came when its POLL was forgotten, and was ignored.
+    #[test]
+    fn answers_find_their_polls_however_many_went_out_meanwhile() {
+        let mut polling = polling(0);
+        let mut sampled = 0;
+        for millis in 1..10_000 {
+            polling.on_sent(at(millis), Some(2 * millis as u32), false);
+            if millis > 600 {
+                let answer = polling.on_answer(at(millis), 2 * (millis as u32 - 600));
+                let answer = answer.expect("it was asked");
+                assert!(answer.first);
+                let late = answer.sent_at.is_some_and(|sent| at(millis).since(sent) != RTT);
+                assert!(!late, "the right POLL or none");
+                sampled += u32::from(answer.sent_at.is_some());
+            }
+        }
+        assert!(sampled > 100, "{sampled}");
+        assert_eq!(polling.on_answer(at(10_000), 30_000), None, "never asked");
     }
 
     /// XSTP-10.2.6

@@ -65,3 +65,31 @@ fn a_client_that_has_not_heard_bgnak_hears_nothing_else() {
     client.hear(at(601), &Segment::poll(90_001, poll)).unwrap();
     assert_eq!(client.session.receiver.highest(), Seq24::new(1));
 }
+
+/// XSTP-6.1.3: as published SD does not say of which incarnation it is. Storms have found packets
+/// of a client that had begun anew, whose BGN was lost, in the middle of the last connection's
+/// stream.
+#[test]
+fn what_a_client_sends_before_bgnak_says_whose_it_is() {
+    let [client, server] = published();
+    let config = SessionConfig { initial_window: 4, ..client };
+    let mut first = crate::Connection::connect(&config, at(0), 1);
+    let mut peer = crate::Connection::listen(&server);
+    let mut out = [0; 2000];
+    first.write(&[1; 10]).unwrap();
+    while let Some(len) = first.poll_transmit(at(0), &mut out) {
+        peer.handle_segment(at(100), &out[..len]).unwrap();
+    }
+    let mut second = crate::Connection::connect(&config, at(1_000), 2);
+    second.write(&[2; 4_000]).unwrap();
+    let mut sent = Vec::new();
+    while let Some(len) = second.poll_transmit(at(1_000), &mut out) {
+        sent.push(out[..len].to_vec());
+    }
+    assert_eq!(sent.len(), 3);
+    // The first segment is lost; the second makes the server notice.
+    let _ = peer.handle_segment(at(1_100), &sent[1]);
+    assert_eq!(peer.session().state(), State::Closed);
+    let mut read = [0; 100];
+    assert_eq!(peer.read(&mut read), 10);
+}
