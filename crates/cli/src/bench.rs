@@ -2,6 +2,7 @@
 
 use crate::{Outcome, values};
 use clap::Subcommand;
+use lab::bench::control::{ControlConfig, control};
 use lab::bench::emulator::{CASES, Options};
 use lab::bench::{self, BenchConfig, emulator, sim};
 use lab::live::Way;
@@ -19,6 +20,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum What {
     Link(Link),
+    Control(Control),
     Emulator(Emulator),
     Sim(Sim),
 }
@@ -50,6 +52,33 @@ struct Link {
     /// List the scenarios and stop
     #[arg(long)]
     list: bool,
+}
+
+/// What each way of controlling the rate makes of the links that satellites are
+///
+/// The cases of the simulated comparison (the lab's entry `controllers`), over emulated links:
+/// gateways with each controller, and the kernel's cubic and bbr without gateways. Several runs
+/// go at once; everything takes about half an hour.
+#[derive(clap::Args)]
+struct Control {
+    /// Only cases whose name, study/point, contains this; may be given more than once
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// The ways to measure: fixed, newreno, probing, steady, cubic, bbr
+    #[arg(long, value_name = "WAY", value_delimiter = ',')]
+    ways: Vec<String>,
+    /// Runs at once
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    parallel: usize,
+    /// A third of the time, and accordingly rougher figures
+    #[arg(long)]
+    quick: bool,
+    /// The seed of everything random on the links
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write the JSON here instead
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    json: PathBuf,
 }
 
 /// Whether the emulator does what the link says, and when
@@ -88,6 +117,7 @@ struct Sim {
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     match arguments.what {
         What::Link(link) => run_link(link),
+        What::Control(control) => run_control(control),
         What::Emulator(arguments) => run_emulator(&arguments),
         What::Sim(arguments) => run_sim(&arguments),
     }
@@ -116,6 +146,15 @@ fn run_emulator(arguments: &Emulator) -> Outcome {
     let report = emulator::run(CASES, &options, |line| eprintln!("{line}"))
         .map_err(|error| error.to_string())?;
     values::write_json(&arguments.json, &report)
+}
+
+fn run_control(arguments: Control) -> Outcome {
+    let Control { only, ways, parallel, quick, seed, json } = arguments;
+    values::reserve(&json)?;
+    testbed::permission::acquire().map_err(|error| error.to_string())?;
+    let config = ControlConfig { only, ways, parallel, quick, seed };
+    let report = control(&config, &|run| eprintln!("{run}")).map_err(|error| error.to_string())?;
+    values::write_json(&json, &report)
 }
 
 fn run_link(link: Link) -> Outcome {

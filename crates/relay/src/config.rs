@@ -28,11 +28,13 @@ pub enum Control {
     Fixed,
     /// The Satellite Transport Protocol's window, which takes every loss for congestion.
     NewReno,
+    /// The same with probing before a loss is taken for congestion, as Elaasar and others have it.
+    Probing,
 }
 
 impl Control {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Steady, Self::Fixed, Self::NewReno];
+    pub const ALL: [Self; 4] = [Self::Steady, Self::Fixed, Self::NewReno, Self::Probing];
 
     /// What users call it.
     pub const fn name(self) -> &'static str {
@@ -40,6 +42,7 @@ impl Control {
             Self::Steady => "steady",
             Self::Fixed => "fixed",
             Self::NewReno => "newreno",
+            Self::Probing => "probing",
         }
     }
 }

@@ -6,7 +6,7 @@ use association::{Limits, OVERHEAD};
 use units::{BitRate, Span};
 use xstp::Seq24;
 use xstp::congestion::Controller;
-use xstp::session::{Filled, Learnt, SessionConfig, Upper};
+use xstp::session::{Filled, Learnt, ProbingConfig, SessionConfig, Upper};
 
 /// What a Hello takes of the way, about, octets.
 const HELLO: u64 = 180;
@@ -47,6 +47,11 @@ pub(crate) fn session_config(
         (Control::Fixed, Some(rate)) => SessionConfig::gateway(rate),
         (Control::Steady, _) | (Control::Fixed, None) => steady(config, rate),
         (Control::NewReno, _) => newreno(config, rate),
+        (Control::Probing, _) => SessionConfig {
+            probing: Some(ProbingConfig::default()),
+            small_window: 0,
+            ..newreno(config, rate)
+        },
     };
     session.start_rate = learnt.map(|learnt| learnt.rate);
     session.return_rate = config.receive_rate;

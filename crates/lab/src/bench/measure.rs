@@ -1,12 +1,12 @@
 //! How each scenario is run and its figures are taken.
 
 use super::scenarios::{
-    MATCHES, PAGE_ROUND_TRIPS, RECOVERY, RETURN, ROUND_TRIPS, SHARE, Scenario, What, bound,
-    page_transmission,
+    FULL_RATE, MATCHES, PAGE_ROUND_TRIPS, RECOVERY, RETURN, ROUND_TRIPS, SHARE, Scenario, What,
+    bound, page_transmission,
 };
 use super::{BenchConfig, Run};
 use crate::LabError;
-use crate::live::{Bed, BedConfig, Outcome, Reading, Way};
+use crate::live::{Bed, BedConfig, Beside, Outcome, Reading, Way};
 use rt::Clock;
 use satlink::{Direction, LinkConfig};
 use std::thread;
@@ -33,6 +33,8 @@ pub(super) fn scenario(
         link: link.clone(),
         way,
         rates: Some(scenario.rates(link)?),
+        keys: scenario.keys.map(str::to_owned),
+        beside: Beside::Nothing,
         seed: config.seed,
     })?;
     let mut bench = Bench { bed: &bed, link, config, run };
@@ -84,6 +86,13 @@ impl Bench<'_> {
             self.fail_on(&upload);
         }
         self.bulk_figures(&transfers, window);
+        if let [transfer] = &transfers[..] {
+            let enough = 0.95 * self.bound();
+            if let Some(at) = full_rate_after(transfer, self.link.round_trip(), enough) {
+                let round_trips = at.as_secs_f64() / self.link.round_trip().as_secs_f64();
+                self.figure(FULL_RATE, round_trips);
+            }
+        }
     }
 
     fn bulk_figures(&mut self, transfers: &[Transfer], window: Span) {
@@ -278,6 +287,22 @@ fn full_rate_again(readings: &[Reading], back: Instant, rate: BitRate) -> Option
         }
     }
     None
+}
+
+/// How long after its start a transfer first brought `enough` bits per second over a round trip:
+/// when that began.
+fn full_rate_after(transfer: &Transfer, round_trip: Span, enough: f64) -> Option<Span> {
+    let series = &transfer.series;
+    let bytes = (enough * round_trip.as_secs_f64() / 8.0) as u64;
+    let before = |at: Span| {
+        let count = series.partition_point(|sample| sample.at <= at);
+        count.checked_sub(1).map_or(0, |last| series[last].bytes)
+    };
+    let full = |sample: &&traffic::Sample| {
+        let since = sample.at.saturating_sub(round_trip);
+        sample.at >= round_trip && sample.bytes - before(since) >= bytes
+    };
+    series.iter().find(full).map(|sample| sample.at.saturating_sub(round_trip))
 }
 
 /// What the emulator has to say about the run.

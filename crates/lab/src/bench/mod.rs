@@ -4,6 +4,7 @@
 //! are part of the measurement. The result is JSON; nothing here is a test, since a figure that
 //! depends on the machine's load must not fail a build.
 
+pub mod control;
 pub mod emulator;
 mod measure;
 mod scenarios;

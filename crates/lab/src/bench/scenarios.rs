@@ -19,6 +19,8 @@ pub struct Scenario {
     pub(super) what: What,
     /// What the gateways are told of the link's rates: percent of the truth.
     pub(super) told_percent: u64,
+    /// What they are told instead of rates.
+    pub(super) keys: Option<&'static str>,
     /// What is asked of [`crate::live::Way::Bentpipe`].
     pub(super) checks: &'static [Check],
 }
@@ -93,6 +95,8 @@ pub(super) const ROUND_TRIPS: &str = "round_trips";
 pub(super) const PAGE_ROUND_TRIPS: &str = "round_trips_without_transmission";
 /// Round trips from the link's return until packets enter it at full rate.
 pub(super) const RECOVERY: &str = "recovery_round_trips";
+/// Round trips from the start of a download until 0.95 of the bound arrives for a round trip.
+pub(super) const FULL_RATE: &str = "round_trips_to_full_rate";
 /// One when every byte that arrived was the right one.
 pub(super) const MATCHES: &str = "checksums_match";
 
@@ -108,7 +112,26 @@ const fn truly(
     what: What,
     checks: &'static [Check],
 ) -> Scenario {
-    Scenario { name, about, words, what, told_percent: 100, checks }
+    Scenario { name, about, words, what, told_percent: 100, keys: None, checks }
+}
+
+/// A scenario of one download, whose gateways are told no rate.
+const fn auto(
+    name: &'static str,
+    about: &'static str,
+    words: &'static str,
+    checks: &'static [Check],
+) -> Scenario {
+    let keys = Some("rate_up = \"auto\"\nrate_down = \"auto\"\ncontroller = \"steady\"");
+    Scenario {
+        name,
+        about,
+        words,
+        what: What::Bulk { downloads: 1 },
+        told_percent: 100,
+        keys,
+        checks,
+    }
 }
 
 /// All scenarios, in the order of the report.
@@ -168,6 +191,7 @@ pub const SCENARIOS: &[Scenario] = &[
         words: GEO_10,
         what: What::Bulk { downloads: 1 },
         told_percent: 80,
+        keys: None,
         checks: &[AtLeast(SHARE, 0.98 * 0.8), AtLeast(MATCHES, 1.0)],
     },
     Scenario {
@@ -176,12 +200,25 @@ pub const SCENARIOS: &[Scenario] = &[
         words: GEO_10,
         what: What::Bulk { downloads: 1 },
         told_percent: 120,
+        keys: None,
         checks: &[
             AtLeast(SHARE, 0.98 * 0.8),
             AtMost("standing_queue_products", 1.0),
             AtLeast(MATCHES, 1.0),
         ],
     },
+    auto(
+        "auto",
+        "as clean, the gateways told no rate: they find it",
+        GEO_10,
+        &[AtLeast(SHARE, 0.95), AtMost(FULL_RATE, 4.0), AtLeast(MATCHES, 1.0)],
+    ),
+    auto(
+        "auto-loss-1",
+        "as loss-1, the gateways told no rate: they find it",
+        "delay 300ms limit 1bdp loss 1% forward rate 10mbit return rate 1mbit",
+        &[AtLeast(SHARE, 0.95), AtMost(FULL_RATE, 4.0), AtLeast(MATCHES, 1.0)],
+    ),
     truly(
         "return-jitter",
         "as clean, the return delay between 200 and 400 ms",

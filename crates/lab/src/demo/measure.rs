@@ -4,7 +4,7 @@ use super::report::{Checksum, DemoRun, intervals};
 use super::{Plan, TIME_LIMIT};
 use crate::LabError;
 use crate::bench::return_bits;
-use crate::live::{Bed, BedConfig, Way};
+use crate::live::{Bed, BedConfig, Beside, Way};
 use rt::Clock;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +63,14 @@ pub(super) fn way(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
 
 fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     let way = watched.way;
-    let bed = Bed::new(&BedConfig { link: plan.link.clone(), way, rates: None, seed: plan.seed })?;
+    let bed = Bed::new(&BedConfig {
+        link: plan.link.clone(),
+        way,
+        rates: None,
+        keys: None,
+        beside: Beside::Nothing,
+        seed: plan.seed,
+    })?;
     let client = &bed.net().client;
     let mut run = DemoRun::new(way);
     client.run(|| {

@@ -70,23 +70,30 @@ pub(super) struct Gateways {
     hub: Gateway,
 }
 
-/// UDP port of the hub on the satellite's side.
+/// UDP port of the hub on the satellite's side; the second hub's is the next one.
 const PORT: u16 = 4500;
 
 impl Gateways {
-    pub(super) fn start(
-        net: &Satellite,
-        rates: GatewayRates,
-        round_trip: Span,
-    ) -> Result<Self, LabError> {
-        let link = rates.as_toml(round_trip);
+    /// Gateways that intercept all but connections to the port `bypass`.
+    pub(super) fn start(net: &Satellite, link: &str, bypass: u16) -> Result<Self, LabError> {
+        let clients = format!("[intercept]\ninterfaces = [\"lan\"]\nexclude_ports = [{bypass}]\n");
+        Self::pair(net, link, PORT, &clients)
+    }
+
+    /// A second pair, which is asked by SOCKS5 on the port `socks`.
+    pub(super) fn start_second(net: &Satellite, link: &str, socks: u16) -> Result<Self, LabError> {
+        let lan = addresses::TERMINAL_LAN.0;
+        Self::pair(net, link, PORT + 1, &format!("[socks5]\nlisten = \"{lan}:{socks}\"\n"))
+    }
+
+    fn pair(net: &Satellite, link: &str, port: u16, clients: &str) -> Result<Self, LabError> {
         let hub = addresses::HUB.0;
         let hub_config = format!(
-            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{hub}:{PORT}\"\n{link}"
+            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{hub}:{port}\"\n{link}"
         );
         let terminal_config = format!(
             "role = \"terminal\"\nsecurity = \"none\"\naccept = \"early\"\n\
-             [link]\npeer = \"{hub}:{PORT}\"\n{link}[intercept]\ninterfaces = [\"lan\"]\n"
+             [link]\npeer = \"{hub}:{port}\"\n{link}{clients}"
         );
         let hub = Gateway::start(Some(&net.hub), "hub", &hub_config)?;
         let terminal = Gateway::start(Some(&net.terminal), "terminal", &terminal_config)?;

@@ -91,8 +91,39 @@ pub struct BedConfig {
     pub way: Way,
     /// What the gateways believe the link's rates to be; `None`: the truth.
     pub rates: Option<GatewayRates>,
+    /// Keys of the gateways' `[link]` instead of rates: a controller, rates to be found.
+    pub keys: Option<String>,
+    /// What else crosses the link.
+    pub beside: Beside,
     /// The seed of everything random on the link.
     pub seed: u64,
+}
+
+/// What crosses the link beside the first pair of gateways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Plain TCP to [`Bed::bypass`], which no gateway takes.
+    PlainTcp,
+    /// A second pair of gateways, which [`Bed::second`] leads through.
+    Gateways,
+}
+
+impl BedConfig {
+    /// What the gateways' `[link]` says besides addresses.
+    fn link_keys(&self) -> Result<String, LabError> {
+        let round_trip = self.link.round_trip();
+        if let Some(keys) = &self.keys {
+            return Ok(format!("{keys}\nround_trip = \"{}ms\"\n", round_trip.as_millis().max(1)));
+        }
+        let rates = match self.rates {
+            Some(rates) => rates,
+            None => GatewayRates::of(&self.link)?,
+        };
+        Ok(rates.as_toml(round_trip))
+    }
 }
 
 /// A network that is up and running; dropping it takes everything down.
@@ -101,15 +132,20 @@ pub struct Bed {
     way: Way,
     // Dropped in this order: programs, then what carries them, then the hosts.
     files: FileServer,
+    bypass: Option<FileServer>,
     web: WebServer,
     gateways: Option<Gateways>,
+    second: Option<Gateways>,
     emulation: Emulation,
     net: Satellite,
 }
 
 /// Where the server's programs listen.
 const FILES: u16 = 7000;
+const BYPASS: u16 = 7001;
 const WEB: u16 = 80;
+/// Where the second terminal gateway speaks SOCKS5.
+const SOCKS: u16 = 1080;
 
 impl Bed {
     /// Builds the network and starts everything; returns when a request has crossed it.
@@ -119,24 +155,33 @@ impl Bed {
     pub fn new(config: &BedConfig) -> Result<Self, LabError> {
         let net = Satellite::new(&SatelliteConfig::default())?;
         let emulation = Emulation::start(&net, config)?;
+        let beside = config.beside;
+        let mut second = None;
         let gateways = match config.way {
             Way::Cubic | Way::Bbr => None,
             Way::Bentpipe => {
-                let rates = match config.rates {
-                    Some(rates) => rates,
-                    None => GatewayRates::of(&config.link)?,
-                };
-                // What arrives from now on came through the gateways.
-                net.set_forwarding(false)?;
-                Some(Gateways::start(&net, rates, config.link.round_trip())?)
+                let link = config.link_keys()?;
+                // What arrives from now on came through the gateways, or is meant not to.
+                net.set_forwarding(beside == Beside::PlainTcp)?;
+                if beside == Beside::Gateways {
+                    second = Some(Gateways::start_second(&net, &link, SOCKS)?);
+                }
+                Some(Gateways::start(&net, &link, BYPASS)?)
             }
         };
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let files = FileServer::start(Some(&net.server), SocketAddr::new(any, FILES))?;
+        let bypass = match beside {
+            Beside::PlainTcp => {
+                Some(FileServer::start(Some(&net.server), SocketAddr::new(any, BYPASS))?)
+            }
+            Beside::Nothing | Beside::Gateways => None,
+        };
         let congestion = config.way.congestion();
         let address = SocketAddr::new(any, WEB);
         let web = WebServer::start_with(Some(&net.server), address, congestion)?;
-        let mut bed = Self { way: config.way, files, web, gateways, emulation, net };
+        let mut bed =
+            Self { way: config.way, files, bypass, web, gateways, second, emulation, net };
         bed.warm_up()?;
         Ok(bed)
     }
@@ -149,6 +194,24 @@ impl Bed {
     /// The file server's address.
     pub fn files(&self) -> SocketAddr {
         SocketAddr::new(addresses::SERVER.0.into(), FILES)
+    }
+
+    /// The address of a file server that no gateway takes, with [`Beside::PlainTcp`].
+    pub fn bypass(&self) -> SocketAddr {
+        debug_assert!(self.bypass.is_some() || self.gateways.is_none());
+        let port = if self.bypass.is_some() { BYPASS } else { FILES };
+        SocketAddr::new(addresses::SERVER.0.into(), port)
+    }
+
+    /// The way through the second pair of gateways, with [`Beside::Gateways`].
+    pub fn second(&self) -> traffic::Way {
+        match self.second {
+            Some(_) => {
+                let lan = addresses::TERMINAL_LAN.0.into();
+                traffic::Way::Socks5(SocketAddr::new(lan, SOCKS))
+            }
+            None => traffic::Way::Direct,
+        }
     }
 
     /// The web server's address.
@@ -186,6 +249,7 @@ impl Bed {
     /// When the emulator or a gateway had stopped by itself.
     pub fn close(mut self) -> Result<Outcome, LabError> {
         let gateways = self.gateways.take().map(Gateways::stop).transpose()?;
+        self.second.take().map(Gateways::stop).transpose()?;
         let Self { emulation, .. } = self;
         Ok(Outcome { emulator: emulation.stop()?, gateways })
     }

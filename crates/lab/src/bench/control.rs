@@ -1,0 +1,418 @@
+//! `bentpipe bench control`: the cases of [`sim::scenario::controllers`], over the emulator.
+//!
+//! ```text
+//!   client ── terminal gateway ══ emulator ══ hub gateway ── server     fixed … steady
+//!   client ── terminal         ══ emulator ══ hub         ── server     cubic, bbr
+//!             and beside it, where a case asks for that: plain TCP, or a second pair
+//! ```
+//!
+//! Each run has namespaces of its own, so several run at once: they take real time but little of
+//! the processors. Names and values are those of the simulation, so that both stand in one plot:
+//! `study/point/way`.
+
+mod script;
+
+use super::Machine;
+use crate::LabError;
+use crate::live::{Bed, BedConfig, Beside, Way as Carried};
+use rt::Clock;
+use script::Script;
+use serde::Serialize;
+use sim::scenario::controllers::{self, Asked, Case};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use testbed::traffic::{self, File, Limits, Progress, Transfer};
+use units::{Instant, Span};
+
+/// What controls the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Gateways with this controller, and what they are told besides.
+    Gateways(&'static str),
+    /// The kernel's TCP, end to end.
+    Kernel(Carried),
+}
+
+impl Way {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 6] = [
+        Self::Gateways("fixed"),
+        Self::Gateways("newreno"),
+        Self::Gateways("probing"),
+        Self::Gateways("steady"),
+        Self::Kernel(Carried::Cubic),
+        Self::Kernel(Carried::Bbr),
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gateways(name) => name,
+            Self::Kernel(way) => way.name(),
+        }
+    }
+
+    const fn carried(self) -> Carried {
+        match self {
+            Self::Gateways(_) => Carried::Bentpipe,
+            Self::Kernel(way) => way,
+        }
+    }
+
+    /// What the gateways are told: `steady` nothing, the others the link's rates.
+    fn keys(self, case: &Case) -> String {
+        let rate = |rate: Option<units::BitRate>| match self {
+            Self::Gateways("steady") => "auto".to_owned(),
+            Self::Gateways(_) | Self::Kernel(_) => {
+                rate.map_or("auto".to_owned(), |rate| format!("{}bit", rate.as_bps()))
+            }
+        };
+        let (up, down) = (rate(case.link.return_.rate), rate(case.link.forward.rate));
+        format!("controller = \"{}\"\nrate_up = \"{up}\"\nrate_down = \"{down}\"", self.name())
+    }
+}
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct ControlConfig {
+    /// Cases' names, `study/point`, or parts of them; all cases when empty.
+    pub only: Vec<String>,
+    /// The ways' names; all when empty.
+    pub ways: Vec<String>,
+    /// Runs at once.
+    pub parallel: usize,
+    /// Shorter, and accordingly rougher.
+    pub quick: bool,
+    /// The seed of everything random on the links.
+    pub seed: u64,
+}
+
+impl Default for ControlConfig {
+    fn default() -> Self {
+        Self { only: Vec::new(), ways: Vec::new(), parallel: 6, quick: false, seed: 1 }
+    }
+}
+
+/// Everything that was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct ControlReport {
+    /// `control`.
+    pub bench: &'static str,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// The seed of everything random on the links.
+    pub seed: u64,
+    /// Runs at once.
+    pub parallel: usize,
+    /// What the cases ask for, by `study/point/way`.
+    pub values: BTreeMap<String, f64>,
+    /// Each run.
+    pub runs: Vec<ControlRun>,
+}
+
+/// One case on one way.
+#[derive(Clone, Debug, Serialize)]
+pub struct ControlRun {
+    /// `study/point`.
+    pub case: String,
+    /// What controlled the rate.
+    pub way: &'static str,
+    /// What is asked: `share`, `of_fair` or `jain`.
+    pub asked: &'static str,
+    /// What came out; missing when the run failed.
+    pub value: Option<f64>,
+    /// Bits per second of each flow, from the case's beginning to its end.
+    pub goodput_bits_per_second: Vec<f64>,
+    /// Bits per second on the return channel, with all headers.
+    pub return_bits_per_second: Option<f64>,
+    /// Whether every byte that arrived was the right one.
+    pub matches: bool,
+    /// Whether the emulator did what the link says, and nothing else.
+    pub emulator_kept_up: bool,
+    /// What went wrong.
+    pub notes: Vec<String>,
+}
+
+/// Cases that are the same link and the same question are run once.
+struct Job {
+    names: Vec<String>,
+    case: Case,
+    way: Way,
+}
+
+/// Measures what `config` asks for; `tell` hears of each run as it ends.
+///
+/// # Errors
+/// When a name fits no case or way, or a network cannot be built at all.
+pub fn control(
+    config: &ControlConfig,
+    tell: &(dyn Fn(&ControlRun) + Sync),
+) -> Result<ControlReport, LabError> {
+    let jobs = jobs(config)?;
+    let machine = Machine::here();
+    let next = AtomicUsize::new(0);
+    let runs = Mutex::new(Vec::new());
+    let worker = || {
+        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let result = run(job, config.seed)?;
+            tell(&result);
+            let mut runs = runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            runs.extend(
+                job.names.iter().map(|name| ControlRun { case: name.clone(), ..result.clone() }),
+            );
+        }
+        Ok::<(), LabError>(())
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..config.parallel.clamp(1, 32)).map(|_| scope.spawn(worker)).collect();
+        let join = |task: thread::ScopedJoinHandle<'_, Result<(), LabError>>| {
+            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        workers.into_iter().map(join).collect::<Result<Vec<()>, LabError>>()
+    })?;
+    let mut runs = runs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    runs.sort_by(|a, b| (&a.case, a.way).cmp(&(&b.case, b.way)));
+    let values = runs
+        .iter()
+        .filter_map(|run| Some((format!("{}/{}", run.case, run.way), round(run.value?))))
+        .collect();
+    Ok(ControlReport {
+        bench: "control",
+        machine,
+        seed: config.seed,
+        parallel: config.parallel,
+        values,
+        runs,
+    })
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+/// The cases and ways that are asked for, the longest first.
+fn jobs(config: &ControlConfig) -> Result<Vec<Job>, LabError> {
+    let cases: Vec<Case> = controllers::all();
+    for name in &config.only {
+        if !cases.iter().any(|case| case.key().contains(name.as_str())) {
+            let known: Vec<String> = cases.iter().map(Case::key).collect();
+            let known = known.join(", ");
+            return Err(LabError::Request(format!(
+                "case: found {name:?}, expected (a part of) one of {known}"
+            )));
+        }
+    }
+    let known = || Way::ALL.map(Way::name).join(", ");
+    if let Some(name) =
+        config.ways.iter().find(|name| Way::ALL.iter().all(|way| way.name() != **name))
+    {
+        let known = known();
+        return Err(LabError::Request(format!("way: found {name:?}, expected one of {known}")));
+    }
+    let wanted = |case: &Case| {
+        config.only.is_empty() || config.only.iter().any(|name| case.key().contains(name.as_str()))
+    };
+    let ways = Way::ALL
+        .into_iter()
+        .filter(|way| config.ways.is_empty() || config.ways.iter().any(|name| name == way.name()));
+    let ways: Vec<Way> = ways.collect();
+    let mut jobs: Vec<Job> = Vec::new();
+    for case in cases.into_iter().filter(wanted) {
+        let case = if config.quick { shorter(case) } else { case };
+        for &way in &ways {
+            let same = jobs.iter_mut().find(|job| job.way == way && is_same(&job.case, &case));
+            match same {
+                Some(job) => job.names.push(case.key()),
+                None => jobs.push(Job { names: vec![case.key()], case: case.clone(), way }),
+            }
+        }
+    }
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.case.to));
+    Ok(jobs)
+}
+
+fn is_same(one: &Case, other: &Case) -> bool {
+    one.link == other.link
+        && one.changes == other.changes
+        && (one.asked, one.from, one.to) == (other.asked, other.from, other.to)
+}
+
+/// A third of the time, where nothing happens on the link.
+fn shorter(case: Case) -> Case {
+    if !case.changes.is_empty() || !case.link.outages.is_empty() {
+        return case;
+    }
+    let start = case.from.since(Instant::ZERO);
+    let length = case.to.since(case.from) / 3;
+    Case { to: Instant::ZERO + start + length, ..case }
+}
+
+fn run(job: &Job, seed: u64) -> Result<ControlRun, LabError> {
+    let mut run = ControlRun {
+        case: job.case.key(),
+        way: job.way.name(),
+        asked: match job.case.asked {
+            Asked::Share => "share",
+            Asked::OfFair => "of_fair",
+            Asked::Jain => "jain",
+        },
+        value: None,
+        goodput_bits_per_second: Vec::new(),
+        return_bits_per_second: None,
+        matches: false,
+        emulator_kept_up: false,
+        notes: Vec::new(),
+    };
+    match measure(job, seed, &mut run) {
+        Ok(()) => {}
+        // Without namespaces there is nothing to measure at all.
+        Err(error @ LabError::Testbed(_)) => return Err(error),
+        Err(error) => run.notes.push(error.to_string()),
+    }
+    Ok(run)
+}
+
+/// One download, and when it begins after the case's beginning.
+struct Flow {
+    through: traffic::Way,
+    server: std::net::SocketAddr,
+    congestion: &'static str,
+    at: Span,
+}
+
+fn measure(job: &Job, seed: u64, run: &mut ControlRun) -> Result<(), LabError> {
+    let (case, way) = (&job.case, job.way);
+    let script = Script::of(case);
+    let bed = Bed::new(&BedConfig {
+        link: script.first.clone(),
+        way: way.carried(),
+        rates: None,
+        keys: Some(way.keys(case)),
+        beside: match case.asked {
+            Asked::Share => Beside::Nothing,
+            Asked::OfFair => Beside::PlainTcp,
+            Asked::Jain => Beside::Gateways,
+        },
+        seed,
+    })?;
+    let transfers = play(&bed, case, way, &script)?;
+    let outcome = bed.close()?;
+    run.emulator_kept_up = outcome.emulator.end.kept_up;
+    run.notes.extend(outcome.emulator.end.reasons.iter().cloned());
+    run.matches = transfers.iter().all(|(_, transfer)| transfer.matches);
+    run.notes.extend(transfers.iter().filter_map(|(_, transfer)| transfer.error.clone()));
+    let seconds = case.to.since(case.from).as_secs_f64();
+    let returned = outcome.emulator.end.r#return.offered.bytes as f64 * 8.0;
+    run.return_bits_per_second = Some(returned / outcome.emulator.end.seconds.max(1.0));
+    run.goodput_bits_per_second = transfers
+        .iter()
+        .map(|(at, transfer)| bytes(transfer, *at, case.from, case.to) as f64 * 8.0 / seconds)
+        .collect();
+    run.value = value(case, &run.goodput_bits_per_second);
+    Ok(())
+}
+
+/// Runs the downloads, and the link's script beside them.
+fn play(
+    bed: &Bed,
+    case: &Case,
+    way: Way,
+    script: &Script,
+) -> Result<Vec<(Span, Transfer)>, LabError> {
+    let direct = traffic::Way::Direct;
+    let congestion = way.carried().congestion();
+    let files = bed.files();
+    let mut flows = vec![Flow { through: direct, server: files, congestion, at: Span::ZERO }];
+    match case.asked {
+        Asked::Share => {}
+        Asked::OfFair => flows.push(Flow {
+            through: direct,
+            server: bed.bypass(),
+            congestion: "cubic",
+            at: Span::ZERO,
+        }),
+        Asked::Jain => flows.push(Flow {
+            through: bed.second(),
+            server: files,
+            congestion,
+            at: Span::from_secs(20),
+        }),
+    }
+    let clock = Clock::new();
+    let start = clock.now();
+    thread::scope(|scope| {
+        let tasks: Vec<_> = (1..)
+            .zip(&flows)
+            .map(|(seed, flow)| {
+                scope.spawn(move || {
+                    let clock = Clock::new();
+                    clock.sleep_until(start + flow.at);
+                    let left = case.to.since(Instant::ZERO + flow.at);
+                    let limits = Limits { after_first_byte: left, overall: left };
+                    let file = File { seed, bytes: u64::MAX, congestion: flow.congestion };
+                    let (through, server) = (flow.through, flow.server);
+                    bed.net().client.run(move || {
+                        traffic::download(through, server, file, limits, &Progress::default())
+                    })
+                })
+            })
+            .collect();
+        let played = script.play(bed.emulation(), start);
+        let join = |task: thread::ScopedJoinHandle<'_, Transfer>| {
+            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        let transfers: Vec<Transfer> = tasks.into_iter().map(join).collect();
+        played?;
+        Ok(flows.iter().map(|flow| flow.at).zip(transfers).collect())
+    })
+}
+
+/// Bytes of a transfer that began at `at` which came between `from` and `to`.
+fn bytes(transfer: &Transfer, at: Span, from: Instant, to: Instant) -> u64 {
+    let by = |when: Instant| {
+        let since = when.since(Instant::ZERO + at);
+        let count = transfer.series.partition_point(|sample| sample.at <= since);
+        count.checked_sub(1).map_or(0, |last| transfer.series[last].bytes)
+    };
+    by(to) - by(from)
+}
+
+/// What the case asks for.
+fn value(case: &Case, goodput: &[f64]) -> Option<f64> {
+    let first = *goodput.first()?;
+    match case.asked {
+        Asked::Share => Some(first / case.allowed_bps),
+        Asked::OfFair => Some(first / (case.allowed_bps / 2.0)),
+        Asked::Jain => {
+            let sum: f64 = goodput.iter().sum();
+            let squares: f64 = goodput.iter().map(|bps| bps * bps).sum();
+            (squares > 0.0).then(|| sum * sum / (goodput.len() as f64 * squares))
+        }
+    }
+}
+
+impl std::fmt::Display for ControlRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:<18} {:<8} {}", self.case, self.way, self.asked)?;
+        match self.value {
+            Some(value) => write!(f, " {value:.3}")?,
+            None => write!(f, " nothing")?,
+        }
+        let mbps: Vec<String> =
+            self.goodput_bits_per_second.iter().map(|bps| format!("{:.3}", bps / 1e6)).collect();
+        write!(f, " ({} Mbit/s)", mbps.join(", "))?;
+        if !self.matches {
+            write!(f, " (NOT WHAT WAS SENT)")?;
+        }
+        if !self.emulator_kept_up {
+            write!(f, " (the emulator did not keep up)")?;
+        }
+        self.notes.iter().try_for_each(|note| write!(f, " ({note})"))
+    }
+}
+
+#[cfg(test)]
+mod tests;
