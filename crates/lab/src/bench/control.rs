@@ -24,7 +24,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use testbed::traffic::{self, File, Limits, Progress, Transfer};
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 
 /// What controls the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,15 +61,14 @@ impl Way {
         }
     }
 
-    /// What the gateways are told: `steady` nothing, the others the link's rates.
+    /// What the gateways are told: the link's rates, but for `steady` only the return channel's.
     fn keys(self, case: &Case) -> String {
-        let rate = |rate: Option<units::BitRate>| match self {
-            Self::Gateways("steady") => "auto".to_owned(),
-            Self::Gateways(_) | Self::Kernel(_) => {
-                rate.map_or("auto".to_owned(), |rate| format!("{}bit", rate.as_bps()))
-            }
+        let word = |rate: Option<BitRate>| {
+            rate.map_or("auto".to_owned(), |rate| format!("{}bit", rate.as_bps()))
         };
-        let (up, down) = (rate(case.link.return_.rate), rate(case.link.forward.rate));
+        let found = self == Self::Gateways("steady");
+        let down = word(case.link.forward.rate.filter(|_| !found));
+        let up = word(case.link.return_.rate);
         format!("controller = \"{}\"\nrate_up = \"{up}\"\nrate_down = \"{down}\"", self.name())
     }
 }

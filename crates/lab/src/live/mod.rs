@@ -258,12 +258,13 @@ impl Bed {
     fn warm_up(&mut self) -> Result<(), LabError> {
         let server = self.files();
         let clock = Clock::new();
-        let patience = clock.now() + Span::from_secs(20);
+        // On a return channel of 1 kbit/s it takes some seconds.
+        let patience = clock.now() + Span::from_secs(60);
         loop {
             let exchange = self
                 .net
                 .client
-                .run(|| traffic::ask(traffic::Way::Direct, server, (64, 64), Span::from_secs(5)));
+                .run(|| traffic::ask(traffic::Way::Direct, server, (64, 64), Span::from_secs(15)));
             let Some(error) = exchange.error else { return Ok(()) };
             if let Some(gateways) = &mut self.gateways {
                 gateways.check()?;
