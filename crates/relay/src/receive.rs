@@ -370,6 +370,11 @@ impl ReceiveHalf {
         self.settle(pool);
     }
 
+    /// Bytes that come in `span` at the stream's rate.
+    pub(crate) fn coming_in(&self, span: Span) -> u64 {
+        bytes_in(self.rate, span)
+    }
+
     /// How much more than announced is worth a word: a third of the window less two round trips,
     /// so that two words may be lost before the peer runs dry.
     pub(crate) fn worth_announcing(&self, round_trip: Span) -> u64 {

@@ -45,6 +45,9 @@ pub(crate) struct Stream {
     pub(crate) ended_told: bool,
     /// What the peer was last told that it may send up to.
     pub(crate) announced: u64,
+    /// What it was told before that, and when it was last told.
+    pub(crate) before: u64,
+    pub(crate) said_at: Instant,
     /// What the peer surely knows that it may send up to.
     pub(crate) known: u64,
     /// The next note says it.
@@ -74,6 +77,8 @@ impl Stream {
             readable_told: false,
             ended_told: false,
             announced: receive_minimum,
+            before: receive_minimum,
+            said_at: Instant::ZERO,
             known: receive_minimum,
             unsaid: false,
             announce_by: None,

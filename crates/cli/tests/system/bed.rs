@@ -26,6 +26,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) rates: &'a str,
     /// `early` or `confirm`.
     pub(crate) accept: &'a str,
+    /// Keys before the first table, for both gateways.
+    pub(crate) top: &'a str,
     /// Keys of `[hub]`.
     pub(crate) hub: &'a str,
     /// Keys of `[limits]`, for both gateways.
@@ -39,6 +41,7 @@ impl Default for Setup<'_> {
             link: "delay 40ms rate 40mbit limit 2bdp",
             rates: "rate_up = \"40mbit\"\nrate_down = \"40mbit\"\nround_trip = \"80ms\"",
             accept: "early",
+            top: "",
             hub: "",
             limits: "",
         }
@@ -70,14 +73,14 @@ impl Bed {
         let dir = std::env::temp_dir().join(format!("bentpipe-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).expect("a directory for the test");
         let hub_address = addresses::HUB.0;
-        let Setup { rates, accept, hub, limits, .. } = setup;
+        let Setup { rates, accept, top, hub, limits, .. } = setup;
         let hub = format!(
-            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{hub_address}:7000\"\n{rates}\n\
+            "role = \"hub\"\nsecurity = \"none\"\n{top}\n[link]\nlisten = \"{hub_address}:7000\"\n{rates}\n\
              [hub]\n{hub}\n[limits]\n{limits}\n"
         );
         let lan = addresses::TERMINAL_LAN.0;
         let terminal = format!(
-            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n\
+            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n{top}\n\
              [link]\npeer = \"{hub_address}:7000\"\n{rates}\n\
              [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
              [connect]\nlisten = \"{lan}:3128\"\n[limits]\n{limits}\n"

@@ -11,6 +11,7 @@
 //! way or made by SOCKS5 and HTTP CONNECT. Where the machine allows no namespaces, or has not
 //! got a program, a test says so and is passed over.
 
+mod auto;
 mod bed;
 mod crowd;
 mod ends;

@@ -53,7 +53,7 @@ impl Streams {
         let granted = stream.receive.granted();
         let worth = granted >= stream.announced + stream.receive.worth_announcing(until_used);
         if worth && stream.receive.wants_credit() {
-            stream.announced = granted;
+            stream.before = std::mem::replace(&mut stream.announced, granted);
             stream.unsaid = true;
             stream.announce_by = Some(self.now + wait);
             self.announcing.insert(id);
@@ -129,9 +129,22 @@ impl Streams {
                 break;
             }
             stream.unsaid = false;
+            stream.said_at = self.now;
             stream.announce_by = Some(confirmed_by);
         }
         writer.written()
+    }
+
+    /// The peer goes on by what it knew before the last announcement, which a note may have lost:
+    /// the next note says it again, in time for another one to be lost.
+    pub(super) fn say_again(&mut self, id: StreamId) {
+        let (patience, until_used) = (self.confirmation_time(), self.until_used());
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let (high, soon) = (stream.receive.high(), stream.receive.coming_in(until_used * 3));
+        let said = stream.announce_by.is_some() && !stream.unsaid;
+        if said && high <= stream.before && high + soon > stream.before {
+            stream.unsaid = self.now.since(stream.said_at) >= patience;
+        }
     }
 
     /// When an announcement will have waited long enough, or earlier.

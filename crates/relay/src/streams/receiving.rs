@@ -244,6 +244,7 @@ impl Streams {
         if stream.announce_by.is_some() {
             stream.announce_by = Some(later);
         }
+        self.say_again(id);
         self.shared_changed();
     }
 }

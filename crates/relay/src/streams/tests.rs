@@ -206,6 +206,49 @@ fn an_announcement_goes_in_a_note_or_else_in_a_frame() {
     assert_eq!(at(&mut hub, start, 900), [0x04, 40]);
 }
 
+/// RLY-4.6
+#[test]
+fn what_a_lost_note_said_is_said_again_before_the_peer_runs_dry() {
+    let config = RelayConfig { receive_pool: 16 << 20, ..config() };
+    let mut hub = Streams::new(&config, true, Instant::ZERO + Span::from_secs(1));
+    let start = hub.now;
+    let (mut limit, mut offset, mut lost) = (0, 0, None);
+    // A peer that sends 100 KB/s, once a little faster, so that the window grows at a bound; and
+    // every 200 ms a note, of which the one with that word is lost.
+    for step in 0..4_000 {
+        hub.set_time(start + Span::from_millis(10 * step), None, None);
+        if step % 20 == 0 {
+            let mut room = [0; 20];
+            let len = hub.note(&mut room);
+            let mut reader = crate::frame::Reader::new(&room[..len]);
+            while !reader.is_empty() {
+                let (Some(_), said) = reader.note().expect("ours") else { continue };
+                if lost.is_none() && said > limit + 1_000_000 && limit > 0 {
+                    lost = Some(said);
+                } else {
+                    limit = limit.max(said);
+                }
+            }
+        }
+        if lost.is_some_and(|lost| limit >= lost) {
+            return;
+        }
+        let packets = if step == 300 { 150 } else { 1 };
+        for _ in 0..packets {
+            let charged = limit == 0 && offset >= MINIMUM;
+            let may = limit == 0 || offset < limit;
+            assert!(may, "dry at {offset} after {step} steps, {lost:?} lost");
+            hub.deliver(&stream(theirs(0), offset, &[1; 1024], false, charged));
+            offset += 1024;
+            while hub.peek(theirs(0)) != b"" {
+                let (now, len) = (hub.now, hub.peek(theirs(0)).len());
+                hub.consume(now, theirs(0), len).expect("open");
+            }
+        }
+    }
+    panic!("{lost:?} was never said again");
+}
+
 /// RLY-4.4
 #[test]
 fn an_end_without_data_needs_no_credit() {
