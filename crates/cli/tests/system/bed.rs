@@ -26,7 +26,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) rates: &'a str,
     /// `early` or `confirm`.
     pub(crate) accept: &'a str,
-    /// Keys before the first table, for both gateways.
+    /// Keys of the hub before its first table.
     pub(crate) top: &'a str,
     /// Keys of `[hub]`.
     pub(crate) hub: &'a str,
@@ -80,7 +80,7 @@ impl Bed {
         );
         let lan = addresses::TERMINAL_LAN.0;
         let terminal = format!(
-            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n{top}\n\
+            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n\
              [link]\npeer = \"{hub_address}:7000\"\n{rates}\n\
              [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
              [connect]\nlisten = \"{lan}:3128\"\n[limits]\n{limits}\n"
