@@ -147,7 +147,7 @@ impl Steady {
 
     /// What the way takes while a queue stands.
     pub(super) fn busy_link(&self, window: &Window) -> u64 {
-        let link = self.samples.busy_link(self.limit() / 2, self.span());
+        let link = self.samples.busy_link(self.limit() / 2);
         link.unwrap_or(window.link_bps(self.samples.error_ppm()))
     }
 

@@ -256,26 +256,12 @@ impl Samples {
         Some(Window::between(first, last))
     }
 
-    /// What the way took lately while more than `waiting` microseconds stood in a queue all the
-    /// time: the most that it took over any `span` of arrivals, or what there is of them.
-    pub(super) fn busy_link(&self, waiting: i64, span: Span) -> Option<u64> {
-        let error = self.error_ppm();
+    /// What the way has taken since more than `waiting` microseconds began to stand in a queue.
+    pub(super) fn busy_link(&self, waiting: i64) -> Option<u64> {
         let busy = || self.samples.iter().rev().take_while(|one| self.queue(one) > waiting);
         let (last, first) = (busy().next()?, busy().last()?);
-        let span_us = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-        let mut best = None;
-        for (index, end) in busy().enumerate() {
-            let start =
-                busy().skip(index + 1).find(|one| end.arrived_at - one.arrived_at >= span_us);
-            if let Some(start) = start {
-                let link = Window::between(start, end).link_bps(error);
-                best = Some(best.map_or(link, |best: u64| best.max(link)));
-            }
-        }
-        best.or_else(|| {
-            (last.arrived_at > first.arrived_at)
-                .then(|| Window::between(first, last).link_bps(error))
-        })
+        let window = Window::between(first, last);
+        (window.passing_us > 0).then(|| window.link_bps(self.error_ppm()))
     }
 
     /// Where the newest sample saw less than `waiting` microseconds in the queue, and so did the
