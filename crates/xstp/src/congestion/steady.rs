@@ -72,6 +72,8 @@ pub(crate) struct Steady {
     last_answer: Instant,
     /// Drains in a row after which a queue stayed.
     stays: u32,
+    /// Until then a delay that stays is somebody's queue.
+    company_until: Instant,
     /// How long no delay is taken for a queue after one that was none, and until when.
     hold: Span,
     wait_until: Instant,
@@ -108,6 +110,7 @@ impl Steady {
             link: None,
             last_answer: Instant::ZERO,
             stays: 0,
+            company_until: Instant::ZERO,
             hold: Span::ZERO,
             wait_until: Instant::ZERO,
             round_trip: config.initial_round_trip,

@@ -17,6 +17,8 @@ use units::{Instant, Span};
 
 /// What the way took is the same when it differs by less than one part in this.
 const SAME: u64 = 96;
+/// How long it is known that somebody fills the queue.
+const REMEMBERED: Span = Span::from_secs(60);
 
 impl Steady {
     /// A POLL was answered, `since` after the one before.
@@ -86,6 +88,7 @@ impl Steady {
 
     /// Greedy company: losses in a full queue are an event.
     fn on_congestion(&mut self, now: Instant, mut law: Law) {
+        self.company_until = now + REMEMBERED;
         let (rate, queue) = (self.base, micros(self.samples.last_queue()));
         let left = law.event(rate, self.round_trip, queue);
         self.drain(now, rate, Then::Share(law));
@@ -101,6 +104,7 @@ impl Steady {
     /// A queue became less but did not go away: somebody keeps it.
     pub(super) fn meet(&mut self, now: Instant) {
         self.stays = 0;
+        self.company_until = now + REMEMBERED;
         let mut law = Law::new(Company::Greedy, self.base);
         let queue = micros(self.samples.last_queue());
         law.join(now, self.base, self.round_trip, queue);
@@ -108,8 +112,14 @@ impl Steady {
     }
 
     /// After an event in greedy company: was the queue gone?
-    pub(super) fn compete(&mut self, now: Instant, mut law: Law, gone: bool) {
+    pub(super) fn compete(&mut self, now: Instant, mut law: Law, gone: bool, flat: bool) {
         law.gone = if gone { law.gone + 1 } else { 0 };
+        law.flat = if flat && !gone { law.flat + 1 } else { 0 };
+        if law.flat >= 3 {
+            // Again and again it stands still at what is left: that is the way.
+            self.lengthen(now, self.base);
+            return;
+        }
         if law.gone >= 2 {
             let link = below(self.base);
             law = Law::new(Company::Polite, link);

@@ -90,12 +90,10 @@ impl Steady {
     /// The queue has had time to go away: has it?
     pub(super) fn settle(&mut self, now: Instant, drain: &Drain) {
         let left = self.samples.last_queue();
-        let gone = left < (drain.queue / 4).max(self.limit() / 2);
-        let sure = match drain.then {
-            Then::Own => true,
-            Then::Share(law) if law.company == Company::Greedy => true,
-            Then::Cruise | Then::Share(_) => false,
-        };
+        let greedy = matches!(drain.then, Then::Share(law) if law.company == Company::Greedy);
+        let rest = if greedy { 0 } else { drain.queue / 4 };
+        let gone = left < rest.max(self.limit() / 2);
+        let sure = matches!(drain.then, Then::Own);
         let (count, range) = self.samples.range(drain.until);
         if !gone && !sure && count < ENOUGH {
             return;
@@ -109,7 +107,7 @@ impl Steady {
         }
         match drain.then {
             Then::Own => {}
-            Then::Share(law) if law.company == Company::Greedy => self.compete(now, law, gone),
+            Then::Share(law) if greedy => self.compete(now, law, gone, flat),
             Then::Cruise if gone => {
                 self.hold = Span::ZERO;
                 self.schedule.soon(now, self.round_trip);
@@ -118,7 +116,9 @@ impl Steady {
                 self.hold = Span::ZERO;
                 self.share(now, law);
             }
-            Then::Cruise | Then::Share(_) if flat => self.lengthen(now, drain.before),
+            Then::Cruise | Then::Share(_) if flat && now >= self.company_until => {
+                self.lengthen(now, drain.before);
+            }
             // Others of our kind drain too, but not at the same time: once more.
             Then::Cruise | Then::Share(_) if self.stays == 0 => {
                 self.stays = 1;
@@ -131,7 +131,7 @@ impl Steady {
     }
 
     /// The way is longer now; the rate was right.
-    fn lengthen(&mut self, now: Instant, before: u64) {
+    pub(super) fn lengthen(&mut self, now: Instant, before: u64) {
         self.samples.forget_least(now);
         self.base = before;
         let first = self.round_trip * 4;
