@@ -16,6 +16,7 @@ pub use newreno::NewReno;
 use steady::Steady;
 
 use crate::session::SessionConfig;
+use alloc::boxed::Box;
 use core::ops::Range;
 use units::{BitRate, Instant, Span};
 
@@ -93,7 +94,7 @@ pub(crate) struct Answered {
 pub(crate) enum Congestion {
     Fixed(Fixed),
     NewReno(NewReno),
-    Steady(Steady),
+    Steady(Box<Steady>),
 }
 
 impl Congestion {
@@ -101,7 +102,7 @@ impl Congestion {
         match config.controller {
             Controller::Fixed => Self::Fixed(Fixed::new(config)),
             Controller::NewReno => Self::NewReno(NewReno::new(config)),
-            Controller::Steady => Self::Steady(Steady::new(config)),
+            Controller::Steady => Self::Steady(Box::new(Steady::new(config))),
         }
     }
 

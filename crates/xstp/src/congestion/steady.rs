@@ -39,7 +39,7 @@ const LEAST_BPS: u64 = 1_000;
 /// The longest that a delay is not taken for a queue after one that did not go away.
 const LONGEST_HOLD: Span = Span::from_secs(60);
 /// Where delays differ by more than this many microseconds, a train shows little.
-const UNSURE: i64 = 3_000;
+const UNSURE: i64 = 1_000;
 /// Answers in a row, at least, that must show a queue.
 const ENOUGH: usize = 3;
 
@@ -169,7 +169,9 @@ impl Steady {
             Phase::Train(_) | Phase::Cruise | Phase::Probing(_) => Span::MAX,
             Phase::Draining(_) | Phase::Settling(_) | Phase::Sharing(_) => Span::MAX,
         };
-        self.poll_least..most
+        // The answers to a train's POLLs are not to be merged with those to later ones.
+        let train = matches!(self.phase, Phase::Train(_));
+        if train { self.poll_least * 3..most } else { self.poll_least..most }
     }
 
     /// Whether a POLL is to go with the data that is about to leave.
@@ -280,7 +282,14 @@ impl Steady {
                 self.phase = ramp(now, rate / 2, rate);
                 self.ask = true;
             }
-            None => self.phase = Phase::Train(train),
+            None => match train.fallback(self.round_trip, self.poll_least) {
+                Some(rate) => {
+                    self.base = rate.min(self.most()).max(self.floor);
+                    self.phase = ramp(now, self.base, self.most().min(start::MOST_BPS));
+                    self.ask = true;
+                }
+                None => self.phase = Phase::Train(train),
+            },
         }
     }
 
@@ -323,7 +332,7 @@ impl Steady {
             return;
         }
         let standing = self.samples.standing(span, ENOUGH).unwrap_or(0);
-        if self.is_queue(&window) {
+        if self.is_queue(&window) || self.is_long() {
             self.uninvited(now, &window);
         } else if standing < self.limit() / 2
             && self.schedule.is_due(now)
@@ -331,7 +340,8 @@ impl Steady {
         {
             let probe = {
                 let time = self.round_trip.max(micros(self.samples.jitter() * 32));
-                self.schedule.begin(now, self.base, self.most(), time)
+                let errors = self.samples.error_ppm();
+                self.schedule.begin(now, self.base, self.most(), time, errors)
             };
             self.phase = Phase::Probing(probe);
             self.ask = true;

@@ -12,7 +12,7 @@
 use super::law::{Company, Law, is_congested};
 use super::queue::Then;
 use super::samples::{Window, micros, mul};
-use super::{ENOUGH, Phase, Steady, below};
+use super::{ENOUGH, Phase, Steady, UNSURE, below};
 use units::{Instant, Span};
 
 /// What the way took is the same when it differs by less than one part in this.
@@ -80,7 +80,8 @@ impl Steady {
     /// Polite company: a queue is an event.
     fn on_shared_queue(&mut self, now: Instant, mut law: Law, window: &Window) {
         let link = self.busy_link(window);
-        let same = link.abs_diff(law.found) <= law.found / SAME;
+        let same = if self.samples.jitter() > UNSURE { SAME / 3 } else { SAME };
+        let same = link.abs_diff(law.found) <= law.found / same;
         law.found = link;
         law.event(link, self.round_trip, Span::ZERO);
         self.drain(now, link, if same { Then::Cruise } else { Then::Share(law) });

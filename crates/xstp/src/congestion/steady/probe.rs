@@ -73,9 +73,19 @@ impl Schedule {
     }
 
     /// The probe that is due.
-    pub(super) fn begin(&self, now: Instant, base: u64, most: u64, time: Span) -> Probe {
+    pub(super) fn begin(
+        &self,
+        now: Instant,
+        base: u64,
+        most: u64,
+        time: Span,
+        error_ppm: u64,
+    ) -> Probe {
         let rate = base.saturating_add(base >> self.power).min(most);
-        let packets = Span::from_nanos(mul(1_500 * 8 * PACKETS, 1_000_000_000, rate));
+        // Half of the addition is to be twice what chance makes of the errors:
+        // n/32 = 2 √(n p) for n packets.
+        let packets = PACKETS.max(mul(4_096, error_ppm, 1_000_000));
+        let packets = Span::from_nanos(mul(1_500 * 8 * packets, 1_000_000_000, rate));
         Probe { base, rate, from: now, until: now + time.max(packets), ended: false }
     }
 

@@ -155,8 +155,10 @@ impl Steady {
     pub(super) fn uninvited(&mut self, now: Instant, window: &Window) {
         let link = self.busy_link(window);
         let then = match self.link {
-            // A rate that was never seen to be the link's is merely too high.
+            // A rate that was never seen to be the link's is merely too high; so is one that
+            // makes a short queue.
             None => Then::Cruise,
+            Some(_) if !self.is_queue(window) => Then::Cruise,
             Some(_) => {
                 let mut law = Law::new(Company::Polite, link);
                 law.event(link, self.round_trip, Span::ZERO);
@@ -167,13 +169,15 @@ impl Steady {
     }
 
     /// Whether a queue stands by three samples, or two where less passes than is sent, beyond
-    /// doubt.
+    /// doubt; or one overflows that is not seen.
     pub(super) fn is_queue(&self, window: &Window) -> bool {
         let standing = self.samples.standing(self.span(), ENOUGH).unwrap_or(0);
-        let long = self.samples.standing(self.round_trip * 8, ENOUGH).unwrap_or(0);
-        standing > self.limit()
-            || long > self.limit() / 4
-            || self.is_choked(window)
-            || self.samples.overflows()
+        standing > self.limit() || self.is_choked(window) || self.samples.overflows()
+    }
+
+    /// Whether a shorter one stands for eight round trips.
+    pub(super) fn is_long(&self) -> bool {
+        let standing = self.samples.standing(self.round_trip * 8, ENOUGH);
+        standing.is_some_and(|standing| standing > self.limit() / 4)
     }
 }

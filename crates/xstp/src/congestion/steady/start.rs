@@ -6,6 +6,7 @@
 //!   RAMP    at D/2 until it is seen what arrives: all of it, and nothing waits ──▶ cruise at D
 //!              something waits ──▶ drain, and cruise at what arrived
 //!
+//!   after two trains that showed nothing: no D, and the ramp doubles what arrives
 //!   with a rate that is remembered: no train, and the ramp is at that rate
 //! ```
 //!
@@ -13,7 +14,7 @@
 //! confirmed by a thousand packets instead of ten: if D is up to twice too high, no queue grows
 //! in the round trip until that is known.
 
-use super::samples::{Samples, TOO_MANY_PPM, Window};
+use super::samples::{Samples, TOO_MANY_PPM, Window, mul};
 use units::{Instant, Span};
 
 /// Packets of a train.
@@ -21,7 +22,7 @@ const TRAIN: u32 = 10;
 /// At which these leave.
 pub(super) const TRAIN_BPS: u64 = 10_000_000_000;
 /// What dispersion is believed up to.
-const MOST_BPS: u64 = 2_000_000_000;
+pub(super) const MOST_BPS: u64 = 2_000_000_000;
 /// Octets between two POLLs of a train, at least.
 const APART: u64 = 3_500;
 /// A train's packets follow each other within this time, or four times as fast as they arrive.
@@ -36,11 +37,13 @@ pub(super) struct Train {
     began: Option<Instant>,
     /// When its last packet left.
     ended: Option<Instant>,
+    /// Trains before it that showed nothing.
+    failed: u32,
 }
 
 impl Train {
     pub(super) fn new() -> Self {
-        Self { sent: 0, began: None, ended: None }
+        Self { sent: 0, began: None, ended: None, failed: 0 }
     }
 
     pub(super) fn may_send(&self) -> bool {
@@ -57,13 +60,21 @@ impl Train {
         self.sent % 3 == 1
     }
 
+    /// The rate to begin with when trains show nothing: two of them in a round trip.
+    pub(super) fn fallback(&self, round_trip: Span, poll_least: Span) -> Option<u64> {
+        let bits = u64::from(TRAIN) * 2 * 12_000;
+        // Where answers are further apart than that, two to one train are not to be had.
+        let enough = if poll_least * 2 > round_trip { 1 } else { 2 };
+        (self.failed >= enough).then(|| mul(bits, 1_000_000_000, round_trip.as_nanos()))
+    }
+
     /// The newest sample is of this train or later: the rate that it shows, in bits per second.
     pub(super) fn dispersion(&mut self, samples: &Samples) -> Option<u64> {
         let last = samples.last()?;
         let seen = self.began.and_then(|began| samples.window(began, None)).filter(is_train);
         if seen.is_none() && self.ended.unwrap_or(Instant::ZERO) <= last.sent_at {
             // Its POLLs were lost, or there was not enough to send: another one.
-            *self = Self::new();
+            *self = Self { failed: self.failed + u32::from(self.sent == TRAIN), ..Self::new() };
         }
         // What a full queue dropped has not passed.
         seen.map(|window| window.link_bps(0).min(MOST_BPS))
@@ -110,7 +121,8 @@ impl Ramp {
         let (sent, passed) = (window.sent_bps(), window.passed_bps());
         let waits = window.growth > limit && passed < sent / 8 * 7;
         // No link that is good for anything loses as much.
-        let dropped = window.lost_ppm() > samples.error_ppm() + TOO_MANY_PPM;
+        let dropped = window.sent >= BULK * 6
+            && window.lost_ppm() > samples.error_ppm() + TOO_MANY_PPM / 4 * 5;
         if window.sent >= BULK / 2 && (waits || dropped) {
             return Verdict::Full(window.link_bps(samples.error_ppm()));
         }
