@@ -64,14 +64,17 @@ pub(super) const READINGS: &[Variant] = &[
     variant("halve-flight", "congestion halves what is outstanding", |trial| {
         probing(trial, |config| config.halve = Halve::Flight);
     }),
+    variant("three-probes", "REQ_PROBES 3 (the paper has 2)", |trial| {
+        probing(trial, |config| config.required_probes = 3);
+    }),
     variant("no-slot-before", "no slot for answers from before the loss", |trial| {
         probing(trial, |config| config.before_loss = false);
     }),
     variant("poll-order", "sent again if sent before the POLL, as STP", |trial| {
         trial.source.retransmit_rule = RetransmitRule::PollOrder;
     }),
-    variant("backed-off", "sent again after a round trip that backs off with POLLs", |trial| {
-        trial.source.retransmit_rule = RetransmitRule::BackedOff;
+    variant("round-trip", "sent again after a round trip that does not back off", |trial| {
+        trial.source.retransmit_rule = RetransmitRule::RoundTrip;
     }),
     variant("spread-window", "a full window spread over a round trip", |trial| {
         trial.source.spread = Spread::Window;
@@ -82,6 +85,9 @@ pub(super) const READINGS: &[Variant] = &[
     NO_OUTAGE_PAUSE,
     variant("backoff-2", "polling backs off to 4 times at most", |trial| {
         trial.source.poll_backoff_cap = 2;
+    }),
+    variant("backoff-7", "polling backs off to 128 times at most", |trial| {
+        trial.source.poll_backoff_cap = 7;
     }),
     variant("backoff-8", "polling backs off to 64 round trips, not 64 intervals", |trial| {
         trial.source.poll_backoff_cap = 8;
