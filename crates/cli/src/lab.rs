@@ -2,7 +2,7 @@
 
 use crate::{Outcome, values};
 use clap::Subcommand;
-use lab::experiments::{self, ALL, Entry, Options, Ran, Verdict};
+use lab::experiments::{self, ALL, Entry, Options, Ran, Request, Verdict};
 use lab::watch;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -36,17 +36,20 @@ enum What {
 #[derive(clap::Args)]
 struct Run {
     /// Which, by name; all of them: all
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required_unless_present = "file")]
     ids: Vec<String>,
+    /// An experiment file, which may say what the options below say
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Where results go
     #[arg(long, value_name = "DIR", default_value = OUT)]
     out: PathBuf,
     /// How often to run each point
     #[arg(long, value_name = "N")]
     replications: Option<u32>,
-    /// The seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// The seed of everything random; 1 when not given
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Fewer points and replications, for a first look
     #[arg(long)]
     quick: bool,
@@ -176,10 +179,22 @@ fn list() -> Outcome {
 }
 
 fn run_entries(arguments: Run) -> Outcome {
-    let Run { ids, out, replications, seed, quick, shard, jobs, set } = arguments;
+    let Run { mut ids, file, out, replications, seed, quick, shard, jobs, set } = arguments;
+    let mut options = Options { replications, quick, shard, jobs, set, ..Options::new(out) };
+    if let Some(file) = file {
+        let request = Request::read(&file).map_err(|error| error.to_string())?;
+        request.apply(&mut options);
+        if ids.is_empty() {
+            ids = request.run;
+        }
+        if ids.is_empty() {
+            let file = file.display();
+            return Err(format!("{file}: found no experiments, expected run = [\"ID\"]"));
+        }
+    }
+    options.seed = seed.unwrap_or(options.seed);
     let mut entries = experiments::choose(&ids).map_err(|error| error.to_string())?;
     leave_out_what_cannot_run(&mut entries, &ids)?;
-    let options = Options { out, replications, seed, quick, shard, jobs, set };
     let ran = experiments::run(&entries, &options).map_err(|error| error.to_string())?;
     let mut text = String::new();
     for one in &ran {

@@ -18,6 +18,7 @@ mod options;
 mod outcome;
 mod output;
 mod plan;
+mod request;
 mod runner;
 pub mod statistics;
 mod store;
@@ -28,6 +29,7 @@ pub use figure::{Axis, Figure, Series};
 pub use options::{Options, Parameter, Setting};
 pub use outcome::{Outcome, Picture, Section, SetUp, Table};
 pub use plan::{Draw, Entry, Point, Results, Values};
+pub use request::Request;
 pub use runner::{Judged, Ran, merge, report, run};
 pub use statistics::Summary;
 

@@ -124,3 +124,6 @@ fn plan_variants(setting: &Setting) -> Vec<Point> {
     }
     points
 }
+
+#[cfg(test)]
+mod tests;

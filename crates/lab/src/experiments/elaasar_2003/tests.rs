@@ -1,0 +1,88 @@
+//! A small run, held to the byte against what it once was, and loosely against the paper.
+
+use super::super::options::Options;
+use super::*;
+use crate::experiments::{Cell, Ran, Verdict, run};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// What the small run once gave. `BENTPIPE_BLESS=1 cargo test -p lab golden` writes it anew after
+/// a change of the protocol that is meant to change it.
+const GOLDEN: &str = include_str!("golden.csv");
+const PATH: &str = "src/experiments/elaasar_2003/golden.csv";
+
+fn setting() -> Setting {
+    let mut options = Options::new("/nonexistent");
+    options.quick = true;
+    options.set = vec!["file_bytes=200000".to_owned()];
+    Setting { replications: 2, ..options.setting(&ENTRY).unwrap() }
+}
+
+/// The figures' points, all values of each replication.
+fn small_run() -> String {
+    let mut text = String::from("point,replication,value,number\n");
+    for point in plan(&setting()).iter().filter(|point| point.study == FIGURES) {
+        for run in 0..u64::from(point.replications) {
+            let values = (point.simulate)(&Draw { seed: 1, run }).unwrap();
+            for name in ["seconds", "overhead_percent", "retransmission_percent", "cycles"] {
+                text += &format!("{},{run},{name},{}\n", point.key, values.get(name));
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn golden() {
+    let now = small_run();
+    if std::env::var_os("BENTPIPE_BLESS").is_some() {
+        std::fs::write(PATH, &now).unwrap();
+        return;
+    }
+    let changed = GOLDEN.lines().zip(now.lines()).find(|(before, now)| before != now);
+    assert_eq!(changed, None, "the golden run has changed; see the top of this file");
+    assert_eq!(GOLDEN.lines().count(), now.lines().count());
+}
+
+/// The paper's ranges, widened for a small file and few replications.
+#[test]
+fn a_small_run_goes_the_papers_way() {
+    let setting = Setting { replications: 4, ..setting() };
+    let means = |condition: Condition, percent, name| {
+        [Party::Off, Party::On].map(|party| {
+            let mut trial = Trial::new(&setting, party, condition, percent);
+            trial.size = 1_000_000;
+            let runs = 0..u64::from(setting.replications);
+            let values = runs.map(|run| trial.run(&Draw { seed: 1, run }).unwrap().get(name));
+            values.sum::<f64>() / f64::from(setting.replications)
+        })
+    };
+    let [off, on] = means(conditions::CORRUPTION_10, 20, "throughput_bps");
+    assert!((1.0..3.0).contains(&(on / off)), "bit corruption: {off} and {on} bit/s");
+    let [off, on] = means(conditions::HANDOFF_1, 15, "throughput_bps");
+    assert!((1.0..2.5).contains(&(on / off)), "hand-off: {off} and {on} bit/s");
+    let [off, on] = means(conditions::HANDOFF_1, 15, "overhead_percent");
+    assert!(on < off, "hand-off: {off} and {on} % of overhead");
+}
+
+#[test]
+fn a_tiny_run_is_judged_and_written_down_whole() {
+    let folder = std::env::temp_dir().join(format!("bentpipe-elaasar-{}", std::process::id()));
+    let mut options = Options::new(&folder);
+    options.quick = true;
+    options.replications = Some(1);
+    options.set = vec!["file_bytes=50000".to_owned()];
+    let ran = run(&[&ENTRY], &options).unwrap();
+    let [Ran::Whole(judged)] = ran.as_slice() else { panic!("not whole: {ran:?}") };
+    let cells: Vec<&Cell> = judged.outcome.cells().collect();
+    let names: BTreeSet<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+    assert_eq!(names.len(), cells.len(), "every cell has its own name");
+    assert!(cells.len() >= 79, "{} cells", cells.len());
+    assert!(judged.outcome.count(Verdict::NotComparable) * 10 <= cells.len());
+    assert!(cells.iter().all(|cell| !cell.reason.is_empty() && !cell.criterion.is_empty()));
+    let exists = |name: &str| PathBuf::from(&folder).join(name).exists();
+    for name in ["report.html", "results.json", "elaasar-2003/corruption-10s-throughput.png"] {
+        assert!(exists(name), "{name} is missing");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,102 @@
+//! Experiment files: what to run and how, written down.
+//!
+//! ```toml
+//! run = ["elaasar-2003"]
+//! seed = 7
+//! replications = 40
+//!
+//! [set]
+//! tolerance = 0.25
+//! ```
+
+use super::Options;
+use crate::LabError;
+use crate::files;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What an experiment file may say; everything is optional.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Experiments, by name.
+    #[serde(default)]
+    pub run: Vec<String>,
+    /// The seed.
+    pub seed: Option<u64>,
+    /// How often to run each point.
+    pub replications: Option<u32>,
+    /// Whether a first look is enough.
+    pub quick: Option<bool>,
+    /// Parameters.
+    #[serde(default)]
+    pub set: BTreeMap<String, f64>,
+}
+
+impl Request {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or says something that an experiment file cannot; the message
+    /// names the file, the line, and what is allowed.
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let text = files::read(path)?;
+        toml::from_str(&text).map_err(|error| {
+            LabError::Request(format!("{}: {}", path.display(), error.to_string().trim_end()))
+        })
+    }
+
+    /// Enters what the file says into `options`, where these leave it open; what is set there
+    /// comes last and so counts.
+    pub fn apply(&self, options: &mut Options) {
+        options.seed = self.seed.unwrap_or(options.seed);
+        options.replications = options.replications.or(self.replications);
+        options.quick |= self.quick.unwrap_or(false);
+        let ours = self.set.iter().map(|(name, value)| format!("{name}={value}"));
+        options.set = ours.chain(std::mem::take(&mut options.set)).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Request, String> {
+        let path = std::env::temp_dir().join(format!(
+            "bentpipe-request-{}-{}.toml",
+            std::process::id(),
+            text.len()
+        ));
+        std::fs::write(&path, text).unwrap();
+        let request = Request::read(&path).map_err(|error| error.to_string());
+        std::fs::remove_file(&path).unwrap();
+        request
+    }
+
+    #[test]
+    fn a_file_fills_what_options_leave_open() {
+        let text =
+            "run = [\"a\"]\nseed = 7\nreplications = 40\nquick = true\n[set]\nx = 1\ny = 2.5\n";
+        let request = read(text).unwrap();
+        assert_eq!(request.run, ["a"]);
+        let mut options = Options::new("out");
+        options.set = vec!["x=3".into()];
+        options.replications = Some(5);
+        request.apply(&mut options);
+        assert_eq!((options.seed, options.replications, options.quick), (7, Some(5), true));
+        assert_eq!(options.set, ["x=1", "y=2.5", "x=3"], "the last one counts");
+    }
+
+    #[test]
+    fn what_no_file_can_say_is_named_with_its_line() {
+        let error = read("sed = 7\n").unwrap_err();
+        for part in [".toml: ", "line 1", "unknown field `sed`", "`replications`"] {
+            assert!(error.contains(part), "{error} lacks {part}");
+        }
+        let error = read("seed = -1\n\n").unwrap_err();
+        assert!(error.contains("line 1"), "{error}");
+        let error = Request::read(Path::new("/nonexistent.toml")).unwrap_err().to_string();
+        assert!(error.starts_with("/nonexistent.toml: "), "{error}");
+    }
+}
