@@ -56,6 +56,8 @@ pub struct Series {
     pub points: Vec<(f64, f64, f64)>,
     /// Whether the line is dashed: published values, bounds.
     pub dashed: bool,
+    /// Whether points are joined by a line; where the axis has no order they are not.
+    pub joined: bool,
 }
 
 impl Series {
@@ -63,13 +65,18 @@ impl Series {
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, Summary)>) -> Self {
         let half = |summary: &Summary| if summary.half.is_finite() { summary.half } else { 0.0 };
         let points = points.into_iter().map(|(x, y)| (x, y.mean, half(&y))).collect();
-        Self { name: name.into(), points, dashed: false }
+        Self { name: name.into(), points, dashed: false, joined: true }
+    }
+
+    /// Dots that no line joins.
+    pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self { dashed: false, joined: false, ..Self::dashed(name, points) }
     }
 
     /// A dashed line without error bars.
     pub fn dashed(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let points = points.into_iter().map(|(x, y)| (x, y, 0.0)).collect();
-        Self { name: name.into(), points, dashed: true }
+        Self { name: name.into(), points, dashed: true, joined: true }
     }
 }
 
@@ -151,6 +158,15 @@ impl Figure {
         for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
             let points: Vec<(f64, f64, f64)> = self.visible(series).collect();
             if points.is_empty() {
+                continue;
+            }
+            if !series.joined {
+                let dots = ScatterPlot::new()
+                    .with_data(points.iter().map(|(x, y, _)| (*x, *y)))
+                    .with_color(*colour)
+                    .with_size(4.5)
+                    .with_legend(series.name.as_str());
+                plots.push(Plot::Scatter(dots));
                 continue;
             }
             let style = if series.dashed { LineStyle::Dashed } else { LineStyle::Solid };

@@ -76,14 +76,14 @@ fn modelled(stay: u64, share: f64) -> LinkConfig {
     }
 }
 
-/// 800 kbit/s and 200 ms, which 19 segments fill, with room for 16 more. A window of 64, spread
+/// 800 kbit/s and 200 ms, which 19 segments fill, with room for 8 more. A window of 64, spread
 /// over round trips as STATs enable it, is 1.28 Mbit/s and overflows it.
 fn queued(loss: f64) -> LinkConfig {
     let mut link = LinkConfig::default();
     for direction in [&mut link.forward, &mut link.return_] {
         direction.rate = Some(BitRate::from_kbps(800));
         direction.delay = Span::from_millis(100);
-        direction.queue.limit = Limit::Packets(16);
+        direction.queue.limit = Limit::Packets(8);
         direction.loss = loss;
     }
     link

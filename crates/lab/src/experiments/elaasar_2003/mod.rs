@@ -118,7 +118,7 @@ fn plan_variants(setting: &Setting) -> Vec<Point> {
                 let trial = variant.of(Trial::new(setting, party, condition, percent));
                 let key = variant_key(variant, condition, percent, party);
                 let simulate = move |draw: &Draw| trial.run(draw);
-                points.push(Point::new(AMBIGUITIES, key, setting.at_most(10), simulate));
+                points.push(Point::new(AMBIGUITIES, key, setting.at_most(5), simulate));
             }
         }
     }

@@ -190,7 +190,7 @@ fn table(one: &Table) -> String {
         row.iter().for_each(|word| text += &format!("<td>{}</td>", escape(word)));
         text += "</tr>\n";
     }
-    text + "</tbody></table>\n"
+    text + "</tbody></table></div>\n"
 }
 
 fn cells(cells: &[Cell]) -> String {

@@ -59,13 +59,10 @@ fn figure(seen: &Seen<'_>, name: &str, file: &str, title: &str) -> Figure {
                 / at.len().max(1) as f64
         };
         let points = variants::all().enumerate();
-        Series {
-            dashed: false,
-            ..Series::dashed(
-                super::figures::words(condition),
-                points.map(|(index, variant)| (index as f64, mean(variant))),
-            )
-        }
+        Series::dots(
+            super::figures::words(condition),
+            points.map(|(index, variant)| (index as f64, mean(variant))),
+        )
     };
     let names: Vec<String> = variants::all()
         .enumerate()

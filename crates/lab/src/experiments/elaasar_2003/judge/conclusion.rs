@@ -15,6 +15,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     cells.extend(pivots(seen));
     let mut text: Vec<String> = reasons::CONGESTION.map(str::to_owned).into();
     text.push(found(seen));
+    text.push(found_in_queue(seen));
     Section {
         title: "How much congestion until probing stops paying (section 8)".into(),
         text,
@@ -26,6 +27,32 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
         tables: vec![queued_table(seen)],
         cells,
     }
+}
+
+/// What the queue that overflows says: where the line through neighbouring points crosses zero.
+fn found_in_queue(seen: &Seen<'_>) -> String {
+    let share =
+        |loss: u32| seen.results.summary(QUEUED, &queued_key(loss, Off), "congestion_percent").mean;
+    let crossing = |name: &str| {
+        let mut points: Vec<(f64, f64)> = losses(seen.setting.quick)
+            .iter()
+            .map(|&loss| (share(loss), queued_gain(seen, loss, name).mean))
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let crossed = points.windows(2).find(|pair| pair[0].1 * pair[1].1 < 0.0);
+        crossed.map_or_else(
+            || "at no share".to_owned(),
+            |pair| {
+                let ((x, y), (right, up)) = (pair[0], pair[1]);
+                format!("at {:.0} % of the losses", x + (right - x) * y / (y - up))
+            },
+        )
+    };
+    format!(
+        "Where the queue overflows, the gain in throughput turns {}, the change of overhead {}.",
+        crossing(THROUGHPUT),
+        crossing(OVERHEAD)
+    )
 }
 
 /// ON over OFF in percent, at a share of congestion among the bad states.
@@ -208,7 +235,7 @@ fn queued(seen: &Seen<'_>) -> Figure {
         x: Axis::linear("OFF's losses that are overflows (%)"),
         y: Axis::linear("ON over OFF (%)"),
         series: vec![line(THROUGHPUT, "throughput"), line(OVERHEAD, "overhead")],
-        note: "A line of 800 kbit/s and 200 ms with a queue of 16 packets, which a window of 64 \
+        note: "A line of 800 kbit/s and 200 ms with a queue of 8 packets, which a window of 64 \
                segments overflows, and random loss besides."
             .into(),
     }

@@ -34,5 +34,6 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     sections.push(ambiguities::section(&seen));
     let mut set_up = set_up::lines(setting);
     set_up.extend(radio::set_up());
-    Outcome { summary: reasons::SUMMARY.map(str::to_owned).into(), set_up, sections }
+    let summary = reasons::SUMMARY.map(str::to_owned).into();
+    Outcome { summary, set_up, sections, ..Outcome::default() }
 }

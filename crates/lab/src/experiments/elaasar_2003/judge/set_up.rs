@@ -34,7 +34,7 @@ fn given(setting: &Setting) -> Vec<SetUp> {
             "replications",
             "20",
             setting.replications.to_string(),
-            "10 at most where other readings are tried",
+            "5 at most where other readings are tried",
         ),
     ]
 }

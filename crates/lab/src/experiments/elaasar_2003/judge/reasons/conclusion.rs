@@ -24,8 +24,10 @@ pub(in super::super) const FALLS_WITH_CONGESTION: Why = Why {
 };
 
 pub(in super::super) const PIVOT_OF_THROUGHPUT: Why = Why {
-    agrees: "with nothing but congestion ON halves as OFF does and stops for its cycles besides; \
-        keeping still in a bad stay is worth that much with long stays and not with short ones",
+    agrees: "with nothing but congestion ON halves as OFF does and stops for its cycles \
+        besides. Where a real queue overflows it is sooner: nothing is sent while a cycle asks, \
+        so the queue has drained when the answers come, most cycles find no congestion, and the \
+        whole window goes into the queue again",
     differs: "even with nothing but congestion, keeping still during a bad stay and finding its \
         end at once is worth more than its cycles cost",
 };

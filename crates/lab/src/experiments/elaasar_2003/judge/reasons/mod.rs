@@ -59,7 +59,7 @@ pub(super) const CONGESTION: [&str; 2] = [
 
 pub(super) const AMBIGUITIES: [&str; 2] = [
     "Each reading changes one thing of the set-up, for OFF and ON alike where both have it, at a \
-     selection of points (10 replications at most). The last three take a part of the mechanism \
+     selection of points (5 replications at most). The last three take a part of the mechanism \
      out, to see what it is worth.",
     "What matters: the tolerance (at 0 every jitter of timers counts as congestion, at 0.5 \
      nothing does); how OFF finds the link again (poll back-off) and whether it slow-starts then; \
