@@ -241,7 +241,7 @@ fn answer(answer: &Answer, cell: &Cell) -> String {
 }
 
 /// A number with as many digits as one reads.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,

@@ -1,6 +1,7 @@
 //! Everything that is written down: JSON, CSV, plots, and the report for people.
 
 mod html;
+mod markdown;
 
 use super::ALL;
 use super::cell::{Answer, Cell, Verdict};
@@ -17,7 +18,7 @@ const REPORT: &str = "report.html";
 /// All cells of all entries, for programs.
 const RESULTS: &str = "results.json";
 
-/// Writes what an entry came to below its folder: `outcome.json`, `cells.csv`, and each figure
+/// Writes what an entry came to below its folder: `outcome.json`, `cells.csv`, `cells.md`, and each figure
 /// and table.
 pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
     let folder = out.join(&judged.id);
@@ -39,6 +40,7 @@ pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
         }
     }
     files::write_whole(&folder.join("cells.csv"), cells(judged).as_bytes())?;
+    files::write_whole(&folder.join("cells.md"), markdown::page(judged).as_bytes())?;
     files::write_whole(&folder.join(OUTCOME), json(judged)?.as_bytes())
 }
 

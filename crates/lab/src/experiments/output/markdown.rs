@@ -1,0 +1,79 @@
+//! An entry's verdicts as Markdown, to be kept beside the code.
+
+use super::plain;
+use crate::experiments::cell::{Answer, Cell, Verdict};
+use crate::experiments::runner::Judged;
+use std::fmt::Write;
+
+/// The page about one entry: counts, set-up and cells.
+pub(super) fn page(judged: &Judged) -> String {
+    let Judged { title, source, command, replications, jobs, outcome, .. } = judged;
+    let mut text = format!("# {title}\n\n{source}\n\n");
+    for paragraph in &outcome.summary {
+        let _ = writeln!(text, "{paragraph}\n");
+    }
+    let _ = writeln!(
+        text,
+        "{} cells agree, {} differ, {} are not comparable; {} values were fitted. `{command}` \
+         writes this page, with figures and tables beside it ({replications} replications, {jobs} \
+         runs).\n",
+        outcome.count(Verdict::Agrees),
+        outcome.count(Verdict::Differs),
+        outcome.count(Verdict::NotComparable),
+        outcome.fitted()
+    );
+    text += "## Set-up\n\n| | the publication says | ours | why |\n|---|---|---|---|\n";
+    for line in &outcome.set_up {
+        let mark = if line.fitted { " (**fitted**)" } else { "" };
+        let words = [&line.name, &line.published, &line.ours, &line.why].map(|word| escape(word));
+        let [name, published, ours, why] = words;
+        let _ = writeln!(text, "| {name} | {published} | {ours}{mark} | {why} |");
+    }
+    for section in outcome.sections.iter().filter(|section| !section.cells.is_empty()) {
+        let _ = writeln!(text, "\n## {}\n", section.title);
+        for paragraph in &section.text {
+            let _ = writeln!(text, "{paragraph}\n");
+        }
+        text += "| cell | published | ours | verdict | reason |\n|---|---|---|---|---|\n";
+        section.cells.iter().for_each(|cell| text += &row(cell));
+    }
+    text
+}
+
+fn row(cell: &Cell) -> String {
+    let verdict = match cell.verdict {
+        Verdict::Agrees => "agrees",
+        Verdict::Differs => "**differs**",
+        Verdict::NotComparable => "*not comparable*",
+    };
+    let ours = match cell.ci95 {
+        Some([low, high]) => {
+            format!("{} (95 %: {} to {})", value(&cell.ours, cell), round(low), round(high))
+        }
+        None => value(&cell.ours, cell),
+    };
+    format!(
+        "| {} ({}) | {} | {} | {verdict} | {} |\n",
+        escape(&cell.name),
+        escape(&cell.place),
+        escape(&value(&cell.published, cell)),
+        escape(&ours),
+        escape(&cell.reason)
+    )
+}
+
+fn value(answer: &Answer, cell: &Cell) -> String {
+    match answer {
+        Answer::Number(value) => format!("{} {}", round(*value), cell.unit),
+        Answer::Words(_) => plain(answer),
+    }
+}
+
+fn round(value: f64) -> String {
+    super::html::number(value)
+}
+
+/// A table's cell must not end early.
+fn escape(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
+}
