@@ -18,10 +18,12 @@ fn setting() -> Setting {
     Setting { replications: 2, ..options.setting(&ENTRY).unwrap() }
 }
 
-/// The figures' points, all values of each replication.
+/// The figures' points for the paper's two, some values of each replication.
 fn small_run() -> String {
     let mut text = String::from("point,replication,value,number\n");
-    for point in plan(&setting()).iter().filter(|point| point.study == FIGURES) {
+    let steady = |key: &str| key.ends_with(Party::Steady.name());
+    let points = plan(&setting());
+    for point in points.iter().filter(|point| point.study == FIGURES && !steady(&point.key)) {
         for run in 0..u64::from(point.replications) {
             let values = (point.simulate)(&Draw { seed: 1, run }).unwrap();
             for name in ["seconds", "overhead_percent", "retransmission_percent", "cycles"] {
