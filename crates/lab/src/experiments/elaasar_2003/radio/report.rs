@@ -94,7 +94,7 @@ fn results_of(results: &Results) -> Section {
              timer, take a half-duplex channel over: they alone bring 1 KB and 10 KB at \
              1.2 kbit/s to within a quarter of table 1, without any pause, and make small files \
              the better ones there. At 9.6 kbit/s they do not. There noise does it: with one bit in \
-             2,200 in error a full frame is lost every second time, while of small files the \
+             2,200 in error more than half of the full frames are lost, while of small files the \
              runs that were hit are discarded. It would mean that most of them were. And \
              serial lines of 1,200 bit/s between computers and TNCs would make 1 KB and 10 KB as \
              slow as published at both rates; but over them no byte comes in one second. The \
@@ -143,8 +143,8 @@ fn explanations(results: &Results) -> Section {
              answers collide with the other's next frame. POLLs by the timer decide at \
              1.2 kbit/s: each costs two accesses, they lengthen the round trip that sets their \
              pace, and a first round trip that is assumed too short floods the channel before \
-             there is a measured one. Probing changes little: what it takes for losses are answers \
-             that wait for the channel.",
+             there is a measured one. Probing gains nothing here: what it takes for losses are \
+             answers that wait for the channel.",
         ]),
         tables: tables.collect(),
         ..Section::default()
