@@ -2,7 +2,8 @@
 
 use crate::experiments::{SetUp, Setting};
 
-/// The set-up of sections 6 and 8; nothing of it was fitted.
+/// The set-up of sections 6 and 8. Nothing of it was fitted; two readings were corrected after a
+/// first look at figures, and say so.
 pub(super) fn lines(setting: &Setting) -> Vec<SetUp> {
     let mut lines = given(setting);
     lines.extend(open(setting));
