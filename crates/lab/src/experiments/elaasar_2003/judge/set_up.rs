@@ -7,6 +7,7 @@ use crate::experiments::{SetUp, Setting};
 pub(super) fn lines(setting: &Setting) -> Vec<SetUp> {
     let mut lines = given(setting);
     lines.extend(open(setting));
+    lines.extend(unclear());
     lines.extend(accounts());
     lines
 }
@@ -95,6 +96,13 @@ fn open(setting: &Setting) -> Vec<SetUp> {
              after most blackouts; corrected after a first look at figures, because the paper's \
              false alarms cost next to nothing",
         ),
+    ]
+}
+
+/// Sentences that can be read in two ways, and what stands beside.
+fn unclear() -> Vec<SetUp> {
+    let chosen = SetUp::chosen;
+    vec![
         chosen(
             "good state of bit corruption",
             "drops nothing (5); drops with some probability (6.1)",
