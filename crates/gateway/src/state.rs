@@ -147,11 +147,16 @@ impl State {
         let Some(path) = self.path.clone() else { return };
         self.written.clone_from(&self.entries);
         let text = text_of(&self.entries);
-        self.writer = Some(std::thread::spawn(move || {
+        let writer = std::thread::Builder::new().name("state".into()).spawn(move || {
             if let Err(error) = replace(&path, text.as_bytes()) {
                 tracing::warn!(path = %path.display(), %error, "nothing can be remembered");
             }
-        }));
+        });
+        match writer {
+            Ok(writer) => self.writer = Some(writer),
+            // No reason to stop carrying: it is tried again when there is news.
+            Err(error) => tracing::warn!(%error, "no thread to write what is to be remembered"),
+        }
     }
 }
 
@@ -210,7 +215,12 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     }
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
-    let mut file = File::create(&beside)?;
+    // What lies there may be left from before, or lead elsewhere where the folder is not ours.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = File::create_new(&beside)?;
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&beside, path)
@@ -270,6 +280,20 @@ mod tests {
         let mut nowhere = State::open(Some(Path::new("/proc/nowhere/peers.toml")), NOW);
         nowhere.put("boat", learnt(100), NOW);
         nowhere.close();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_link_that_lies_where_the_file_is_made_is_not_followed() {
+        let folder = folder("linked-state");
+        let (path, other) = (folder.join("peers.toml"), folder.join("other"));
+        fs::write(&other, "precious").unwrap();
+        std::os::unix::fs::symlink(&other, folder.join("peers.toml.part")).unwrap();
+        let mut state = State::open(Some(&path), NOW);
+        state.put("boat", learnt(100), NOW);
+        state.close();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
+        assert_eq!(State::open(Some(&path), NOW).get("boat"), Some(learnt(100)));
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -45,8 +45,10 @@ pub struct Relay {
     /// Sessions begun so far.
     incarnation: u32,
     mtu: usize,
-    /// What the last session found out.
+    /// What the last session found out, if it did.
     learnt: Option<Learnt>,
+    /// Where the next session begins: what was found out here or in an earlier life.
+    remembered: Option<Learnt>,
     streams: Streams,
     connected: bool,
     /// `Connected` has not been told. It goes before what came with the first segment.
@@ -75,9 +77,9 @@ impl Relay {
         learnt: Option<Learnt>,
         now: Instant,
     ) -> Self {
-        let mut relay = Self { learnt, ..Self::new(config, None, true, now) };
+        let mut relay = Self { remembered: learnt, ..Self::new(config, None, true, now) };
         relay.streams.set_peer(limits);
-        let session = session_config(config, limits, relay.learnt);
+        let session = session_config(config, limits, relay.remembered);
         relay.session = Some(Session::listen(&session));
         relay
     }
@@ -89,7 +91,8 @@ impl Relay {
             session: None,
             incarnation: 0,
             mtu: config.mtu,
-            learnt: config.learnt,
+            learnt: None,
+            remembered: config.learnt,
             streams: Streams::new(config, is_hub, now),
             connected: false,
             connected_news: false,
@@ -162,7 +165,7 @@ impl Relay {
         }
         self.streams.set_peer(limits);
         self.incarnation += 1;
-        let config = session_config(&self.config, limits, self.learnt);
+        let config = session_config(&self.config, limits, self.remembered);
         let mut session = Session::connect(&config, now, self.incarnation);
         session.set_max_segment(self.max_segment());
         self.session = Some(session);
@@ -197,6 +200,7 @@ impl Relay {
     fn lose(&mut self, now: Instant, reason: DisconnectReason) {
         self.past = self.totals();
         self.learnt = self.learnt();
+        self.remembered = self.learnt.or(self.remembered);
         self.session = None;
         self.connected = false;
         self.connected_news = false;
@@ -356,5 +360,20 @@ mod tests {
         let reason = DisconnectReason::PeerRestarted;
         assert_eq!(relay.poll_event(), Some(Event::Disconnected { reason }));
         assert_eq!(open(&mut relay), Ok(StreamId::new(0, false)));
+    }
+
+    #[test]
+    fn what_is_remembered_is_where_sessions_begin_and_is_not_news() {
+        let rate = units::BitRate::from_mbps(3);
+        let learnt = Some(Learnt { rate, round_trip: Span::from_millis(500) });
+        let config = RelayConfig { learnt, ..RelayConfig::new("boat") };
+        let now = Instant::ZERO + Span::from_secs(1);
+        let mut relay = Relay::terminal(&config, now, RngStream::new(1, 0, "terminal"));
+        let mut hub = association::Hub::new(association_config(&config), RngStream::new(1, 0, "h"));
+        greet(&mut relay, &mut hub, now);
+        assert_eq!(relay.rate(now), Some(rate));
+        assert_eq!(relay.learnt(), None, "nothing was found out yet");
+        relay.lose(now, DisconnectReason::NoResponse);
+        assert_eq!((relay.learnt(), relay.remembered), (None, learnt), "nor in that session");
     }
 }

@@ -185,7 +185,7 @@ fn words_and_roles_are_checked() {
 #[test]
 fn addresses_rates_and_numbers_are_checked() {
     let address = "an address and port, such as \"192.0.2.1:7000\" or \"[2001:db8::1]:7000\"";
-    let rate = "a rate, such as \"512kbit\" or \"10mbit\", or \"auto\"";
+    let rate = "a rate from \"1bit\" to \"10000gbit\", such as \"512kbit\", or \"auto\"";
     assert_eq!(
         said(TERMINAL, "192.0.2.1:7000", "hub.example:7000"),
         format!("g.toml:4: link.peer: found \"hub.example:7000\", expected {address}")

@@ -3,7 +3,8 @@
 use units::{BitRate, Span};
 
 /// What a rate looks like, for messages.
-pub(super) const RATE: &str = "a rate, such as \"512kbit\" or \"10mbit\", or \"auto\"";
+pub(super) const RATE: &str =
+    "a rate from \"1bit\" to \"10000gbit\", such as \"512kbit\", or \"auto\"";
 /// What an amount of memory looks like, for messages.
 pub(super) const MEMORY: &str = "an amount from \"1mb\" to \"4gb\"";
 /// What a length of time looks like, for messages.

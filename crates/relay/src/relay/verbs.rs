@@ -134,9 +134,12 @@ impl Relay {
     }
 
     /// What the session, or the last one while there is none, found out about the way: what to
-    /// remember for the next one.
+    /// remember for the next one. What it was told from an earlier life is not found out.
     pub fn learnt(&self) -> Option<Learnt> {
-        self.session.as_ref().and_then(Session::learnt).or(self.learnt)
+        match &self.session {
+            Some(session) => session.learnt(),
+            None => self.learnt,
+        }
     }
 
     /// The rate at which this side may send by `now`, as far as there is one.

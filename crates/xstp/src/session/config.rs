@@ -307,6 +307,12 @@ impl SessionConfig {
             ("poll_backoff_cap", self.poll_backoff_cap <= 16, "at most 16"),
             ("ustat_threshold", self.ustat_threshold > 0, "at least 1"),
             (
+                "controller",
+                // As published a STAT does not say when its POLL arrived.
+                self.controller != Controller::Steady || self.profile == Profile::Sealed,
+                "the profile `sealed` under `steady`",
+            ),
+            (
                 "probing",
                 self.probing.is_none() || self.controller == Controller::NewReno,
                 "the controller `newreno` below it",
@@ -373,6 +379,14 @@ mod tests {
         for bps in [1_000, 64_000, 10_000_000, 250_000_000, u64::MAX] {
             assert_eq!(SessionConfig::gateway(BitRate::from_bps(bps)).validate(), Ok(()));
         }
+        assert_eq!(SessionConfig::gateway_auto().validate(), Ok(()));
+    }
+
+    #[test]
+    fn steady_needs_what_only_the_sealed_profile_tells() {
+        let controller = Controller::Steady;
+        let published = SessionConfig { controller, ..SessionConfig::stp_1999() };
+        assert_eq!(published.validate().map_err(|error| error.setting), Err("controller"));
     }
 
     #[test]
