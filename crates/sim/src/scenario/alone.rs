@@ -102,3 +102,6 @@ impl Alone {
         bytes as f64 * 8.0 / to.since(from).as_secs_f64()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,7 +219,13 @@ impl Steady {
                 self.phase = Phase::Settling(Drain { until: now, ..*drain });
                 self.ask = true;
             }
-            Phase::Ramp(_) | Phase::Cruise | Phase::Probing(_) => {}
+            Phase::Ramp(ramp) => {
+                // Early ones go whatever the timer says: some are to be before a full queue.
+                let every = ramp.poll_every(self.last_poll, self.round_trip).max(self.poll_least);
+                let early = now.since(ramp.since) < self.round_trip / 8;
+                self.ask |= early && now >= self.last_poll + every;
+            }
+            Phase::Cruise | Phase::Probing(_) => {}
             Phase::Draining(_) | Phase::Settling(_) | Phase::Sharing(_) => {}
         }
     }
@@ -424,3 +430,6 @@ fn ramp(since: Instant, rate: u64, cap: u64) -> Phase {
 fn below(link: u64) -> u64 {
     link - link / 128
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What the controller `steady` promises, at lengths that take little time.
+
+use super::*;
+use units::BitRate;
+
+fn link(words: &str) -> LinkConfig {
+    let mut link = satlink::profiles::by_name("geo").expect("a profile");
+    satlink::words::apply_link(&mut link, words).expect("right words");
+    link
+}
+
+fn alone(words: &str, config: &SessionConfig, bytes: u64) -> Alone {
+    let back = SessionConfig::gateway(BitRate::from_mbps(1));
+    Alone::new(&link(words), 1, config, &back, bytes)
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+#[test]
+fn a_fast_link_is_found_in_two_round_trips() {
+    const BYTES: u64 = 25_000_000;
+    let fast = "forward rate 250mbit limit 1bdp return rate 3mbit";
+    // The line takes 0.84 s for it, the request and the last packet 0.6 s; the start 0.9 s.
+    let took = |config: &SessionConfig| {
+        let took = alone(fast, config, BYTES).time_for(BYTES, Span::from_secs(20));
+        took.expect("all of it").as_secs_f64()
+    };
+    let cold = took(&SessionConfig::gateway_auto());
+    assert!(cold < 2.55, "{cold}");
+    let start_rate = Some(BitRate::from_mbps(250));
+    let remembered = took(&SessionConfig { start_rate, ..SessionConfig::gateway_auto() });
+    assert!(remembered < 1.6, "{remembered}");
+}
+
+#[test]
+fn twenty_seconds_are_nearly_full_whatever_is_lost() {
+    for (words, share) in [("", 0.93), ("both loss 1%", 0.90), ("both limit 0.25bdp", 0.93)] {
+        let mut path = alone(words, &SessionConfig::gateway_auto(), 1 << 40);
+        let moments = path.series(at(20_600), Span::from_millis(200));
+        let seen = path.share(at(600), at(20_600));
+        assert!(seen > share, "{words}: {seen}");
+        assert!(moments.iter().all(|moment| moment.queue < Span::from_millis(80)), "{words}");
+        assert!(path.return_bps(at(600), at(20_600)) < 8_500.0, "{words}");
+    }
+}
+
+#[test]
+fn after_a_blackout_the_old_rate_returns_within_a_round_trip_and_no_queue_with_it() {
+    let mut path = alone("outage at 8s for 5s", &SessionConfig::gateway_auto(), 1 << 40);
+    path.path.run_until(at(13_000));
+    let dark = path.path.offered(Direction::Forward).between(at(10_000), at(13_000)).bytes;
+    assert!(dark < 20_000, "nothing but POLLs: {dark}");
+    let moments = path.series(at(16_000), Span::from_millis(100));
+    let light = path.path.offered(Direction::Forward).between(at(13_700), at(14_700)).bytes;
+    assert!(light > 1_180_000, "{light}");
+    assert!(moments.iter().all(|moment| moment.queue < Span::from_millis(50)));
+}
+
+#[test]
+fn a_way_that_shrank_to_a_tenth_is_not_flooded_for_long() {
+    let start_rate = Some(BitRate::from_mbps(10));
+    let config = SessionConfig { start_rate, ..SessionConfig::gateway_auto() };
+    let mut path = alone("forward rate 1mbit limit 1bdp", &config, 1 << 40);
+    let moments = path.series(at(3_500), Span::from_millis(100));
+    // Data begins at 300 ms.
+    let late = moments.iter().filter(|moment| moment.at >= at(1_800));
+    assert!(late.clone().all(|moment| moment.queue < Span::from_millis(60)), "{:?}", late.count());
+}
