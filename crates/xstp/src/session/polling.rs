@@ -391,11 +391,8 @@ mod tests {
         polling.on_sent(at(10), None, false);
         polling.want();
         assert_eq!(polling.due(None, at(0), RTT), at(15));
-        assert_eq!(
-            polling.interval(Pace::Timer, Span::from_millis(3)),
-            Span::from_millis(5),
-            "the timer too"
-        );
+        let timer = polling.interval(Pace::Timer, Span::from_millis(3));
+        assert_eq!(timer, Span::from_millis(5), "the timer too");
     }
 
     /// XSTP-10.2.1: storms have found the timer of a session without spacing asking for ever.

@@ -24,6 +24,9 @@ struct Link {
 
 const GOOD: Link = Link { bps: 10 * MBPS, lost: 0, delay: BACK, room: Span::from_millis(600) };
 
+/// When, how many octets, and with which POLL, sent when.
+type Arrival = (Instant, u64, Option<(u32, Instant)>);
+
 struct Rig {
     steady: Steady,
     link: fn(Instant) -> Link,
@@ -35,8 +38,7 @@ struct Rig {
     sent: u64,
     arrived: u64,
     count: u32,
-    /// Arrivals, with the POLL that they carry, and what is under way back.
-    under_way: VecDeque<(Instant, u64, Option<(u32, Instant)>)>,
+    under_way: VecDeque<Arrival>,
     answers: VecDeque<Answered>,
     longest_queue: Span,
 }
