@@ -220,9 +220,10 @@ impl Steady {
                 self.ask = true;
             }
             Phase::Ramp(ramp) => {
-                // Early ones go whatever the timer says: some are to be before a full queue.
+                // At a remembered rate early ones go whatever the timer says: some are to be
+                // before a full queue.
                 let every = ramp.poll_every(self.last_poll, self.round_trip).max(self.poll_least);
-                let early = now.since(ramp.since) < self.round_trip / 8;
+                let early = ramp.rate == ramp.cap && now.since(ramp.since) < self.round_trip / 8;
                 self.ask |= early && now >= self.last_poll + every;
             }
             Phase::Cruise | Phase::Probing(_) => {}
