@@ -102,7 +102,8 @@ impl Steady {
         };
         Self {
             most,
-            floor: config.min_rate.map_or(LEAST_BPS, BitRate::as_bps),
+            // Never above the ceiling, which the peer may set as low as it likes.
+            floor: config.min_rate.map_or(LEAST_BPS, BitRate::as_bps).min(most.unwrap_or(u64::MAX)),
             samples: Samples::new(),
             phase,
             base,

@@ -129,3 +129,27 @@ impl Steady {
         self.share(now, law);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::SessionConfig;
+    use units::BitRate;
+
+    /// A peer may announce any rate, and a minimum may be the maximum, which has headroom.
+    #[test]
+    fn a_ceiling_below_every_floor_holds() {
+        let usual = SessionConfig::gateway_auto();
+        let told = |bps| Some(BitRate::from_bps(bps));
+        let slow = SessionConfig { max_rate: told(500), ..usual.clone() };
+        let narrow = SessionConfig { max_rate: told(9_000), min_rate: told(9_000), ..usual };
+        for (config, most) in [(slow, 500), (narrow, 9_000)] {
+            let now = Instant::ZERO + Span::from_secs(1);
+            let mut steady = Steady::new(&config);
+            steady.share(now, Law::new(Company::Polite, most));
+            assert!((1..=most).contains(&steady.pace(now).as_bps()));
+            steady.meet(now);
+            assert!((1..=most).contains(&steady.pace(now).as_bps()));
+        }
+    }
+}
