@@ -5,7 +5,7 @@
 //!   K      = ³√(W_max (1 − β) / 0.4)
 //!   rate   = W / T
 //!
-//!   SHARING      β = 0.8    T = 600 ms for everybody    an event is a queue
+//!   SHARING      β = 0.9    T = 600 ms for everybody    an event is a queue
 //!   COMPETING    β = 0.7    T = round trip + q          an event is a loss while the queue is full
 //! ```
 //!
