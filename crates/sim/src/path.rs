@@ -142,20 +142,25 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
     }
 
     /// Runs while `go_on` says so, `end` at most; says whether it stopped before.
+    ///
+    /// # Panics
+    /// When the link's accounts do not balance at the end.
     pub fn run_while(&mut self, end: Instant, mut go_on: impl FnMut(&Self) -> bool) -> bool {
-        loop {
+        let stopped = loop {
             self.transmit();
             if !go_on(self) {
-                return true;
+                break true;
             }
             match self.next_at() {
                 Some(at) if at <= end => self.step(at),
                 Some(_) | None => {
                     self.now = self.now.max(end);
-                    return false;
+                    break false;
                 }
             }
-        }
+        };
+        assert!(self.link.audit(), "at {:?} the link's accounts do not balance", self.now);
+        stopped
     }
 
     fn next_at(&self) -> Option<Instant> {

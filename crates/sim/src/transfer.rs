@@ -4,6 +4,7 @@
 //! checks every byte. The octets that both ends sent are told apart as Elaasar et al. 2003 do
 //! (section 6): sent again, forward control, reverse control.
 
+use crate::invariants::SessionGuard;
 use crate::{Broken, Endpoint, Path, PathConfig, Pattern, StreamCheck};
 use core::fmt;
 use satlink::{ConfigError, Counters, Direction, LinkConfig, Outage};
@@ -207,6 +208,7 @@ fn join(config: &TransferConfig) -> Result<Path<Sink, Source>, TransferError> {
     };
     let source = Source {
         connection: Connection::connect(&config.source, Instant::ZERO, 1),
+        guard: SessionGuard::new(&config.source),
         buffer: vec![0; config.source.max_segment],
         chunk: vec![0; config.chunk],
         pattern: Pattern(config.seed),
@@ -215,6 +217,7 @@ fn join(config: &TransferConfig) -> Result<Path<Sink, Source>, TransferError> {
     };
     let sink = Sink {
         connection: Connection::listen(&config.sink),
+        guard: SessionGuard::new(&config.sink),
         buffer: vec![0; config.sink.max_segment.max(config.chunk)],
         check: StreamCheck::new(Pattern(config.seed)),
         broken: None,
@@ -251,6 +254,7 @@ impl Average {
 #[derive(Debug)]
 struct Source {
     connection: Connection,
+    guard: SessionGuard,
     buffer: Vec<u8>,
     chunk: Vec<u8>,
     pattern: Pattern,
@@ -277,6 +281,7 @@ impl Source {
                 self.connection.end(now);
             }
         }
+        self.guard.on_held(&self.connection);
     }
 }
 
@@ -291,6 +296,7 @@ impl Endpoint for Source {
         self.push(now);
         while let Some(len) = self.connection.poll_transmit(now, &mut self.buffer) {
             send(&self.buffer[..len]);
+            self.guard.on_sent(now, len, self.connection.session());
         }
         drain(&mut self.connection);
     }
@@ -308,6 +314,7 @@ impl Endpoint for Source {
 #[derive(Debug)]
 struct Sink {
     connection: Connection,
+    guard: SessionGuard,
     buffer: Vec<u8>,
     check: StreamCheck,
     broken: Option<Broken>,
@@ -316,6 +323,7 @@ struct Sink {
 impl Endpoint for Sink {
     fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) {
         let _ = self.connection.handle_segment(now, datagram);
+        self.guard.on_held(&self.connection);
         loop {
             let len = self.connection.read(&mut self.buffer);
             if len == 0 {
@@ -333,6 +341,7 @@ impl Endpoint for Sink {
     fn poll_transmit(&mut self, now: Instant, send: &mut dyn FnMut(&[u8])) {
         while let Some(len) = self.connection.poll_transmit(now, &mut self.buffer) {
             send(&self.buffer[..len]);
+            self.guard.on_sent(now, len, self.connection.session());
         }
         drain(&mut self.connection);
     }

@@ -371,9 +371,7 @@ impl Network {
             }
             self.step(at);
         };
-        if self.passed - self.audited >= AUDIT_EVERY || !stopped {
-            self.audit();
-        }
+        self.audit();
         stopped
     }
 

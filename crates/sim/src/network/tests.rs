@@ -213,3 +213,11 @@ fn a_packet_that_vanishes_is_found_out() {
     net.fabric.created += 1;
     net.run_until(at(150));
 }
+
+#[test]
+#[should_panic(expected = "are accounted for")]
+fn a_run_that_stops_before_its_end_is_audited_as_well() {
+    let (mut net, [first, _], _) = dumbbell(1, &wire(1, 10));
+    net.fabric.created += 1;
+    net.run_while(at(150), |net| net.node::<Pinger>(first).got.is_empty());
+}
