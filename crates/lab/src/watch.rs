@@ -68,6 +68,14 @@ pub fn watch(config: &WatchConfig) -> Result<Vec<Watched>, LabError> {
     let forward = rate(config.link.forward.rate, "forward")?;
     let back = rate(config.link.return_.rate, "return")?;
     config.link.validate().map_err(|error| LabError::Request(format!("link: {error}")))?;
+    let last = config.stagger * (config.ways.len() as u64).saturating_sub(1);
+    if last >= config.length {
+        return Err(LabError::Request(format!(
+            "stagger: found {}, with which the last flow begins after {last}; expected all to \
+             begin within {}",
+            config.stagger, config.length
+        )));
+    }
     let flows: Vec<SharedFlow> = (config.ways.iter().zip(0..))
         .map(|(way, number)| way.flow(forward, back).at(config.stagger * number))
         .collect();
@@ -164,5 +172,8 @@ mod tests {
         let mut wrong = config(Path::new("/nowhere"));
         wrong.link.return_.rate = None;
         assert!(watch(&wrong).unwrap_err().to_string().contains("no return rate"));
+        let mut late = config(Path::new("/nowhere"));
+        late.stagger = late.length;
+        assert!(watch(&late).unwrap_err().to_string().starts_with("stagger: found 10"));
     }
 }

@@ -33,9 +33,10 @@ pub enum Published {
 /// When ours agrees with what was published.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Criterion {
-    /// The published number lies within this share of itself around our interval.
+    /// The published number lies within this share of itself around our interval. The interval
+    /// counts up to the same share on either side: a wide one must not agree with everything.
     Within(f64),
-    /// The published number lies within this much around our interval, in its unit.
+    /// The same with so much, in the number's unit.
     Absolute(f64),
     /// The statement holds for our results in this sense.
     Holds(&'static str),
@@ -124,7 +125,7 @@ impl Expected {
             Criterion::Holds(_) => panic!("{} needs a tolerance", self.name),
         };
         // A single replication has no interval; then the tolerance alone decides.
-        let half = ours.interval().map_or(0.0, |_| ours.half);
+        let half = ours.interval().map_or(0.0, |_| ours.half.min(slack));
         let agrees = (ours.mean - value).abs() <= half + slack;
         let verdict = if agrees { Verdict::Agrees } else { Verdict::Differs };
         let answer = Answer::Number(ours.mean);
@@ -175,15 +176,19 @@ impl Criterion {
     fn words(self) -> String {
         match self {
             Self::Within(share) => {
-                format!("the published number within {} % of our interval", trim(share * 100.0))
+                let share = trim(share * 100.0);
+                format!("the published number within {share} % of our interval, {COUNTED}")
             }
             Self::Absolute(much) => {
-                format!("the published number within {} of our interval", trim(much))
+                format!("the published number within {} of our interval, {COUNTED}", trim(much))
             }
             Self::Holds(text) => text.to_owned(),
         }
     }
 }
+
+/// How much of an interval counts.
+const COUNTED: &str = "of which as much counts on either side";
 
 fn trim(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
@@ -207,6 +212,9 @@ mod tests {
         assert_eq!(NUMBER.number(ours(32.9, 0.0), "").verdict, Verdict::Differs);
         assert_eq!(NUMBER.number(ours(30.0, 3.0), "").verdict, Verdict::Agrees);
         assert_eq!(NUMBER.number(ours(58.1, 3.0), "").verdict, Verdict::Differs);
+        assert_eq!(NUMBER.number(ours(24.0, 30.0), "").verdict, Verdict::Agrees);
+        let wide = NUMBER.number(ours(20.0, 30.0), "");
+        assert_eq!(wide.verdict, Verdict::Differs, "chance alone is no agreement");
         let single = NUMBER.number(ours(44.0, f64::INFINITY), "");
         assert_eq!((single.verdict, single.ci95), (Verdict::Agrees, None));
     }

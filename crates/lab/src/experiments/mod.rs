@@ -41,9 +41,6 @@ pub static ALL: &[&Entry] = &[&elaasar_2003::ENTRY, &controllers::ENTRY];
 /// # Errors
 /// A name that no entry has.
 pub fn choose(names: &[String]) -> Result<Vec<&'static Entry>, crate::LabError> {
-    if names.iter().any(|name| name == "all") {
-        return Ok(ALL.to_vec());
-    }
     let known = || ALL.iter().map(|entry| entry.id).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
         ALL.iter().copied().find(|entry| entry.id == name).ok_or_else(|| {
@@ -51,7 +48,9 @@ pub fn choose(names: &[String]) -> Result<Vec<&'static Entry>, crate::LabError> 
             crate::LabError::Request(format!("experiment: found {name:?}, expected {known} or all"))
         })
     };
-    names.iter().map(find).collect()
+    let all = |name: &&String| *name == "all";
+    let found = names.iter().filter(|name| !all(name)).map(find).collect::<Result<Vec<_>, _>>()?;
+    Ok(if names.iter().any(|name| all(&name)) { ALL.to_vec() } else { found })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Runs entries: plans, resumes, sweeps, judges, and writes everything down.
 
+use super::ALL;
 use super::options::{Options, Setting};
 use super::outcome::Outcome;
 use super::output;
@@ -40,6 +41,14 @@ pub struct Judged {
     pub jobs: usize,
     /// What it came to.
     pub outcome: Outcome,
+}
+
+impl Judged {
+    /// Whether other code made it than would run now.
+    pub(super) fn is_stale(&self) -> bool {
+        let entry = ALL.iter().find(|entry| entry.id == self.id);
+        entry.is_some_and(|entry| store::code_of(entry) != self.code)
+    }
 }
 
 /// What became of an entry.

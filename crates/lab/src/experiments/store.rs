@@ -80,7 +80,7 @@ impl Header {
 const FOLDER: &str = "store";
 
 /// Names the code that decides an entry's results: the crates that run in it, and its own.
-fn code_of(entry: &Entry) -> String {
+pub(super) fn code_of(entry: &Entry) -> String {
     let codes = env!("BENTPIPE_LAB_CODES");
     let of = |name: &str| {
         let mut words = codes.split(',').filter_map(|word| word.split_once('='));

@@ -146,6 +146,7 @@ fn wrong_requests_are_named_with_what_is_allowed() {
     let unknown = choose(&["moon-1969".to_owned()]).unwrap_err().to_string();
     assert!(unknown.starts_with("experiment: found \"moon-1969\", expected elaasar-2003"));
     assert_eq!(choose(&["all".to_owned()]).unwrap().len(), ALL.len());
+    assert!(choose(&["all".to_owned(), "moon-1969".to_owned()]).is_err());
     let folder = Folder::new("empty");
     let nothing = report(&folder.0).unwrap_err().to_string();
     assert!(nothing.contains("found no results"), "{nothing}");

@@ -25,7 +25,7 @@ pub(super) fn page(experiments: &[Judged]) -> Result<String, LabError> {
 }
 
 const INTRODUCTION: &str = "<p class=\"lead\">Each published number or statement is a cell: what \
-was published, when ours counts as agreeing (written down before ours was known), what ours is \
+was published, when ours counts as agreeing (written down before ours was known; what was fitted is marked in the set-up), what ours is \
 with its 95&nbsp;% confidence interval over replications, and the verdict with its reason. The \
 protocol code is the code that the gateways run.</p>\n";
 
@@ -72,6 +72,9 @@ fn experiment(judged: &Judged) -> Result<String, LabError> {
         escape(command),
         escape(code)
     );
+    if judged.is_stale() {
+        text += STALE;
+    }
     text += &contents(judged);
     text += &differing(outcome);
     text += &set_up(id, &outcome.set_up);
@@ -80,6 +83,9 @@ fn experiment(judged: &Judged) -> Result<String, LabError> {
     }
     Ok(text + "</article>\n")
 }
+
+const STALE: &str = "<p class=\"summary\">Other code made these results than this program has: the \
+command above makes them anew.</p>\n";
 
 /// A bar of the verdicts' shares.
 fn bar(outcome: &Outcome) -> String {
@@ -181,8 +187,8 @@ fn inline(svg: &str) -> &str {
 }
 
 fn table(one: &Table) -> String {
-    let mut text =
-        format!("<table class=\"numbers\"><caption>{}</caption><thead><tr>", escape(&one.title));
+    let mut text = String::from("<div class=\"wide\"><table class=\"numbers\">");
+    text += &format!("<caption>{}</caption><thead><tr>", escape(&one.title));
     one.head.iter().for_each(|word| text += &format!("<th>{}</th>", escape(word)));
     text += "</tr></thead><tbody>\n";
     for row in &one.rows {
@@ -305,7 +311,10 @@ mod tests {
                 ..Outcome::default()
             },
         };
+        let stale = Judged { id: "elaasar-2003".into(), ..judged.clone() };
+        assert!(page(&[stale]).unwrap().contains("Other code made these results"));
         let page = page(&[judged]).unwrap();
+        assert!(!page.contains("Other code"));
         for part in [
             "a &lt; b",
             "b &amp; c",
