@@ -29,29 +29,31 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     }
 }
 
-/// What the queue that overflows says: where the line through neighbouring points crosses zero.
-fn found_in_queue(seen: &Seen<'_>) -> String {
+/// The share of overflows among the losses at which the line through neighbouring points crosses
+/// zero.
+fn crossing(seen: &Seen<'_>, name: &str) -> Option<f64> {
     let share =
         |loss: u32| seen.results.summary(QUEUED, &queued_key(loss, Off), "congestion_percent").mean;
-    let crossing = |name: &str| {
-        let mut points: Vec<(f64, f64)> = losses(seen.setting.quick)
-            .iter()
-            .map(|&loss| (share(loss), queued_gain(seen, loss, name).mean))
-            .collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let crossed = points.windows(2).find(|pair| pair[0].1 * pair[1].1 < 0.0);
-        crossed.map_or_else(
-            || "at no share".to_owned(),
-            |pair| {
-                let ((x, y), (right, up)) = (pair[0], pair[1]);
-                format!("at {:.0} % of the losses", x + (right - x) * y / (y - up))
-            },
-        )
-    };
+    let mut points: Vec<(f64, f64)> = losses(seen.setting.quick)
+        .iter()
+        .map(|&loss| (share(loss), queued_gain(seen, loss, name).mean))
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let crossed = points.windows(2).find(|pair| pair[0].1 * pair[1].1 < 0.0)?;
+    let ((x, y), (right, up)) = (crossed[0], crossed[1]);
+    Some(x + (right - x) * y / (y - up))
+}
+
+fn crossing_words(crossing: Option<f64>) -> String {
+    crossing.map_or_else(|| "nowhere".to_owned(), |share| format!("at {share:.0} % of the losses"))
+}
+
+fn found_in_queue(seen: &Seen<'_>) -> String {
     format!(
-        "Where the queue overflows, the gain in throughput turns {}, the change of overhead {}.",
-        crossing(THROUGHPUT),
-        crossing(OVERHEAD)
+        "Where the queue overflows, the gain in throughput turns into a loss {}, the saving of \
+         overhead {}.",
+        crossing_words(crossing(seen, THROUGHPUT)),
+        crossing_words(crossing(seen, OVERHEAD))
     )
 }
 
@@ -158,6 +160,7 @@ fn pivots(seen: &Seen<'_>) -> Vec<Cell> {
     });
     let speed = STAYS.map(|stay| throughput_pivot(seen, stay));
     let cost = STAYS.map(|stay| overhead_pivot(seen, stay));
+    let queue = [THROUGHPUT, OVERHEAD].map(|name| crossing(seen, name));
     vec![
         claim(
             &paper::MORE_WITH_LINK_ERRORS,
@@ -184,14 +187,14 @@ fn pivots(seen: &Seen<'_>) -> Vec<Cell> {
         ),
         claim(
             &paper::PIVOT_OF_THROUGHPUT,
-            speed.iter().any(Option::is_some),
-            words(speed),
+            speed.iter().any(Option::is_some) || queue[0].is_some(),
+            format!("{}; where a queue overflows {}", words(speed), crossing_words(queue[0])),
             why::PIVOT_OF_THROUGHPUT,
         ),
         claim(
             &paper::PIVOT_OF_OVERHEAD,
-            cost.iter().any(Option::is_some),
-            words(cost),
+            cost.iter().any(Option::is_some) || queue[1].is_some(),
+            format!("{}; where a queue overflows {}", words(cost), crossing_words(queue[1])),
             why::PIVOT_OF_OVERHEAD,
         ),
     ]

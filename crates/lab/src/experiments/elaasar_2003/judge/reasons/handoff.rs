@@ -73,7 +73,8 @@ pub(in super::super) const MORE_AT_1_S: Why = Why {
 
 pub(in super::super) const MORE_LOST_AT_1_S: Why = Why {
     agrees: "windows are larger, and more is sent into a longer blackout",
-    differs: "windows are as large with 0.5 s at these settings",
+    differs: "at all points but 1 %, where a file meets one blackout or two and chance \
+        outweighs it",
 };
 
 pub(in super::super) const OVERHEAD_RISES: Why = Why {

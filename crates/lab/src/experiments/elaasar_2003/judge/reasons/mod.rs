@@ -61,8 +61,10 @@ pub(super) const AMBIGUITIES: [&str; 2] = [
     "Each reading changes one thing of the set-up, for OFF and ON alike where both have it, at a \
      selection of points (5 replications at most). The last three take a part of the mechanism \
      out, to see what it is worth.",
-    "What matters: the tolerance (at 0 every jitter of timers counts as congestion, at 0.5 \
-     nothing does); how OFF finds the link again (poll back-off) and whether it slow-starts then; \
-     whether a line rate makes a queue. What hardly matters: which round trip is compared, what \
-     congestion halves, the slot for answers from before the loss, bursts.",
+    "What matters: the tolerance (at 0 jitter of timers counts as congestion, at 0.5 nothing \
+     does); how far OFF's polling backs off, and whether it slow-starts when the link is back; \
+     and whether a full window is spread over a round trip or what a STAT enables. What hardly \
+     matters: the line's rate, which round trip is compared, whether packets overtake each \
+     other, bursts. Immediate recovery is all of the gain under bit corruption and hand-offs; \
+     the early timeout is most of it where connectivity is limited.",
 ];
