@@ -289,10 +289,10 @@ fn full_rate_again(readings: &[Reading], back: Instant, rate: BitRate) -> Option
     None
 }
 
-/// How long after its start a transfer first brought `enough` bits per second over a round trip:
-/// when that began.
+/// How long after its first byte a transfer first brought `enough` bits per second over a round
+/// trip: when that began.
 fn full_rate_after(transfer: &Transfer, round_trip: Span, enough: f64) -> Option<Span> {
-    let series = &transfer.series;
+    let (series, first) = (&transfer.series, transfer.first_byte?);
     let bytes = (enough * round_trip.as_secs_f64() / 8.0) as u64;
     let before = |at: Span| {
         let count = series.partition_point(|sample| sample.at <= at);
@@ -302,7 +302,8 @@ fn full_rate_after(transfer: &Transfer, round_trip: Span, enough: f64) -> Option
         let since = sample.at.saturating_sub(round_trip);
         sample.at >= round_trip && sample.bytes - before(since) >= bytes
     };
-    series.iter().find(full).map(|sample| sample.at.saturating_sub(round_trip))
+    let found = series.iter().find(full)?;
+    Some(found.at.saturating_sub(round_trip).saturating_sub(first))
 }
 
 /// What the emulator has to say about the run.

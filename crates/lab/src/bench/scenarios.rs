@@ -95,7 +95,7 @@ pub(super) const ROUND_TRIPS: &str = "round_trips";
 pub(super) const PAGE_ROUND_TRIPS: &str = "round_trips_without_transmission";
 /// Round trips from the link's return until packets enter it at full rate.
 pub(super) const RECOVERY: &str = "recovery_round_trips";
-/// Round trips from the start of a download until 0.95 of the bound arrives for a round trip.
+/// Round trips from a download's first byte until 0.95 of the bound arrives for a round trip.
 pub(super) const FULL_RATE: &str = "round_trips_to_full_rate";
 /// One when every byte that arrived was the right one.
 pub(super) const MATCHES: &str = "checksums_match";
