@@ -1,5 +1,7 @@
 //! `bentpipe lab`.
 
+mod fuzz;
+
 use crate::{Outcome, values};
 use clap::Subcommand;
 use lab::experiments::{self, ALL, Entry, Options, Ran, Request, Verdict};
@@ -26,6 +28,7 @@ enum What {
     Report(Report),
     Merge(Merge),
     Watch(Watch),
+    Fuzz(fuzz::Arguments),
 }
 
 /// Run experiments
@@ -133,6 +136,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
             values::print(&format!("{}\n", path.display()))
         }
         What::Watch(arguments) => watch_run(arguments),
+        What::Fuzz(arguments) => fuzz::run(&arguments),
         What::Merge(Merge { from, out }) => {
             let new = experiments::merge(&from, &out).map_err(|error| error.to_string())?;
             values::print(&format!("{new} results taken over into {}\n", out.display()))

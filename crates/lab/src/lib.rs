@@ -6,6 +6,7 @@
 //!   bench        what each way reaches, against what it must reach, as JSON
 //!   demo         three ways side by side, for people
 //!   watch        one simulated run, captured and sampled
+//!   fuzz         storms, one for each seed
 //! ```
 
 pub mod bench;
@@ -13,6 +14,7 @@ pub mod demo;
 mod error;
 pub mod experiments;
 mod files;
+pub mod fuzz;
 pub mod live;
 pub mod plot;
 pub mod watch;

@@ -51,6 +51,11 @@ pub fn receiver(script: &[u8]) {
     crate::session::receiver::check_against_model(script);
 }
 
+/// Plays a script of sendings, STATs and USTATs to the sender's table and to an obvious one.
+pub fn sender(script: &[u8]) {
+    crate::session::sender::model::check(script);
+}
+
 /// Plays a script to two sessions and a network that loses, repeats and reorders; every packet
 /// arrives once, and all of them do when the network is let be.
 pub fn sessions_on_a_faulty_network(script: &[u8]) {
@@ -129,6 +134,12 @@ mod tests {
         #[test]
         fn any_script_leaves_the_receivers_alike(script in vec(any::<u8>(), 0..1200)) {
             receiver(&script);
+        }
+
+        /// XSTP-7.3.2, XSTP-7.3.3, XSTP-7.4.1, XSTP-7.5.3: what must be sent again, by both rules.
+        #[test]
+        fn any_script_leaves_the_senders_alike(script in vec(any::<u8>(), 0..1600)) {
+            sender(&script);
         }
 
         #[test]

@@ -15,6 +15,7 @@ pub mod yardstick;
 pub use bulk::{Bulk, bulk, file};
 pub use outage::{Outage, outage};
 pub use requests::{Page, page, request};
+pub(crate) use storm::storm_seen;
 pub use storm::{Damage, storm};
 
 use crate::gateways::{HubSide, Terminal};

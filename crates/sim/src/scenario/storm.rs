@@ -2,7 +2,7 @@
 
 use super::{Rig, Setting};
 use crate::traffic::ConnectionPlan;
-use crate::{Change, Faults};
+use crate::{Change, Faults, Meter};
 use core::fmt;
 use satlink::{Direction, Jitter};
 use units::{Instant, RngStream, Span};
@@ -56,6 +56,23 @@ impl std::error::Error for Damage {}
 /// # Panics
 /// When a client or server gets a byte that was not sent, or a relay breaks a rule of its own.
 pub fn storm(seed: u64) -> Result<u64, Damage> {
+    storm_seen(seed).map(|seen| seen.trace)
+}
+
+/// What a storm over gateways was like.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) trace: u64,
+    /// Datagrams that both ends sent.
+    pub(crate) packets: u64,
+    /// Bytes of responses and requests that arrived.
+    pub(crate) bytes: u64,
+    pub(crate) storm: Span,
+    pub(crate) healed: Span,
+}
+
+/// As [`storm`], with more about it.
+pub(crate) fn storm_seen(seed: u64) -> Result<Seen, Damage> {
     let mut rig = rig(seed);
     rig.run_until(CALM);
     if !rig.link().audit() {
@@ -67,15 +84,29 @@ pub fn storm(seed: u64) -> Result<u64, Damage> {
     if !rig.run_while(CALM + PATIENCE, |rig| !over(rig)) {
         return Err(Damage::Stuck { streams: rig.terminal.relay.statistics().streams });
     }
+    let healed = rig.now().since(CALM);
     rig.run_until(rig.now() + Span::from_secs(10));
     let connections = rig.terminal.client.lost() + rig.hub.server.lost();
     if connections > 0 {
         return Err(Damage::Lost { connections });
     }
     match rig.terminal.relay.statistics().streams {
-        0 => Ok(rig.trace_hash()),
+        0 => Ok(seen(&rig, healed)),
         streams => Err(Damage::Remembered { streams }),
     }
+}
+
+fn seen(rig: &Rig, healed: Span) -> Seen {
+    let sum = |meter: &Meter| {
+        meter
+            .bins()
+            .iter()
+            .fold((0, 0), |(packets, bytes), bin| (packets + bin.packets, bytes + bin.bytes))
+    };
+    let [forward, back] = Direction::BOTH.map(|direction| sum(rig.offered(direction)).0);
+    let bytes = sum(rig.terminal.client.received()).1 + sum(rig.hub.server.received()).1;
+    let storm = CALM.since(Instant::ZERO);
+    Seen { trace: rig.trace_hash(), packets: forward + back, bytes, storm, healed }
 }
 
 fn calm() -> Setting {

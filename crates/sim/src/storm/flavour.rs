@@ -22,16 +22,37 @@ pub(crate) enum Flavour {
     StpSpread,
     /// In order at a known rate.
     FixedInOrder,
+    /// As published in 2003, with probing.
+    Xstp,
+    /// As published in 2003, without.
+    XstpOff,
+    /// The gateway's for a rate that nobody knows.
+    Steady,
+    /// The same below a rate that is told, and with one remembered.
+    SteadyTold,
 }
 
 impl Flavour {
     /// Those of a subject.
     pub(crate) fn of(subject: Subject) -> &'static [Self] {
         match subject {
-            Subject::Sessions => &[Self::Fixed, Self::Fixed, Self::NewReno, Self::NewRenoPaced],
-            Subject::Connections => {
-                &[Self::Stp, Self::StpPaced, Self::StpSpread, Self::FixedInOrder]
-            }
+            Subject::Sessions => &[
+                Self::Fixed,
+                Self::Fixed,
+                Self::NewReno,
+                Self::NewRenoPaced,
+                Self::Steady,
+                Self::SteadyTold,
+            ],
+            Subject::Connections | Subject::Gateways => &[
+                Self::Stp,
+                Self::StpPaced,
+                Self::StpSpread,
+                Self::FixedInOrder,
+                Self::Xstp,
+                Self::Xstp,
+                Self::XstpOff,
+            ],
         }
     }
 
@@ -45,6 +66,10 @@ impl Flavour {
             Self::StpPaced => "stp-1999, paced",
             Self::StpSpread => "stp-1999, spread",
             Self::FixedInOrder => "fixed, in order",
+            Self::Xstp => "xstp-2003",
+            Self::XstpOff => "xstp-2003 without probing",
+            Self::Steady => "steady",
+            Self::SteadyTold => "steady below a rate",
         }
     }
 
@@ -53,6 +78,15 @@ impl Flavour {
         let gateway = SessionConfig::gateway(rate);
         let stp = SessionConfig::stp_1999();
         let mut config = match self {
+            Self::Xstp => SessionConfig::xstp_2003(),
+            Self::XstpOff => SessionConfig { probing: None, ..SessionConfig::xstp_2003() },
+            Self::Steady => SessionConfig::gateway_auto(),
+            Self::SteadyTold => SessionConfig {
+                max_rate: Some(rate),
+                start_rate: rng.chance(0.5).then_some(rate),
+                return_rate: rng.chance(0.5).then_some(rate),
+                ..SessionConfig::gateway_auto()
+            },
             Self::Fixed => gateway,
             Self::NewReno => SessionConfig {
                 controller: Controller::NewReno,

@@ -53,6 +53,8 @@ pub(crate) struct Setup {
     pub(crate) lethal: bool,
     /// How long a session that is over stays before the next one.
     pub(crate) linger: Span,
+    /// A server that has nothing to say, and says so before anybody has called.
+    pub(crate) silent: bool,
     /// Bytes of a task, at most.
     pub(crate) task: u64,
     /// Bytes that may be held here.
@@ -80,6 +82,8 @@ pub(crate) struct Host<L> {
     closed_in_calm: bool,
     coverage: Coverage,
     half_closed: bool,
+    /// The client has begun anew: nobody may find the server closed meanwhile.
+    superseded: bool,
     damage: Option<Damage>,
 }
 
@@ -107,6 +111,7 @@ impl<L: Life> Host<L> {
             closed_in_calm: false,
             coverage: Coverage::default(),
             half_closed: false,
+            superseded: false,
             damage: None,
         };
         host.know_incarnation();
@@ -121,7 +126,10 @@ impl<L: Life> Host<L> {
         let Some(incarnation) = self.life.session().incarnation() else { return };
         self.incarnation = Some(incarnation);
         self.last = Some(incarnation);
-        let sizes = sizes(self.setup.seed, incarnation, self.setup.task);
+        let mut sizes = sizes(self.setup.seed, incarnation, self.setup.task);
+        if self.setup.silent {
+            sizes[1] = 0;
+        }
         let (own, other) = if self.setup.is_client { (0, 1) } else { (1, 0) };
         let tag = u64::from(incarnation) << 1;
         self.record.incarnation = Some(incarnation);
@@ -143,6 +151,9 @@ impl<L: Life> Host<L> {
         self.know_incarnation();
         while let Some(event) = self.life.event() {
             self.on_event(now, event);
+        }
+        if self.setup.silent && !self.setup.is_client && self.incarnation.is_none() {
+            self.life.work(now, true);
         }
         if self.incarnation.is_some() && self.over.is_none() {
             self.life.work(now, self.reading);
@@ -179,6 +190,7 @@ impl<L: Life> Host<L> {
             Event::Reset | Event::Refused | Event::Superseded | Event::NoResponse => {
                 self.over = Some(now);
                 self.record.died = true;
+                self.superseded = event == Event::Superseded;
                 // A client that knows that both directions are over begins anew before the
                 // server knows it.
                 let known = event == Event::Superseded && self.record.peer_ended;
@@ -214,6 +226,7 @@ impl<L: Life> Host<L> {
         self.life = life;
         self.incarnation = None;
         self.over = None;
+        self.superseded = false;
         self.lives += 1;
         self.know_incarnation();
     }
@@ -236,7 +249,8 @@ impl<L: Life> Host<L> {
 
     /// A life that is over is followed by another one, unless all is done.
     fn next_at(&self) -> Option<Instant> {
-        let over = self.over?;
+        // Who listens again at once does so when its last words are sent.
+        let over = self.over.filter(|_| !self.listens_at_once())?;
         (!self.is_done()).then_some((over + self.setup.linger).max(self.fresh_from()))
     }
 
@@ -251,7 +265,7 @@ impl<L: Life> Host<L> {
     }
 
     fn listens_at_once(&self) -> bool {
-        !self.setup.is_client && self.setup.linger.is_zero()
+        !self.setup.is_client && (self.setup.linger.is_zero() || self.superseded)
     }
 
     /// A client is done when a session that saw the calm has come to its end.

@@ -81,6 +81,7 @@ impl Mix {
             let memory = config.send_buffer + config.receive_window as usize * segment;
             Setup {
                 is_client,
+                silent: self.seed % 8 < 2,
                 seed: self.seed,
                 incarnation: self.incarnation,
                 lethal: is_lethal(self.on),
@@ -97,7 +98,9 @@ impl Mix {
         [0, 1].map(|from: usize| {
             let guard = match self.subject {
                 Subject::Sessions => Guard::Below,
-                Subject::Connections => Guard::Checksum(self.configs[1 - from].profile),
+                Subject::Connections | Subject::Gateways => {
+                    Guard::Checksum(self.configs[1 - from].profile)
+                }
             };
             let name = ["sim/storm/client", "sim/storm/server"][from];
             Lane::new(self.conditions[from], guard, RngStream::new(self.seed, 0, name))

@@ -8,7 +8,6 @@
 //!   │ arena   client ── clock ── lane, weather ── clock ── server│
 //!   │         Host<PacketLife>: sessions, immediate delivery     │
 //!   │         Host<StreamLife>: connections, in order            │
-//!   │         gateways: relays with clients and servers          │
 //!   └───────────────────────────────────────────────────────────┘
 //! ```
 //!
@@ -35,6 +34,7 @@ mod weather;
 pub use fault::{Fault, FaultSet, Strikes};
 pub use table::{Tally, UNREACHABLE};
 
+use crate::scenario;
 use arena::{Arena, Cast, End};
 use core::fmt;
 use host::Host;
@@ -51,23 +51,32 @@ pub enum Subject {
     Sessions,
     /// Two connections in order, as published.
     Connections,
+    /// Two gateways with clients and servers, on a satellite link:
+    /// [`scenario::storm`](crate::scenario::storm).
+    Gateways,
 }
 
 impl Subject {
     /// Every subject.
-    pub const ALL: [Self; 2] = [Self::Sessions, Self::Connections];
+    pub const ALL: [Self; 3] = [Self::Sessions, Self::Connections, Self::Gateways];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sessions => "sessions",
             Self::Connections => "connections",
+            Self::Gateways => "gateways",
         }
     }
 
     /// The subject of a seed when all take turns.
     pub fn of_seed(seed: u64) -> Self {
-        Self::ALL[(seed % Self::ALL.len() as u64) as usize]
+        match seed % 8 {
+            // These take several times as long.
+            7 => Self::Gateways,
+            odd if odd % 2 == 1 => Self::Connections,
+            _ => Self::Sessions,
+        }
     }
 }
 
@@ -132,6 +141,9 @@ pub(crate) struct Record {
 
 /// What the storm of `seed` over `subject` is made of, for people.
 pub fn describe(subject: Subject, seed: u64) -> String {
+    if subject == Subject::Gateways {
+        return "gateways; all faults of links and networks".to_owned();
+    }
     Mix::draw(subject, seed).describe()
 }
 
@@ -143,23 +155,21 @@ pub fn describe(subject: Subject, seed: u64) -> String {
 /// # Panics
 /// When something under test does.
 pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
+    if subject == Subject::Gateways {
+        return gateways(seed);
+    }
     let mix = Mix::draw(subject, seed);
-    let setups = mix.setups();
+    let [here, there] = mix.clocks.each_ref().map(|clock| clock.at(Instant::ZERO));
+    let [client, server] = mix.setups();
     let ends: [Box<dyn End>; 2] = match subject {
-        Subject::Sessions => {
-            let [client, server] = setups;
-            [
-                Box::new(Host::<PacketLife>::new(client, mix.clocks[0].at(Instant::ZERO))),
-                Box::new(Host::<PacketLife>::new(server, mix.clocks[1].at(Instant::ZERO))),
-            ]
-        }
-        Subject::Connections => {
-            let [client, server] = setups;
-            [
-                Box::new(Host::<StreamLife>::new(client, mix.clocks[0].at(Instant::ZERO))),
-                Box::new(Host::<StreamLife>::new(server, mix.clocks[1].at(Instant::ZERO))),
-            ]
-        }
+        Subject::Sessions => [
+            Box::new(Host::<PacketLife>::new(client, here)),
+            Box::new(Host::<PacketLife>::new(server, there)),
+        ],
+        Subject::Connections | Subject::Gateways => [
+            Box::new(Host::<StreamLife>::new(client, here)),
+            Box::new(Host::<StreamLife>::new(server, there)),
+        ],
     };
     let mut arena = Arena::new(Cast {
         ends,
@@ -180,6 +190,24 @@ pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
     }
     judge(&arena)?;
     Ok(report(&mut arena, &mix))
+}
+
+/// Gateways have their own storms, on a satellite link.
+fn gateways(seed: u64) -> Result<Report, Damage> {
+    let seen = scenario::storm_seen(seed).map_err(|damage| Damage::new(damage.to_string()))?;
+    Ok(Report {
+        trace: seen.trace,
+        flavour: "gateways",
+        packets: seen.packets,
+        storm: seen.storm,
+        healed: seen.healed,
+        lives: 2,
+        deaths: 0,
+        bytes: seen.bytes,
+        // They are drawn and checked there, and not counted one by one.
+        coverage: Coverage::default(),
+        strikes: Strikes::default(),
+    })
 }
 
 /// What one end knows of each life must agree with what the other does.

@@ -13,11 +13,15 @@ pub const UNREACHABLE: &[(State, Stimulus, &str)] = {
     const SETTLED: &str = "the handshake timer runs only while BGN or END waits for its answer";
     const CLOSED: &str = "only a connected session waits for signs of life";
     const CLIENT: &str = "a client takes no BGN";
+    const ANSWER: &str = "ENDAK answers END, and the states in which END was sent lie behind this";
     &[
         (A::Listening, S::Begin, "a listener runs no incarnation yet: every BGN is a newer one"),
         (A::Listening, S::BeginAck, "a server takes no BGNAK"),
         (A::Beginning, S::Begin, CLIENT),
         (A::Beginning, S::BeginNewer, CLIENT),
+        (A::Beginning, S::EndAck, ANSWER),
+        (A::Established, S::EndAck, ANSWER),
+        (A::PeerEnded, S::EndAck, ANSWER),
         (A::Closed, S::Retry, SETTLED),
         (A::Closed, S::GiveUp, SETTLED),
         (A::Listening, S::Retry, SETTLED),

@@ -79,6 +79,10 @@ impl Handshake {
         self.is_lone_due() || self.begin_due || self.begin_ack_due.is_some()
     }
 
+    pub(super) fn is_reset_due(&self) -> bool {
+        self.reset_due.is_some()
+    }
+
     pub(super) fn take_reset(&mut self) -> Option<u32> {
         self.reset_due.take()
     }

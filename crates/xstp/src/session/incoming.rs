@@ -116,7 +116,10 @@ impl Session {
             Action::Process => true,
             // After an orderly end the peer only misses an ENDAK, which its END will get.
             Action::SendReset if !self.ended => {
-                self.handshake.reset(self.incarnation);
+                // A BGN in the same segment is answered already, by its own incarnation.
+                if !self.handshake.is_reset_due() {
+                    self.handshake.reset(self.incarnation);
+                }
                 false
             }
             _ => false,

@@ -30,7 +30,7 @@ mod presets;
 mod probing;
 pub mod receiver;
 mod round_trip;
-mod sender;
+pub(crate) mod sender;
 mod share;
 mod snapshot;
 mod state;

@@ -72,7 +72,10 @@ impl Session {
             Segment::reset(End { incarnation })
         } else if let Some((number, incarnation)) = self.handshake.take_end_ack() {
             Segment::end_ack(number, End { incarnation })
-        } else if self.handshake.take_end(now, self.handshake_timeout()) {
+        } else if self.handshake.begin_ack_due().is_none()
+            && self.handshake.take_end(now, self.handshake_timeout())
+        {
+            // An END that came before BGNAK would be for nothing.
             self.unanswered_since.get_or_insert(now);
             let incarnation = self.incarnation.unwrap_or_default();
             Segment::end(self.sender.next_number(), End { incarnation })
@@ -151,8 +154,9 @@ impl Session {
         let begins = matches!(parts.opening, Some(Control::Begin(_)));
         let loaded = match self.load(now, again, &parts, upper, out) {
             Some(loaded) => loaded,
-            None if begins && !asks => {
-                // A layer above whose packets are never cut finds no room beside BGN.
+            None if begins && (!asks || self.control_from() > now) => {
+                // No room beside BGN, which does not go alone now: packets that are never cut, or
+                // were sent before the MTU shrank.
                 parts.opening = None;
                 self.load(now, again, &parts, upper, out)?
             }

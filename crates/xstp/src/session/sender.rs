@@ -426,5 +426,7 @@ fn total(runs: impl Iterator<Item = Run>) -> u64 {
     runs.map(|run| u64::from(run.len)).sum()
 }
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod model;
 #[cfg(test)]
 mod tests;

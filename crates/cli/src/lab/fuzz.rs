@@ -1,0 +1,78 @@
+//! `bentpipe lab fuzz`.
+
+use crate::{Outcome, values};
+use lab::fuzz::{FuzzConfig, Fuzzed, Subject, describe, fuzz};
+use std::fmt::Write;
+use std::num::NonZeroUsize;
+use units::Span;
+
+/// Random mixes of faults over sessions, connections and gateways
+///
+/// Each seed is a storm of its own: loss, blackouts, clocks that leap, restarts, and more, drawn
+/// from the seed; then calm, in which all must come to its end. Every promise is checked on the
+/// way. Ends with what was reached. A seed that breaks a promise is printed with the command
+/// that runs it again, and the exit code is 1.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// How many storms
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    first: u64,
+    /// Over what: sessions, connections, gateways; all take turns when not given
+    #[arg(long, value_name = "WHAT", value_parser = subject)]
+    subject: Option<Subject>,
+    /// How many at once; one for each processor when not given
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Begin none after this time
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    seconds: Option<Span>,
+}
+
+fn subject(text: &str) -> Result<Subject, String> {
+    let names = || Subject::ALL.map(Subject::name).join(", ");
+    let found = Subject::ALL.into_iter().find(|subject| subject.name() == text);
+    found.ok_or_else(|| format!("expected one of {}", names()))
+}
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let config = FuzzConfig {
+        subject: arguments.subject,
+        first: arguments.first,
+        seeds: arguments.seeds,
+        jobs: arguments.jobs.map_or_else(lab::fuzz::processors, NonZeroUsize::get),
+        at_most: arguments.seconds,
+    };
+    let mut shown = 0;
+    let fuzzed = fuzz(&config, |so_far| shown = show(so_far, shown, config.seeds));
+    show(&fuzzed, shown, config.seeds);
+    eprintln!();
+    let mut text = fuzzed.tally.to_string();
+    let _ = writeln!(text, "\n{} storms run twice, with the same trace", fuzzed.twice);
+    let missed = fuzzed.tally.missed();
+    if !missed.is_empty() {
+        let _ = writeln!(text, "not reached: {missed:?}");
+    }
+    values::print(&text)?;
+    match fuzzed.broken {
+        0 => Ok(()),
+        broken => Err(format!("{broken} of {} storms broke a promise", fuzzed.done)),
+    }
+}
+
+/// Failures that were not shown yet, and a line of progress; returns how many are shown now.
+fn show(so_far: &Fuzzed, shown: usize, seeds: u64) -> usize {
+    for failure in so_far.failures.iter().skip(shown) {
+        let storm = describe(failure.subject, failure.seed);
+        eprintln!(
+            "\r\x1b[Kseed {}: {}\n  {storm}\n  {}",
+            failure.seed,
+            failure.what,
+            failure.command()
+        );
+    }
+    eprint!("\r{} of {seeds} storms, {} broke a promise", so_far.done, so_far.broken);
+    so_far.failures.len()
+}
