@@ -113,12 +113,14 @@ fn plan(setting: &Setting) -> Vec<Point> {
 fn plan_variants(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
     for variant in variants::all() {
+        // Cells stand on some of them; the others are there to be looked at.
+        let replications = if variant.judged() { setting.replications } else { setting.at_most(5) };
         for (condition, percent) in tried_at(setting.quick) {
             for party in Party::PAPER {
                 let trial = variant.of(Trial::new(setting, party, condition, percent));
                 let key = variant_key(variant, condition, percent, party);
                 let simulate = move |draw: &Draw| trial.run(draw);
-                points.push(Point::new(AMBIGUITIES, key, setting.at_most(5), simulate));
+                points.push(Point::new(AMBIGUITIES, key, replications, simulate));
             }
         }
     }

@@ -16,6 +16,13 @@ pub(super) struct Variant {
 }
 
 impl Variant {
+    /// Whether cells stand on it.
+    pub(super) fn judged(&self) -> bool {
+        let judged = [AS_CHOSEN, NO_RECOVERY, NO_EARLY_TIMEOUT, NO_BACKOFF, NO_IDLE];
+        let judged = judged.into_iter().chain([NO_OUTAGE_PAUSE, NO_SLOT]);
+        judged.into_iter().any(|variant| variant.name == self.name)
+    }
+
     /// `trial` in this reading.
     pub(super) fn of(&self, mut trial: Trial) -> Trial {
         (self.change)(&mut trial);
@@ -67,9 +74,7 @@ pub(super) const READINGS: &[Variant] = &[
     variant("three-probes", "REQ_PROBES 3 (the paper has 2)", |trial| {
         probing(trial, |config| config.required_probes = 3);
     }),
-    variant("no-slot-before", "no slot for answers from before the loss", |trial| {
-        probing(trial, |config| config.before_loss = false);
-    }),
+    NO_SLOT,
     variant("poll-order", "sent again if sent before the POLL, as STP", |trial| {
         trial.source.retransmit_rule = RetransmitRule::PollOrder;
     }),
@@ -120,6 +125,12 @@ pub(super) const NO_EARLY_TIMEOUT: Variant =
 
 pub(super) const NO_BACKOFF: Variant =
     variant("no-backoff", "polling never backs off", |trial| trial.source.poll_backoff_cap = 0);
+
+/// Without the map's slot for answers from before the loss.
+pub(super) const NO_SLOT: Variant =
+    variant("no-slot-before", "no slot for answers from before the loss", |trial| {
+        probing(trial, |config| config.before_loss = false);
+    });
 
 /// Without slow start after a pause, for both.
 pub(super) const NO_IDLE: Variant =

@@ -39,6 +39,15 @@ fn crossing(seen: &Seen<'_>, name: &str) -> Option<f64> {
         .map(|&loss| (share(loss), queued_gain(seen, loss, name).mean))
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // At both ends it must be clear on which side it is.
+    let losses = losses(seen.setting.quick);
+    let least = queued_gain(seen, losses[losses.len() - 1], name);
+    let most = queued_gain(seen, losses[0], name);
+    let turns = least.clearly_above(0.0) && most.clearly_below(0.0)
+        || least.clearly_below(0.0) && most.clearly_above(0.0);
+    if !turns {
+        return None;
+    }
     let crossed = points.windows(2).find(|pair| pair[0].1 * pair[1].1 < 0.0)?;
     let ((x, y), (right, up)) = (crossed[0], crossed[1]);
     Some(x + (right - x) * y / (y - up))
@@ -68,29 +77,35 @@ fn queued_gain(seen: &Seen<'_>, loss: u32, name: &str) -> Summary {
     relative_gain(&of(On), &of(Off)).scaled(100.0)
 }
 
-/// The smallest share from which on a gain is no longer clearly on the good side.
-fn pivot(seen: &Seen<'_>, good: impl Fn(u32) -> bool) -> Option<u32> {
+/// The smallest share from which on a mean gain is no longer on the good side; `None` when it is
+/// there to the end, or not clearly so at the beginning.
+fn pivot(
+    seen: &Seen<'_>,
+    clearly_good: impl Fn(u32) -> bool,
+    good: impl Fn(u32) -> bool,
+) -> Option<u32> {
     let shares = shares(seen.setting.quick);
-    let last_good = shares.iter().rposition(|&share| good(share));
-    match last_good {
-        None => shares.first().copied(),
-        Some(place) => shares.get(place + 1).copied(),
+    if !clearly_good(shares[0]) {
+        return None;
     }
+    let last_good = shares.iter().rposition(|&share| good(share))?;
+    shares.get(last_good + 1).copied()
 }
 
 fn throughput_pivot(seen: &Seen<'_>, stay: u64) -> Option<u32> {
-    pivot(seen, |share| gain(seen, stay, share, THROUGHPUT).clearly_above(0.0))
+    let at = |share| gain(seen, stay, share, THROUGHPUT);
+    pivot(seen, |share| at(share).clearly_above(0.0), |share| at(share).mean > 0.0)
 }
 
 fn overhead_pivot(seen: &Seen<'_>, stay: u64) -> Option<u32> {
-    pivot(seen, |share| gain(seen, stay, share, OVERHEAD).clearly_below(0.0))
+    let at = |share| gain(seen, stay, share, OVERHEAD);
+    pivot(seen, |share| at(share).clearly_below(0.0), |share| at(share).mean < 0.0)
 }
 
 fn words(pivots: [Option<u32>; 2]) -> String {
     let word = |pivot: Option<u32>| match pivot {
-        Some(0) => "nowhere better".to_owned(),
         Some(share) => format!("from {share} % on"),
-        None => "not up to 100 %".to_owned(),
+        None => "at no share".to_owned(),
     };
     format!("with stays of 10 s {}, of 1 s {}", word(pivots[0]), word(pivots[1]))
 }
@@ -106,7 +121,7 @@ fn found(seen: &Seen<'_>) -> String {
     };
     let (speed, cost) = (ends(THROUGHPUT), ends(OVERHEAD));
     format!(
-        "Found: throughput stops gaining {}; overhead stops falling {}. From no congestion to \
+        "In the model throughput stops gaining {}; overhead stops falling {}. From no congestion to \
          nothing else the gain in throughput goes from {} (stays of 10 s) and {} (1 s), the \
          change of overhead from {} and {}.",
         words(STAYS.map(|stay| throughput_pivot(seen, stay))),

@@ -3,7 +3,7 @@
 use super::super::conditions::{CONNECTED_5, CONNECTED_10, Condition};
 use super::super::return_of_link::{self, BLACKOUTS};
 use super::super::trial::Party::{self, Off, On};
-use super::super::variants::{NO_BACKOFF, NO_OUTAGE_PAUSE};
+use super::super::variants::{NO_BACKOFF, NO_OUTAGE_PAUSE, NO_RECOVERY};
 use super::published::connectivity as paper;
 use super::reasons::connectivity as why;
 use super::seen::{
@@ -25,6 +25,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     cells.extend(overhead(seen));
     cells.extend(long(seen));
     cells.extend(ratio(seen));
+    cells.extend(causes(seen));
     Section {
         title: "Limited connectivity (section 6.3)".into(),
         text: reasons::CONNECTIVITY.map(str::to_owned).into(),
@@ -279,6 +280,44 @@ fn ratio(seen: &Seen<'_>) -> Vec<Cell> {
             points.iter().all(|&p| gain(p) > 0.0),
             format!("gain of the ratio in %: {}", signed(points, gain)),
             why::BETTER_RATIO,
+        ),
+    ]
+}
+
+fn causes(seen: &Seen<'_>) -> Vec<Cell> {
+    let points = seen.points(FIVE);
+    let of = points.len();
+    let (kept, without) = seen.left_without(&NO_RECOVERY, FIVE, tried(seen));
+    let mean = |p, party: Party, name| seen.mean((FIVE, p), party, name).mean;
+    let larger = count(points, |p| mean(p, On, WINDOW) > mean(p, Off, WINDOW));
+    let lost = |p, party| seen.per_event((FIVE, p), party, "segments_sent_again").mean;
+    let fewer = count(points, |p| lost(p, On) < lost(p, Off));
+    let seconds = over(points, |p| mean(p, On, "probing_seconds"));
+    let probes = over(points, |p| mean(p, On, "probes")) / seconds.max(f64::MIN_POSITIVE);
+    vec![
+        claim(
+            &paper::BY_RECOVERY,
+            without < kept / 2.0,
+            format!("mean gain {kept:.0} %, without immediate recovery {without:.0} %"),
+            why::BY_RECOVERY,
+        ),
+        claim(
+            &paper::LARGER_WINDOWS,
+            larger == of,
+            format!("larger at {larger} of {of} points"),
+            why::LARGER_WINDOWS,
+        ),
+        claim(
+            &paper::LOSES_LESS,
+            fewer == of,
+            format!("fewer at {fewer} of {of} points"),
+            why::LOSES_LESS,
+        ),
+        claim(
+            &paper::PROBE_EACH_ROUND_TRIP,
+            (3.0..=5.5).contains(&probes),
+            format!("{probes:.1} probes a second"),
+            why::PROBE_EACH_ROUND_TRIP,
         ),
     ]
 }

@@ -2,6 +2,7 @@
 
 use super::super::conditions::{CORRUPTION_10, Condition, HANDOFF_1, HANDOFF_HALF};
 use super::super::trial::Party::{self, Off, On};
+use super::super::variants::NO_RECOVERY;
 use super::published::handoff as paper;
 use super::reasons::handoff as why;
 use super::seen::{
@@ -21,6 +22,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     cells.extend(throughput(seen));
     cells.extend(overhead(seen));
     cells.extend(ratio(seen));
+    cells.extend(causes(seen));
     Section {
         title: "Hand-off (section 6.2)".into(),
         text: reasons::HANDOFF.map(str::to_owned).into(),
@@ -253,6 +255,30 @@ fn ratio(seen: &Seen<'_>) -> Vec<Cell> {
                 mean[0], mean[1]
             ),
             why::RATIO_GAIN_AT_1_S,
+        ),
+    ]
+}
+
+fn causes(seen: &Seen<'_>) -> Vec<Cell> {
+    let points = seen.points(HANDOFF_1);
+    let at: &[u32] = if seen.setting.quick { &[5] } else { &[1, 5, 15] };
+    let (kept, without) = seen.left_without(&NO_RECOVERY, HANDOFF_1, at);
+    let window = |test, p, party: Party| seen.mean((test, p), party, WINDOW).mean;
+    let larger = |test| count(points, |p| window(test, p, On) > window(test, p, Off));
+    let [half, one] = TESTS.map(larger);
+    let of = points.len();
+    vec![
+        claim(
+            &paper::BY_RECOVERY,
+            without < kept / 2.0,
+            format!("mean gain {kept:.0} %, without immediate recovery {without:.0} %"),
+            why::BY_RECOVERY,
+        ),
+        claim(
+            &paper::LARGER_WINDOWS,
+            half == of && one == of,
+            format!("larger at {half} (0.5 s) and {one} (1 s) of {of} points"),
+            why::LARGER_WINDOWS,
         ),
     ]
 }

@@ -125,6 +125,20 @@ impl Seen<'_> {
         relative_gain(&varied, &chosen).scaled(100.0)
     }
 
+    /// ON's mean gain in throughput over `points` as chosen, and what is left of it over the same
+    /// OFF when a part of ON is taken out; percent.
+    pub(super) fn left_without(
+        &self,
+        variant: &Variant,
+        condition: Condition,
+        points: &[u32],
+    ) -> (f64, f64) {
+        let kept = |p| self.gain_in(&AS_CHOSEN, (condition, p), THROUGHPUT).mean / 100.0;
+        let change = |p| self.change(variant, (condition, p), Party::On, THROUGHPUT).mean / 100.0;
+        let left = |p| ((1.0 + kept(p)) * (1.0 + change(p)) - 1.0) * 100.0;
+        (over(points, kept) * 100.0, over(points, left))
+    }
+
     /// ON's gain over OFF in another reading, percent.
     pub(super) fn gain_in(&self, variant: &Variant, at: (Condition, u32), name: &str) -> Summary {
         let of = |party| self.varied(variant, at, party, name);

@@ -30,13 +30,20 @@ fn given(setting: &Setting) -> Vec<SetUp> {
             "bit corruption",
             "equal mean stays of 10 s and of 1 s; the bad state drops 0 to 50 %",
         ),
+        SetUp::chosen(
+            "first state",
+            "",
+            "the good one, at the beginning of the connection",
+            "a \
+                       connection must be made first; it matters where a file meets few stays",
+        ),
         published("hand-off", "blackouts of 0.5 s and 1 s on average, 1 to 15 % of the time"),
         published("limited connectivity", "connected for 5 s and 10 s on average, 1 to 30 %"),
         SetUp::chosen(
             "replications",
             "20",
             setting.replications.to_string(),
-            "5 at most where other readings are tried",
+            "5 at most where other readings are tried on which no cell stands",
         ),
     ]
 }

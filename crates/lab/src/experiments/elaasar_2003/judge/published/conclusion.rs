@@ -35,13 +35,13 @@ pub(in super::super::super) const PIVOT_OF_THROUGHPUT: Expected = claim(
     "conclusion: a pivot of throughput",
     PLACE,
     "at some share of congestion probing stops paying in throughput (left to future work)",
-    "there is a share up to 100 % from which on the gain is no longer above zero beyond its \
-     interval",
+    "in the paper's model or where a queue overflows: the gain is clearly above zero with the \
+     least congestion, and from some share on its mean is not",
 );
 pub(in super::super::super) const PIVOT_OF_OVERHEAD: Expected = claim(
     "conclusion: a pivot of overhead",
     PLACE,
     "the same may happen to overhead",
-    "there is a share up to 100 % from which on ON's overhead is no longer below OFF's beyond the \
-     interval",
+    "in the paper's model or where a queue overflows: ON's overhead is clearly below OFF's with \
+     the least congestion, and from some share on its mean is not",
 );

@@ -165,3 +165,28 @@ pub(in super::super::super) const BETTER_RATIO: Expected = claim(
     "probing gets more throughput for the same overhead",
     "ON's mean ratio is above OFF's at every point (5 s)",
 );
+pub(in super::super::super) const BY_RECOVERY: Expected = claim(
+    "connectivity: gain by telling causes apart",
+    TEXT,
+    "the main reason for the gain is that lost connectivity is told from congestion",
+    "without immediate recovery less than half of ON's gain is left, on average over 1, 10 and \
+     30 % (5 s)",
+);
+pub(in super::super::super) const LARGER_WINDOWS: Expected = claim(
+    "connectivity: larger windows with ON",
+    TEXT,
+    "probing keeps a larger window",
+    "ON's mean window is above OFF's at every point (5 s)",
+);
+pub(in super::super::super) const LOSES_LESS: Expected = claim(
+    "connectivity: fewer lost each time",
+    TEXT,
+    "noticing a loss of connectivity early drops fewer segments each time",
+    "ON loses fewer segments each blackout than OFF at every point (5 s)",
+);
+pub(in super::super::super) const PROBE_EACH_ROUND_TRIP: Expected = claim(
+    "connectivity: a probe each round trip",
+    TEXT,
+    "probing sends one probe each round trip, without back-off",
+    "over all points (5 s) between 3 and 5.5 probes a second: round trips of 200 to 300 ms",
+);

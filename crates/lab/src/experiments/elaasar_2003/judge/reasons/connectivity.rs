@@ -153,3 +153,26 @@ pub(in super::super) const BETTER_RATIO: Why = Why {
     differs: "not at 1 %, where probes through blackouts of minutes cost more than early \
         timeouts save (see \"less overhead\"); at all other points",
 };
+
+pub(in super::super) const BY_RECOVERY: Why = Why {
+    agrees: "without it every blackout halves ON's window as well",
+    differs: "most of the gain stays: it comes from finding the link again within a round trip. \
+        Blackouts of minutes end in slow start for OFF, which has its old window back in six \
+        round trips; a window kept is worth little beside the seconds that OFF takes to ask. \
+        Without early timeouts nearly all of the gain is gone (see the readings tried)",
+};
+
+pub(in super::super) const LARGER_WINDOWS: Why = Why {
+    agrees: "a blackout leaves ON's window as it was when the path is no slower afterwards",
+    differs: "windows stand as they were left through long blackouts, for OFF as well",
+};
+
+pub(in super::super) const LOSES_LESS: Why = Why {
+    agrees: "nothing new is sent from the first POLL without a STAT on",
+    differs: "ON's window is larger, and so is what is under way",
+};
+
+pub(in super::super) const PROBE_EACH_ROUND_TRIP: Why = Why {
+    agrees: "the smoothed round trip lies between the two that the delays make",
+    differs: "the smoothed round trip is another at these settings",
+};

@@ -131,3 +131,13 @@ pub(in super::super) const RATIO_GAIN_AT_1_S: Why = Why {
     differs: "follows from the throughput's gain, which is greater with 0.5 s here (see \"more \
         gain at 1 s\")",
 };
+
+pub(in super::super) const BY_RECOVERY: Why = Why {
+    agrees: "without it nothing is left: every blackout halves ON's window as well",
+    differs: "what is left comes from cycles that begin early",
+};
+
+pub(in super::super) const LARGER_WINDOWS: Why = Why {
+    agrees: "a blackout leaves ON's window as it was when the path is no slower afterwards",
+    differs: "blackouts are so rare at that point that OFF's window is full as well",
+};
