@@ -336,7 +336,11 @@ impl Steady {
         self.samples.learn_errors(self.limit() / 4, span * 2);
         let Some(window) = self.samples.latest(span, ENOUGH) else { return };
         // Whoever has not enough to send neither makes a queue nor finds room.
-        if window.sent_bps() < self.base / 10 * 9 || now < self.wait_until {
+        if window.sent_bps() < self.base / 10 * 9 {
+            return;
+        }
+        // A delay that came with a longer way hides no link that takes less.
+        if now < self.wait_until && !self.is_choked(&window) {
             return;
         }
         let standing = self.samples.standing(span, ENOUGH).unwrap_or(0);

@@ -68,3 +68,35 @@ fn a_way_that_shrank_to_a_tenth_is_not_flooded_for_long() {
     let late = moments.iter().filter(|moment| moment.at >= at(1_800));
     assert!(late.clone().all(|moment| moment.queue < Span::from_millis(60)), "{:?}", late.count());
 }
+
+/// XSTP-14.3.6
+#[test]
+fn errors_that_come_at_once_slow_nothing_for_long() {
+    let mut path = alone("", &SessionConfig::gateway_auto(), 1 << 40);
+    path.change_at(at(10_000), link("forward loss 30%"));
+    let moments = path.series(at(30_000), Span::from_millis(500));
+    let sent = path.path.offered(Direction::Forward).between(at(13_000), at(30_000)).bytes;
+    assert!(sent * 8 / 17 > 9_400_000, "{sent} octets in 17 s");
+    assert!(moments.iter().all(|moment| moment.queue < Span::from_millis(120)));
+}
+
+/// XSTP-14.3.7
+#[test]
+fn a_fade_is_followed_while_delays_are_no_queue() {
+    // Three hand-offs, after which no delay is a queue for sixteen round trips, and a fade.
+    let mut path = alone("", &SessionConfig::gateway_auto(), 1 << 40);
+    for (millis, words) in [
+        (8_000, "both delay 400ms"),
+        (14_000, "both delay 500ms"),
+        (20_000, "both delay 600ms"),
+        (28_000, "both delay 600ms forward rate 3mbit"),
+    ] {
+        path.change_at(at(millis), link(words));
+    }
+    let moments = path.series(at(40_000), Span::from_millis(500));
+    let fast = |moment: &&Moment| {
+        (at(32_500)..at(38_000)).contains(&moment.at)
+            && moment.sender.rate.expect("a rate") > BitRate::from_bps(3_300_000)
+    };
+    assert_eq!(moments.iter().filter(fast).count(), 0, "{:?}", moments.last());
+}

@@ -95,7 +95,15 @@ impl Steady {
         let gone = left < rest.max(self.limit() / 2);
         let sure = matches!(drain.then, Then::Own);
         let (count, range) = self.samples.range(drain.until);
-        if !gone && !sure && count < ENOUGH {
+        // A queue that was never seen is told from errors by what is lost at the lower rate.
+        let unseen = drain.queue < self.limit() / 2 && !sure;
+        if (!gone || unseen) && !sure && count < ENOUGH {
+            return;
+        }
+        if gone && unseen && self.samples.learn_lost(drain.until) {
+            self.base = drain.before;
+            self.phase = Phase::Cruise;
+            self.samples.restart();
             return;
         }
         // At this rate a queue of ours neither stays nor becomes longer by chance.

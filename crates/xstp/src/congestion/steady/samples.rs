@@ -288,6 +288,18 @@ impl Samples {
         self.errors_from = last.sent_at;
     }
 
+    /// Nothing waited while less was sent since `from` than the way takes: what was lost all the
+    /// same was lost to errors. Whether these are far more than was known.
+    pub(super) fn learn_lost(&mut self, from: Instant) -> bool {
+        let Some(window) = self.window(from, None) else { return false };
+        let lost = window.lost_ppm().min(MOST_ERRORS_PPM);
+        let more = window.sent >= TELLING && lost > self.error_ppm() + TOO_MANY_PPM / 2;
+        if more {
+            self.error_ppm = Some(lost);
+        }
+        more
+    }
+
     /// By how much the delay of the sample before the newest is off the line between its
     /// neighbours: chance, whether a queue grows or not.
     pub(super) fn learn_jitter(&mut self) {
@@ -316,12 +328,6 @@ impl Samples {
             self.least.forget(now, last.delay);
         }
     }
-
-    /// Whether the least delay grows old.
-    #[expect(dead_code)]
-    pub(super) fn hold_least(&mut self, hold: bool) {
-        self.least.held = hold;
-    }
 }
 
 /// The least delay over one to two times [`MEMORY`].
@@ -330,19 +336,18 @@ struct Least {
     before: Option<i64>,
     now: Option<i64>,
     since: Instant,
-    held: bool,
 }
 
 impl Least {
     fn take(&mut self, at: Instant, delay: i64) {
-        if at.since(self.since) >= MEMORY && !self.held {
+        if at.since(self.since) >= MEMORY {
             (self.before, self.now, self.since) = (self.now, None, at);
         }
         self.now = Some(self.now.map_or(delay, |least| least.min(delay)));
     }
 
     fn forget(&mut self, at: Instant, delay: i64) {
-        *self = Self { before: None, now: Some(delay), since: at, held: self.held };
+        *self = Self { before: None, now: Some(delay), since: at };
     }
 
     fn value(&self) -> i64 {
