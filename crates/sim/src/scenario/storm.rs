@@ -10,14 +10,14 @@ use units::{Instant, RngStream, Span};
 /// When the storm ends.
 const CALM: Instant = Instant::from_nanos(20_000_000_000);
 /// How long everything may take after that.
-const PATIENCE: Span = Span::from_secs(60);
+const PATIENCE: Span = Span::from_secs(120);
 
 /// A promise that a storm broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// The link's accounts do not balance.
     Accounts,
-    /// After a minute of calm some connections have not come to their end.
+    /// After two minutes of calm some connections have not come to their end.
     Stuck {
         /// Streams that the terminal still has.
         streams: usize,
@@ -38,7 +38,9 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Accounts => f.write_str("the link's accounts do not balance"),
-            Self::Stuck { streams } => write!(f, "after a minute of calm {streams} streams stand"),
+            Self::Stuck { streams } => {
+                write!(f, "after two minutes of calm {streams} streams stand")
+            }
             Self::Lost { connections } => write!(f, "{connections} connections were lost"),
             Self::Remembered { streams } => write!(f, "{streams} streams are not forgotten"),
         }

@@ -22,6 +22,11 @@ const LONGEST: Span = Span::from_secs(8);
 /// Packets that a probe has at least: its effect must be larger than a packet.
 const PACKETS: u64 = 36;
 
+/// Packets that are enough for a probe at twice the rate.
+const FEW_PACKETS: u64 = 4;
+/// A rate this many times below the ceiling that was told is nobody's.
+const FAR: u64 = 64;
+
 /// When to probe, and by how much.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
@@ -81,10 +86,14 @@ impl Schedule {
         time: Span,
         error_ppm: u64,
     ) -> Probe {
-        let rate = base.saturating_add(base >> self.power).min(most);
+        // Far below a ceiling that was told something was misjudged: the way up is not to take
+        // minutes, as it would with a 16th of next to nothing.
+        let lost = most < u64::MAX && base < most / FAR;
+        let (power, least) = if lost { (0, FEW_PACKETS) } else { (self.power, PACKETS) };
+        let rate = base.saturating_add(base >> power).min(most);
         // Half of the addition is to be twice what chance makes of the errors:
         // n/32 = 2 √(n p) for n packets.
-        let packets = PACKETS.max(mul(4_096, error_ppm, 1_000_000));
+        let packets = least.max(mul(4_096, error_ppm, 1_000_000));
         let packets = Span::from_nanos(mul(1_500 * 8 * packets, 1_000_000_000, rate));
         Probe { base, rate, from: now, until: now + time.max(packets), ended: false }
     }
