@@ -1,6 +1,7 @@
 //! What the paper's sections 6 and 8 state, sentence by sentence, in our words.
 //!
-//! Written down before any of it was held against results. Statements that the paper repeats in
+//! Written down before any of it was held against results, but for what the report's summary
+//! names. Statements that the paper repeats in
 //! one section stand once. "Gain" is ON's mean over OFF's, less one; a mean of a figure is the
 //! mean over 20 replications; "point" is a point of a figure's horizontal axis.
 
