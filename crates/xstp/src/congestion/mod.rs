@@ -231,10 +231,10 @@ impl Congestion {
     }
 
     /// The peer was heard.
-    pub(crate) fn on_heard(&mut self) {
+    pub(crate) fn on_heard(&mut self, now: Instant) {
         match self {
             Self::Fixed(_) | Self::NewReno(_) => {}
-            Self::Steady(steady) => steady.on_heard(),
+            Self::Steady(steady) => steady.on_heard(now),
         }
     }
 

@@ -85,8 +85,12 @@ pub(crate) struct Steady {
     poll_least: Span,
     /// POLLs go unanswered.
     quiet: bool,
+    /// When an outage ended with something other than an answer; none has come since.
+    resumed: Option<Instant>,
     /// Whether the rate has been seen to arrive.
     found: bool,
+    /// The best rate so far; halved each time that a train does not bring it back.
+    best: u64,
 }
 
 impl Steady {
@@ -119,14 +123,19 @@ impl Steady {
             last_poll: Instant::ZERO,
             poll_least: config.return_rate.map_or(Span::ZERO, |rate| rate.time_for(2 * 80)),
             quiet: false,
+            resumed: None,
             found: false,
+            best: known.unwrap_or(0),
         }
     }
 
     /// The rate at `now`.
     pub(super) fn pace(&self, now: Instant) -> BitRate {
         let rate = match &self.phase {
-            Phase::Train(_) => start::TRAIN_BPS,
+            Phase::Train(train) if train.may_send() => start::TRAIN_BPS,
+            // What is sent again meanwhile is no part of it, and goes as slowly as a train each
+            // round trip.
+            Phase::Train(_) => start::trains_bps(self.round_trip),
             Phase::Ramp(ramp) => ramp.rate,
             Phase::Cruise | Phase::Sharing(_) => self.base,
             Phase::Probing(probe) if now < probe.until => probe.rate,
@@ -252,9 +261,15 @@ impl Steady {
         }
     }
 
-    /// The peer was heard: whatever POLLs were lost, the way is there.
-    pub(super) fn on_heard(&mut self) {
-        self.quiet = false;
+    /// The peer was heard: whatever POLLs were lost, the way is there. If they go on being lost
+    /// at the old rate, it takes far less than that.
+    pub(super) fn on_heard(&mut self, now: Instant) {
+        if core::mem::take(&mut self.quiet) {
+            self.resumed = Some(now);
+        } else if self.resumed.is_some_and(|at| now >= at + self.round_trip * 4) {
+            self.resumed = None;
+            self.look_again(now);
+        }
     }
 
     /// Whether nothing but POLLs goes.
@@ -265,6 +280,7 @@ impl Steady {
     pub(super) fn on_answer(&mut self, answered: &Answered) {
         let now = answered.now;
         self.round_trip = answered.least_round_trip;
+        self.resumed = None;
         let Some(sample) = self.samples.on_answer(answered) else { return };
         let since = core::mem::replace(&mut self.last_answer, now);
         match self.phase {
@@ -335,6 +351,11 @@ impl Steady {
         self.samples.learn_jitter();
         self.samples.learn_errors(self.limit() / 4, span * 2);
         let Some(window) = self.samples.latest(span, ENOUGH) else { return };
+        if self.has_collapsed() && self.schedule.is_due(now) {
+            self.look_again(now);
+            return;
+        }
+        self.best = self.best.max(self.base);
         // Whoever has not enough to send neither makes a queue nor finds room.
         if window.sent_bps() < self.base / 10 * 9 {
             return;
@@ -358,6 +379,20 @@ impl Steady {
             self.phase = Phase::Probing(probe);
             self.ask = true;
         }
+    }
+
+    /// Whether the rate is a small part of what it was. From there little is learnt, as few
+    /// packets go, and a way that was misjudged would stay so for minutes.
+    fn has_collapsed(&self) -> bool {
+        self.base < self.best / 16
+    }
+
+    /// A train shows what the way takes now, whatever has been thought of it.
+    fn look_again(&mut self, now: Instant) {
+        self.best /= 2;
+        self.schedule.found(now, Found::Loss, self.round_trip);
+        self.samples.restart();
+        self.phase = Phase::Train(Train::new());
     }
 
     /// Two samples are enough where less passes than is sent, beyond doubt.

@@ -153,7 +153,7 @@ impl Session {
     fn heard(&mut self, now: Instant) {
         self.last_heard = now;
         self.unanswered_since = None;
-        self.congestion.on_heard();
+        self.congestion.on_heard(now);
     }
 
     fn on_begin(

@@ -100,3 +100,18 @@ fn a_fade_is_followed_while_delays_are_no_queue() {
     };
     assert_eq!(moments.iter().filter(fast).count(), 0, "{:?}", moments.last());
 }
+
+/// XSTP-14.3.8, XSTP-14.3.9
+#[test]
+fn a_rate_that_fell_to_next_to_nothing_comes_back_at_once() {
+    // A fade to 200 kbit/s, where POLLs are lost in the full queue like all else, and its end.
+    let mut path = alone("", &SessionConfig::gateway_auto(), 1 << 40);
+    path.change_at(at(10_000), link("forward rate 200kbit limit 20"));
+    path.change_at(at(40_000), link(""));
+    let moments = path.series(at(60_000), Span::from_millis(500));
+    let faded = moments.iter().filter(|moment| moment.at < at(40_000)).next_back();
+    let faded = faded.and_then(|moment| moment.sender.rate).expect("a rate");
+    assert!(faded < BitRate::from_kbps(300), "{faded:?}");
+    let late = path.path.offered(Direction::Forward).between(at(52_000), at(60_000)).bytes;
+    assert!(late * 8 / 8 > 9_000_000, "{late} octets in 8 s");
+}

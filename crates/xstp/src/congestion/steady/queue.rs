@@ -113,6 +113,10 @@ impl Steady {
         if gone {
             self.stays = 0;
         }
+        if gone && !greedy && self.has_collapsed() {
+            self.look_again(now);
+            return;
+        }
         match drain.then {
             Then::Own => {}
             Then::Share(law) if greedy => self.compete(now, law, gone, flat),

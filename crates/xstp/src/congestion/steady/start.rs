@@ -41,6 +41,11 @@ pub(super) struct Train {
     failed: u32,
 }
 
+/// A train each round trip, in bits per second.
+pub(super) fn trains_bps(round_trip: Span) -> u64 {
+    mul(u64::from(TRAIN) * 12_000, 1_000_000_000, round_trip.as_nanos())
+}
+
 impl Train {
     pub(super) fn new() -> Self {
         Self { sent: 0, began: None, ended: None, failed: 0 }

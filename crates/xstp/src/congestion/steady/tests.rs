@@ -347,7 +347,7 @@ fn in_a_blackout_only_polls_go_and_any_word_ends_it() {
     rig.steady.on_outage(rig.now);
     assert!(rig.steady.is_quiet());
     assert!(rig.steady.poll_range().end <= BACK, "twice a round trip at least");
-    rig.steady.on_heard();
+    rig.steady.on_heard(rig.now);
     assert!(!rig.steady.is_quiet());
     assert_eq!(rig.steady.pace(rig.now), before, "the old rate");
 }
