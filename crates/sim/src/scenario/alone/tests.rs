@@ -109,7 +109,7 @@ fn a_rate_that_fell_to_next_to_nothing_comes_back_at_once() {
     path.change_at(at(10_000), link("forward rate 200kbit limit 20"));
     path.change_at(at(40_000), link(""));
     let moments = path.series(at(60_000), Span::from_millis(500));
-    let faded = moments.iter().filter(|moment| moment.at < at(40_000)).next_back();
+    let faded = moments.iter().rfind(|moment| moment.at < at(40_000));
     let faded = faded.and_then(|moment| moment.sender.rate).expect("a rate");
     assert!(faded < BitRate::from_kbps(300), "{faded:?}");
     let late = path.path.offered(Direction::Forward).between(at(52_000), at(60_000)).bytes;
