@@ -64,13 +64,13 @@ impl Relay {
     }
 
     /// Bytes that [`write`](Self::write) would take now. When they are few,
-    /// [`Event::Writable`] tells of more.
+    /// [`Event::Writable`](crate::Event::Writable) tells of more.
     pub fn room(&mut self, stream: StreamId) -> usize {
         self.streams.room(stream)
     }
 
     /// Takes as much of `data` as there is room for; returns how much. When that is not all,
-    /// [`Event::Writable`] follows.
+    /// [`Event::Writable`](crate::Event::Writable) follows.
     ///
     /// # Errors
     /// When the stream is gone, or this side has ended its half.

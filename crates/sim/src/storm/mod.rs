@@ -52,7 +52,7 @@ pub enum Subject {
     /// Two connections in order, as published.
     Connections,
     /// Two gateways with clients and servers, on a satellite link:
-    /// [`scenario::storm`](crate::scenario::storm).
+    /// [`scenario::storm`].
     Gateways,
 }
 

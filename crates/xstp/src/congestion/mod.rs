@@ -1,8 +1,8 @@
 //! Congestion control: at which rate packets leave and how much may be outstanding, decided by
 //! one file for each controller.
 //!
-//! A controller sees what POLLs went out ([`PollSent`]), what the first STAT for each of them
-//! measured ([`Answered`]), and what STATs and USTATs released and reported lost ([`Feedback`]).
+//! A controller sees what POLLs went out (`PollSent`), what the first STAT for each of them
+//! measured (`Answered`), and what STATs and USTATs released and reported lost ([`Feedback`]).
 //! It answers with a rate at which everything is paced, or with a window in bytes whose packets
 //! the session spreads over a round trip. Where it answers with neither, only the number window
 //! and the peer's bound what is outstanding.
