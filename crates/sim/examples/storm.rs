@@ -1,21 +1,26 @@
-//! Runs gateways through storms: `cargo run -p sim --release --example storm -- FIRST COUNT`.
-//! A seed that breaks a promise is printed with what it broke.
+//! Runs storms: `cargo run -p sim --release --example storm -- SUBJECT FIRST COUNT`, where the
+//! subject is `sessions`, `connections` or `gateways`. A seed that breaks a promise is printed
+//! with what it broke, and in the end what all of them reached. (`bentpipe lab fuzz` does the
+//! same on all processors.)
 
-use sim::scenario::storm;
+use sim::storm::{Subject, Tally, describe, run};
 
 fn main() {
-    let mut words = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
-    let (first, count) = (words.next().unwrap_or(0), words.next().unwrap_or(100));
-    let mut broken = 0;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let subject = Subject::ALL.into_iter().find(|one| words.iter().any(|word| word == one.name()));
+    let subject = subject.unwrap_or(Subject::Gateways);
+    let mut numbers = words.iter().filter_map(|word| word.parse::<u64>().ok());
+    let (first, count) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(100));
+    let (mut tally, mut broken) = (Tally::default(), 0);
     for seed in first..first + count {
-        match storm(seed) {
-            Ok(_) => {}
+        match run(subject, seed) {
+            Ok(report) => tally.add(&report),
             Err(damage) => {
                 broken += 1;
-                println!("seed {seed}: {damage}");
+                println!("seed {seed}: {damage}\n  {}", describe(subject, seed));
             }
         }
     }
-    println!("{count} storms, {broken} broke a promise");
+    println!("{tally}\n{count} storms, {broken} broke a promise");
     std::process::exit(i32::from(broken > 0));
 }

@@ -420,13 +420,14 @@ impl<L: Life> End for Host<L> {
     fn describe(&self) -> String {
         let session = self.life.session();
         format!(
-            "{:?}, {} of {} bytes came, {} unsent, {} numbers out, life {}",
+            "{:?}, {} of {} bytes came, {} unsent, {} numbers out, life {}, {:?}",
             session.state(),
             self.record.delivered,
             self.record.expected,
             self.life.unsent(),
             session.outstanding_numbers(),
             self.lives,
+            session.snapshot(self.latest),
         )
     }
 }
