@@ -96,11 +96,12 @@ impl Flavour {
             },
             Self::NewRenoPaced => SessionConfig { controller: Controller::NewReno, ..gateway },
             Self::Stp => stp,
-            Self::StpPaced => SessionConfig { max_rate: Some(rate), ..stp },
+            Self::StpPaced => SessionConfig { max_rate: Some(rate), control_part: 4, ..stp },
             Self::StpSpread => SessionConfig { spread: Spread::Window, initial_window: 4, ..stp },
             Self::FixedInOrder => SessionConfig {
                 controller: Controller::Fixed,
                 max_rate: Some(rate),
+                control_part: 2,
                 yield_to_queue: rng.chance(0.5),
                 ..stp
             },

@@ -244,6 +244,9 @@ impl Steady {
     pub(super) fn on_poll(&mut self, poll: &PollSent) {
         self.last_poll = poll.now;
         self.samples.on_poll(poll);
+        if let Phase::Train(train) = &mut self.phase {
+            train.on_poll(poll.octets);
+        }
     }
 
     /// POLLs have gone unanswered for too long: what was sent then shows nothing.

@@ -339,6 +339,12 @@ impl SessionConfig {
                 "a rate for the controller `fixed`",
             ),
             (
+                // What goes alone does not wait for the pacer, but is charged to it.
+                "control_part",
+                self.max_rate.is_none() || self.control_part >= 2,
+                "at least 2 with a max_rate, or nothing may be left for data",
+            ),
+            (
                 "min_rate",
                 self.min_rate.zip(self.max_rate).is_none_or(|(min, max)| min <= max),
                 "at most max_rate",
@@ -387,6 +393,16 @@ mod tests {
         let controller = Controller::Steady;
         let published = SessionConfig { controller, ..SessionConfig::stp_1999() };
         assert_eq!(published.validate().map_err(|error| error.setting), Err("controller"));
+    }
+
+    /// XSTP-8.1.7
+    #[test]
+    fn a_maximum_rate_needs_a_bound_on_control() {
+        let max_rate = Some(BitRate::from_kbps(200));
+        for (control_part, valid) in [(0, false), (1, false), (2, true), (4, true)] {
+            let config = SessionConfig { max_rate, control_part, ..SessionConfig::stp_1999() };
+            assert_eq!(config.validate().is_ok(), valid, "{control_part}");
+        }
     }
 
     #[test]

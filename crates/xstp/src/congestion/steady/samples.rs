@@ -30,6 +30,8 @@ const MEMORY: Span = Span::from_secs(60);
 pub(super) const TOO_MANY_PPM: u64 = 250_000;
 /// More are never taken for errors, in millionths.
 const MOST_ERRORS_PPM: u64 = 400_000;
+/// Nothing arrives for as long in a train, in microseconds, unless something stands still.
+const STILL_US: i64 = 3_000_000;
 /// Octets that say something about a share of losses.
 const TELLING: u64 = 40_000;
 
@@ -146,10 +148,13 @@ impl Samples {
 
     /// A POLL is answered; what it tells, if its sending is remembered.
     pub(super) fn on_answer(&mut self, answered: &Answered) -> Option<Sample> {
-        while self.marks.front().is_some_and(|mark| mark.count != answered.count) {
+        // Of many POLLs under way the oldest may be forgotten: their answers say nothing, and are
+        // not to drop the newer ones.
+        let ahead = |mark: &PollSent| answered.count.wrapping_sub(mark.count) as i32;
+        while self.marks.front().is_some_and(|mark| ahead(mark) > 0) {
             self.marks.pop_front();
         }
-        let mark = self.marks.pop_front()?;
+        let mark = self.marks.pop_front_if(|mark| ahead(mark) == 0)?;
         let difference = answered.arrived_at.wrapping_sub(answered.stamp);
         let (clocks, arrived_at, arrived) =
             *self.origin.get_or_insert((difference, answered.arrived_at, answered.arrived));
@@ -254,6 +259,17 @@ impl Samples {
             None => since.last()?,
         };
         Some(Window::between(first, last))
+    }
+
+    /// Whether of the time in which POLLs sent from `from` on arrived three quarters, and more than
+    /// any but the slowest ways need, passed between two that follow each other.
+    pub(super) fn stood_still(&self, from: Instant) -> bool {
+        let since = || self.samples.iter().skip_while(|sample| sample.sent_at < from);
+        let gaps = since().zip(since().skip(1)).map(|(one, next)| next.arrived_at - one.arrived_at);
+        let longest = gaps.max().unwrap_or(0);
+        let whole = since().next().zip(since().last());
+        let whole = whole.map_or(0, |(first, last)| last.arrived_at - first.arrived_at);
+        longest >= STILL_US && longest >= whole / 4 * 3
     }
 
     /// What the way has taken since more than `waiting` microseconds began to stand in a queue.

@@ -35,8 +35,8 @@ const BULK: u64 = 15_000;
 pub(super) struct Train {
     sent: u32,
     began: Option<Instant>,
-    /// When its last packet left.
-    ended: Option<Instant>,
+    /// Octets sent by the first POLL after its last packet. (Not a time: clocks may be set back.)
+    ended: Option<u64>,
     /// Trains before it that showed nothing.
     failed: u32,
 }
@@ -59,10 +59,19 @@ impl Train {
     pub(super) fn on_data(&mut self, now: Instant) -> bool {
         self.began.get_or_insert(now);
         self.sent += 1;
-        if self.sent == TRAIN {
-            self.ended = Some(now);
-        }
         self.sent % 3 == 1
+    }
+
+    /// A POLL left after `octets` in all.
+    pub(super) fn on_poll(&mut self, octets: u64) {
+        if !self.may_send() {
+            self.ended.get_or_insert(octets);
+        }
+    }
+
+    /// Whether what comes after `octets` in all is not part of it any more.
+    fn is_over(&self, octets: u64) -> bool {
+        self.may_send() || self.ended.is_some_and(|ended| ended <= octets)
     }
 
     /// The rate to begin with when trains show nothing: two of them in a round trip.
@@ -76,10 +85,18 @@ impl Train {
     /// The newest sample is of this train or later: the rate that it shows, in bits per second.
     pub(super) fn dispersion(&mut self, samples: &Samples) -> Option<u64> {
         let last = samples.last()?;
-        let seen = self.began.and_then(|began| samples.window(began, None)).filter(is_train);
-        if seen.is_none() && self.ended.unwrap_or(Instant::ZERO) <= last.sent_at {
+        let window = |began| samples.window(began, None);
+        let mut seen = self.began.and_then(window).filter(is_train);
+        if let Some(began) = self.began
+            && self.failed == 0
+            && samples.stood_still(began)
+        {
+            // Something stood still meanwhile, or a clock leapt: the next one is believed.
+            seen = None;
+        }
+        if seen.is_none() && self.is_over(last.sent) {
             // Its POLLs were lost, or there was not enough to send: another one.
-            *self = Self { failed: self.failed + u32::from(self.sent == TRAIN), ..Self::new() };
+            *self = Self { failed: self.failed + u32::from(!self.may_send()), ..Self::new() };
         }
         // What a full queue dropped has not passed.
         seen.map(|window| window.link_bps(0).min(MOST_BPS))
@@ -143,3 +160,6 @@ impl Ramp {
         Verdict::Higher(self.cap.min(passed.min(sent).min(window.arrived_bps()).saturating_mul(2)))
     }
 }
+
+#[cfg(test)]
+mod tests;

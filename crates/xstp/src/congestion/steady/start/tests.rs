@@ -1,0 +1,126 @@
+use super::*;
+use crate::congestion::{Answered, PollSent};
+use std::vec::Vec;
+
+const PACKET: u64 = 1_500;
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+/// A train and what is seen of it, with the sender's clock in milliseconds.
+struct Rig {
+    train: Train,
+    samples: Samples,
+    octets: u64,
+    count: u32,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self { train: Train::new(), samples: Samples::new(), octets: 0, count: 0 }
+    }
+
+    /// Sends packets at `now`; says which POLLs went with them.
+    fn send(&mut self, now: u64, packets: u32) -> Vec<(u32, u64)> {
+        let mut polls = Vec::new();
+        for _ in 0..packets {
+            let asks = self.train.on_data(at(now));
+            self.octets += PACKET;
+            if asks {
+                polls.push(self.poll(now));
+            }
+        }
+        polls
+    }
+
+    fn poll(&mut self, now: u64) -> (u32, u64) {
+        self.count += 1;
+        let sent = PollSent { now: at(now), count: self.count, octets: self.octets };
+        self.samples.on_poll(&sent);
+        self.train.on_poll(self.octets);
+        (self.count, self.octets)
+    }
+
+    /// The POLL is answered at `now`, having arrived at `arrived` by the receiver's clock.
+    fn answer(&mut self, now: u64, (count, octets): (u32, u64), arrived: u64) -> Option<u64> {
+        let answered = Answered {
+            now: at(now),
+            count,
+            stamp: 0,
+            arrived_at: (arrived * 1_000) as u32,
+            arrived: octets as u32,
+            least_round_trip: Span::from_millis(600),
+        };
+        self.samples.on_answer(&answered)?;
+        self.train.dispersion(&self.samples)
+    }
+}
+
+/// XSTP-14.2.4: the clock is set back by two seconds between the train and its last POLLs, whose
+/// answers show nothing.
+#[test]
+fn a_clock_that_is_set_back_holds_no_train_up() {
+    let mut rig = Rig::new();
+    rig.send(5_000, TRAIN);
+    assert!(!rig.train.may_send());
+    let late = rig.poll(3_000);
+    assert_eq!(rig.answer(3_600, late, 3_300), None);
+    assert!(rig.train.may_send(), "another train");
+    assert_eq!(rig.train.failed, 1);
+}
+
+/// XSTP-14.2.4
+#[test]
+fn a_train_waits_for_the_answer_to_its_last_packet() {
+    let mut rig = Rig::new();
+    let polls = rig.send(5_000, TRAIN);
+    assert_eq!(polls.len(), 4);
+    assert_eq!(rig.answer(5_600, polls[0], 5_300), None);
+    assert!(!rig.train.may_send(), "the others are on their way");
+    assert_eq!(rig.answer(5_612, polls[3], 5_312), Some(9 * PACKET * 8 * 1_000 / 12));
+}
+
+/// XSTP-14.2.4: the receiver's clock leaps by a minute in the middle of a train.
+#[test]
+fn a_train_in_which_something_stood_still_is_asked_once_more() {
+    let mut rig = Rig::new();
+    for (now, repeated) in [(5_000, true), (8_000, false)] {
+        let polls = rig.send(now, TRAIN);
+        let leap = if repeated { 60_000 } else { 120_000 };
+        assert_eq!(rig.answer(now + 600, polls[0], now + leap - 59_700), None);
+        let rates = polls[1..].iter().map(|&poll| {
+            let late = u64::from(poll.0) * 4;
+            rig.answer(now + 600 + late, poll, now + 300 + leap + late)
+        });
+        assert_eq!(rates.flatten().count() == 0, repeated);
+        assert_eq!((rig.train.may_send(), rig.train.failed), (repeated, 1));
+    }
+}
+
+#[test]
+fn a_slow_way_that_takes_its_time_evenly_does_not_stand_still() {
+    let mut rig = Rig::new();
+    let polls = rig.send(5_000, TRAIN);
+    let mut rate = None;
+    for (poll, arrived) in polls.iter().zip([0, 18_000, 36_000, 54_000]) {
+        rate = rig.answer(5_600 + arrived, *poll, 5_300 + arrived);
+        if rate.is_some() {
+            break;
+        }
+    }
+    // As soon as there are two answers of enough octets.
+    assert_eq!(rate, Some(3 * PACKET * 8 / 18));
+}
+
+/// More POLLs are under way than are remembered: answers to the oldest say nothing, and those to
+/// the others all that they know.
+#[test]
+fn an_answer_to_a_forgotten_poll_drops_no_other() {
+    let mut rig = Rig::new();
+    let polls: Vec<_> = (0..300).map(|n| rig.poll(n)).collect();
+    rig.answer(1_000, polls[0], 500);
+    assert!(rig.samples.last().is_none());
+    rig.answer(1_100, polls[299], 800);
+    assert_eq!(rig.samples.last().map(|sample| sample.sent_at), Some(at(299)));
+}
