@@ -38,10 +38,10 @@ const FIRST: u64 = 1_000;
 /// Seeds that broke a promise once (docs/reliability.md says which).
 #[test]
 fn what_storms_have_found_stays_mended() {
-    for seed in [8, 88, 96, 376, 540, 729, 920, 1056, 1104, 1742] {
+    for seed in [8, 88, 96, 376, 540, 729, 920, 1056, 1104, 1742, 77_650, 170_244] {
         weather(Subject::Sessions, seed, 1);
     }
-    for seed in [48, 57, 94, 187, 273, 453, 927, 1123, 1263, 1983] {
+    for seed in [48, 57, 94, 187, 273, 453, 927, 1123, 1263, 1983, 93_021, 152_349, 156_877] {
         weather(Subject::Connections, seed, 1);
     }
 }

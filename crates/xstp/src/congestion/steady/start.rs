@@ -87,11 +87,8 @@ impl Train {
         let last = samples.last()?;
         let window = |began| samples.window(began, None);
         let mut seen = self.began.and_then(window).filter(is_train);
-        if let Some(began) = self.began
-            && self.failed == 0
-            && samples.stood_still(began)
-        {
-            // Something stood still meanwhile, or a clock leapt: the next one is believed.
+        if self.began.is_some_and(|began| samples.stood_still(began)) {
+            // Or a clock leapt.
             seen = None;
         }
         if seen.is_none() && self.is_over(last.sent) {
