@@ -154,7 +154,8 @@ impl Samples {
         while self.marks.front().is_some_and(|mark| ahead(mark) > 0) {
             self.marks.pop_front();
         }
-        let mark = self.marks.pop_front_if(|mark| ahead(mark) == 0)?;
+        let mark = self.marks.front().copied().filter(|mark| ahead(mark) == 0)?;
+        self.marks.pop_front();
         let difference = answered.arrived_at.wrapping_sub(answered.stamp);
         let (clocks, arrived_at, arrived) =
             *self.origin.get_or_insert((difference, answered.arrived_at, answered.arrived));
