@@ -93,7 +93,7 @@ impl Train {
         }
         if seen.is_none() && self.is_over(last.sent) {
             // Its POLLs were lost, or there was not enough to send: another one.
-            *self = Self { failed: self.failed + u32::from(!self.may_send()), ..Self::new() };
+            *self = Self { failed: self.failed + u32::from(self.sent == TRAIN), ..Self::new() };
         }
         // What a full queue dropped has not passed.
         seen.map(|window| window.link_bps(0).min(MOST_BPS))
