@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 /// Run a gateway, at the terminal or at the hub
 ///
-/// The role and everything else stands in the configuration. Runs until SIGINT or SIGTERM, and
-/// then prints what it counted as one line of JSON. BENTPIPE_LOG=debug says more.
+/// The role and everything else stands in the configuration. Runs until SIGINT or SIGTERM; then
+/// running connections have `limits.drain` to finish (a second signal ends them), and what was
+/// counted is printed as one line of JSON. BENTPIPE_LOG=debug says more.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The configuration, TOML

@@ -65,10 +65,12 @@ pub struct Addresses {
 /// A gateway that listens and is ready to run.
 #[derive(Debug)]
 pub struct Gateway {
-    engine: Engine,
-    addresses: Addresses,
+    /// What is in force.
+    pub(crate) config: Config,
+    pub(crate) engine: Engine,
+    pub(crate) addresses: Addresses,
     /// Taken away when it is dropped.
-    interception: Option<Interception>,
+    pub(crate) interception: Option<Interception>,
     role: &'static str,
     controller: Control,
 }
@@ -112,7 +114,7 @@ impl Gateway {
     /// When the readiness loop breaks.
     pub fn run(mut self, stop: &Stop) -> Result<Report, Error> {
         let clock = Clock::from_here();
-        let result = self.engine.run(stop);
+        let result = self.live(stop);
         if let Some(interception) = self.interception.take()
             && let Err(error) = interception.remove()
         {
@@ -168,7 +170,8 @@ fn open_terminal(
     let engine = Engine::terminal(carrier, udp, section, &config.limits, listeners, state)?;
     log_control(config);
     tracing::info!(?addresses, "terminal");
-    Ok(Gateway { engine, addresses, interception, role: "terminal", controller: relay.control })
+    let (config, controller) = (config.clone(), relay.control);
+    Ok(Gateway { config, engine, addresses, interception, role: "terminal", controller })
 }
 
 fn open_hub(
@@ -191,7 +194,8 @@ fn open_hub(
     let engine = Engine::hub(carrier, udp, section, &config.limits, state)?;
     log_control(config);
     tracing::info!(?addresses, "hub");
-    Ok(Gateway { engine, addresses, interception, role: "hub", controller })
+    let config = config.clone();
+    Ok(Gateway { config, engine, addresses, interception, role: "hub", controller })
 }
 
 fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Error> {

@@ -21,6 +21,7 @@ mod config;
 mod engine;
 mod gateway;
 pub mod intercept;
+mod life;
 mod logging;
 pub mod proxy;
 mod report;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use units::{BitRate, Instant, Span};
@@ -34,9 +35,8 @@ const RARELY: Span = Span::from_secs(60);
 const CONFIRMED: u64 = 6 * 3600;
 
 /// The file's content.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize)]
 struct Content {
-    #[serde(default)]
     peer: Vec<Peer>,
 }
 
@@ -196,16 +196,30 @@ fn fresh(content: Content, unix: u64) -> BTreeMap<String, Entry> {
 const MAX_BPS: u64 = 10_000_000_000_000;
 
 fn read(path: &Path) -> io::Result<Option<Content>> {
-    let file = match File::open(path) {
+    // Without waiting: a pipe that nobody writes to must not hold up the start.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not an ordinary file"));
+    }
     let mut text = String::new();
     file.take(MOST_BYTES).read_to_string(&mut text)?;
-    let content =
-        toml::from_str(&text).map_err(|error| io::Error::other(error.message().to_owned()));
-    content.map(Some)
+    let broken = |error: toml::de::Error| io::Error::other(error.message().to_owned());
+    let table: toml::Table = toml::from_str(&text).map_err(broken)?;
+    let Some(peers) = table.get("peer") else { return Ok(Some(Content::default())) };
+    let peers = peers.as_array().ok_or_else(|| io::Error::other("`peer` is not a list"))?;
+    let peer: Vec<Peer> =
+        peers.iter().filter_map(|peer| Peer::deserialize(peer.clone()).ok()).collect();
+    let left_out = peers.len() - peer.len();
+    if left_out > 0 {
+        let path = path.display();
+        tracing::warn!(%path, left_out, "some of what was remembered makes no sense");
+    }
+    Ok(Some(Content { peer }))
 }
 
 /// A whole file or the old one: first beside it, then in its place.
@@ -280,6 +294,32 @@ mod tests {
         let mut nowhere = State::open(Some(Path::new("/proc/nowhere/peers.toml")), NOW);
         nowhere.put("boat", learnt(100), NOW);
         nowhere.close();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn one_bad_entry_costs_only_itself() {
+        let folder = folder("half-state");
+        let path = folder.join("peers.toml");
+        let mut state = State::open(Some(&path), NOW);
+        state.put("boat", learnt(100), NOW);
+        state.put("barge", learnt(200), NOW);
+        state.close();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replacen("rate_bits_per_second = 200000", "rate = -4", 1)).unwrap();
+        let state = State::open(Some(&path), NOW);
+        assert_eq!(state.all().collect::<Vec<_>>(), [("boat", learnt(100))]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_holds_nothing_up() {
+        let folder = folder("pipe-state");
+        let path = folder.join("peers.toml");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        assert_eq!(State::open(Some(&path), NOW).all().count(), 0);
+        assert_eq!(State::open(Some(&folder), NOW).all().count(), 0, "a folder");
         fs::remove_dir_all(&folder).unwrap();
     }
 

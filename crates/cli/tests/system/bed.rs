@@ -32,6 +32,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) hub: &'a str,
     /// Keys of `[limits]`, for both gateways.
     pub(crate) limits: &'a str,
+    /// `limits.drain` of both gateways.
+    pub(crate) drain: &'a str,
 }
 
 impl Default for Setup<'_> {
@@ -44,6 +46,7 @@ impl Default for Setup<'_> {
             top: "",
             hub: "",
             limits: "",
+            drain: "0s",
         }
     }
 }
@@ -73,17 +76,17 @@ impl Bed {
         let dir = std::env::temp_dir().join(format!("bentpipe-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).expect("a directory for the test");
         let hub_address = addresses::HUB.0;
-        let Setup { rates, accept, top, hub, limits, .. } = setup;
+        let Setup { rates, accept, top, hub, limits, drain, .. } = setup;
         let hub = format!(
             "role = \"hub\"\nsecurity = \"none\"\n{top}\n[link]\nlisten = \"{hub_address}:7000\"\n{rates}\n\
-             [hub]\n{hub}\n[limits]\n{limits}\n"
+             [hub]\n{hub}\n[limits]\ndrain = \"{drain}\"\n{limits}\n"
         );
         let lan = addresses::TERMINAL_LAN.0;
         let terminal = format!(
             "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n\
              [link]\npeer = \"{hub_address}:7000\"\n{rates}\n\
              [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
-             [connect]\nlisten = \"{lan}:3128\"\n[limits]\n{limits}\n"
+             [connect]\nlisten = \"{lan}:3128\"\n[limits]\ndrain = \"{drain}\"\n{limits}\n"
         );
         let hub_config = hub;
         let hub = gateway(&net.hub, &hub_config);
@@ -156,6 +159,16 @@ impl Bed {
         assert!(!self.terminal.has_ended(), "the terminal gateway has ended by itself");
         assert!(!self.hub.has_ended(), "the hub gateway has ended by itself");
         (report_of(&mut self.terminal), report_of(&mut self.hub))
+    }
+
+    /// Asks the terminal gateway to stop when what runs has finished.
+    pub(crate) fn drain_terminal(&self) {
+        self.terminal.terminate();
+    }
+
+    /// Waits for the terminal gateway's end, and returns what it counted.
+    pub(crate) fn ended_terminal(mut self) -> Value {
+        report_from(&output_of(&mut self.terminal))
     }
 
     /// Kills the terminal gateway: it has no time to clean up.
@@ -322,9 +335,12 @@ fn drain(pipe: Option<impl Read>) -> Vec<u8> {
 
 fn report_of(gateway: &mut Process) -> Value {
     gateway.terminate();
-    let output = output_of(gateway);
+    report_from(&output_of(gateway))
+}
+
+fn report_from(output: &Output) -> Value {
     assert!(output.status.success(), "a gateway ended with {}", output.status);
-    let text = String::from_utf8(output.stdout).expect("a report in text");
+    let text = std::str::from_utf8(&output.stdout).expect("a report in text");
     let line = text.lines().last().expect("a report");
     serde_json::from_str(line).expect("a report in JSON")
 }

@@ -16,4 +16,5 @@ mod bed;
 mod crowd;
 mod ends;
 mod faults;
+mod life;
 mod programs;

@@ -256,6 +256,10 @@ fn read_limits(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<Limi
         section.or(reader, "handshake", usual.handshake, |r, i| positive_span(r, i, hour));
     let keepalive = section.or(reader, "keepalive", usual.keepalive, |r, i| whole_seconds(r, i));
     let vanished = section.or(reader, "vanished", usual.vanished, |r, i| whole_seconds(r, i));
+    let expected = "a length of time from \"0s\", which stops at once, to \"1h\"";
+    let drain = section.or(reader, "drain", usual.drain, |r, i| {
+        i.parsed(r, expected, |text| values::span(text).filter(|&span| span <= hour))
+    });
     section.finish(reader);
     Some(Limits {
         connections: connections?,
@@ -265,6 +269,7 @@ fn read_limits(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<Limi
         handshake: handshake?,
         keepalive: keepalive?,
         vanished: vanished?,
+        drain: drain?,
     })
 }
 

@@ -5,6 +5,7 @@
 
 use super::values;
 use super::{ConfigError, Mistake};
+use crate::intercept::LONGEST_LIST;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use toml::Spanned;
@@ -278,12 +279,20 @@ impl<'a> Item<'a> {
         self.list(reader, read)
     }
 
-    /// A list whose items `read` understands; a single value counts as a list of one.
+    /// A list whose items `read` understands, [`LONGEST_LIST`] at most; a single value counts as
+    /// a list of one.
     pub(super) fn list<T>(
         self,
         reader: &mut Reader<'_>,
         mut read: impl FnMut(&mut Reader<'_>, Item<'a>) -> Option<T>,
     ) -> Option<Vec<T>> {
+        if let DeValue::Array(items) = &self.value
+            && items.len() > LONGEST_LIST
+        {
+            let found = format!("a list of {}", items.len());
+            reader.mistake(self.line, &self.key, &found, &format!("at most {LONGEST_LIST}"));
+            return None;
+        }
         let Self { key, line, value } = self;
         let items: DeArray<'a> = match value {
             DeValue::Array(items) => items,

@@ -265,6 +265,18 @@ impl Carrier {
         }
     }
 
+    /// Streams that are not over at both ends yet.
+    pub(crate) fn open_streams(&mut self) -> usize {
+        match &mut self.side {
+            Side::Terminal { relay, .. } => relay.statistics().streams,
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().collect();
+                let streams = |peer| hub.peer(peer).map_or(0, |relay| relay.statistics().streams);
+                peers.into_iter().map(streams).sum()
+            }
+        }
+    }
+
     /// Its counters, for the report.
     pub(crate) fn traffic(&mut self) -> Traffic {
         let mut traffic = Traffic { bad_datagrams: self.bad_datagrams, ..Traffic::default() };

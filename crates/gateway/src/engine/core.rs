@@ -35,6 +35,8 @@ pub(super) struct Core {
     pub(super) deadlines: Deadlines,
     /// A connection has closed since accepting was paused.
     pub(super) room_again: bool,
+    /// A hub that takes no new streams any more.
+    pub(super) draining: bool,
     streams: BTreeMap<StreamKey, usize>,
     turns: VecDeque<usize>,
     scratch: Vec<u8>,
@@ -51,6 +53,7 @@ impl Core {
             connections: Slab::new(),
             deadlines: Deadlines::default(),
             room_again: false,
+            draining: false,
             streams: BTreeMap::new(),
             turns: VecDeque::new(),
             scratch: vec![0; SCRATCH],

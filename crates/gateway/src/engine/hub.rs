@@ -130,9 +130,10 @@ impl Hub {
         core.counters.opened += 1;
         let terminal = || core.carrier.describe(key.peer);
         tracing::debug!(terminal = %terminal(), server = %target.destination, "opened");
-        if !core.has_room() {
-            core.counters.refused(RefuseReason::Limit);
-            core.carrier.refuse(key, RefuseReason::Limit);
+        if core.draining || !core.has_room() {
+            let reason = if core.draining { RefuseReason::Other } else { RefuseReason::Limit };
+            core.counters.refused(reason);
+            core.carrier.refuse(key, reason);
             return;
         }
         let limit = now + core.limits.connect;

@@ -13,6 +13,7 @@ mod asking;
 mod carrier;
 mod connection;
 mod core;
+mod drain;
 mod hub;
 mod listener;
 mod path;
@@ -24,10 +25,10 @@ mod timer;
 mod udp;
 
 use self::core::{Core, FIRST_CONNECTION};
-use crate::Stop;
 use crate::gateway::unix_seconds;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
+use crate::stop::{Asked, Stop};
 use carrier::Outgoing;
 use connection::Phase;
 use hub::Hub;
@@ -88,6 +89,23 @@ pub(crate) struct Engine {
     names_answered: bool,
     /// Rounds in a row in which nothing moved.
     still: u32,
+    /// Somebody may have asked for something.
+    asked: bool,
+    /// When to end, although connections still run: no new ones are taken any more.
+    draining: Option<Instant>,
+}
+
+/// Why the loop has paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// To end: it was asked to, or what it was to finish is finished.
+    End,
+    /// It was asked to take no new connections, and to end when the running ones have.
+    Drain,
+    /// It was asked to read its configuration again.
+    Reload,
+    /// The time that it was to work until has come.
+    Due,
 }
 
 #[derive(Debug)]
@@ -103,16 +121,15 @@ impl Engine {
         udp: Udp,
         config: &crate::TerminalSection,
         limits: &crate::Limits,
-        mut listeners: Vec<Listener>,
+        listeners: Vec<Listener>,
         state: State,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        for (number, listener) in listeners.iter_mut().enumerate() {
-            assert!(LISTENERS + number < FIRST_CONNECTION, "the configuration bounds listeners");
-            listener.register(poll.registry(), Token(LISTENERS + number))?;
+        let mut terminal = Terminal::new(config.accept);
+        for listener in listeners {
+            terminal.listen(poll.registry(), listener)?;
         }
-        let role = Role::Terminal(Terminal::new(listeners, config.accept));
-        Self::new(poll, carrier, udp, limits, role, state)
+        Self::new(poll, carrier, udp, limits, Role::Terminal(terminal), state)
     }
 
     /// A hub's engine.
@@ -157,27 +174,55 @@ impl Engine {
             peers: Vec::new(),
             names_answered: false,
             still: 0,
+            asked: true,
+            draining: None,
         })
     }
 
-    /// Works until `stop` is asked for; then says farewell.
-    pub(crate) fn run(&mut self, stop: &Stop) -> io::Result<()> {
-        let descriptor = stop.descriptor().as_raw_fd();
-        self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)?;
+    /// Wakes for what `stop` is asked for from here on.
+    pub(crate) fn watch(&mut self, stop: &Stop) -> io::Result<()> {
+        for descriptor in stop.descriptors() {
+            let descriptor = descriptor.as_raw_fd();
+            self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)?;
+        }
+        Ok(())
+    }
+
+    /// Works until `stop` is asked for something, or until then.
+    pub(crate) fn run(&mut self, stop: &Stop, until: Instant) -> io::Result<Pause> {
         let mut events = Events::with_capacity(1024);
-        let mut stopped = stop.is_stopped();
-        while !stopped {
+        loop {
+            if std::mem::take(&mut self.asked) {
+                match stop.asked() {
+                    Asked::Stop => return Ok(Pause::End),
+                    Asked::Drain if self.draining.is_none() => return Ok(Pause::Drain),
+                    Asked::Drain | Asked::Nothing => {}
+                }
+                if stop.take_reload() {
+                    // There may be more to hear afterwards.
+                    self.asked = true;
+                    return Ok(Pause::Reload);
+                }
+            }
+            let now = self.clock.now();
+            if self.has_drained(now) {
+                return Ok(Pause::End);
+            }
+            if now >= until {
+                return Ok(Pause::Due);
+            }
             let busy = self.round();
-            self.wait(busy, &mut events)?;
+            self.wait(busy, until, &mut events)?;
             for event in &events {
                 self.ready(event);
-                stopped |= event.token() == STOP && stop.is_stopped();
             }
         }
-        self.poll.registry().deregister(&mut SourceFd(&descriptor))?;
+    }
+
+    /// Says farewell, and writes down what is to be remembered.
+    pub(crate) fn close(&mut self) {
         self.farewell();
         self.state.close();
-        Ok(())
     }
 
     /// What was known of the ways to peers when it stopped.
@@ -321,12 +366,12 @@ impl Engine {
     }
 
     /// Waits for the next thing to do; not at all when `busy`.
-    fn wait(&mut self, busy: bool, events: &mut Events) -> io::Result<()> {
+    fn wait(&mut self, busy: bool, until: Instant, events: &mut Events) -> io::Result<()> {
         let limit = if busy {
             Some(Duration::ZERO)
         } else {
             let now = self.clock.now();
-            let due = self.next_due(now);
+            let due = self.next_due(now).min(until);
             if due <= now {
                 Some(Duration::ZERO)
             } else {
@@ -344,7 +389,7 @@ impl Engine {
     }
 
     fn next_due(&self, now: Instant) -> Instant {
-        let mut due = self.sweep_at;
+        let mut due = self.sweep_at.min(self.draining.unwrap_or(self.sweep_at));
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);
         }
@@ -369,12 +414,10 @@ impl Engine {
             UDP => self.udp_readable |= event.is_readable(),
             ALARM => self.alarm.expired(),
             NAMES => self.names_answered = true,
-            STOP => {}
+            STOP => self.asked = true,
             Token(number) if number < FIRST_CONNECTION => {
-                if let Role::Terminal(terminal) = &mut self.role
-                    && let Some(listener) = terminal.listeners.get_mut(number - LISTENERS)
-                {
-                    listener.is_ready();
+                if let Role::Terminal(terminal) = &mut self.role {
+                    terminal.is_ready(number - LISTENERS);
                 }
             }
             Token(number) => self.socket_ready(number - FIRST_CONNECTION, event),

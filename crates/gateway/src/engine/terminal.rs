@@ -10,14 +10,17 @@
 use super::asking::{ask, farewell, flush, say_farewell};
 use super::carrier::{Peer, StreamKey, target};
 use super::connection::{Asking, Phase};
-use super::core::Core;
+use super::core::{Core, FIRST_CONNECTION};
 use super::listener::{Accepted, Kind, Listener};
-use super::socket;
+use super::{LISTENERS, socket};
 use crate::AcceptMode;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, RefuseReason};
 use mio::net::TcpStream;
+use mio::{Registry, Token};
 use relay::{Event, ResetReason};
+use slab::Slab;
+use std::io;
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
@@ -25,6 +28,8 @@ use units::{Instant, Span};
 const ACCEPT_BUDGET: usize = 64;
 /// How long accepting pauses when the system has no descriptors.
 const ACCEPT_PAUSE: Span = Span::from_millis(200);
+/// Rounds of accepting before listeners are closed: more than any listen queue holds.
+const CLOSING_ROUNDS: usize = 64;
 /// How often the log hears of pauses.
 const COMPLAINTS: Span = Span::from_secs(10);
 /// What the hub's answer may take beyond the time that the hub gives the server.
@@ -33,7 +38,7 @@ const CONFIRM_GRACE: Span = Span::from_secs(10);
 /// What only a terminal has.
 #[derive(Debug)]
 pub(super) struct Terminal {
-    pub(super) listeners: Vec<Listener>,
+    listeners: Slab<Listener>,
     mode: AcceptMode,
     /// Accepting is paused until then, or until a connection closes.
     accept_again: Option<Instant>,
@@ -42,8 +47,36 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(listeners: Vec<Listener>, mode: AcceptMode) -> Self {
+    pub(super) fn new(mode: AcceptMode) -> Self {
+        let listeners = Slab::new();
         Self { listeners, mode, accept_again: None, complain_again: Instant::ZERO }
+    }
+
+    /// Accepts from `listener` as well.
+    pub(super) fn listen(&mut self, registry: &Registry, mut listener: Listener) -> io::Result<()> {
+        let place = self.listeners.vacant_entry();
+        let token = LISTENERS + place.key();
+        assert!(token < FIRST_CONNECTION, "the configuration bounds listeners");
+        listener.register(registry, Token(token))?;
+        place.insert(listener);
+        Ok(())
+    }
+
+    /// Clients wait at a listener.
+    pub(super) fn is_ready(&mut self, listener: usize) {
+        if let Some(listener) = self.listeners.get_mut(listener) {
+            listener.is_ready();
+        }
+    }
+
+    /// Takes in who waits, as far as there is room, and closes the listeners that `go`.
+    pub(super) fn close(&mut self, core: &mut Core, now: Instant, go: impl Fn(&Listener) -> bool) {
+        for _ in 0..CLOSING_ROUNDS {
+            if !self.accept(core, now) {
+                break;
+            }
+        }
+        self.listeners.retain(|_, listener| !go(listener));
     }
 
     /// When accepting is to be tried again.
@@ -61,7 +94,7 @@ impl Terminal {
         }
         core.room_again = false;
         let mut budget = ACCEPT_BUDGET;
-        for listener in &mut self.listeners {
+        for (_, listener) in &mut self.listeners {
             while listener.may_accept() {
                 if budget == 0 {
                     return true;

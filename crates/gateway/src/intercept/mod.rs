@@ -43,6 +43,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
 pub use prefix::{PortRange, Prefix};
+pub(crate) use ruleset::LONGEST_LIST;
 pub use ruleset::{HubRules, TerminalRules};
 pub use socket::{Listeners, connect_from, listen, original_destination};
 
@@ -178,6 +179,25 @@ impl Interception {
         self.take_away()
     }
 
+    /// Lets new connections go their ordinary way from here on; those that were intercepted
+    /// before go on. In one step: no packet meets half a set of rules.
+    ///
+    /// # Errors
+    /// The kernel's refusal; everything is as before then.
+    pub fn let_pass(&mut self) -> Result<(), InterceptError> {
+        let plan = self.plan.without_capture();
+        self.exchange(plan)
+    }
+
+    /// Puts `plan`, of the same marks and routes, in place of the present one.
+    fn exchange(&mut self, plan: Plan) -> Result<(), InterceptError> {
+        if let Some(nftables) = &mut self.nftables {
+            nftables.install(&plan, Some(&self.plan.table))?;
+        }
+        self.plan = plan;
+        Ok(())
+    }
+
     fn install(plan: Plan, notes: Vec<String>) -> Result<Self, InterceptError> {
         let mut nftables = Nftables::open()?;
         let netlink = Netlink::open().map_err(InterceptError::routing)?;
@@ -199,7 +219,8 @@ impl Interception {
         } else {
             this.notes.push("this host has no IPv6; only IPv4 is intercepted".into());
         }
-        nftables.install(&this.plan, stale)?;
+        let old = stale.then_some(this.plan.table.as_str());
+        nftables.install(&this.plan, old)?;
         this.nftables = Some(nftables);
         Ok(this)
     }

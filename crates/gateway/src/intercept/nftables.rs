@@ -94,15 +94,15 @@ impl Nftables {
         }
     }
 
-    /// Puts the plan's table in, in one transaction, in place of `stale` if there is one.
-    pub(super) fn install(&mut self, plan: &Plan, stale: bool) -> Result<(), InterceptError> {
-        match self.install_as(plan, stale, TABLE_OWNED) {
+    /// Puts the plan's table in, in one transaction, in place of the table `old` if there is one.
+    pub(super) fn install(&mut self, plan: &Plan, old: Option<&str>) -> Result<(), InterceptError> {
+        match self.install_as(plan, old, TABLE_OWNED) {
             // Kernels before 5.12 know no owners.
             Err(error)
                 if matches!(error.errno(), Some(libc::EOPNOTSUPP | libc::EINVAL))
                     && error.to_string().contains("NEWTABLE") =>
             {
-                self.install_as(plan, stale, 0)
+                self.install_as(plan, old, 0)
             }
             result => result,
         }
@@ -111,17 +111,23 @@ impl Nftables {
     /// As a kernel without owners would have it.
     #[cfg(test)]
     pub(super) fn install_unowned(&mut self, plan: &Plan) -> Result<(), InterceptError> {
-        self.install_as(plan, false, 0)
+        self.install_as(plan, None, 0)
     }
 
-    fn install_as(&mut self, plan: &Plan, stale: bool, flags: u32) -> Result<(), InterceptError> {
+    fn install_as(
+        &mut self,
+        plan: &Plan,
+        old: Option<&str>,
+        flags: u32,
+    ) -> Result<(), InterceptError> {
         let table = &plan.table;
         let named = Attributes::new().text(TABLE_NAME, table);
         let mut batch = Batch::new(self.sequence);
         batch.control(BATCH_BEGIN, "nf_tables");
-        if stale {
-            let words = format!("NFT_MSG_DELTABLE ({table})");
-            batch.push(DELETE_TABLE, FAMILY_INET, REQUEST, &named, words, "");
+        if let Some(old) = old {
+            let words = format!("NFT_MSG_DELTABLE ({old})");
+            let old = Attributes::new().text(TABLE_NAME, old);
+            batch.push(DELETE_TABLE, FAMILY_INET, REQUEST, &old, words, "");
         }
         let body = named.number(TABLE_FLAGS, flags);
         let words = format!("NFT_MSG_NEWTABLE ({table})");

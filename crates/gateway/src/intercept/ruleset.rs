@@ -21,7 +21,9 @@ use super::expressions::{Expressions, Verdict};
 use super::prefix::{PortRange, Prefix};
 
 /// The most networks, ports or interfaces that one list may have: a bound on the rule set.
-const LONGEST_LIST: usize = 256;
+pub(crate) const LONGEST_LIST: usize = 256;
+/// The chain that takes new connections.
+const CAPTURE: &str = "capture";
 /// Where the policy rules stand: before the main table (32766).
 const PRIORITY: u32 = 2520;
 
@@ -86,7 +88,7 @@ impl TerminalRules {
         if self.port == 0 {
             return Err(InterceptError::Configuration("the listener's port is 0".into()));
         }
-        let capture = Chain { name: "capture", hooked: false, rules: self.capture() };
+        let capture = Chain { name: CAPTURE, hooked: false, rules: self.capture() };
         let ports = Chain { name: "ports", hooked: false, rules: self.ports() };
         let lan = Chain { name: "lan", hooked: false, rules: self.lan() };
         let jump = |name: &String| Rule {
@@ -139,7 +141,7 @@ impl TerminalRules {
     fn ports(&self) -> Vec<Rule> {
         let on = |matched: Expressions| Rule {
             needs: "",
-            expressions: matched.verdict(Verdict::Goto("capture")),
+            expressions: matched.verdict(Verdict::Goto(CAPTURE)),
         };
         if self.include_ports.is_empty() {
             return vec![on(Expressions::new())];
@@ -260,6 +262,16 @@ impl Plan {
         }
         let table = format!("bentpipe_{id}");
         Ok(Self { table, chains: chains.into(), mark, routing_table, priority })
+    }
+
+    /// The same, but for the beginning of new connections: whoever comes to the end of the
+    /// picture goes on as if there were no rules.
+    pub(super) fn without_capture(&self) -> Self {
+        let mut plan = self.clone();
+        for chain in plan.chains.iter_mut().filter(|chain| chain.name == CAPTURE) {
+            chain.rules.clear();
+        }
+        plan
     }
 }
 

@@ -294,6 +294,53 @@ fn what_a_crash_leaves_is_taken_over_and_removed() {
 }
 
 #[test]
+fn a_rule_of_the_same_words_that_somebody_else_has_added_is_left_alone() {
+    with_namespaces(|| {
+        drop(new_space());
+        let rules = HubRules::new("shared");
+        let (mark, table, priority) = (rules.mark, rules.table, rules.priority);
+        let rule = format!("rule add fwmark {mark}/0xffffffff table {table} pref {priority}");
+        let ip = std::process::Command::new("ip").args(rule.split(' ')).status();
+        if !ip.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: this machine has no ip program");
+            return;
+        }
+        let before = everything();
+        let hub = Interception::hub(&rules).unwrap();
+        assert_eq!(hub.notes(), [""; 0], "it is taken for a leftover");
+        assert_ne!(everything(), before);
+        drop(hub);
+        assert_nothing_changed(&before);
+    });
+}
+
+#[test]
+fn what_was_intercepted_goes_on_when_new_connections_are_let_pass() {
+    with_namespaces(|| {
+        let spaces = Spaces::build();
+        enter(&spaces.server);
+        let web = TcpListener::bind(at(SERVERS[0], 80)).unwrap();
+        enter(&spaces.gateway);
+        let listeners = listen(0).unwrap();
+        let port = listeners.v4.local_addr().unwrap().port();
+        let rules = TerminalRules::new("term", &["lan0"], port);
+        let mut terminal = Interception::terminal(&rules).unwrap();
+        enter(&spaces.client);
+        let mut old = connect(at(SERVERS[0], 80));
+        enter(&spaces.gateway);
+        let (mut taken, _) = accept(&listeners.v4);
+        terminal.let_pass().unwrap();
+        pass(&mut old, &mut taken, b"still the gateway's");
+        enter(&spaces.client);
+        let mut new = connect(at(SERVERS[0], 80));
+        let (mut served, _) = accept(&web);
+        pass(&mut new, &mut served, b"straight to the server");
+        pass(&mut taken, &mut old, b"and back");
+        terminal.remove().unwrap();
+    });
+}
+
+#[test]
 fn a_table_vanishes_with_its_process_and_is_not_shared() {
     with_namespaces(|| {
         drop(new_space());
@@ -309,7 +356,7 @@ fn a_table_vanishes_with_its_process_and_is_not_shared() {
         drop(second);
         assert_nothing_changed(&before);
         let mut nftables = Nftables::open().unwrap();
-        nftables.install(&rules.plan().unwrap(), false).unwrap();
+        nftables.install(&rules.plan().unwrap(), None).unwrap();
         assert_ne!(everything(), before);
         drop(nftables);
         assert_nothing_changed(&before);

@@ -73,6 +73,9 @@ pub(super) struct Gateways {
 /// UDP port of the hub on the satellite's side; the second hub's is the next one.
 const PORT: u16 = 4500;
 
+/// What is measured is over when they are asked to stop: nobody waits for connections to finish.
+const AT_ONCE: &str = "[limits]\ndrain = \"0s\"\n";
+
 impl Gateways {
     /// Gateways that intercept all but connections to the port `bypass`.
     pub(super) fn start(net: &Satellite, link: &str, bypass: u16) -> Result<Self, LabError> {
@@ -89,11 +92,11 @@ impl Gateways {
     fn pair(net: &Satellite, link: &str, port: u16, clients: &str) -> Result<Self, LabError> {
         let hub = addresses::HUB.0;
         let hub_config = format!(
-            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{hub}:{port}\"\n{link}"
+            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{hub}:{port}\"\n{link}{AT_ONCE}"
         );
         let terminal_config = format!(
             "role = \"terminal\"\nsecurity = \"none\"\naccept = \"early\"\n\
-             [link]\npeer = \"{hub}:{port}\"\n{link}{clients}"
+             [link]\npeer = \"{hub}:{port}\"\n{link}{clients}{AT_ONCE}"
         );
         let hub = Gateway::start(Some(&net.hub), "hub", &hub_config)?;
         let terminal = Gateway::start(Some(&net.terminal), "terminal", &terminal_config)?;

@@ -189,6 +189,10 @@ pub struct MarkRule {
     pub priority: u32,
 }
 
+/// What keeps a rule of ours apart from another's of the same words: the kernel compares this, too.
+/// Numbers above 4 are for whoever wants one (`rtnetlink(7)`).
+const PROTOCOL: RouteProtocol = RouteProtocol::Other(98);
+
 impl MarkRule {
     pub(super) fn message(&self) -> RuleMessage {
         let any: IpAddr =
@@ -202,6 +206,7 @@ impl MarkRule {
             RuleAttribute::FwMask(self.mask),
             RuleAttribute::Table(self.table),
             RuleAttribute::Priority(self.priority),
+            RuleAttribute::Protocol(PROTOCOL),
         ];
         message
     }

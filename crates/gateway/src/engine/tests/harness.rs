@@ -35,8 +35,18 @@ impl Running {
     }
 
     /// Stops it and tells what it did.
-    pub(super) fn stop(mut self) -> Report {
+    pub(super) fn stop(self) -> Report {
         self.stop.stop();
+        self.join()
+    }
+
+    /// Asks it to stop when what runs has finished.
+    pub(super) fn drain(&self) {
+        self.stop.drain();
+    }
+
+    /// Waits until it has ended, and tells what it did.
+    pub(super) fn join(mut self) -> Report {
         self.thread.take().unwrap().join().unwrap()
     }
 }
@@ -198,6 +208,12 @@ pub(super) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     }
     bytes.truncate(len);
     bytes
+}
+
+/// Waits a little.
+pub(super) fn pause_ms(length: u64) {
+    let clock = rt::Clock::new();
+    clock.sleep_until(clock.now() + units::Span::from_millis(length));
 }
 
 /// Closes with a reset.

@@ -1,0 +1,34 @@
+//! Ending without breaking what runs: no new connections, and time for the others to finish.
+
+use super::{Engine, Kind, Listener, Role};
+use units::{Instant, Span};
+
+impl Engine {
+    /// Takes no new connections any more, and ends when all that run are over at both ends, or
+    /// after `limit`. The proxies' listeners close once those who wait in their queues are in.
+    pub(crate) fn drain(&mut self, limit: Span) {
+        let now = self.clock.now();
+        self.draining = Some(now + limit);
+        match &mut self.role {
+            // What comes to the transparent ones now was intercepted before its end.
+            Role::Terminal(terminal) => {
+                let is_proxy = |listener: &Listener| listener.kind != Kind::Transparent;
+                terminal.close(&mut self.core, now, is_proxy);
+            }
+            Role::Hub(_) => self.core.draining = true,
+        }
+    }
+
+    /// Connections that run.
+    pub(crate) fn connections(&self) -> usize {
+        self.core.connections.len()
+    }
+
+    /// Whether it was to end when all connections have, and they have, or the time is over.
+    pub(super) fn has_drained(&mut self, now: Instant) -> bool {
+        let Some(limit) = self.draining else { return false };
+        // A connection is gone here as soon as its last byte is the other gateway's to deliver;
+        // its stream, when that gateway has it.
+        now >= limit || (self.core.connections.is_empty() && self.core.carrier.open_streams() == 0)
+    }
+}

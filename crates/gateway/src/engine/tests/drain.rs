@@ -1,0 +1,107 @@
+//! A gateway that is asked to stop lets what runs finish, takes nothing new, and tells when it
+//! has to cut something off.
+
+use super::harness::*;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc;
+
+/// Long enough for whatever runs.
+const LONG: &str = "[limits]\ndrain = \"60s\"";
+
+/// A server that sends half of `data` at once and the rest when it is told to.
+fn in_two_halves(data: Vec<u8>) -> (std::net::SocketAddr, mpsc::Sender<()>) {
+    let (go_on, wait) = mpsc::channel::<()>();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (first, second) = data.split_at(data.len() / 2);
+        stream.write_all(first).unwrap();
+        if wait.recv().is_ok() {
+            let _ = stream.write_all(second);
+        }
+    });
+    (address, go_on)
+}
+
+/// Nobody accepts at `address` any more.
+fn refuses(address: std::net::SocketAddr) -> bool {
+    (0..500).any(|_| {
+        let refused = TcpStream::connect(address)
+            .is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+        if !refused {
+            pause_ms(10);
+        }
+        refused
+    })
+}
+
+#[test]
+fn a_terminal_finishes_what_runs_and_takes_nothing_new() {
+    let pair = Pair::with(LONG, "");
+    let data = pattern(2_000_000, 31);
+    let (server, go_on) = in_two_halves(data.clone());
+    let mut client = pair.connect(server);
+    let mut got = read_exactly(&mut client, 100_000);
+    pair.terminal.drain();
+    assert!(refuses(pair.terminal.addresses.socks5[0]));
+    assert!(refuses(pair.terminal.addresses.connect[0]));
+    go_on.send(()).unwrap();
+    got.extend(read_all(&mut client));
+    client.shutdown(Shutdown::Write).unwrap();
+    assert!(got == data, "{} bytes", got.len());
+    // It ends by itself, long before its minute is over.
+    let report = pair.terminal.join();
+    assert_eq!(report.connections.completed, 1);
+    assert!(report.seconds < 30.0, "{} s", report.seconds);
+}
+
+#[test]
+fn a_hub_finishes_what_runs_and_refuses_what_is_new() {
+    let pair = Pair::with("accept = \"confirm\"", LONG);
+    let data = pattern(2_000_000, 32);
+    let (server, go_on) = in_two_halves(data.clone());
+    let mut client = pair.connect(server);
+    let mut got = read_exactly(&mut client, 100_000);
+    pair.hub.drain();
+    let refused = (0..500).any(|_| {
+        pause_ms(10);
+        pair.socks(echo()).1 != 0
+    });
+    assert!(refused, "new connections are still made");
+    go_on.send(()).unwrap();
+    got.extend(read_all(&mut client));
+    client.shutdown(Shutdown::Write).unwrap();
+    assert!(got == data, "{} bytes", got.len());
+    let report = pair.hub.join();
+    assert!(report.connections.refused["other"] >= 1);
+    assert!(report.seconds < 30.0, "{} s", report.seconds);
+}
+
+#[test]
+fn what_takes_too_long_is_reset_and_never_cut_short_in_silence() {
+    let pair = Pair::with("", "[limits]\ndrain = \"200ms\"");
+    let (server, _never) = in_two_halves(pattern(2000, 33));
+    let mut client = pair.connect(server);
+    read_exactly(&mut client, 1000);
+    pair.hub.drain();
+    pair.hub.join();
+    let error = client.read(&mut [0; 10]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn asked_twice_it_does_not_wait() {
+    let pair = Pair::with(LONG, LONG);
+    let (server, _never) = in_two_halves(pattern(2000, 34));
+    let mut client = pair.connect(server);
+    read_exactly(&mut client, 1000);
+    for gateway in [&pair.terminal, &pair.hub] {
+        gateway.drain();
+        gateway.drain();
+    }
+    for gateway in [pair.terminal, pair.hub] {
+        assert!(gateway.join().seconds < 10.0);
+    }
+}
