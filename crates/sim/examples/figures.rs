@@ -95,6 +95,13 @@ fn downloads(seed: u64) -> Vec<Row> {
             note: String::new(),
         });
     }
+    for (what, words) in
+        [("10 Mbit/s, told nothing", ""), ("10 Mbit/s, loss 1 %, told nothing", "loss 1%")]
+    {
+        let seen = bulk(&setting(words, seed).auto(), MINUTE, 1, false);
+        let bound = Bound::AtLeast(0.95);
+        rows.push(Row { what, found: seen.share, bound, unit: "share", note: String::new() });
+    }
     rows
 }
 

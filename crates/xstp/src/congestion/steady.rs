@@ -472,7 +472,7 @@ fn ramp(since: Instant, rate: u64, cap: u64) -> Phase {
 
 /// A little less than what the link takes, so that a queue cannot grow.
 fn below(link: u64) -> u64 {
-    link - link / 128
+    link - link / 256
 }
 
 #[cfg(test)]

@@ -408,7 +408,9 @@ impl Session {
         }
         self.commit_parts(now, opening, stamp, sent);
         self.charge(now, len, false);
-        self.charge_control(now, len + self.config.packet_overhead);
+        if !begins {
+            self.charge_control(now, len + self.config.packet_overhead);
+        }
         Some(len)
     }
 

@@ -27,6 +27,8 @@ pub(super) const MOST_BPS: u64 = 2_000_000_000;
 const APART: u64 = 3_500;
 /// A train's packets follow each other within this time, or four times as fast as they arrive.
 const AT_ONCE_US: u64 = 2_000;
+/// Octets of one packet, at most.
+const ONE: u64 = 1_600;
 /// Octets that make a rate sure, at least.
 const BULK: u64 = 15_000;
 
@@ -95,9 +97,15 @@ impl Train {
             // Its POLLs were lost, or there was not enough to send: another one.
             *self = Self { failed: self.failed + u32::from(self.sent == TRAIN), ..Self::new() };
         }
-        // What a full queue dropped has not passed.
-        seen.map(|window| window.link_bps(0).min(MOST_BPS))
+        seen.map(|window| shown(&window).min(MOST_BPS))
     }
+}
+
+/// The rate that a train shows. What a full queue dropped has not passed; but such a queue drops
+/// most of a train, and a single packet was lost to an error.
+fn shown(window: &Window) -> u64 {
+    let one = window.sent.saturating_sub(window.arrived) <= ONE;
+    if one { window.passed_bps() } else { window.link_bps(0) }
 }
 
 fn is_train(window: &Window) -> bool {

@@ -2,6 +2,8 @@
 
 use super::law::{Company, Law, is_congested};
 use super::samples::{Sample, Window};
+mod changes;
+
 use super::*;
 use crate::congestion::Controller;
 use alloc::collections::VecDeque;
@@ -41,6 +43,8 @@ struct Rig {
     under_way: VecDeque<Arrival>,
     answers: VecDeque<Answered>,
     longest_queue: Span,
+    /// This one packet is lost.
+    losing: Option<u64>,
 }
 
 impl Rig {
@@ -59,6 +63,7 @@ impl Rig {
             under_way: VecDeque::new(),
             answers: VecDeque::new(),
             longest_queue: Span::ZERO,
+            losing: None,
         }
     }
 
@@ -135,6 +140,9 @@ impl Rig {
             return;
         }
         self.free_at = self.free_at.max(self.now) + BitRate::from_bps(link.bps).time_for(octets);
+        if self.losing == Some(self.packets) {
+            return;
+        }
         if link.lost > 0 && self.packets % link.lost == link.lost / 2 {
             return;
         }

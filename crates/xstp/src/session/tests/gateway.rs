@@ -150,6 +150,17 @@ fn on_a_way_back_of_1_kbit_per_second_reports_become_fewer_and_a_request_gets_th
     assert!(world.run(asked + Span::from_secs(5), |ends| ends[1].upper.delivered.len() == 2));
 }
 
+/// XSTP-8.1.7
+#[test]
+fn the_first_report_on_a_narrow_way_back_does_not_wait_for_what_the_handshake_took() {
+    let narrow = SessionConfig { max_rate: Some(BitRate::from_kbps(1)), ..gateway() };
+    let mut world = World::pair(&narrow, &gateway(), geo(0.0));
+    world.ends[1].upper.push_many(20, FULL);
+    // BGN takes more than half a second at 1 kbit/s, and four times that would be 2.5 s.
+    let heard = world.run(at(2_000), |ends| ends[1].session.round_trip().is_some());
+    assert!(heard, "{:?}", world.now);
+}
+
 /// XSTP-10.2.9
 #[test]
 fn before_the_first_answer_polls_become_fewer() {
