@@ -1,6 +1,6 @@
 //! A gateway as a whole: its sockets, its place in the kernel's tables, and its loop.
 
-use crate::engine::{self, Carrier, Engine, Kind, Listener, Udp};
+use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, Udp};
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::state::State;
 use crate::{
@@ -44,6 +44,9 @@ pub enum Error {
     /// A terminal without its hub's address; [`Config::parse`] lets none pass.
     #[error("link.peer: a terminal needs its hub's address")]
     NoPeer,
+    /// The kernel does not tell which addresses are the hub's own.
+    #[error("hub.own_addresses: {0}; \"allow\" would do without")]
+    Addresses(rt::netlink::NetlinkError),
     /// The readiness loop itself.
     #[error("the readiness loop: {0}")]
     Loop(#[from] io::Error),
@@ -148,6 +151,10 @@ fn open_terminal(
         for &address in wanted {
             let listener =
                 Listener::bind(address, kind).map_err(|source| listen(key, address, source))?;
+            if !address.ip().is_loopback() {
+                let proxy = key.trim_end_matches(".listen");
+                tracing::warn!(%address, "{proxy} asks nobody who he is: all that reach it may use it");
+            }
             bound.push(listener.address);
             listeners.push(listener);
         }
@@ -190,8 +197,14 @@ fn open_hub(
     };
     let state = open_state(config);
     let controller = config.link.controller;
-    let carrier = Carrier::hub(&relay_config(config), &state, random("hub"));
-    let engine = Engine::hub(carrier, udp, section, &config.limits, state)?;
+    let memory: Vec<(&str, u64)> = section
+        .terminals
+        .iter()
+        .filter_map(|entry| Some((entry.name.as_str(), entry.memory?)))
+        .collect();
+    let carrier = Carrier::hub(&relay_config(config), &state, &memory, random("hub"));
+    let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
+    let engine = Engine::hub(carrier, udp, section, admission, &config.limits, state)?;
     log_control(config);
     tracing::info!(?addresses, "hub");
     let config = config.clone();

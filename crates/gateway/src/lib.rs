@@ -24,15 +24,18 @@ pub mod intercept;
 mod life;
 mod logging;
 pub mod proxy;
+mod reach;
 mod report;
 mod state;
 mod stop;
 
+pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, Config, ConfigError, HubSection, InterceptSection, Limits, LinkSection, Marking,
-    Mistake, Role, SourceMode, TerminalSection,
+    Mistake, Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection,
 };
 pub use gateway::{Addresses, Error, Gateway, run};
 pub use logging::start_logging;
+pub use reach::{Destinations, Rule};
 pub use report::{Counters, PeerReport, Report, Traffic, UdpCounters};
 pub use stop::Stop;

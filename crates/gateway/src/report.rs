@@ -142,6 +142,8 @@ pub struct Counters {
     pub connected: u64,
     /// Connections refused, by reason.
     pub refused: BTreeMap<&'static str, u64>,
+    /// Connections refused or clients turned away because somebody had his share, by what of it.
+    pub limited: BTreeMap<&'static str, u64>,
     /// Connections whose both halves ended after their last byte.
     pub completed: u64,
     /// Connections that a socket's reset, or another error of it, ended.
@@ -171,6 +173,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Counts a connection for which there was no place, by `what` there was too much of.
+    pub(crate) fn limited(&mut self, what: &'static str) {
+        *self.limited.entry(what).or_default() += 1;
+    }
+
     /// Counts a connection that was refused.
     pub(crate) fn refused(&mut self, reason: RefuseReason) {
         let name = match reason {

@@ -32,7 +32,8 @@ fn the_hubs_examples_are_taken() {
     for more in [find("deny ="), find("source = \"client\"")] {
         let config = Config::parse("hub.toml", &format!("{hub}{more}")).unwrap();
         let Role::Hub(section) = config.role else { panic!("a hub") };
-        assert!(section.deny.len() == 7 || section.source == SourceMode::Client);
+        assert!(section.destinations.deny.len() == 2 || section.source == SourceMode::Client);
+        assert!(section.guarded);
     }
 }
 
@@ -46,6 +47,17 @@ fn the_terminals_examples_are_taken() {
     };
     assert_eq!(section.intercept.unwrap().interfaces, ["lan0"]);
     assert_eq!(section.socks5.len(), 2);
+}
+
+#[test]
+fn the_page_on_reach_has_examples_that_are_taken() {
+    let page = include_str!("../../../docs/guide/reach.md");
+    let hub = find("role = \"hub\"");
+    let terminal = find("role = \"terminal\"");
+    for block in blocks_of(page) {
+        let base = if block.contains("[limits.client]") { terminal } else { hub };
+        Config::parse("reach.toml", &format!("{base}{block}")).unwrap();
+    }
 }
 
 #[test]
@@ -71,6 +83,8 @@ fn every_key_of_the_table_is_known() {
             keys += 1;
             let text = if table.is_empty() {
                 format!("{key} = {{}}\n")
+            } else if table == "terminal" {
+                format!("[[{table}]]\n{key} = {{}}\n")
             } else {
                 format!("[{table}]\n{key} = {{}}\n")
             };

@@ -35,6 +35,8 @@ pub struct Hub {
     told: Option<PeerId>,
     /// What sessions found out, for the next ones with the same terminals.
     memory: Memory,
+    /// Bytes of buffer, by the names of terminals for which they are not the usual.
+    buffers: BTreeMap<String, u64>,
     /// What relays that are gone have done.
     past: Totals,
 }
@@ -50,6 +52,7 @@ impl Hub {
             served: None,
             told: None,
             memory: Memory::default(),
+            buffers: BTreeMap::new(),
             past: Totals::default(),
         }
     }
@@ -78,6 +81,23 @@ impl Hub {
     /// next session begins there.
     pub fn remember(&mut self, name: &str, learnt: Learnt) {
         self.memory.put(name.to_owned(), learnt, None);
+    }
+
+    /// Bounds the buffers for the terminal called `name`, in each direction, from its next session
+    /// on: `bytes`, and not less than the credit that young streams of any terminal share.
+    pub fn set_memory(&mut self, name: &str, bytes: u64) {
+        self.buffers.insert(name.to_owned(), bytes);
+    }
+
+    /// The configuration for a relay with the terminal.
+    fn config_for(&self, id: PeerId) -> RelayConfig {
+        let mut config = self.config.clone();
+        if let Some(&bytes) = self.association.name(id).and_then(|name| self.buffers.get(name)) {
+            // All terminals are promised the same credit before they have a name.
+            config.receive_pool = bytes.max(config.shared_credit);
+            config.send_pool = bytes.max(1 << 20);
+        }
+        config
     }
 
     /// What sessions of this life found out about the ways to terminals, by name, and when:
@@ -152,7 +172,7 @@ impl Hub {
         if !self.peers.contains_key(&id) {
             let Some(limits) = self.association.limits(id) else { return Ok(()) };
             let learnt = self.association.name(id).and_then(|name| self.memory.get(name));
-            let relay = Relay::peer(&self.config, limits, learnt, now);
+            let relay = Relay::peer(&self.config_for(id), limits, learnt, now);
             self.peers.insert(id, Peer { relay, made: now });
         }
         let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };

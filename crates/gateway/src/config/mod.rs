@@ -20,18 +20,26 @@
 //! assert!(error.to_string().starts_with("terminal.toml:8: link.rate_down: found \"10mb\""));
 //! ```
 
+mod limits;
+mod reach;
 mod read;
 mod reader;
+mod share;
 mod summary;
+mod terminals;
 mod values;
 
 use crate::intercept::{PortRange, Prefix};
+use crate::reach::Destinations;
 use reader::Reader;
 use relay::Control;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use units::{BitRate, Span};
+
+pub(crate) use share::Terms;
+pub use share::{ShareLimits, TerminalEntry};
 
 /// Everything that a gateway is told.
 #[derive(Clone, Debug)]
@@ -118,11 +126,17 @@ pub struct HubSection {
     pub id: String,
     /// Whose address servers see.
     pub source: SourceMode,
+    /// Whose addresses terminals may have servers see; any when empty.
+    pub clients: Vec<Prefix>,
     /// Interfaces towards the servers, for replies to clients' addresses; all when empty.
     pub interfaces: Vec<String>,
-    /// Destinations that are refused; unless said otherwise, loopback and link-local addresses,
-    /// where the hub listens beyond loopback.
-    pub deny: Vec<Prefix>,
+    /// Destinations that are refused, and exceptions from that.
+    pub destinations: Destinations,
+    /// Whether the hub's own addresses and its links' are refused where no rule names them; unless
+    /// said otherwise they are when the hub listens beyond loopback.
+    pub guarded: bool,
+    /// What is known of terminals, and not the same for all.
+    pub terminals: Vec<TerminalEntry>,
     /// Mark, routing table and rule priority, when not the usual.
     pub marking: Marking,
 }
@@ -164,6 +178,10 @@ pub struct Limits {
     pub connections: u32,
     /// Bytes of buffer for each peer in each direction; `None`: what the rates ask for.
     pub memory: Option<u64>,
+    /// What each terminal of a hub may take.
+    pub terminal: ShareLimits,
+    /// What each client of a terminal may take.
+    pub client: ShareLimits,
     /// How long the hub tries to reach a server.
     pub connect: Span,
     /// How long an opening waits for the client's first bytes to ride with it.
@@ -205,8 +223,11 @@ impl Default for HubSection {
         Self {
             id: "hub".into(),
             source: SourceMode::Own,
+            clients: Vec::new(),
             interfaces: Vec::new(),
-            deny: Vec::new(),
+            destinations: Destinations::default(),
+            guarded: false,
+            terminals: Vec::new(),
             marking: Marking::default(),
         }
     }
@@ -219,6 +240,8 @@ impl Default for Limits {
         Self {
             connections: 4096,
             memory: None,
+            terminal: ShareLimits::default(),
+            client: ShareLimits::default(),
             connect: Span::from_secs(20),
             first_bytes: Span::from_millis(4),
             handshake: Span::from_secs(10),

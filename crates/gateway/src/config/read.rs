@@ -3,9 +3,10 @@
 use super::reader::{Item, Reader, Section};
 use super::values;
 use super::{
-    AcceptMode, Config, HubSection, InterceptSection, Limits, LinkSection, Marking, Role,
-    SourceMode, TerminalSection,
+    AcceptMode, Config, HubSection, InterceptSection, LinkSection, Marking, Role, SourceMode,
+    TerminalSection,
 };
+use super::{limits, reach, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -27,10 +28,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let open =
         top.or(reader, "security", false, |reader, item| item.word(reader, &[("none", true)]));
     let link = read_link(reader, &mut top, role, open.unwrap_or(true));
-    let limits = match top.section(reader, "limits") {
-        Some(section) => read_limits(reader, section),
-        None => Some(Limits::default()),
-    };
+    let limits = limits::read(reader, &mut top);
     let state = top.or(reader, "state", None, |r, i| state(r, i).map(Some));
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
@@ -142,8 +140,8 @@ fn read_terminal(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Termi
         [("early", AcceptMode::Early), ("confirm", AcceptMode::Confirm)];
     let accept = top.or(reader, "accept", AcceptMode::Early, |r, i| i.word(r, &MODES));
     let name = top.or(reader, "name", own_name(), name);
-    let socks5 = read_listeners(reader, top, "socks5");
-    let connect = read_listeners(reader, top, "connect");
+    let socks5 = read_listeners(reader, top, "socks5", 1080);
+    let connect = read_listeners(reader, top, "connect", 3128);
     let intercept = match top.section(reader, "intercept") {
         Some(section) => read_intercept(reader, section).map(Some),
         None => Some(None),
@@ -163,16 +161,25 @@ fn read_terminal(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Termi
     Some(terminal)
 }
 
+/// Where a proxy listens: `key = true` and a table without `listen` mean this machine alone.
 fn read_listeners(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
     key: &'static str,
+    port: u16,
 ) -> Option<Vec<SocketAddr>> {
-    // A table that is not one was noted; absence is fine.
-    let Some(mut section) = top.section(reader, key) else { return Some(Vec::new()) };
-    let expected = "the addresses and ports to listen on";
-    let listen = section.required(reader, "listen", expected, |reader, item| {
-        item.list(reader, |reader, item| item.address(reader))
+    let own = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
+    // Absence is fine.
+    let Some(item) = top.take(reader, key) else { return Some(Vec::new()) };
+    match item.as_bool() {
+        Some(true) => return Some(own),
+        Some(false) => return Some(Vec::new()),
+        None => {}
+    }
+    let mut section = item.section(reader, &format!("true, false, or a table, `[{key}]`"))?;
+    let listen = section.or(reader, "listen", own, |reader, item| {
+        let expected = "the addresses and ports to listen on";
+        item.some(reader, expected, |reader, item| item.address(reader))
     });
     section.finish(reader);
     listen
@@ -209,25 +216,30 @@ fn read_hub(
 ) -> Option<HubSection> {
     const SOURCES: [(&str, SourceMode); 2] =
         [("own", SourceMode::Own), ("client", SourceMode::Client)];
-    let mut usual = HubSection::default();
-    if link.is_some_and(|link| !link.listen.ip().is_loopback()) {
-        // What runs on the hub for itself alone is not for everyone behind a terminal.
-        // (To the kernel the address 0.0.0.0 is this host as well.)
-        let own = ["127.0.0.0/8", "::1", "0.0.0.0/8", "::", "169.254.0.0/16", "fe80::/10"];
-        usual.deny.extend(own.iter().filter_map(|text| text.parse::<Prefix>().ok()));
-    }
-    let Some(mut section) = top.section(reader, "hub") else { return Some(usual) };
+    // What runs on the hub for itself alone is not for everyone behind a terminal. One that
+    // listens on loopback only serves its own machine.
+    let guarded = link.is_some_and(|link| !link.listen.ip().is_loopback());
+    let usual = HubSection { guarded, ..HubSection::default() };
+    let terminals = terminals::read(reader, top);
+    let Some(mut section) = top.section(reader, "hub") else {
+        return Some(HubSection { terminals: terminals?, ..usual });
+    };
     let id = section.or(reader, "id", usual.id, id);
     let source = section.or(reader, "source", SourceMode::Own, |r, i| i.word(r, &SOURCES));
+    let clients = section.or(reader, "clients", Vec::new(), |r, i| i.list(r, network));
     let interfaces = section.or(reader, "interfaces", Vec::new(), |r, i| i.list(r, interface));
-    let deny = section.or(reader, "deny", usual.deny, |r, i| i.list(r, network));
+    let destinations = reach::read_destinations(reader, &mut section);
+    let guarded = reach::read_guarded(reader, &mut section, usual.guarded);
     let marking = read_marking(reader, &mut section);
     section.finish(reader);
     Some(HubSection {
         id: id?,
         source: source?,
+        clients: clients?,
         interfaces: interfaces?,
-        deny: deny?,
+        destinations: destinations?,
+        guarded: guarded?,
+        terminals: terminals?,
         marking: marking?,
     })
 }
@@ -243,37 +255,7 @@ fn read_marking(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<Ma
     Some(Marking { mark: mark?, table: table?, priority: priority? })
 }
 
-fn read_limits(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<Limits> {
-    let usual = Limits::default();
-    let hour = Span::from_secs(3600);
-    let connections =
-        section.or(reader, "connections", usual.connections, |r, i| i.integer(r, 1..=1_000_000));
-    let memory = section
-        .or(reader, "memory", None, |r, i| i.parsed(r, values::MEMORY, values::memory).map(Some));
-    let connect = section.or(reader, "connect", usual.connect, |r, i| positive_span(r, i, hour));
-    let first_bytes = section.or(reader, "first_bytes", usual.first_bytes, |r, i| i.span(r));
-    let handshake =
-        section.or(reader, "handshake", usual.handshake, |r, i| positive_span(r, i, hour));
-    let keepalive = section.or(reader, "keepalive", usual.keepalive, |r, i| whole_seconds(r, i));
-    let vanished = section.or(reader, "vanished", usual.vanished, |r, i| whole_seconds(r, i));
-    let expected = "a length of time from \"0s\", which stops at once, to \"1h\"";
-    let drain = section.or(reader, "drain", usual.drain, |r, i| {
-        i.parsed(r, expected, |text| values::span(text).filter(|&span| span <= hour))
-    });
-    section.finish(reader);
-    Some(Limits {
-        connections: connections?,
-        memory: memory?,
-        connect: connect?,
-        first_bytes: first_bytes?,
-        handshake: handshake?,
-        keepalive: keepalive?,
-        vanished: vanished?,
-        drain: drain?,
-    })
-}
-
-fn positive_span(reader: &mut Reader<'_>, item: Item<'_>, most: Span) -> Option<Span> {
+pub(super) fn positive_span(reader: &mut Reader<'_>, item: Item<'_>, most: Span) -> Option<Span> {
     let expected = format!("{} above zero and at most {most}", values::SPAN);
     item.parsed(reader, &expected, |text| {
         values::span(text).filter(|&span| !span.is_zero() && span <= most)
@@ -281,7 +263,7 @@ fn positive_span(reader: &mut Reader<'_>, item: Item<'_>, most: Span) -> Option<
 }
 
 /// The kernel counts these in seconds.
-fn whole_seconds(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Span> {
+pub(super) fn whole_seconds(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Span> {
     let expected = "a length of time from \"1s\" to \"9h\"";
     item.parsed(reader, expected, |text| {
         let range = Span::from_secs(1)..=Span::from_secs(9 * 3600);
@@ -303,7 +285,7 @@ fn ports(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PortRange> {
     item.text(reader, values::PORTS, |text| text.parse().ok())
 }
 
-fn network(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Prefix> {
+pub(super) fn network(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Prefix> {
     item.parsed(reader, values::NETWORK, |text| text.parse().ok())
 }
 
@@ -315,7 +297,7 @@ fn state(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PathBuf> {
     })
 }
 
-fn name(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
+pub(super) fn name(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     item.parsed(reader, "a name of 1 to 64 bytes without control characters", |text| {
         let fits = (1..=64).contains(&text.len()) && !text.chars().any(char::is_control);
         fits.then(|| text.to_owned())

@@ -112,15 +112,26 @@ impl<'a> Section<'a> {
         key: &'static str,
     ) -> Option<Section<'a>> {
         let item = self.take(reader, key)?;
-        match item.value {
-            DeValue::Table(table) => Some(Section {
-                path: format!("{}.", item.key),
-                line: item.line,
-                table,
-                known: BTreeSet::new(),
-            }),
-            _ => reader.wrong(&item, &format!("a table, `[{key}]`")),
+        item.section(reader, &format!("a table, `[{key}]`"))
+    }
+
+    /// The tables `[[key]]`, none if there are none.
+    pub(super) fn sections(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+    ) -> Option<Vec<Section<'a>>> {
+        let Some(item) = self.take(reader, key) else { return Some(Vec::new()) };
+        if !matches!(item.value, DeValue::Array(_)) {
+            return reader.wrong(&item, &format!("tables, each begun by `[[{key}]]`"));
         }
+        let expected = format!("a table, begun by `[[{key}]]`");
+        item.list(reader, |reader, item| item.section(reader, &expected))
+    }
+
+    /// Where it begins.
+    pub(super) fn line(&self) -> usize {
+        self.line
     }
 
     /// The value of `key` as `read` understands it, or `default` when the key is absent.
@@ -167,6 +178,34 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Item<'a> {
+    /// Its key, with the names of its tables.
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Where it stands.
+    pub(super) fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The value as a table.
+    pub(super) fn section(self, reader: &mut Reader<'_>, expected: &str) -> Option<Section<'a>> {
+        match self.value {
+            DeValue::Table(table) => Some(Section {
+                path: format!("{}.", self.key),
+                line: self.line,
+                table,
+                known: BTreeSet::new(),
+            }),
+            _ => reader.wrong(&self, expected),
+        }
+    }
+
+    /// The value when it is `true` or `false`.
+    pub(super) fn as_bool(&self) -> Option<bool> {
+        self.value.as_bool()
+    }
+
     /// The value when it is a string.
     pub(super) fn as_str(&self) -> Option<&str> {
         self.value.as_str()

@@ -99,7 +99,7 @@ fn every_key_of_a_hub_is_read() {
     let Role::Hub(hub) = config.role else { panic!("a hub") };
     assert_eq!(hub.source, SourceMode::Client);
     assert_eq!(hub.interfaces, ["wan0"]);
-    assert_eq!(hub.deny, ["10.0.0.0/8".parse().unwrap()]);
+    assert_eq!(hub.destinations.deny, ["10.0.0.0/8".parse().unwrap()]);
     assert_eq!(hub.marking.table, Some(7));
 }
 
@@ -148,19 +148,7 @@ fn controllers_and_what_is_remembered_are_read() {
     assert!(said.starts_with("g.toml:5: link.controller: found \"cubic\", expected \"s"), "{said}");
 }
 
-#[test]
-fn an_open_hub_keeps_its_loopback_to_itself() {
-    let deny = |text: &str| match Config::parse("g.toml", text).unwrap().role {
-        Role::Hub(hub) => hub.deny.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        Role::Terminal(_) => panic!("a hub"),
-    };
-    assert_eq!(
-        deny(HUB),
-        ["127.0.0.0/8", "::1/128", "0.0.0.0/8", "::/128", "169.254.0.0/16", "fe80::/10"]
-    );
-    assert!(deny(&HUB.replace("0.0.0.0:7000", "127.0.0.1:7000")).is_empty());
-    assert!(deny(&format!("{HUB}[hub]\ndeny = []\n")).is_empty());
-}
+mod shares;
 
 #[test]
 fn words_and_roles_are_checked() {
@@ -256,7 +244,7 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
         "g.toml:3: socks5: found a key that is not known here, expected one of hub, limits, link, \
-         role, security, state"
+         role, security, state, terminal"
     );
 }
 

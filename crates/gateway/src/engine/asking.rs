@@ -2,9 +2,9 @@
 
 use super::connection::Phase;
 use super::core::Core;
+use super::door::Door;
 use super::socket;
 use super::terminal::wants;
-use crate::AcceptMode;
 use crate::proxy::{Destination, Progress};
 use mio::net::TcpStream;
 use std::io::{self, Read, Write};
@@ -19,13 +19,13 @@ const FAREWELL: Span = Span::from_secs(3);
 const FAREWELL_READS: usize = 16;
 
 /// Reads what the client says to the proxy, and answers.
-pub(super) fn ask(core: &mut Core, now: Instant, index: usize, mode: AcceptMode) {
+pub(super) fn ask(core: &mut Core, now: Instant, index: usize, door: &mut Door) {
     let mut scratch = core.take_scratch();
     let asked = ask_on(core, index, &mut scratch);
     core.put_scratch(scratch);
     match asked {
         Ok(Asked::Waits) => {}
-        Ok(Asked::Wants(destination, kept)) => wants(core, now, index, mode, destination, kept),
+        Ok(Asked::Wants(destination, kept)) => wants(core, now, index, door, destination, kept),
         Ok(Asked::Nonsense(message)) => {
             tracing::info!(%message, "a client of a proxy made no sense");
             core.counters.bad_requests += 1;

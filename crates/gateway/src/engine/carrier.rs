@@ -63,11 +63,20 @@ impl Carrier {
         carrier
     }
 
-    /// A hub's: a relay with each terminal, which begins with what is remembered of it.
-    pub(crate) fn hub(config: &RelayConfig, state: &State, rng: RngStream) -> Self {
+    /// A hub's: a relay with each terminal, which begins with what is remembered of it. `memory`
+    /// has the bytes of buffer of terminals for which they are not the usual.
+    pub(crate) fn hub(
+        config: &RelayConfig,
+        state: &State,
+        memory: &[(&str, u64)],
+        rng: RngStream,
+    ) -> Self {
         let mut hub = Box::new(Hub::new(config, rng));
         for (name, learnt) in state.all() {
             hub.remember(name, learnt);
+        }
+        for (name, bytes) in memory {
+            hub.set_memory(name, *bytes);
         }
         Self { side: Side::Hub(hub), mtu: config.mtu, bad_datagrams: 0 }
     }
@@ -184,6 +193,14 @@ impl Carrier {
         match &mut self.side {
             Side::Terminal { relay, .. } => relay.poll_event().map(|event| (None, event)),
             Side::Hub(hub) => hub.poll_event().map(|(peer, event)| (Some(peer), event)),
+        }
+    }
+
+    /// The name that a terminal gave itself; empty where there is none.
+    pub(crate) fn name(&self, peer: Peer) -> &str {
+        match (&self.side, peer) {
+            (Side::Hub(hub), Some(peer)) => hub.name(peer).unwrap_or_default(),
+            (Side::Hub(_), None) | (Side::Terminal { .. }, _) => "",
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the engine remembers of one connection.
 
 use super::carrier::{Carrier, StreamKey};
+use super::quota::Holder;
 use super::splice::{Splice, Stream};
 use crate::proxy::Handshake;
 use mio::net::TcpStream;
@@ -18,6 +19,8 @@ pub(super) struct Connection {
     pub(super) socket: Option<TcpStream>,
     /// The relay's stream; a terminal has none at first.
     pub(super) key: Option<StreamKey>,
+    /// Whose it is: a terminal's at a hub, a client's at a terminal.
+    pub(super) holder: Option<Holder>,
     /// How far it has come.
     pub(super) phase: Phase,
     /// The stream's end was announced before there was a splice to tell.

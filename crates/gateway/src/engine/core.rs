@@ -2,6 +2,7 @@
 
 use super::carrier::{Carrier, Peer, StreamKey};
 use super::connection::{Breaking, Carried, Connection, Phase};
+use super::quota::{Holder, Quotas};
 use super::socket;
 use super::splice::{Splice, Turn};
 use super::timer::Deadlines;
@@ -33,6 +34,8 @@ pub(super) struct Core {
     pub(super) counters: Counters,
     pub(super) connections: Slab<Connection>,
     pub(super) deadlines: Deadlines,
+    /// What each terminal or client has of the places.
+    pub(super) quotas: Quotas,
     /// A connection has closed since accepting was paused.
     pub(super) room_again: bool,
     /// A hub that takes no new streams any more.
@@ -52,6 +55,7 @@ impl Core {
             counters: Counters::default(),
             connections: Slab::new(),
             deadlines: Deadlines::default(),
+            quotas: Quotas::default(),
             room_again: false,
             draining: false,
             streams: BTreeMap::new(),
@@ -78,6 +82,7 @@ impl Core {
             id: self.last_id,
             socket,
             key,
+            holder: None,
             phase,
             stream_ended: false,
             kept: Vec::new(),
@@ -90,6 +95,12 @@ impl Core {
         }
         self.counters.most_at_once = self.counters.most_at_once.max(self.connections.len() as u64);
         index
+    }
+
+    /// The connection counts as one of `holder`'s.
+    pub(super) fn hold(&mut self, index: usize, holder: Holder) {
+        self.quotas.take(&holder);
+        self.connections[index].holder = Some(holder);
     }
 
     /// Makes the loop wake for the connection's socket.
@@ -282,7 +293,11 @@ impl Core {
         self.set_due(index, None);
         self.detach(index);
         self.room_again = true;
-        self.connections.remove(index).socket
+        let Connection { socket, holder, .. } = self.connections.remove(index);
+        if let Some(holder) = holder {
+            self.quotas.give_back(&holder);
+        }
+        socket
     }
 
     /// Ends connections whose other end has left TCP without an answer for too long.

@@ -5,6 +5,7 @@
 //!   by address ─────────────────────────┘ └── next address, or refused
 //! ```
 
+use super::admission::Admission;
 use super::carrier::{Peer, StreamKey};
 use super::connection::{Onward, Phase};
 use super::core::Core;
@@ -12,12 +13,11 @@ use super::resolver::{Answer, Resolver};
 use super::socket;
 use crate::SourceMode;
 use crate::intercept;
-use crate::intercept::Prefix;
 use crate::proxy::RefuseReason;
 use mio::net::TcpStream;
 use relay::{Event, Target};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use units::{Instant, Span};
 
 /// Addresses of one name that are tried.
@@ -28,12 +28,12 @@ const MAX_ADDRESSES: usize = 8;
 pub(super) struct Hub {
     pub(super) resolver: Resolver,
     pub(super) source: SourceMode,
-    pub(super) deny: Vec<Prefix>,
+    pub(super) admission: Admission,
 }
 
 impl Hub {
     /// A connection's turn.
-    pub(super) fn turn(&self, core: &mut Core, now: Instant, index: usize) {
+    pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
         match core.connections[index].phase {
             Phase::Resolving(_) => {}
             Phase::Connecting(_) => self.connecting(core, now, index),
@@ -47,7 +47,7 @@ impl Hub {
     }
 
     /// The deadline of a connection has come.
-    pub(super) fn expired(&self, core: &mut Core, now: Instant, index: usize) {
+    pub(super) fn expired(&mut self, core: &mut Core, now: Instant, index: usize) {
         core.set_due(index, None);
         match core.connections[index].phase {
             Phase::Resolving(_) => refuse(core, index, RefuseReason::NameNotFound),
@@ -62,7 +62,7 @@ impl Hub {
     }
 
     /// Something happened on the relay's side.
-    pub(super) fn event(&self, core: &mut Core, now: Instant, peer: Peer, event: Event) {
+    pub(super) fn event(&mut self, core: &mut Core, now: Instant, peer: Peer, event: Event) {
         let key = |stream| StreamKey { peer, stream };
         match event {
             Event::Connected => {
@@ -110,7 +110,7 @@ impl Hub {
     }
 
     /// The names that were looked up.
-    pub(super) fn resolved(&self, core: &mut Core, now: Instant) {
+    pub(super) fn resolved(&mut self, core: &mut Core, now: Instant) {
         for Answer { key: id, addresses } in self.resolver.answers() {
             let asked = core.connections.iter_mut().find(|(_, connection)| {
                 connection.id == id && matches!(connection.phase, Phase::Resolving(_))
@@ -126,28 +126,41 @@ impl Hub {
         }
     }
 
-    fn opened(&self, core: &mut Core, now: Instant, key: StreamKey, target: Target) {
+    fn opened(&mut self, core: &mut Core, now: Instant, key: StreamKey, target: Target) {
         core.counters.opened += 1;
         let terminal = || core.carrier.describe(key.peer);
         tracing::debug!(terminal = %terminal(), server = %target.destination, "opened");
-        if core.draining || !core.has_room() {
-            let reason = if core.draining { RefuseReason::Other } else { RefuseReason::Limit };
-            core.counters.refused(reason);
-            core.carrier.refuse(key, reason);
+        if core.draining {
+            core.counters.refused(RefuseReason::Other);
+            core.carrier.refuse(key, RefuseReason::Other);
             return;
         }
+        let Some(holder) = self.admission.one_more(core, now, key.peer) else {
+            core.counters.refused(RefuseReason::Limit);
+            core.carrier.refuse(key, RefuseReason::Limit);
+            return;
+        };
         let limit = now + core.limits.connect;
-        let mut onward = Onward { addresses: [].into(), source: target.source, limit };
-        match target.destination {
-            relay::Destination::Address(address) => {
-                onward.addresses.push_back(address);
-                let index = core.add(None, Some(key), Phase::Resolving(onward));
-                self.try_next(core, now, index, RefuseReason::Other);
-            }
-            relay::Destination::Name(name, port) => {
-                let index = core.add(None, Some(key), Phase::Resolving(onward));
+        let client = target.source.filter(|client| {
+            self.source == SourceMode::Client
+                && self.admission.may_speak_for(Some(&holder), client.ip())
+        });
+        if self.source == SourceMode::Client && target.source.is_some() && client.is_none() {
+            core.counters.own_address_instead += 1;
+        }
+        let (addresses, name) = match target.destination {
+            relay::Destination::Address(address) => ([address].into(), None),
+            relay::Destination::Name(name, port) => ([].into(), Some((name, port))),
+        };
+        let onward = Onward { addresses, source: client, limit };
+        let index = core.add(None, Some(key), Phase::Resolving(onward));
+        core.hold(index, holder.clone());
+        match name {
+            None => self.try_next(core, now, index, RefuseReason::Other),
+            Some((name, port)) => {
                 core.set_due(index, Some(limit));
-                if !self.resolver.ask(core.connections[index].id, name, port) {
+                if !self.resolver.ask(core.connections[index].id, holder, name, port) {
+                    core.counters.limited("names");
                     refuse(core, index, RefuseReason::Limit);
                 }
             }
@@ -155,7 +168,7 @@ impl Hub {
     }
 
     /// Tries the next address; refuses with `reason`, which the last one gave, when there is none.
-    fn try_next(&self, core: &mut Core, now: Instant, index: usize, mut reason: RefuseReason) {
+    fn try_next(&mut self, core: &mut Core, now: Instant, index: usize, mut reason: RefuseReason) {
         loop {
             let connection = &mut core.connections[index];
             connection.socket = None;
@@ -168,13 +181,14 @@ impl Hub {
                 refuse(core, index, reason);
                 return;
             };
-            if self.deny.iter().any(|network| contains(network, address.ip())) {
+            let (limit, source) = (onward.limit, onward.source);
+            // The address that is judged is the one that is connected to.
+            if !self.admission.may_reach(now, connection.holder.as_ref(), address) {
                 reason = RefuseReason::Policy;
                 continue;
             }
             // Each of them gets its share of the time that is left.
-            let share = onward.limit.since(now) / left;
-            let source = onward.source.filter(|_| self.source == SourceMode::Client);
+            let share = limit.since(now) / left;
             match start(source, address) {
                 Ok((socket, own)) => {
                     core.counters.own_address_instead += u64::from(own && source.is_some());
@@ -193,7 +207,7 @@ impl Hub {
     }
 
     /// The socket that is being connected has news.
-    fn connecting(&self, core: &mut Core, now: Instant, index: usize) {
+    fn connecting(&mut self, core: &mut Core, now: Instant, index: usize) {
         let Some(socket) = &core.connections[index].socket else { return };
         if let Some(error) = socket::taken_error(socket) {
             tracing::debug!(%error, "not connected");
@@ -271,41 +285,9 @@ fn reason_of(error: &io::Error) -> RefuseReason {
     }
 }
 
-/// Whether `address` is in `network`; an IPv4 address in IPv6 clothes is the IPv4 address.
-fn contains(network: &Prefix, address: IpAddr) -> bool {
-    let prefix = network.length();
-    match (network.network(), address.to_canonical()) {
-        (IpAddr::V4(network), IpAddr::V4(address)) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
-            network.to_bits() & mask == address.to_bits() & mask
-        }
-        (IpAddr::V6(network), IpAddr::V6(address)) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-            network.to_bits() & mask == address.to_bits() & mask
-        }
-        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn networks_contain_their_own() {
-        let is_in = |network: &str, address: &str| {
-            contains(&network.parse().unwrap(), address.parse().unwrap())
-        };
-        assert!(is_in("127.0.0.0/8", "127.1.2.3"));
-        assert!(is_in("127.0.0.0/8", "::ffff:127.0.0.1"));
-        assert!(!is_in("127.0.0.0/8", "128.0.0.1"));
-        assert!(is_in("0.0.0.0/0", "192.0.2.1"));
-        assert!(is_in("192.0.2.1", "192.0.2.1"));
-        assert!(!is_in("192.0.2.1", "192.0.2.2"));
-        assert!(is_in("2001:db8::/32", "2001:db8:1::1"));
-        assert!(!is_in("2001:db8::/32", "2001:db9::1"));
-        assert!(!is_in("::/0", "192.0.2.1"));
-    }
 
     #[test]
     fn errors_have_their_reasons() {

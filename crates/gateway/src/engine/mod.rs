@@ -9,14 +9,18 @@
 //! look up, and every part of a round has a budget, so that no client holds up the pacing of the
 //! link for more than a moment.
 
+mod admission;
 mod asking;
 mod carrier;
+mod complaints;
 mod connection;
 mod core;
+mod door;
 mod drain;
 mod hub;
 mod listener;
 mod path;
+mod quota;
 mod resolver;
 mod socket;
 mod splice;
@@ -31,6 +35,7 @@ use crate::state::State;
 use crate::stop::{Asked, Stop};
 use carrier::Outgoing;
 use connection::Phase;
+use door::Door;
 use hub::Hub;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -43,6 +48,7 @@ use timer::Alarm;
 use udp::Sent;
 use units::{Instant, Span};
 
+pub(crate) use admission::Admission;
 pub(crate) use carrier::{Carrier, hub_name};
 pub(crate) use listener::{Kind, Listener};
 pub(crate) use socket::raise_descriptor_limit;
@@ -125,7 +131,7 @@ impl Engine {
         state: State,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let mut terminal = Terminal::new(config.accept);
+        let mut terminal = Terminal::new(Door::new(config.accept, limits));
         for listener in listeners {
             terminal.listen(poll.registry(), listener)?;
         }
@@ -137,12 +143,13 @@ impl Engine {
         carrier: Carrier,
         udp: Udp,
         config: &crate::HubSection,
+        admission: Admission,
         limits: &crate::Limits,
         state: State,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
-        let hub = Hub { resolver, source: config.source, deny: config.deny.clone() };
+        let hub = Hub { resolver, source: config.source, admission };
         Self::new(poll, carrier, udp, limits, Role::Hub(hub), state)
     }
 
@@ -269,7 +276,7 @@ impl Engine {
         self.events(now);
         for _ in 0..self.core.waiting() {
             let Some(index) = self.core.next_turn() else { break };
-            match &self.role {
+            match &mut self.role {
                 Role::Terminal(terminal) => terminal.turn(&mut self.core, now, index),
                 Role::Hub(hub) => hub.turn(&mut self.core, now, index),
             }
@@ -291,7 +298,7 @@ impl Engine {
             self.core.carrier.handle_timeout(now);
         }
         while let Some(index) = self.core.deadlines.due(now) {
-            match &self.role {
+            match &mut self.role {
                 Role::Terminal(terminal) => terminal.expired(&mut self.core, now, index),
                 Role::Hub(hub) => hub.expired(&mut self.core, now, index),
             }
@@ -332,7 +339,7 @@ impl Engine {
 
     fn events(&mut self, now: Instant) {
         while let Some((peer, event)) = self.core.carrier.poll_event() {
-            match &self.role {
+            match &mut self.role {
                 Role::Terminal(terminal) => terminal.event(&mut self.core, now, peer, &event),
                 Role::Hub(hub) => hub.event(&mut self.core, now, peer, event),
             }

@@ -11,6 +11,7 @@ use super::asking::{ask, farewell, flush, say_farewell};
 use super::carrier::{Peer, StreamKey, target};
 use super::connection::{Asking, Phase};
 use super::core::{Core, FIRST_CONNECTION};
+use super::door::Door;
 use super::listener::{Accepted, Kind, Listener};
 use super::{LISTENERS, socket};
 use crate::AcceptMode;
@@ -39,7 +40,9 @@ const CONFIRM_GRACE: Span = Span::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Terminal {
     listeners: Slab<Listener>,
-    mode: AcceptMode,
+    /// Whose turn it is to accept from.
+    turn: usize,
+    door: Door,
     /// Accepting is paused until then, or until a connection closes.
     accept_again: Option<Instant>,
     /// The log hears of it no earlier than then.
@@ -47,9 +50,10 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(mode: AcceptMode) -> Self {
+    pub(super) fn new(door: Door) -> Self {
         let listeners = Slab::new();
-        Self { listeners, mode, accept_again: None, complain_again: Instant::ZERO }
+        let (accept_again, complain_again) = (None, Instant::ZERO);
+        Self { listeners, turn: 0, door, accept_again, complain_again }
     }
 
     /// Accepts from `listener` as well.
@@ -93,42 +97,49 @@ impl Terminal {
             self.accept_again = None;
         }
         core.room_again = false;
-        let mut budget = ACCEPT_BUDGET;
-        for (_, listener) in &mut self.listeners {
-            while listener.may_accept() {
-                if budget == 0 {
-                    return true;
+        // One from each in turn, so that a crowd at one does not keep out those at another.
+        for _ in 0..ACCEPT_BUDGET {
+            let Some(turn) = self.next_listener() else { return false };
+            if !core.has_room() {
+                core.counters.accept_pauses += 1;
+                self.accept_again = Some(Instant::FAR_FUTURE);
+                return false;
+            }
+            let listener = &mut self.listeners[turn];
+            match listener.accept() {
+                Accepted::Client(stream, client) => {
+                    welcome(core, now, listener, &mut self.door, stream, client);
                 }
-                budget -= 1;
-                if !core.has_room() {
+                Accepted::Nobody => {}
+                Accepted::NoRoom(error) => {
+                    if now >= self.complain_again {
+                        self.complain_again = now + COMPLAINTS;
+                        tracing::warn!(%error, "accepting pauses until there is room");
+                    }
                     core.counters.accept_pauses += 1;
-                    self.accept_again = Some(Instant::FAR_FUTURE);
+                    self.accept_again = Some(now + ACCEPT_PAUSE);
                     return false;
-                }
-                match listener.accept() {
-                    Accepted::Client(stream, client) => {
-                        welcome(core, now, listener, self.mode, stream, client);
-                    }
-                    Accepted::Nobody => {}
-                    Accepted::NoRoom(error) => {
-                        if now >= self.complain_again {
-                            self.complain_again = now + COMPLAINTS;
-                            tracing::warn!(%error, "accepting pauses until there is room");
-                        }
-                        core.counters.accept_pauses += 1;
-                        self.accept_again = Some(now + ACCEPT_PAUSE);
-                        return false;
-                    }
                 }
             }
         }
-        false
+        self.listeners.iter().any(|(_, listener)| listener.may_accept())
+    }
+
+    /// The next listener at which clients may be waiting.
+    fn next_listener(&mut self) -> Option<usize> {
+        let ready = |from| {
+            let mut all = self.listeners.iter();
+            all.find(|(key, listener)| *key >= from && listener.may_accept()).map(|(key, _)| key)
+        };
+        let found = ready(self.turn).or_else(|| ready(0))?;
+        self.turn = found + 1;
+        Some(found)
     }
 
     /// A connection's turn.
-    pub(super) fn turn(&self, core: &mut Core, now: Instant, index: usize) {
+    pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
         match core.connections[index].phase {
-            Phase::Asking(_) => ask(core, now, index, self.mode),
+            Phase::Asking(_) => ask(core, now, index, &mut self.door),
             Phase::Greeting { .. } => open_greeted(core, now, index),
             // What the client sends meanwhile waits in its socket.
             Phase::Confirming(_) => {}
@@ -220,7 +231,7 @@ fn welcome(
     core: &mut Core,
     now: Instant,
     listener: &Listener,
-    mode: AcceptMode,
+    door: &mut Door,
     stream: TcpStream,
     client: SocketAddr,
 ) {
@@ -229,6 +240,15 @@ fn welcome(
         tracing::debug!(%client, %error, "a client was gone at once");
         return;
     }
+    let holder = match listener.kind {
+        Kind::Transparent => door.one_more(core, now, client),
+        Kind::Socks5 | Kind::HttpConnect => door.one_more_to_ask(core, now, client),
+    };
+    let Some(holder) = holder else {
+        core.counters.refused(RefuseReason::Limit);
+        socket::close_with_reset(stream);
+        return;
+    };
     let (phase, due) = match listener.kind {
         Kind::Transparent => {
             let local = stream.local_addr().ok();
@@ -254,6 +274,7 @@ fn welcome(
         }
     };
     let index = core.add(Some(stream), None, phase);
+    core.hold(index, holder);
     if let Err(error) = core.register(index) {
         tracing::warn!(%client, %error, "a client cannot be watched");
         core.reset_socket(index);
@@ -262,7 +283,7 @@ fn welcome(
     core.set_due(index, Some(now + due));
     // A client that had to wait to be accepted may have said something already.
     if matches!(core.connections[index].phase, Phase::Asking(_)) {
-        ask(core, now, index, mode);
+        ask(core, now, index, door);
     } else if due.is_zero() {
         open_now(core, now, index, Vec::new());
     }
@@ -291,7 +312,7 @@ pub(super) fn wants(
     core: &mut Core,
     now: Instant,
     index: usize,
-    mode: AcceptMode,
+    door: &mut Door,
     destination: Destination,
     mut kept: Vec<u8>,
 ) {
@@ -300,8 +321,16 @@ pub(super) fn wants(
     let Phase::Asking(mut asking) = std::mem::replace(&mut connection.phase, asking) else {
         return;
     };
+    if !door.may_have(core, now, asking.client) {
+        core.counters.refused(RefuseReason::Limit);
+        let mut message = asking.reply;
+        message.extend(asking.handshake.refused(RefuseReason::Limit, "this client has its share"));
+        say_farewell(core, now, index, message);
+        return;
+    }
+    let connection = &mut core.connections[index];
     let target = target(destination, Some(asking.client));
-    match mode {
+    match door.mode {
         AcceptMode::Early => {
             asking.reply.extend_from_slice(&asking.handshake.granted(None));
             if let Some(socket) = &connection.socket

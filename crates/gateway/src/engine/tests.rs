@@ -4,4 +4,5 @@ mod drain;
 mod ends;
 mod harness;
 mod limits;
+mod shares;
 mod transfers;

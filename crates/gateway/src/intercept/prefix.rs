@@ -24,6 +24,13 @@ impl Prefix {
     pub const fn length(&self) -> u8 {
         self.length
     }
+
+    /// Whether `address` is in it; an IPv4 address in IPv6 clothes is the IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.network.is_ipv4()
+            && first_address(address, self.length) == self.network
+    }
 }
 
 impl FromStr for Prefix {
@@ -99,6 +106,11 @@ impl PortRange {
     pub const fn last(&self) -> u16 {
         self.last
     }
+
+    /// Whether `port` is in it.
+    pub const fn contains(&self, port: u16) -> bool {
+        self.first <= port && port <= self.last
+    }
 }
 
 impl FromStr for PortRange {
@@ -143,6 +155,22 @@ mod tests {
             assert_eq!(text.parse::<Prefix>().unwrap().to_string(), text);
         }
         assert_eq!("::1".parse::<Prefix>().unwrap().length(), 128);
+    }
+
+    #[test]
+    fn networks_contain_their_own() {
+        let is_in = |network: &str, address: &str| {
+            network.parse::<Prefix>().unwrap().contains(address.parse().unwrap())
+        };
+        assert!(is_in("127.0.0.0/8", "127.1.2.3"));
+        assert!(is_in("127.0.0.0/8", "::ffff:127.0.0.1"));
+        assert!(!is_in("127.0.0.0/8", "128.0.0.1"));
+        assert!(is_in("0.0.0.0/0", "192.0.2.1"));
+        assert!(is_in("192.0.2.1", "192.0.2.1"));
+        assert!(!is_in("192.0.2.1", "192.0.2.2"));
+        assert!(is_in("2001:db8::/32", "2001:db8:1::1"));
+        assert!(!is_in("2001:db8::/32", "2001:db9::1"));
+        assert!(!is_in("::/0", "192.0.2.1"));
     }
 
     #[test]

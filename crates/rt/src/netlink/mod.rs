@@ -275,26 +275,55 @@ impl Netlink {
     /// # Errors
     /// `ETIMEDOUT` after two seconds, as when the interface is down.
     pub fn await_address(&mut self, address: IpAddr) -> Result<(), NetlinkError> {
-        let call = format!("RTM_GETROUTE ({address})");
         for _ in 0..2_000 {
-            let mut message = RouteMessage::default();
-            message.header.address_family = family(address);
-            message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
-            message.attributes.push(RouteAttribute::Destination(address.into()));
-            let flags = NLM_F_REQUEST | NLM_F_ACK;
-            let found = self.request(&call, RouteNetlinkMessage::GetRoute(message), flags);
-            let local = |answer: &RouteNetlinkMessage| {
-                matches!(answer, RouteNetlinkMessage::NewRoute(route)
-                    if route.header.kind == RouteType::Local)
-            };
-            // Until there is a route at all the kernel says ENETUNREACH.
-            if found.is_ok_and(|answers| answers.iter().any(local)) {
+            if matches!(self.route_type(address), Ok(Some(RouteType::Local))) {
                 return Ok(());
             }
             #[expect(clippy::disallowed_methods, reason = "the kernel tells nobody")]
             std::thread::sleep(Duration::from_millis(1));
         }
+        let call = format!("RTM_GETROUTE ({address})");
         Err(NetlinkError::refused(call, io::Error::from_raw_os_error(libc::ETIMEDOUT)))
+    }
+
+    /// Whether the kernel would keep a packet to `address` on this host: an address of its own,
+    /// also by a local route, or one to which everybody listens (broadcast, multicast, anycast).
+    /// One request that the kernel answers at once.
+    ///
+    /// # Errors
+    /// The kernel's refusal; that there is no route at all is an answer.
+    pub fn is_own(&mut self, address: IpAddr) -> Result<bool, NetlinkError> {
+        let kept =
+            [RouteType::Local, RouteType::Broadcast, RouteType::Multicast, RouteType::Anycast];
+        Ok(self.route_type(address)?.is_some_and(|kind| kept.contains(&kind)))
+    }
+
+    /// What kind of route leads to `address`; `None` when none does.
+    fn route_type(&mut self, address: IpAddr) -> Result<Option<RouteType>, NetlinkError> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(address);
+        message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
+        message.attributes.push(RouteAttribute::Destination(address.into()));
+        let call = format!("RTM_GETROUTE ({address})");
+        let flags = NLM_F_REQUEST | NLM_F_ACK;
+        match self.request(&call, RouteNetlinkMessage::GetRoute(message), flags) {
+            Ok(answers) => Ok(answers.iter().find_map(|answer| match answer {
+                RouteNetlinkMessage::NewRoute(route) => Some(route.header.kind),
+                _ => None,
+            })),
+            // Unreachable, prohibited and blackhole routes are told as errors as well.
+            Err(error)
+                if matches!(
+                    error.errno(),
+                    Some(
+                        libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EAFNOSUPPORT
+                    )
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells the kernel for good where a neighbour is, so that it never asks (ARP and neighbour

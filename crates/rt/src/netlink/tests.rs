@@ -44,6 +44,29 @@ fn a_veth_pair_carries_both_address_families() {
 }
 
 #[test]
+fn addresses_are_the_hosts_own_while_they_are() {
+    in_fresh_namespace(|| {
+        let mut net = Netlink::open().unwrap();
+        let own = |address: &str, net: &mut Netlink| net.is_own(address.parse().unwrap()).unwrap();
+        assert!(!own("10.1.0.1", &mut net), "without any route");
+        net.set_up("lo").unwrap();
+        assert!(own("127.0.0.2", &mut net) && own("::1", &mut net));
+        net.create_veth(&VethEnd::new("a"), &VethEnd::new("b")).unwrap();
+        net.set_up("a").unwrap();
+        net.set_up("b").unwrap();
+        net.add_address("a", "10.1.0.1".parse().unwrap(), 24).unwrap();
+        assert!(own("10.1.0.1", &mut net) && own("10.1.0.255", &mut net));
+        assert!(!own("10.1.0.2", &mut net) && !own("192.0.2.1", &mut net));
+        let any = Route::local_default("10.7.0.0".parse().unwrap(), 254);
+        net.add_route(&any).unwrap();
+        assert!(own("192.0.2.1", &mut net), "by a route, without an address");
+        net.delete_route(&any).unwrap();
+        net.delete_link("a").unwrap();
+        assert!(!own("10.1.0.1", &mut net));
+    });
+}
+
+#[test]
 fn routes_and_rules_come_and_go() {
     in_fresh_namespace(|| {
         let mut net = Netlink::open().unwrap();

@@ -17,7 +17,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn start(text: &str) -> Self {
+    pub(super) fn start(text: &str) -> Self {
         if std::env::var_os("BENTPIPE_LOG").is_some() {
             crate::start_logging();
         }
@@ -67,13 +67,7 @@ impl Pair {
     /// `terminal` and `hub` are lines of configuration; `terminal` begins at the top.
     pub(super) fn with(terminal: &str, hub: &str) -> Self {
         let hub = hub_at("127.0.0.1:0", hub);
-        let peer = hub.addresses.link.unwrap();
-        let terminal = Running::start(&format!(
-            "role = \"terminal\"\n{terminal}\n\
-             [link]\npeer = \"{peer}\"\nlisten = \"127.0.0.1:0\"\n\
-             rate_up = \"200mbit\"\nrate_down = \"200mbit\"\nround_trip = \"10ms\"\n\
-             [socks5]\nlisten = \"127.0.0.1:0\"\n[connect]\nlisten = \"127.0.0.1:0\"\n"
-        ));
+        let terminal = terminal_of(&hub, terminal);
         Self { hub, terminal }
     }
 
@@ -87,19 +81,7 @@ impl Pair {
 
     /// A connection by SOCKS5, whatever the answer; the answer's code.
     pub(super) fn socks(&self, target: SocketAddr) -> (TcpStream, u8) {
-        let mut request = vec![5, 1, 0];
-        match target {
-            SocketAddr::V4(v4) => {
-                request.push(1);
-                request.extend(v4.ip().octets());
-            }
-            SocketAddr::V6(v6) => {
-                request.push(4);
-                request.extend(v6.ip().octets());
-            }
-        }
-        request.extend(target.port().to_be_bytes());
-        self.socks_request(&request)
+        socks_from(open(self.terminal.addresses.socks5[0]), target)
     }
 
     /// As [`Pair::socks`], by name.
@@ -107,18 +89,7 @@ impl Pair {
         let mut request = vec![5, 1, 0, 3, name.len() as u8];
         request.extend(name.as_bytes());
         request.extend(port.to_be_bytes());
-        self.socks_request(&request)
-    }
-
-    fn socks_request(&self, request: &[u8]) -> (TcpStream, u8) {
-        let mut stream = open(self.terminal.addresses.socks5[0]);
-        stream.write_all(&[5, 1, 0]).unwrap();
-        assert_eq!(read_exactly(&mut stream, 2), [5, 0]);
-        stream.write_all(request).unwrap();
-        let head = read_exactly(&mut stream, 4);
-        let rest = if head[3] == 4 { 18 } else { 6 };
-        read_exactly(&mut stream, rest);
-        (stream, head[1])
+        socks_request(open(self.terminal.addresses.socks5[0]), &request)
     }
 
     /// A connection through both gateways to `target`.
@@ -127,6 +98,44 @@ impl Pair {
         assert_eq!(code, 0);
         stream
     }
+}
+
+/// A terminal of `hub`; `more` is its configuration's beginning.
+pub(super) fn terminal_of(hub: &Running, more: &str) -> Running {
+    let peer = hub.addresses.link.unwrap();
+    Running::start(&format!(
+        "role = \"terminal\"\n{more}\n\
+         [link]\npeer = \"{peer}\"\nlisten = \"127.0.0.1:0\"\n\
+         rate_up = \"200mbit\"\nrate_down = \"200mbit\"\nround_trip = \"10ms\"\n\
+         [socks5]\nlisten = \"127.0.0.1:0\"\n[connect]\nlisten = \"127.0.0.1:0\"\n"
+    ))
+}
+
+/// SOCKS5 on `stream`, whatever the answer; the answer's code.
+pub(super) fn socks_from(stream: TcpStream, target: SocketAddr) -> (TcpStream, u8) {
+    let mut request = vec![5, 1, 0];
+    match target {
+        SocketAddr::V4(v4) => {
+            request.push(1);
+            request.extend(v4.ip().octets());
+        }
+        SocketAddr::V6(v6) => {
+            request.push(4);
+            request.extend(v6.ip().octets());
+        }
+    }
+    request.extend(target.port().to_be_bytes());
+    socks_request(stream, &request)
+}
+
+fn socks_request(mut stream: TcpStream, request: &[u8]) -> (TcpStream, u8) {
+    stream.write_all(&[5, 1, 0]).unwrap();
+    assert_eq!(read_exactly(&mut stream, 2), [5, 0]);
+    stream.write_all(request).unwrap();
+    let head = read_exactly(&mut stream, 4);
+    let rest = if head[3] == 4 { 18 } else { 6 };
+    read_exactly(&mut stream, rest);
+    (stream, head[1])
 }
 
 /// A hub on `listen`; `more` is added to its configuration.

@@ -1,0 +1,63 @@
+//! `[limits]`: bounds and times, for all together, for each terminal and for each client.
+
+use super::read::{positive_span, whole_seconds};
+use super::reader::{Reader, Section};
+use super::{Limits, ShareLimits, values};
+use units::Span;
+
+pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Limits> {
+    let Some(mut section) = top.section(reader, "limits") else { return Some(Limits::default()) };
+    let usual = Limits::default();
+    let hour = Span::from_secs(3600);
+    let connections =
+        section.or(reader, "connections", usual.connections, |r, i| i.integer(r, 1..=1_000_000));
+    let memory = section
+        .or(reader, "memory", None, |r, i| i.parsed(r, values::MEMORY, values::memory).map(Some));
+    let connect = section.or(reader, "connect", usual.connect, |r, i| positive_span(r, i, hour));
+    let first_bytes = section.or(reader, "first_bytes", usual.first_bytes, |r, i| i.span(r));
+    let handshake =
+        section.or(reader, "handshake", usual.handshake, |r, i| positive_span(r, i, hour));
+    let keepalive = section.or(reader, "keepalive", usual.keepalive, |r, i| whole_seconds(r, i));
+    let vanished = section.or(reader, "vanished", usual.vanished, |r, i| whole_seconds(r, i));
+    let expected = "a length of time from \"0s\", which stops at once, to \"1h\"";
+    let drain = section.or(reader, "drain", usual.drain, |r, i| {
+        i.parsed(r, expected, |text| values::span(text).filter(|&span| span <= hour))
+    });
+    let mut share = |reader: &mut Reader<'_>, key| match section.section(reader, key) {
+        Some(mut section) => {
+            let share = read_share(reader, &mut section);
+            section.finish(reader);
+            share
+        }
+        None => Some(ShareLimits::default()),
+    };
+    let terminal = share(reader, "terminal");
+    let client = share(reader, "client");
+    section.finish(reader);
+    Some(Limits {
+        connections: connections?,
+        memory: memory?,
+        terminal: terminal?,
+        client: client?,
+        connect: connect?,
+        first_bytes: first_bytes?,
+        handshake: handshake?,
+        keepalive: keepalive?,
+        vanished: vanished?,
+        drain: drain?,
+    })
+}
+
+/// What one of many may take: `connections`, `rate` and `burst` of `section`.
+pub(super) fn read_share(
+    reader: &mut Reader<'_>,
+    section: &mut Section<'_>,
+) -> Option<ShareLimits> {
+    let mut number = |reader: &mut Reader<'_>, key| {
+        section.or(reader, key, None, |r, i| i.integer(r, 1..=1_000_000).map(Some))
+    };
+    let connections = number(reader, "connections");
+    let rate = number(reader, "rate");
+    let burst = number(reader, "burst");
+    Some(ShareLimits { connections: connections?, rate: rate?, burst: burst? })
+}

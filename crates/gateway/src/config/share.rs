@@ -1,0 +1,80 @@
+//! What one of many may take.
+
+use crate::intercept::Prefix;
+use crate::reach::Destinations;
+
+/// What one terminal, or one client, may take; what is not told follows from the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShareLimits {
+    /// Connections at once; unless told half of all where there are several to share them.
+    pub connections: Option<u32>,
+    /// New connections a second; no bound unless told.
+    pub rate: Option<u32>,
+    /// New connections at one time, after a while without; those of two seconds unless told.
+    pub burst: Option<u32>,
+}
+
+/// What a hub knows of one of its terminals.
+#[derive(Clone, Debug)]
+pub struct TerminalEntry {
+    /// The name that the terminal has in its own configuration.
+    pub name: String,
+    /// What it may take, where that is not the usual.
+    pub share: ShareLimits,
+    /// Bytes of buffer for it in each direction, where that is not the usual.
+    pub memory: Option<u64>,
+    /// What it may reach of what all may reach.
+    pub destinations: Destinations,
+    /// Whose addresses it may have servers see, where those are not the usual.
+    pub clients: Option<Vec<Prefix>>,
+}
+
+/// What one of many may take, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// Connections at once.
+    pub(crate) connections: u32,
+    /// New connections a second.
+    pub(crate) rate: Option<u32>,
+    /// New connections at one time.
+    pub(crate) burst: u32,
+}
+
+impl ShareLimits {
+    /// What is told here, and the rest as in `usual`.
+    #[must_use]
+    pub(crate) fn or(self, usual: Self) -> Self {
+        // A burst belongs to the rate that it is told with.
+        let burst = if self.rate.is_some() { self.burst } else { self.burst.or(usual.burst) };
+        Self {
+            connections: self.connections.or(usual.connections),
+            rate: self.rate.or(usual.rate),
+            burst,
+        }
+    }
+
+    /// In numbers, for one of `several` that share `connections`.
+    pub(crate) fn of(self, connections: u32, several: bool) -> Terms {
+        let usual = if several { connections.div_ceil(2) } else { connections };
+        let most = self.connections.unwrap_or(usual);
+        let burst = self.burst.or(self.rate.map(|rate| rate.saturating_mul(2))).unwrap_or(1);
+        Terms { connections: most.min(connections), rate: self.rate, burst }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_told_follows_from_the_rest() {
+        let usual = ShareLimits { connections: None, rate: Some(10), burst: Some(50) };
+        let terms = |connections, rate, burst| Terms { connections, rate, burst };
+        assert_eq!(ShareLimits::default().of(101, true), terms(51, None, 1));
+        assert_eq!(ShareLimits::default().of(101, false), terms(101, None, 1));
+        assert_eq!(usual.of(100, true), terms(50, Some(10), 50));
+        let one = ShareLimits { connections: Some(500), rate: Some(3), burst: None };
+        assert_eq!(one.or(usual).of(100, true), terms(100, Some(3), 6));
+        assert_eq!(ShareLimits::default().or(usual), usual);
+    }
+}

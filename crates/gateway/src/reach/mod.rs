@@ -1,0 +1,167 @@
+//! What may be reached through a hub: rules on destinations, asked right before each connection.
+//!
+//! ```text
+//!   name ─▶ addresses ─▶ each: the address itself, and IPv4 addresses that it stands for
+//!                               │
+//!                               ▼
+//!                        most specific rule wins ──▶ connect to that very address, or refuse
+//! ```
+//!
+//! Names are looked up first and only addresses are judged, the same ones that are connected to:
+//! a name that changes its address between two look-ups gains nothing. What is this host's own
+//! the kernel is asked for each time, so there is no list that could be out of date.
+
+mod forms;
+mod rule;
+
+use crate::intercept::Prefix;
+use forms::embedded;
+use rt::netlink::{Netlink, NetlinkError};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use rule::Rank;
+pub use rule::Rule;
+
+/// Never a server, whatever the configuration says: no address, multicast, reserved, broadcast.
+const NOWHERE: [&str; 5] = ["0.0.0.0/8", "::", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8"];
+/// What runs on the hub for itself alone, or answers on the hub's own links only.
+const PRIVATE: [&str; 4] = ["127.0.0.0/8", "::1", "169.254.0.0/16", "fe80::/10"];
+
+/// Destinations that are allowed and refused, as a configuration lists them.
+#[derive(Clone, Debug, Default)]
+pub struct Destinations {
+    /// Exceptions from what is refused.
+    pub allow: Vec<Rule>,
+    /// What is refused.
+    pub deny: Vec<Rule>,
+}
+
+/// Why a destination is refused, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Because {
+    /// A rule of the configuration, or one that always stands.
+    Rule(String),
+    /// The kernel would deliver it to this host.
+    Own,
+    /// The kernel did not say whether it would.
+    Unknown,
+    /// It stands for an IPv4 address that is refused.
+    Embedded(IpAddr, Box<Because>),
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(rule) => write!(f, "{rule} is denied"),
+            Self::Own => f.write_str("it is the hub's own address"),
+            Self::Unknown => f.write_str("the kernel did not tell whether it is the hub's own"),
+            Self::Embedded(inner, because) => write!(f, "it stands for {inner}, and {because}"),
+        }
+    }
+}
+
+/// Judges destinations.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    rules: Vec<Ranked>,
+    /// Asked for what is this host's own; `None` where that is allowed.
+    kernel: Option<Netlink>,
+}
+
+#[derive(Debug)]
+struct Ranked {
+    rule: Rule,
+    /// Of two rules that fit, the one that somebody has written counts.
+    written: bool,
+    deny: bool,
+}
+
+impl Reach {
+    /// The hub's rules; with `guarded`, its own addresses and what is beside it on its links are
+    /// refused unless a rule allows them.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked for its addresses.
+    pub(crate) fn hub(lists: &Destinations, guarded: bool) -> Result<Self, NetlinkError> {
+        let mut reach = Self::listed(lists);
+        reach.add_built_in(&NOWHERE);
+        if guarded {
+            reach.add_built_in(&PRIVATE);
+            reach.kernel = Some(Netlink::open()?);
+        }
+        Ok(reach)
+    }
+
+    /// The rules of `lists` alone: what narrows the hub's further.
+    pub(crate) fn listed(lists: &Destinations) -> Self {
+        let written = |list: &[Rule], deny| {
+            list.iter().map(move |&rule| Ranked { rule, written: true, deny }).collect::<Vec<_>>()
+        };
+        let mut rules = written(&lists.allow, false);
+        rules.extend(written(&lists.deny, true));
+        Self { rules, kernel: None }
+    }
+
+    fn add_built_in(&mut self, networks: &[&str]) {
+        let rules = networks.iter().filter_map(|text| text.parse::<Rule>().ok());
+        self.rules.extend(rules.map(|rule| Ranked { rule, written: false, deny: true }));
+    }
+
+    /// Whether `server` may be connected to.
+    pub(crate) fn judge(&mut self, server: SocketAddr) -> Result<(), Because> {
+        let address = server.ip().to_canonical();
+        self.judge_form(address, server.port())?;
+        for inner in embedded(address) {
+            self.judge_form(inner, server.port())
+                .map_err(|because| Because::Embedded(inner, Box::new(because)))?;
+        }
+        Ok(())
+    }
+
+    fn judge_form(&mut self, address: IpAddr, port: u16) -> Result<(), Because> {
+        let ranked = |ranked: &Ranked| {
+            let rank = ranked.rule.rank(address, port)?;
+            Some((rank, ranked.written, ranked.deny, ranked.rule))
+        };
+        let best = self.rules.iter().filter_map(ranked).max_by_key(|best| (best.0, best.1, best.2));
+        if let Some((_, _, true, rule)) = best {
+            return Err(Because::Rule(rule.to_string()));
+        }
+        // Only a rule that names the address itself speaks for this host's own.
+        let named = best.is_some_and(|(rank, ..)| rank >= Rank::address());
+        // Loopback has been judged by its network: each of its addresses is this host's own.
+        if named || address.is_loopback() {
+            return Ok(());
+        }
+        self.ask_kernel(address)
+    }
+
+    /// Whether `address` is the hub's own, as far as that is to be kept from others.
+    pub(crate) fn is_own(&mut self, address: IpAddr) -> bool {
+        self.ask_kernel(address.to_canonical()).is_err()
+    }
+
+    fn ask_kernel(&mut self, address: IpAddr) -> Result<(), Because> {
+        let Some(kernel) = &mut self.kernel else { return Ok(()) };
+        match kernel.is_own(address) {
+            Ok(true) => Err(Because::Own),
+            Ok(false) => Ok(()),
+            Err(error) => {
+                tracing::warn!(%address, %error, "is it the hub's own?");
+                Err(Because::Unknown)
+            }
+        }
+    }
+}
+
+/// Whether a terminal's word that its client has the address `client` is to be believed, where
+/// terminals speak for `networks` (all when empty).
+pub(crate) fn may_speak_for(networks: &[Prefix], client: IpAddr) -> bool {
+    let client = client.to_canonical();
+    let strange = client.is_unspecified() || client.is_multicast() || client.is_loopback();
+    !strange && (networks.is_empty() || networks.iter().any(|network| network.contains(client)))
+}
+
+#[cfg(test)]
+mod tests;
