@@ -28,7 +28,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("satlink", &["libm"]),
     ("simtcp", &["libm"]),
     ("xstp", &["libm"]),
-    ("association", &["xxhash-rust", "snow", "ring"]),
+    ("association", &["xxhash-rust", "snow", "ring", "blake2", "base64"]),
     ("relay", &["slab", "smallvec"]),
     ("sim", &["serde", "serde_json", "slab", "smallvec"]),
 ];

@@ -1,56 +1,93 @@
 //! Sealing and opening under one pair of keys.
 
 use crate::OpenError;
+use crate::checksum;
 use crate::replay::ReplayWindow;
 use crate::wire::{HEADER_LEN, Header, Kind, OVERHEAD, TAG_LEN};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
+use core::fmt;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use units::Instant;
 
-/// The key of the tag of an Unknown, which belongs to no association.
-pub(crate) const UNKNOWN_KEY: u64 = 0x756e_6b6e_6f77_6e21;
+/// Counters end here, far below where they would wrap; keys are renewed long before.
+pub(crate) const LAST_COUNTER: u64 = 1 << 48;
 
-/// The tag of the null suite under `key`: finds corruption and datagrams of another association,
-/// and stops nobody who wants to forge one.
-fn tag(key: u64, bytes: &[u8]) -> [u8; TAG_LEN] {
-    xxh3_128_with_seed(bytes, key).to_be_bytes()
+/// A key for one direction.
+pub(crate) enum Key {
+    /// Of the null suite's checksum.
+    Null(u64),
+    /// Of ChaCha20-Poly1305.
+    Sealed(Box<LessSafeKey>),
 }
 
-/// Writes the tag of everything before it to the end of `datagram`.
-pub(crate) fn write_tag(key: u64, datagram: &mut [u8]) {
-    let end = datagram.len() - TAG_LEN;
-    let tag = tag(key, &datagram[..end]);
-    datagram[end..].copy_from_slice(&tag);
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null(_) => f.write_str("Null"),
+            Self::Sealed(_) => f.write_str("Sealed"),
+        }
+    }
 }
 
-/// Whether `datagram`, at least a tag long, ends with its tag.
-pub(crate) fn tag_fits(key: u64, datagram: &[u8]) -> bool {
-    let (body, found) = datagram.split_at(datagram.len() - TAG_LEN);
-    tag(key, body) == found
+impl Key {
+    pub(crate) fn sealed(bytes: &[u8; 32]) -> Self {
+        Self::Sealed(Box::new(aead_key(bytes)))
+    }
+
+    /// Seals everything between header and tag, in place, and writes the tag.
+    fn seal(&self, counter: u64, datagram: &mut [u8]) {
+        match self {
+            // The whole counter is part of the key, as it is part of the nonce below.
+            Self::Null(key) => checksum::write_tag(key ^ counter.rotate_left(32), datagram),
+            Self::Sealed(key) => {
+                let (header, rest) = datagram.split_at_mut(HEADER_LEN);
+                let (body, room) = rest.split_at_mut(rest.len() - TAG_LEN);
+                let tag = key
+                    .seal_in_place_separate_tag(nonce(counter), Aad::from(header), body)
+                    .expect("a datagram is shorter than what the cipher takes");
+                room.copy_from_slice(tag.as_ref());
+            }
+        }
+    }
+
+    /// Whether the tag fits; if so, what is between header and tag has been opened in place.
+    fn open(&self, counter: u64, datagram: &mut [u8]) -> bool {
+        match self {
+            Self::Null(key) => checksum::tag_fits(key ^ counter.rotate_left(32), datagram),
+            Self::Sealed(key) => {
+                let (header, rest) = datagram.split_at_mut(HEADER_LEN);
+                key.open_in_place(nonce(counter), Aad::from(header), rest).is_ok()
+            }
+        }
+    }
 }
 
-/// The key for tags of `label` between two ephemerals; the null suite's key schedule.
-pub(crate) fn derive_key(label: u8, terminal: &[u8; 32], hub: &[u8; 32]) -> u64 {
-    let mut input = [0u8; 65];
-    input[0] = label;
-    input[1..33].copy_from_slice(terminal);
-    input[33..].copy_from_slice(hub);
-    xxh3_64(&input)
+pub(crate) fn aead_key(bytes: &[u8; 32]) -> LessSafeKey {
+    let key = UnboundKey::new(&CHACHA20_POLY1305, bytes).expect("32 bytes are this cipher's key");
+    LessSafeKey::new(key)
 }
 
-/// Which end of an association this is; each sends under its own key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Terminal,
-    Hub,
+/// As in Noise: 32 zero bits, then the counter, its low byte first.
+fn nonce(counter: u64) -> Nonce {
+    let mut bytes = [0; 12];
+    bytes[4..].copy_from_slice(&counter.to_le_bytes());
+    Nonce::assume_unique_for_key(bytes)
 }
 
-/// One association's keys, counters and replay window.
-#[derive(Clone, Debug)]
+/// Both directions' keys.
+#[derive(Debug)]
+pub(crate) struct KeyPair {
+    pub(crate) send: Key,
+    pub(crate) receive: Key,
+}
+
+/// One pair of keys with its counters and its replay window.
+#[derive(Debug)]
 pub(crate) struct Channel {
     remote_index: u32,
-    send_key: u64,
-    receive_key: u64,
+    keys: KeyPair,
     next_counter: u64,
     window: ReplayWindow,
+    made: Instant,
 }
 
 /// A payload that proved to be new and whole.
@@ -61,18 +98,22 @@ pub(crate) struct Opened<'d> {
 }
 
 impl Channel {
-    pub(crate) fn new(side: Side, remote_index: u32, terminal: &[u8; 32], hub: &[u8; 32]) -> Self {
-        let up = derive_key(b'u', terminal, hub);
-        let down = derive_key(b'd', terminal, hub);
-        let (send_key, receive_key) = match side {
-            Side::Terminal => (up, down),
-            Side::Hub => (down, up),
-        };
-        Self { remote_index, send_key, receive_key, next_counter: 0, window: ReplayWindow::new() }
+    pub(crate) fn new(remote_index: u32, keys: KeyPair, made: Instant) -> Self {
+        Self { remote_index, keys, next_counter: 0, window: ReplayWindow::new(), made }
     }
 
     pub(crate) fn remote_index(&self) -> u32 {
         self.remote_index
+    }
+
+    /// When the keys were agreed on.
+    pub(crate) fn made(&self) -> Instant {
+        self.made
+    }
+
+    /// Datagrams that one of the two keys has sealed, whichever did more.
+    pub(crate) fn used(&self) -> u64 {
+        self.next_counter.max(self.window.next())
     }
 
     /// Whether a datagram with this low half of its counter was sent, and lately.
@@ -81,17 +122,23 @@ impl Channel {
         self.next_counter > 0 && last.wrapping_sub(1).wrapping_sub(counter) < 1 << 16
     }
 
-    /// Writes header and tag around the payload that stands in `datagram` at [`HEADER_LEN`].
-    pub(crate) fn seal(&mut self, datagram: &mut [u8]) {
+    /// Writes header and tag around the payload that stands in `datagram` at [`HEADER_LEN`], and
+    /// seals it; false when the counter has come to its end.
+    pub(crate) fn seal(&mut self, kind: Kind, datagram: &mut [u8]) -> bool {
+        assert!(datagram.len() >= OVERHEAD, "no room for header and tag");
         let counter = self.next_counter;
+        if counter >= LAST_COUNTER {
+            return false;
+        }
         self.next_counter += 1;
         // The low half travels; the receiver knows the rest.
-        let header = Header { kind: Kind::Data, index: self.remote_index, counter: counter as u32 };
+        let header = Header { kind, index: self.remote_index, counter: counter as u32 };
         header.encode(datagram);
-        write_tag(self.send_key ^ counter.rotate_left(32), datagram);
+        self.keys.send.seal(counter, datagram);
+        true
     }
 
-    /// Checks `datagram`, whose header was decoded as `header`, and lends its payload.
+    /// Opens `datagram`, whose header was decoded as `header`, and lends its payload.
     pub(crate) fn open<'d>(
         &mut self,
         header: Header,
@@ -102,12 +149,77 @@ impl Channel {
         if !self.window.is_new(counter) {
             return Err(OpenError::Replayed { counter });
         }
-        // The whole counter is part of the key, as it is part of the nonce in a real suite.
-        if !tag_fits(self.receive_key ^ counter.rotate_left(32), datagram) {
+        if counter >= LAST_COUNTER || !self.keys.receive.open(counter, datagram) {
             return Err(OpenError::Tag);
         }
         let newest = self.window.accept(counter);
         let end = datagram.len() - TAG_LEN;
         Ok(Opened { payload: &mut datagram[HEADER_LEN..end], newest })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Channel, Channel) {
+        let keys = |send: [u8; 32], receive: [u8; 32]| KeyPair {
+            send: Key::sealed(&send),
+            receive: Key::sealed(&receive),
+        };
+        let (up, down) = ([1; 32], [2; 32]);
+        let now = Instant::ZERO;
+        (Channel::new(5, keys(up, down), now), Channel::new(6, keys(down, up), now))
+    }
+
+    /// ASC-3.1, ASC-6.6: what ring seals here was computed by another implementation (OpenSSL's
+    /// ChaCha20-Poly1305), counter 1.
+    #[test]
+    fn a_sealed_datagram_is_that_of_the_cipher() {
+        let (mut one, _) = pair();
+        let mut datagram = [0u8; OVERHEAD + 2];
+        assert!(one.seal(Kind::Data, &mut datagram));
+        datagram[HEADER_LEN..HEADER_LEN + 2].copy_from_slice(b"ab");
+        assert!(one.seal(Kind::Data, &mut datagram));
+        assert_eq!(datagram[..8], [0x13, 0, 0, 5, 0, 0, 0, 1]);
+        assert_eq!(datagram[8..], VECTOR);
+    }
+
+    const VECTOR: [u8; 18] =
+        [44, 88, 155, 181, 65, 72, 53, 159, 0, 101, 122, 248, 24, 76, 38, 158, 251, 214];
+
+    /// ASC-3.4
+    #[test]
+    fn counters_end_and_never_wrap() {
+        let (mut one, mut other) = pair();
+        one.next_counter = LAST_COUNTER - 1;
+        // The receiver expects it: it lies within half of what 32 bits tell apart.
+        other.window.accept(LAST_COUNTER - 9);
+        let mut datagram = [0u8; OVERHEAD];
+        assert!(one.seal(Kind::Data, &mut datagram));
+        let header = Header::decode(&datagram).expect("header");
+        assert!(other.open(header, &mut datagram).is_ok());
+        assert!(!one.seal(Kind::Data, &mut datagram));
+        assert_eq!(one.used(), LAST_COUNTER);
+        assert_eq!(other.used(), LAST_COUNTER);
+    }
+
+    /// ASC-1.4: one counter for all kinds, and the kind is sealed with the rest.
+    #[test]
+    fn a_kind_cannot_be_exchanged_for_another() {
+        let (mut one, mut other) = pair();
+        let mut datagram = [7u8; OVERHEAD + 4];
+        assert!(one.seal(Kind::Probe, &mut datagram));
+        let mut changed = datagram;
+        changed[0] = 0x13;
+        let header = Header::decode(&changed).expect("header");
+        assert_eq!(other.open(header, &mut changed).map(|_| ()), Err(OpenError::Tag));
+        let header = Header::decode(&datagram).expect("header");
+        assert_eq!(header.kind, Kind::Probe);
+        assert!(other.open(header, &mut datagram).is_ok());
+        assert_eq!(
+            other.open(header, &mut datagram).map(|_| ()),
+            Err(OpenError::Replayed { counter: 0 })
+        );
     }
 }

@@ -1,153 +1,195 @@
-//! The two messages that make an association, shaped as those of Noise IKpsk2.
+//! The two messages that make an association, whatever the suite.
 //!
 //! ```text
 //! Hello                                     Welcome
 //!   0  header, index: the terminal's own      0  header, index: the terminal's
-//!      counter field: suite, 0, 0, 0             counter field: suite, then the hub's index
+//!      counter field: suite, 0, 0, 0             counter field: suite, 0, 0, 0
 //!   8  ephemeral, 32 bytes                    8  ephemeral, 32 bytes
-//!  40  static, 48 bytes (null suite: 0)      40  limits, 24 bytes
-//!  88  timestamp, 8 bytes                    64  tag, 16 bytes
-//!  96  limits, 24 bytes
-//! 120  length of the name, 1 byte; name
-//!  ..  tag, 16 bytes
+//!  40  static, sealed, 48 bytes              40  payload, sealed, 44 bytes
+//!  88  payload, sealed, 40 bytes             84  tag, 16 bytes
+//! 128  tag, 16 bytes
+//! 144  first MAC, 16 bytes
+//! 160  second MAC, 16 bytes
 //! ```
 //!
-//! In the null suite the ephemerals are random numbers; they bind a Welcome to its Hello and
-//! both to the tags of the data that follows.
+//! In the null suite nothing is sealed, the static is zero, and the payload of a Hello is
+//! followed by the terminal's name and one tag.
 
-use crate::channel::{derive_key, tag_fits, write_tag};
-use crate::wire::{HEADER_LEN, Header, INDEX_MASK, Kind, TAG_LEN};
-use crate::{Limits, OpenError};
+use crate::channel::KeyPair;
+use crate::entropy::Entropy;
+use crate::wire::{HEADER_LEN, Header, INDEX_MASK, TAG_LEN};
+use crate::{Limits, OpenError, PublicKey, Security, noise, null};
 
 /// Longest name of a terminal, bytes.
 pub const MAX_NAME: usize = 64;
 
-const SUITE_NULL: u8 = 0;
+pub(crate) const SUITE_NULL: u8 = 0;
+pub(crate) const SUITE_NOISE: u8 = 1;
+
 const LIMITS_LEN: usize = 24;
-const EPHEMERAL_AT: usize = HEADER_LEN;
-const STATIC_AT: usize = EPHEMERAL_AT + 32;
-const TIMESTAMP_AT: usize = STATIC_AT + 48;
-const HELLO_LIMITS_AT: usize = TIMESTAMP_AT + 8;
-const NAME_AT: usize = HELLO_LIMITS_AT + LIMITS_LEN;
-/// The shortest Hello: an empty name.
-const HELLO_MIN: usize = NAME_AT + 1 + TAG_LEN;
-const WELCOME_LIMITS_AT: usize = EPHEMERAL_AT + 32;
-const WELCOME_LEN: usize = WELCOME_LIMITS_AT + LIMITS_LEN + TAG_LEN;
+/// Bytes of a Hello's payload.
+pub(crate) const HELLO_PAYLOAD: usize = 16 + LIMITS_LEN;
+/// Bytes of a Welcome's payload.
+pub(crate) const WELCOME_PAYLOAD: usize = 20 + LIMITS_LEN;
 
-/// Bytes that any handshake message fits into.
-pub(crate) const MAX_HANDSHAKE: usize = HELLO_MIN + MAX_NAME;
+pub(crate) const EPHEMERAL_AT: usize = HEADER_LEN;
+pub(crate) const STATIC_AT: usize = EPHEMERAL_AT + 32;
+/// Where a Hello's payload begins.
+pub(crate) const HELLO_PAYLOAD_AT: usize = STATIC_AT + 48;
+/// Where a Welcome's payload begins.
+pub(crate) const WELCOME_PAYLOAD_AT: usize = EPHEMERAL_AT + 32;
+/// Bytes of a Welcome of any suite.
+pub(crate) const WELCOME_LEN: usize = WELCOME_PAYLOAD_AT + WELCOME_PAYLOAD + TAG_LEN;
 
-/// The key of the tag of a Hello, which nothing precedes.
-pub(crate) const HELLO_KEY: u64 = 0x6265_6e74_7069_7065;
-
-/// A terminal's first message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hello {
-    pub(crate) index: u32,
-    pub(crate) ephemeral: [u8; 32],
+/// What a terminal says in its Hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HelloPayload {
+    /// Nanoseconds since 1970, later than in any earlier Hello.
     pub(crate) timestamp: u64,
+    /// The association that is to go on under new keys; 0: a new one.
+    pub(crate) continues: u64,
     pub(crate) limits: Limits,
-    pub(crate) name: String,
 }
 
-impl Hello {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let name = self.name.as_bytes();
-        let name = &name[..name.len().min(MAX_NAME)];
-        let mut out = vec![0; HELLO_MIN + name.len()];
-        let counter = u32::from_be_bytes([SUITE_NULL, 0, 0, 0]);
-        Header { kind: Kind::Hello, index: self.index, counter }.encode(&mut out);
-        out[EPHEMERAL_AT..STATIC_AT].copy_from_slice(&self.ephemeral);
-        out[TIMESTAMP_AT..HELLO_LIMITS_AT].copy_from_slice(&self.timestamp.to_be_bytes());
-        self.limits.encode(&mut out[HELLO_LIMITS_AT..NAME_AT]);
-        out[NAME_AT] = name.len() as u8;
-        out[NAME_AT + 1..NAME_AT + 1 + name.len()].copy_from_slice(name);
-        write_tag(HELLO_KEY, &mut out);
+impl HelloPayload {
+    pub(crate) fn encode(&self) -> [u8; HELLO_PAYLOAD] {
+        let mut out = [0; HELLO_PAYLOAD];
+        out[..8].copy_from_slice(&self.timestamp.to_be_bytes());
+        out[8..16].copy_from_slice(&self.continues.to_be_bytes());
+        self.limits.encode(&mut out[16..]);
         out
     }
 
-    pub(crate) fn decode(header: Header, datagram: &[u8]) -> Result<Self, OpenError> {
-        if datagram.len() < HELLO_MIN {
-            return Err(OpenError::Truncated { found: datagram.len(), expected: HELLO_MIN });
+    pub(crate) fn decode(bytes: &[u8; HELLO_PAYLOAD]) -> Self {
+        Self {
+            timestamp: u64::from_be_bytes(array(&bytes[..])),
+            continues: u64::from_be_bytes(array(&bytes[8..])),
+            limits: Limits::decode(&bytes[16..]),
         }
-        if !tag_fits(HELLO_KEY, datagram) {
-            return Err(OpenError::Tag);
-        }
-        check_suite(header)?;
-        let name_len = usize::from(datagram[NAME_AT]);
-        if name_len > MAX_NAME || datagram.len() != HELLO_MIN + name_len {
-            return Err(OpenError::Malformed("length of the name"));
-        }
-        let name = core::str::from_utf8(&datagram[NAME_AT + 1..NAME_AT + 1 + name_len])
-            .map_err(|_| OpenError::Malformed("name is not UTF-8"))?;
-        Ok(Self {
-            index: header.index,
-            ephemeral: array(&datagram[EPHEMERAL_AT..]),
-            timestamp: u64::from_be_bytes(array(&datagram[TIMESTAMP_AT..])),
-            limits: Limits::decode(&datagram[HELLO_LIMITS_AT..]),
-            name: name.into(),
-        })
     }
 }
 
-/// The hub's answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Welcome {
-    /// The terminal's index, from its Hello.
-    pub(crate) terminal_index: u32,
+/// What a hub says in its Welcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WelcomePayload {
+    /// The index that the hub wants to receive; 0: no association, the Hello was not the latest.
     pub(crate) hub_index: u32,
-    pub(crate) ephemeral: [u8; 32],
+    /// Names the association among all that the hub has ever had; 0 when there is none.
+    pub(crate) association: u64,
+    /// The latest timestamp that was accepted from this terminal.
+    pub(crate) latest: u64,
     pub(crate) limits: Limits,
 }
 
-impl Welcome {
-    /// The message, bound to the Hello that carried `terminal_ephemeral`.
-    pub(crate) fn encode(&self, terminal_ephemeral: &[u8; 32]) -> Vec<u8> {
-        let mut out = vec![0; WELCOME_LEN];
-        let counter = u32::from(SUITE_NULL) << 24 | self.hub_index & INDEX_MASK;
-        Header { kind: Kind::Welcome, index: self.terminal_index, counter }.encode(&mut out);
-        out[EPHEMERAL_AT..WELCOME_LIMITS_AT].copy_from_slice(&self.ephemeral);
-        self.limits.encode(&mut out[WELCOME_LIMITS_AT..WELCOME_LEN - TAG_LEN]);
-        write_tag(derive_key(b'w', terminal_ephemeral, &self.ephemeral), &mut out);
+impl WelcomePayload {
+    pub(crate) fn encode(&self) -> [u8; WELCOME_PAYLOAD] {
+        let mut out = [0; WELCOME_PAYLOAD];
+        out[..4].copy_from_slice(&self.hub_index.to_be_bytes());
+        out[4..12].copy_from_slice(&self.association.to_be_bytes());
+        out[12..20].copy_from_slice(&self.latest.to_be_bytes());
+        self.limits.encode(&mut out[20..]);
         out
     }
 
-    pub(crate) fn decode(
+    pub(crate) fn decode(bytes: &[u8; WELCOME_PAYLOAD]) -> Self {
+        Self {
+            hub_index: u32::from_be_bytes(array(&bytes[..])) & INDEX_MASK,
+            association: u64::from_be_bytes(array(&bytes[4..])),
+            latest: u64::from_be_bytes(array(&bytes[12..])),
+            limits: Limits::decode(&bytes[20..]),
+        }
+    }
+}
+
+/// A Hello that was said, and what it takes to understand the answer.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Null(null::Asked),
+    Noise(Box<noise::Asked>),
+}
+
+impl Asked {
+    /// A Hello from `index` to the hub, and its bytes.
+    pub(crate) fn new(
+        security: &Security,
+        index: u32,
+        payload: HelloPayload,
+        name: &str,
+        entropy: &mut dyn Entropy,
+    ) -> (Self, Vec<u8>) {
+        match security {
+            Security::None => {
+                let (asked, bytes) = null::Asked::new(index, payload, name, entropy);
+                (Self::Null(asked), bytes)
+            }
+            Security::Noise(keys) => {
+                let (asked, bytes) = noise::Asked::new(keys, index, payload, entropy);
+                (Self::Noise(Box::new(asked)), bytes)
+            }
+        }
+    }
+
+    /// Takes a Welcome that should be the answer. A wrong one changes nothing.
+    pub(crate) fn answered(
+        &mut self,
         header: Header,
         datagram: &[u8],
-        terminal_ephemeral: &[u8; 32],
-    ) -> Result<Self, OpenError> {
-        if datagram.len() < WELCOME_LEN {
-            return Err(OpenError::Truncated { found: datagram.len(), expected: WELCOME_LEN });
+    ) -> Result<(WelcomePayload, KeyPair), OpenError> {
+        check_len(datagram, WELCOME_LEN, "length of the welcome")?;
+        match self {
+            Self::Null(asked) => asked.answered(header, datagram),
+            Self::Noise(asked) => asked.answered(header, datagram),
         }
-        if datagram.len() > WELCOME_LEN {
-            return Err(OpenError::Malformed("length of the welcome"));
-        }
-        let ephemeral = array(&datagram[EPHEMERAL_AT..]);
-        if !tag_fits(derive_key(b'w', terminal_ephemeral, &ephemeral), datagram) {
-            return Err(OpenError::Tag);
-        }
-        check_suite(header)?;
-        Ok(Self {
-            terminal_index: header.index,
-            hub_index: header.counter & INDEX_MASK,
-            ephemeral,
-            limits: Limits::decode(&datagram[WELCOME_LIMITS_AT..]),
-        })
     }
 }
 
-fn check_suite(header: Header) -> Result<(), OpenError> {
+/// A Hello that was understood, and what it takes to answer.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// The index that the terminal wants to receive.
+    pub(crate) index: u32,
+    pub(crate) payload: HelloPayload,
+    pub(crate) from: From,
+}
+
+/// Who said a Hello.
+#[derive(Debug)]
+pub(crate) enum From {
+    /// Whoever uses this name.
+    Name { name: String, ephemeral: [u8; 32] },
+    /// The owner of this key.
+    Key { key: PublicKey, answer: Box<noise::Answer> },
+}
+
+/// The counter field of a handshake message.
+pub(crate) fn word(suite: u8) -> u32 {
+    u32::from(suite) << 24
+}
+
+pub(crate) fn check_suite(header: Header, expected: u8) -> Result<(), OpenError> {
     match (header.counter >> 24) as u8 {
-        SUITE_NULL => Ok(()),
-        found => Err(OpenError::Suite { found }),
+        found if found == expected => Ok(()),
+        found => Err(OpenError::Suite { found, expected }),
     }
+}
+
+pub(crate) fn check_len(
+    datagram: &[u8],
+    expected: usize,
+    what: &'static str,
+) -> Result<(), OpenError> {
+    if datagram.len() < expected {
+        return Err(OpenError::Truncated { found: datagram.len(), expected });
+    }
+    if datagram.len() > expected {
+        return Err(OpenError::Malformed(what));
+    }
+    Ok(())
 }
 
 impl Limits {
     fn encode(self, out: &mut [u8]) {
-        let words =
-            [self.max_datagram, self.streams, self.minimum_credit, self.shared_credit, 0, 0];
+        let words = [self.max_datagram, self.streams, self.minimum_credit, self.shared_credit];
         for (word, room) in words.into_iter().zip(out.chunks_exact_mut(4)) {
             room.copy_from_slice(&word.to_be_bytes());
         }
@@ -167,17 +209,17 @@ impl Limits {
 }
 
 /// The first `N` bytes of `bytes`, which has them.
-fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[..N]);
     out
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn limits() -> Limits {
+    pub(crate) fn limits() -> Limits {
         Limits {
             max_datagram: 1472,
             streams: 4096,
@@ -187,64 +229,21 @@ mod tests {
         }
     }
 
-    fn hello() -> Hello {
-        Hello {
-            index: 0x00ab_cdef,
-            ephemeral: [7; 32],
-            timestamp: 0x0102_0304_0506_0708,
-            limits: limits(),
-            name: "boat".into(),
-        }
-    }
-
-    /// ASC-1.1, ASC-1.3, ASC-2.5
+    /// ASC-2.6
     #[test]
-    fn a_hello_has_the_layout_of_the_specification() {
-        let bytes = hello().encode();
-        assert_eq!(bytes.len(), 8 + 32 + 48 + 8 + 24 + 1 + 4 + 16);
-        assert_eq!(bytes[..8], [0x11, 0xab, 0xcd, 0xef, 0, 0, 0, 0]);
-        assert_eq!(bytes[8..40], [7; 32]);
-        assert_eq!(bytes[40..88], [0; 48]);
-        assert_eq!(bytes[88..96], [1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(bytes[96..100], [0, 0, 0x05, 0xc0]);
-        assert_eq!(bytes[112..120], 50_000_000u64.to_be_bytes());
-        assert_eq!(&bytes[120..125], b"\x04boat");
-        let header = Header::decode(&bytes).expect("header");
-        assert_eq!(Hello::decode(header, &bytes), Ok(hello()));
-    }
+    fn payloads_have_the_layout_of_the_specification() {
+        let hello = HelloPayload { timestamp: 0x0102, continues: 0x0a0b, limits: limits() };
+        let bytes = hello.encode();
+        assert_eq!(bytes[..16], [0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 10, 11]);
+        assert_eq!(bytes[16..20], [0, 0, 0x05, 0xc0]);
+        assert_eq!(bytes[32..40], 50_000_000u64.to_be_bytes());
+        assert_eq!(HelloPayload::decode(&bytes), hello);
 
-    /// ASC-2.2, ASC-2.3, ASC-5.1
-    #[test]
-    fn a_welcome_is_smaller_than_any_hello_and_bound_to_it() {
-        let welcome = Welcome {
-            terminal_index: 0x00ab_cdef,
-            hub_index: 0x0012_3456,
-            ephemeral: [9; 32],
-            limits: limits(),
-        };
-        let bytes = welcome.encode(&[7; 32]);
-        assert_eq!(bytes.len(), 80);
-        assert_eq!(bytes[..8], [0x12, 0xab, 0xcd, 0xef, 0, 0x12, 0x34, 0x56]);
-        assert!(bytes.len() < Hello { name: String::new(), ..hello() }.encode().len());
-        let header = Header::decode(&bytes).expect("header");
-        assert_eq!(Welcome::decode(header, &bytes, &[7; 32]), Ok(welcome));
-        assert_eq!(Welcome::decode(header, &bytes, &[8; 32]), Err(OpenError::Tag));
-    }
-
-    /// ASC-5.1
-    #[test]
-    fn every_damaged_byte_is_noticed() {
-        let whole = hello().encode();
-        for at in 0..whole.len() {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 0x20;
-            let result = Header::decode(&bytes).and_then(|header| Hello::decode(header, &bytes));
-            assert!(result.is_err(), "byte {at}");
-            assert!(
-                Header::decode(&whole[..at])
-                    .and_then(|header| Hello::decode(header, &whole[..at]))
-                    .is_err()
-            );
-        }
+        let welcome =
+            WelcomePayload { hub_index: 0x12_3456, association: 7, latest: 8, limits: limits() };
+        let bytes = welcome.encode();
+        assert_eq!(bytes[..12], [0, 0x12, 0x34, 0x56, 0, 0, 0, 0, 0, 0, 0, 7]);
+        assert_eq!(bytes[12..20], 8u64.to_be_bytes());
+        assert_eq!(WelcomePayload::decode(&bytes), welcome);
     }
 }

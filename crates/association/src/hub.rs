@@ -1,22 +1,30 @@
 //! The hub's side: grants associations and keeps those of many terminals apart by index.
 
-use crate::channel::{Channel, Side, UNKNOWN_KEY, write_tag};
-use crate::handshake::{Hello, MAX_HANDSHAKE, Welcome};
-use crate::terminal::random_bytes;
-use crate::wire::{Header, INDEX_MASK, Kind, OVERHEAD};
-use crate::{Config, Counters, Limits, OpenError, TransmitBatch};
-use std::collections::{BTreeMap, VecDeque};
+mod answers;
+mod table;
+
+use crate::admission::{Admission, Bucket, Rate, Verdict};
+use crate::checksum::{UNKNOWN_KEY, write_tag};
+use crate::cookie::MacKeys;
+use crate::entropy::{Entropy, draw};
+use crate::handshake::{
+    EPHEMERAL_AT, From, Heard, SUITE_NOISE, SUITE_NULL, WelcomePayload, array, check_len,
+    check_suite,
+};
+use crate::keys::{Keys, PresharedKey, PublicKey, Security};
+use crate::wire::{Header, Kind, OVERHEAD, Sealed};
+use crate::{Config, Counters, Limits, OpenError, TransmitBatch, noise, null};
+use answers::Answers;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use units::{Instant, RngStream, Span};
+use std::sync::Arc;
+use table::{InForce, Owner, Pending, Table};
+use units::{Instant, Span};
 
-/// Answers that wait to be sent; more are not worth keeping.
-const MAX_ANSWERS: usize = 64;
-/// Unknowns per second, to all.
-const UNKNOWN_INTERVAL: Span = Span::from_millis(20);
-/// Unknowns that may go at once after a quiet time.
-const UNKNOWN_BURST: u64 = 10;
+/// Unknowns, to all.
+const UNKNOWNS: Rate = Rate { interval: Span::from_millis(20), burst: 10 };
 
-/// An association at a hub, known by the index that the hub gave it.
+/// An association at a hub. It keeps its name when its keys are renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(u32);
 
@@ -33,6 +41,8 @@ pub enum HubReceived<'d> {
     Payload {
         /// The terminal.
         peer: PeerId,
+        /// What it is for.
+        kind: Sealed,
         /// What it sent.
         payload: &'d mut [u8],
         /// Whether it is the association's first, which puts it in force.
@@ -44,42 +54,79 @@ pub enum HubReceived<'d> {
     Nothing,
 }
 
+/// A terminal whose key is known.
 #[derive(Debug)]
-struct Peer {
-    channel: Channel,
-    address: SocketAddr,
-    name: String,
-    limits: Limits,
-    hello: Hello,
-    welcome: Vec<u8>,
-    /// In force: a payload has come under it.
-    confirmed: bool,
-    made: Instant,
+struct Terminal {
+    name: Arc<str>,
+    preshared: PresharedKey,
+    /// The timestamp of the last Hello that was accepted.
+    latest: u64,
+}
+
+/// What a hub with keys has beside one without.
+#[derive(Debug)]
+struct Secrets {
+    keys: Arc<Keys>,
+    macs: MacKeys,
+    terminals: BTreeMap<PublicKey, Terminal>,
+    admission: Admission,
 }
 
 /// The hub's side of its associations.
 #[derive(Debug)]
 pub struct Hub {
     config: Config,
-    rng: RngStream,
-    peers: BTreeMap<u32, Peer>,
-    answers: VecDeque<(SocketAddr, Vec<u8>)>,
-    /// When the next Unknown may go, if they had been sent evenly.
-    unknown_at: Instant,
+    entropy: Box<dyn Entropy>,
+    secrets: Option<Secrets>,
+    table: Table,
+    answers: Answers,
+    unknowns: Bucket,
     counters: Counters,
 }
 
 impl Hub {
-    /// A hub that knows no terminal yet.
-    pub fn new(config: Config, rng: RngStream) -> Self {
+    /// A hub that has heard of no terminal yet.
+    pub fn new(config: Config, entropy: impl Entropy + 'static) -> Self {
+        let mut entropy: Box<dyn Entropy> = Box::new(entropy);
+        let secrets = match &config.security {
+            Security::None => None,
+            Security::Noise(keys) => Some(Secrets {
+                keys: keys.clone(),
+                macs: MacKeys::new(&keys.public()),
+                terminals: terminals(keys, &BTreeMap::new()),
+                admission: Admission::new(entropy.as_mut()),
+            }),
+        };
         Self {
             config,
-            rng,
-            peers: BTreeMap::new(),
-            answers: VecDeque::new(),
-            unknown_at: Instant::ZERO,
+            entropy,
+            secrets,
+            table: Table::default(),
+            answers: Answers::default(),
+            unknowns: Bucket::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// Takes `keys` for those that this hub has had, of which the private one must be the same;
+    /// the associations of terminals that are not known any more, or not under that name, end.
+    /// Returns these.
+    ///
+    /// # Panics
+    /// When the hub has no keys, or the private one is another.
+    pub fn set_keys(&mut self, keys: Arc<Keys>) -> Vec<PeerId> {
+        let secrets = self.secrets.as_mut().expect("a hub with keys");
+        assert!(secrets.keys.private() == keys.private(), "the private key is another");
+        secrets.terminals = terminals(&keys, &secrets.terminals);
+        let terminals = secrets.terminals.iter();
+        let owner = |(&key, terminal): (_, &Terminal)| Owner {
+            name: terminal.name.clone(),
+            key: Some(key),
+        };
+        let owners: Vec<Owner> = terminals.map(owner).collect();
+        secrets.keys = keys.clone();
+        self.config.security = Security::Noise(keys);
+        self.table.keep_only(&owners)
     }
 
     /// What happened to datagrams so far.
@@ -87,25 +134,25 @@ impl Hub {
         &self.counters
     }
 
-    /// Associations that are kept, in force or not.
+    /// Pairs of keys that are kept.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn peers(&self) -> usize {
-        self.peers.len()
+    pub(crate) fn kept(&self) -> usize {
+        self.table.kept()
     }
 
     /// Where the terminal was last heard from.
     pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
-        self.peers.get(&peer.0).map(|peer| peer.address)
+        self.table.peer(peer).map(|peer| peer.address)
     }
 
-    /// What the terminal calls itself.
+    /// What the terminal is called: by the list of keys, or by itself where there is none.
     pub fn name(&self, peer: PeerId) -> Option<&str> {
-        self.peers.get(&peer.0).map(|peer| peer.name.as_str())
+        self.table.peer(peer).map(|peer| &*peer.owner.name)
     }
 
     /// What the terminal announced.
     pub fn limits(&self, peer: PeerId) -> Option<Limits> {
-        self.peers.get(&peer.0).map(|peer| peer.limits)
+        self.table.peer(peer).map(|peer| peer.limits)
     }
 
     /// Takes a datagram that came from `from`.
@@ -135,51 +182,41 @@ impl Hub {
     ) -> Result<HubReceived<'d>, OpenError> {
         let header = Header::decode(datagram)?;
         match header.kind {
-            Kind::Data => self.receive_data(now, from, header, datagram),
+            Kind::Data => self.receive_sealed(now, from, Sealed::Data, header, datagram),
+            Kind::Probe => self.receive_sealed(now, from, Sealed::Probe, header, datagram),
+            Kind::ProbeAck => self.receive_sealed(now, from, Sealed::ProbeAck, header, datagram),
             Kind::Hello => self.receive_hello(now, from, header, datagram),
-            Kind::Welcome | Kind::Unknown => Err(OpenError::Unexpected),
+            Kind::Welcome | Kind::Unknown | Kind::Cookie => Err(OpenError::Unexpected),
         }
     }
 
-    fn receive_data<'d>(
+    fn receive_sealed<'d>(
         &mut self,
         now: Instant,
         from: SocketAddr,
+        kind: Sealed,
         header: Header,
         datagram: &'d mut [u8],
     ) -> Result<HubReceived<'d>, OpenError> {
-        let Some(peer) = self.peers.get_mut(&header.index) else {
+        let index = header.index;
+        let Some(channel) = self.table.channel(now, &self.config, index) else {
             self.answer_unknown(now, from, header);
-            return Err(OpenError::UnknownIndex { index: header.index });
+            return Err(OpenError::UnknownIndex { index });
         };
-        let opened = peer.channel.open(header, datagram)?;
+        let opened = channel.open(header, datagram)?;
+        let (newest, payload) = (opened.newest, opened.payload);
+        let Some(InForce { peer, first, replaced }) =
+            self.table.in_force(now, &self.config, index, from)
+        else {
+            self.answer_unknown(now, from, header);
+            return Err(OpenError::UnknownIndex { index });
+        };
         // Who moves is found again by the first datagram from the new place. With the null suite
         // anyone can pretend to have moved; a real suite's tag forbids that.
-        if opened.newest {
-            peer.address = from;
+        if newest {
+            self.table.moved(peer, index, from);
         }
-        let first = !peer.confirmed;
-        peer.confirmed = true;
-        let payload = opened.payload;
-        let replaced = if first { self.replace_others(header.index) } else { None };
-        Ok(HubReceived::Payload { peer: PeerId(header.index), payload, first, replaced })
-    }
-
-    /// Forgets the other associations of the terminal whose `index` came into force; returns the
-    /// one that was in force.
-    fn replace_others(&mut self, index: u32) -> Option<PeerId> {
-        let name = self.peers.get(&index)?.name.clone();
-        let mut replaced = None;
-        self.peers.retain(|&other, peer| {
-            if other == index || peer.name != name {
-                return true;
-            }
-            if peer.confirmed {
-                replaced = Some(PeerId(other));
-            }
-            false
-        });
-        replaced
+        Ok(HubReceived::Payload { peer, kind, payload, first, replaced })
     }
 
     fn receive_hello(
@@ -189,107 +226,162 @@ impl Hub {
         header: Header,
         datagram: &[u8],
     ) -> Result<HubReceived<'static>, OpenError> {
-        let hello = Hello::decode(header, datagram)?;
-        // A Hello that comes again gets the same answer: the Welcome was lost or is on its way.
-        if let Some(peer) = self.peers.values_mut().find(|peer| peer.hello == hello) {
-            if !peer.confirmed {
-                peer.address = from;
+        let heard = match &mut self.secrets {
+            None => {
+                check_suite(header, SUITE_NULL)?;
+                let heard = null::hear(header, datagram)?;
+                if self.answer_again(from, datagram) {
+                    return Ok(HubReceived::Nothing);
+                }
+                heard
             }
-            let welcome = peer.welcome.clone();
-            self.answer(from, welcome);
-            return Ok(HubReceived::Nothing);
-        }
-        self.make_room(now, &hello.name)?;
-        let hub_index = self.free_index();
-        let ephemeral = random_bytes(&mut self.rng);
-        let welcome = Welcome {
-            terminal_index: hello.index,
-            hub_index,
-            ephemeral,
-            limits: self.config.limits,
-        }
-        .encode(&hello.ephemeral);
-        let channel = Channel::new(Side::Hub, hello.index, &hello.ephemeral, &ephemeral);
-        let peer = Peer {
-            channel,
-            address: from,
-            name: hello.name.clone(),
-            limits: hello.limits,
-            hello,
-            welcome: welcome.clone(),
-            confirmed: false,
-            made: now,
+            Some(secrets) => {
+                check_suite(header, SUITE_NOISE)?;
+                check_len(datagram, noise::HELLO_LEN, "length of the hello")?;
+                if !secrets.macs.first_fits(datagram) {
+                    return Err(OpenError::Tag);
+                }
+                let entropy = self.entropy.as_mut();
+                match secrets.admission.judge(now, from, datagram, &secrets.macs, entropy) {
+                    Verdict::Take => {}
+                    Verdict::Drop => return Err(OpenError::Busy),
+                    Verdict::Ask(cookie) => {
+                        self.counters.cookies += 1;
+                        self.answers.push(from, cookie);
+                        return Ok(HubReceived::Nothing);
+                    }
+                }
+                let keys = secrets.keys.clone();
+                if self.answer_again(from, datagram) {
+                    return Ok(HubReceived::Nothing);
+                }
+                noise::hear(&keys, header, datagram, self.entropy.as_mut())?
+            }
         };
-        self.peers.insert(hub_index, peer);
-        self.answer(from, welcome);
+        self.answer_hello(now, from, heard, array(&datagram[EPHEMERAL_AT..]))
+    }
+
+    /// A Hello that comes again gets the same answer: the Welcome was lost or is on its way.
+    fn answer_again(&mut self, from: SocketAddr, hello: &[u8]) -> bool {
+        let Some(welcome) = self.table.welcome(&array(&hello[EPHEMERAL_AT..])) else {
+            return false;
+        };
+        self.welcome(from, welcome);
+        true
+    }
+
+    fn answer_hello(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        heard: Heard,
+        ephemeral: [u8; 32],
+    ) -> Result<HubReceived<'static>, OpenError> {
+        let said = heard.payload;
+        let (owner, before) = self.admit(now, &heard)?;
+        if said.timestamp <= before {
+            return self.answer_stale(from, heard, before);
+        }
+        let hub_index = self.table.free_index(self.entropy.as_mut());
+        let continues = self.table.find(&owner, said.continues);
+        let association = match continues {
+            Some(_) => said.continues,
+            None => u64::from_be_bytes(draw(self.entropy.as_mut())).max(1),
+        };
+        let limits = self.config.limits;
+        let welcome = WelcomePayload { hub_index, association, latest: said.timestamp, limits };
+        let (bytes, keys) = match heard.from {
+            From::Name { ephemeral, .. } => {
+                null::answer(heard.index, &ephemeral, &welcome, self.entropy.as_mut())
+            }
+            From::Key { key, answer } => {
+                let terminal = self.terminal(key).ok_or(OpenError::Stranger)?;
+                terminal.latest = said.timestamp;
+                answer.welcome(heard.index, &terminal.preshared, &welcome)
+            }
+        };
+        let pending = Pending {
+            owner,
+            limits: said.limits,
+            association,
+            continues,
+            ephemeral,
+            welcome: bytes.clone(),
+        };
+        self.table.add(now, hub_index, heard.index, keys, pending);
+        self.welcome(from, bytes);
         Ok(HubReceived::Nothing)
     }
 
-    /// Forgets what was never confirmed, and makes sure that one more association fits.
-    fn make_room(&mut self, now: Instant, name: &str) -> Result<(), OpenError> {
-        let lifetime = self.config.pending_lifetime;
-        self.peers.retain(|_, peer| {
-            // A newer Hello of the same terminal takes the place of one that led nowhere.
-            peer.confirmed || (now.since(peer.made) < lifetime && peer.name != name)
-        });
-        let confirmed = self.peers.values().filter(|peer| peer.confirmed).count();
-        let known = self.peers.values().any(|peer| peer.confirmed && peer.name == name);
-        if confirmed >= self.config.max_terminals && !known {
-            return Err(OpenError::Full);
-        }
-        if self.peers.len() - confirmed >= self.config.max_pending {
-            let oldest =
-                self.peers.iter().filter(|(_, peer)| !peer.confirmed).min_by_key(|(_, p)| p.made);
-            if let Some(index) = oldest.map(|(&index, _)| index) {
-                self.peers.remove(&index);
+    /// Who says a Hello, and his last one's timestamp, once there is room for it.
+    fn admit(&mut self, now: Instant, heard: &Heard) -> Result<(Owner, u64), OpenError> {
+        match &heard.from {
+            From::Name { name, .. } => {
+                let owner = Owner { name: name.as_str().into(), key: None };
+                self.table.make_room(now, &self.config, &owner)?;
+                Ok((owner, 0))
+            }
+            From::Key { key, .. } => {
+                let terminal = self.terminal(*key).ok_or(OpenError::Stranger)?;
+                let owner = Owner { name: terminal.name.clone(), key: Some(*key) };
+                let latest = terminal.latest;
+                if heard.payload.timestamp > latest {
+                    self.table.drop_pending(&owner);
+                }
+                Ok((owner, latest))
             }
         }
-        Ok(())
     }
 
-    fn free_index(&mut self) -> u32 {
-        // There are 2²⁴ indices and at most a few hundred in use.
-        loop {
-            let index = self.rng.next_u64() as u32 & INDEX_MASK;
-            if !self.peers.contains_key(&index) {
-                return index;
-            }
+    /// A Hello that is not later than the last: a replay, or a terminal whose clock was set back.
+    /// The answer makes no association, and tells what time to begin with.
+    fn answer_stale(
+        &mut self,
+        from: SocketAddr,
+        heard: Heard,
+        latest: u64,
+    ) -> Result<HubReceived<'static>, OpenError> {
+        // The last one itself, late: its answer has done its work.
+        if heard.payload.timestamp == latest {
+            return Err(OpenError::Stale);
         }
+        if let From::Key { key, answer } = heard.from
+            && let Some(terminal) = self.terminal(key)
+        {
+            let limits = Limits { receive_rate_bps: 0, ..Limits::default() };
+            let welcome = WelcomePayload { hub_index: 0, association: 0, latest, limits };
+            let (bytes, _) = answer.welcome(heard.index, &terminal.preshared, &welcome);
+            self.answers.push(from, bytes);
+        }
+        Err(OpenError::Stale)
+    }
+
+    fn terminal(&mut self, key: PublicKey) -> Option<&mut Terminal> {
+        self.secrets.as_mut()?.terminals.get_mut(&key)
     }
 
     /// Tells the sender of a datagram that its index is not known, no more often than
-    /// [`UNKNOWN_INTERVAL`] allows. An Unknown is 24 bytes, the smallest datagram there is.
+    /// [`UNKNOWNS`] allows. An Unknown is 24 bytes, the smallest datagram there is.
     fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
-        let burst = UNKNOWN_INTERVAL * UNKNOWN_BURST;
-        if self.unknown_at > now + burst {
+        if !self.unknowns.take(now, UNKNOWNS) {
             return;
         }
-        self.unknown_at = self.unknown_at.max(now) + UNKNOWN_INTERVAL;
         let mut bytes = vec![0; OVERHEAD];
         Header { kind: Kind::Unknown, ..header }.encode(&mut bytes);
         write_tag(UNKNOWN_KEY, &mut bytes);
         self.counters.unknowns += 1;
-        self.answer(from, bytes);
+        self.answers.push(from, bytes);
     }
 
-    fn answer(&mut self, to: SocketAddr, bytes: Vec<u8>) {
-        debug_assert!(bytes.len() <= MAX_HANDSHAKE);
-        if bytes.len() > OVERHEAD {
-            self.counters.hellos += 1;
-        }
-        if self.answers.len() < MAX_ANSWERS {
-            self.answers.push_back((to, bytes));
-        }
+    fn welcome(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+        self.counters.hellos += 1;
+        self.answers.push_first(to, bytes);
     }
 
-    /// Puts the next answer (a Welcome or an Unknown) into `batch`; returns where it goes.
+    /// Puts the next answer (a Welcome, an Unknown or a Cookie) into `batch`; returns where it
+    /// goes.
     pub fn poll_transmit(&mut self, batch: &mut TransmitBatch<'_>) -> Option<SocketAddr> {
-        let len = self.answers.front()?.1.len();
-        let slot = batch.slot(len).filter(|slot| slot.len() == len)?;
-        let (to, bytes) = self.answers.pop_front()?;
-        slot.copy_from_slice(&bytes);
-        batch.commit(len);
-        Some(to)
+        self.answers.poll_transmit(batch)
     }
 
     /// Whether an answer waits to be sent.
@@ -298,19 +390,38 @@ impl Hub {
     }
 
     /// Seals `datagram` for `peer` in place, whose payload stands between 8 and 16 bytes of room;
-    /// returns where it goes, or `None` when the association is gone.
+    /// returns where it goes, or `None` when the association is gone, or its keys are too old.
     ///
     /// # Panics
     /// When `datagram` is shorter than [`OVERHEAD`].
-    pub fn seal(&mut self, peer: PeerId, datagram: &mut [u8]) -> Option<SocketAddr> {
-        let peer = self.peers.get_mut(&peer.0)?;
-        peer.channel.seal(datagram);
+    pub fn seal(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        kind: Sealed,
+        datagram: &mut [u8],
+    ) -> Option<SocketAddr> {
+        let address = self.table.peer(peer)?.address;
+        let channel = self.table.current(peer)?;
+        if self.config.is_expired(now, channel) || !channel.seal(kind.into(), datagram) {
+            return None;
+        }
         self.counters.sealed += 1;
-        Some(peer.address)
+        Some(address)
     }
 
     /// Ends an association; what still comes under it is answered by Unknown.
     pub fn remove(&mut self, peer: PeerId) {
-        self.peers.remove(&peer.0);
+        self.table.remove(peer);
     }
+}
+
+/// Those that `keys` know, with what is remembered of them in `before`.
+fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<PublicKey, Terminal> {
+    let terminal = |known: &crate::Known| Terminal {
+        name: known.name.as_str().into(),
+        preshared: known.preshared.clone(),
+        latest: before.get(&known.public).map_or(0, |terminal| terminal.latest),
+    };
+    keys.known().iter().map(|known| (known.public, terminal(known))).collect()
 }

@@ -6,27 +6,40 @@
 //!     │ ◀─────────────── Welcome (index, limits)─ │  as often as it comes
 //!     │ ══ Data, sealed, counter 0, 1, 2 … ═════▶ │  the first one confirms
 //!     │ ◀════════════════════════ Data, sealed ══ │
+//!     │ ── Hello (continues) ──────────────────▶ │  after two minutes: new keys,
+//!     │ ◀──────────────── Welcome (same as before)─ │  beside the old ones
 //!     │ ── Data ────────────────▶ (hub restarted) │
 //!     │ ◀──────────────────────────────── Unknown │  the terminal says Hello again
 //! ```
 //!
-//! A datagram is 8 bytes of header, the payload, and 16 bytes of tag. There is one suite today,
-//! the *null* suite: it has the framing of a real one, so that security will change no layout,
-//! and its tag is a checksum. It finds corruption, replays and the datagrams of an association
-//! that is gone; it stops nobody who means harm. `docs/spec/association.md` has the layouts.
+//! A datagram is 8 bytes of header, the payload, and 16 bytes of tag. There are two suites
+//! ([`Security`]): *noise*, in which each side proves that it owns its key and nobody else can
+//! read, change or replay anything; and the *null* suite of the same framing, whose tag is a
+//! checksum that finds corruption and stops nobody who means harm. `docs/spec/association.md`
+//! has the layouts, and says what is protected.
 //!
 //! [`Terminal`] asks for an association and keeps it; [`Hub`] grants them. Time, addresses and
 //! randomness are handed in:
 //!
 //! ```
-//! use association::{Config, Hub, HubReceived, Limits, OVERHEAD, Terminal, TerminalReceived,
-//!     TransmitBatch};
+//! use association::{Config, Hub, HubReceived, Keys, Known, OVERHEAD, PresharedKey, PrivateKey,
+//!     PublicKey, Sealed, Security, Terminal, TerminalReceived, TransmitBatch};
 //! use units::{Instant, RngStream};
 //!
 //! let now = Instant::ZERO;
 //! let from = "192.0.2.1:4500".parse().unwrap();
-//! let mut terminal = Terminal::new(Config::new("boat"), now, RngStream::new(1, 0, "boat"));
-//! let mut hub = Hub::new(Config::new("hub"), RngStream::new(1, 0, "hub"));
+//! // Outside simulations randomness comes from the operating system.
+//! let mut random = RngStream::new(1, 0, "keys");
+//! let (boat, shore) = (PrivateKey::generate(&mut random), PrivateKey::generate(&mut random));
+//! let config = |name: &str, own: PrivateKey, other: &str, public: PublicKey| {
+//!     let known = Known { name: other.into(), public, preshared: PresharedKey::NONE };
+//!     let keys = Keys::new(own, vec![known]).unwrap();
+//!     Config { security: Security::Noise(keys.into()), ..Config::new(name) }
+//! };
+//! let terminal = config("boat", boat.clone(), "hub", shore.public());
+//! let hub = config("hub", shore, "boat", boat.public());
+//! let mut terminal = Terminal::new(terminal, now, RngStream::new(1, 0, "boat"));
+//! let mut hub = Hub::new(hub, RngStream::new(1, 0, "hub"));
 //!
 //! let mut buffer = [0u8; 1500];
 //! let mut batch = TransmitBatch::new(&mut buffer, 1);
@@ -42,7 +55,7 @@
 //!
 //! let mut datagram = vec![0u8; OVERHEAD + 5];
 //! datagram[8..13].copy_from_slice(b"bytes");
-//! assert!(terminal.seal(&mut datagram));
+//! assert!(terminal.seal(now, Sealed::Data, &mut datagram));
 //! match hub.handle_datagram(now, from, &mut datagram) {
 //!     Ok(HubReceived::Payload { payload, first: true, .. }) => assert_eq!(payload, b"bytes"),
 //!     other => panic!("{other:?}"),
@@ -50,25 +63,36 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod admission;
 mod batch;
 mod channel;
+mod checksum;
+mod cookie;
+mod entropy;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod handshake;
 mod hub;
+mod keys;
+mod noise;
+mod null;
 mod replay;
 mod terminal;
 mod wire;
 
 pub use batch::{Transmit, TransmitBatch};
+pub use entropy::Entropy;
 pub use handshake::MAX_NAME;
 pub use hub::{Hub, HubReceived, PeerId};
+pub use keys::{
+    KeyTextError, Keys, KeysError, Known, PresharedKey, PrivateKey, PublicKey, Security,
+};
 pub use replay::REPLAY_WINDOW;
 pub use terminal::{Terminal, TerminalReceived};
-pub use wire::{HEADER_LEN, OVERHEAD, TAG_LEN};
+pub use wire::{HEADER_LEN, OVERHEAD, Sealed, TAG_LEN};
 
 use core::fmt;
-use units::Span;
+use units::{Instant, Span};
 
 /// What one side tells the other before anything else: what it is ready to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +124,11 @@ impl Default for Limits {
 /// How an association is made and kept.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// A terminal's name, by which the hub knows it again; at most [`MAX_NAME`] bytes.
+    /// A terminal's name, by which a hub without keys knows it again; at most [`MAX_NAME`] bytes.
+    /// A hub with keys knows it by its key.
     pub name: String,
+    /// What secures the association.
+    pub security: Security,
     /// What is announced to the other side.
     pub limits: Limits,
     /// Time to the second Hello; each further one waits half as long again.
@@ -110,12 +137,22 @@ pub struct Config {
     pub hello_interval_max: Span,
     /// The wall clock at [`units::Instant::ZERO`], nanoseconds since 1970; goes into Hellos.
     pub wall_clock_ns: u64,
-    /// Terminals that a hub keeps; one more is not answered.
+    /// Terminals that a hub without keys keeps; one more is not answered. With keys there are no
+    /// more than it knows.
     pub max_terminals: usize,
-    /// Associations that a hub keeps without having heard from the terminal again.
+    /// Associations that a hub without keys keeps without having heard from the terminal again;
+    /// with keys there is one for each terminal that it knows.
     pub max_pending: usize,
     /// How long such an association is kept.
     pub pending_lifetime: Span,
+    /// Age at which a terminal renews its keys. Keys are renewed where there are secrets.
+    pub renew_after: Span,
+    /// Datagrams in either direction after which it does so, whatever their age.
+    pub renew_after_datagrams: u64,
+    /// How long the keys before are still good for opening.
+    pub previous_lifetime: Span,
+    /// Age at which keys are good for nothing, when they could not be renewed.
+    pub expire_after: Span,
 }
 
 impl Config {
@@ -123,6 +160,7 @@ impl Config {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            security: Security::None,
             limits: Limits::default(),
             hello_interval: Span::from_secs(1),
             hello_interval_max: Span::from_secs(5),
@@ -130,7 +168,21 @@ impl Config {
             max_terminals: 256,
             max_pending: 64,
             pending_lifetime: Span::from_secs(15),
+            renew_after: Span::from_secs(120),
+            renew_after_datagrams: 1 << 32,
+            previous_lifetime: Span::from_secs(60),
+            expire_after: Span::from_secs(600),
         }
+    }
+
+    /// Whether keys are secret, and grow old.
+    fn is_secret(&self) -> bool {
+        matches!(self.security, Security::Noise(_))
+    }
+
+    /// Whether a channel's keys are too old at `now`.
+    fn is_expired(&self, now: Instant, channel: &channel::Channel) -> bool {
+        self.is_secret() && now.since(channel.made()) >= self.expire_after
     }
 }
 
@@ -163,6 +215,8 @@ pub enum OpenError {
     Suite {
         /// The suite that came.
         found: u8,
+        /// The suite that this side speaks.
+        expected: u8,
     },
     /// A handshake message that contradicts itself.
     Malformed(&'static str),
@@ -178,6 +232,12 @@ pub enum OpenError {
     },
     /// The tag does not fit: damaged, or not from the peer.
     Tag,
+    /// From a terminal whose key is not known here.
+    Stranger,
+    /// A Hello that is not later than one that was accepted before.
+    Stale,
+    /// More Hellos than this hub works for.
+    Busy,
     /// No room for another terminal.
     Full,
 }
@@ -193,8 +253,14 @@ impl fmt::Display for OpenError {
             }
             Self::Kind { found } => write!(f, "datagram of unknown kind {found}"),
             Self::Unexpected => write!(f, "datagram of a kind that is not expected here"),
-            Self::Suite { found } => {
-                write!(f, "peer asks for suite {found}; only suite 0 (null) is known")
+            Self::Suite { found, expected } => {
+                let name = |suite| if suite == 0 { "none" } else { "noise" };
+                write!(
+                    f,
+                    "peer has security {:?} ({found}), this side {:?}",
+                    name(*found),
+                    name(*expected)
+                )
             }
             Self::Malformed(what) => write!(f, "handshake message with a bad {what}"),
             Self::UnknownIndex { index } => {
@@ -202,6 +268,9 @@ impl fmt::Display for OpenError {
             }
             Self::Replayed { counter } => write!(f, "datagram {counter} was seen before"),
             Self::Tag => write!(f, "datagram is damaged, or not from the peer"),
+            Self::Stranger => write!(f, "terminal with a key that is not known here"),
+            Self::Stale => write!(f, "Hello that is not later than one before it"),
+            Self::Busy => write!(f, "too many Hellos"),
             Self::Full => write!(f, "no room for another terminal"),
         }
     }
@@ -228,6 +297,16 @@ pub struct Counters {
     pub replayed: u64,
     /// With a tag that does not fit.
     pub bad_tag: u64,
+    /// Hellos of terminals whose key is not known.
+    pub strangers: u64,
+    /// Hellos that were not later than one before.
+    pub stale: u64,
+    /// Cookies sent (hub) or taken (terminal): the hub was busy with Hellos.
+    pub cookies: u64,
+    /// Hellos dropped because there were too many.
+    pub busy: u64,
+    /// Times that keys were renewed.
+    pub renewals: u64,
     /// Turned away for want of room.
     pub full: u64,
 }
@@ -244,6 +323,9 @@ impl Counters {
             OpenError::UnknownIndex { .. } => self.unknown_index += 1,
             OpenError::Replayed { .. } => self.replayed += 1,
             OpenError::Tag => self.bad_tag += 1,
+            OpenError::Stranger => self.strangers += 1,
+            OpenError::Stale => self.stale += 1,
+            OpenError::Busy => self.busy += 1,
             OpenError::Full => self.full += 1,
         }
     }

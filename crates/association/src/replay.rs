@@ -24,6 +24,11 @@ impl ReplayWindow {
         Self { words: [0; WORDS], next: 0 }
     }
 
+    /// One past the highest counter accepted; 0 before the first.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// The full counter of a datagram that carries its low 32 bits: the one nearest to what is
     /// expected next.
     pub(crate) fn reconstruct(&self, low: u32) -> u64 {

@@ -35,6 +35,33 @@ pub(crate) enum Kind {
     Data = 3,
     /// The index of a sealed payload means nothing to its receiver.
     Unknown = 4,
+    /// Say Hello again, with this: the hub is busy.
+    Cookie = 5,
+    /// A sealed payload that tries out a size of the path.
+    Probe = 6,
+    /// A sealed answer to one.
+    ProbeAck = 7,
+}
+
+/// What a sealed payload is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sealed {
+    /// The layer above.
+    Data,
+    /// Finding out what size of datagram the path takes: a question.
+    Probe,
+    /// The answer.
+    ProbeAck,
+}
+
+impl From<Sealed> for Kind {
+    fn from(sealed: Sealed) -> Self {
+        match sealed {
+            Sealed::Data => Self::Data,
+            Sealed::Probe => Self::Probe,
+            Sealed::ProbeAck => Self::ProbeAck,
+        }
+    }
 }
 
 /// The header, understood.
@@ -59,6 +86,9 @@ impl Header {
             2 => Kind::Welcome,
             3 => Kind::Data,
             4 => Kind::Unknown,
+            5 => Kind::Cookie,
+            6 => Kind::Probe,
+            7 => Kind::ProbeAck,
             other => return Err(OpenError::Kind { found: other }),
         };
         let index = u32::from_be_bytes([0, datagram[1], datagram[2], datagram[3]]);

@@ -1,238 +1,205 @@
-//! Terminal and hub against each other, through a network that a test controls.
+//! Terminal and hub against each other, through a network that a test controls, with each suite.
+
+mod rig;
 
 use association::{
-    Config, HEADER_LEN, Hub, HubReceived, OVERHEAD, OpenError, PeerId, Terminal, TerminalReceived,
-    TransmitBatch,
+    Config, Hub, HubReceived, OVERHEAD, OpenError, Sealed, Terminal, TerminalReceived,
 };
 use proptest::prelude::*;
-use std::net::SocketAddr;
-use units::{Instant, RngStream, Span};
-
-fn home() -> SocketAddr {
-    "192.0.2.1:4500".parse().expect("address")
-}
-
-fn elsewhere() -> SocketAddr {
-    "[2001:db8::7]:999".parse().expect("address")
-}
-
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + Span::from_millis(millis)
-}
-
-fn terminal(seed: u64, now: Instant) -> Terminal {
-    Terminal::new(Config::new("boat"), now, RngStream::new(seed, 0, "terminal"))
-}
-
-fn hub(seed: u64) -> Hub {
-    Hub::new(Config::new("hub"), RngStream::new(seed, 0, "hub"))
-}
-
-fn hello_of(terminal: &mut Terminal, now: Instant) -> Option<Vec<u8>> {
-    let mut buffer = [0; 1500];
-    let mut batch = TransmitBatch::new(&mut buffer, 4);
-    terminal.poll_transmit(now, &mut batch).then(|| one(&batch))
-}
-
-fn answer_of(hub: &mut Hub) -> Option<(SocketAddr, Vec<u8>)> {
-    let mut buffer = [0; 1500];
-    let mut batch = TransmitBatch::new(&mut buffer, 4);
-    hub.poll_transmit(&mut batch).map(|to| (to, one(&batch)))
-}
-
-fn one(batch: &TransmitBatch<'_>) -> Vec<u8> {
-    assert_eq!(batch.count(), 1);
-    batch.datagrams().next().expect("one").to_vec()
-}
-
-fn greet(terminal: &mut Terminal, hub: &mut Hub, now: Instant) {
-    let mut hello = hello_of(terminal, now).expect("hello is due");
-    assert_eq!(hub.handle_datagram(now, home(), &mut hello), Ok(HubReceived::Nothing));
-    let (to, mut welcome) = answer_of(hub).expect("welcome");
-    assert_eq!(to, home());
-    assert_eq!(terminal.handle_datagram(now, &mut welcome), Ok(TerminalReceived::Established));
-}
-
-fn up(terminal: &mut Terminal, payload: &[u8]) -> Vec<u8> {
-    let mut datagram = vec![0; OVERHEAD + payload.len()];
-    datagram[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
-    assert!(terminal.seal(&mut datagram));
-    datagram
-}
-
-fn down(hub: &mut Hub, peer: PeerId, payload: &[u8]) -> (SocketAddr, Vec<u8>) {
-    let mut datagram = vec![0; OVERHEAD + payload.len()];
-    datagram[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
-    let to = hub.seal(peer, &mut datagram).expect("known");
-    (to, datagram)
-}
-
-/// Takes one payload at the hub; says whose, whether it was the first, and whom it replaced.
-fn take(
-    hub: &mut Hub,
-    now: Instant,
-    from: SocketAddr,
-    mut datagram: Vec<u8>,
-) -> (PeerId, bool, Option<PeerId>) {
-    match hub.handle_datagram(now, from, &mut datagram) {
-        Ok(HubReceived::Payload { peer, first, replaced, .. }) => (peer, first, replaced),
-        other => panic!("{other:?}"),
-    }
-}
+use rig::*;
+use units::{RngStream, Span};
 
 /// ASC-1.2, ASC-2.4
 #[test]
 fn payloads_pass_both_ways_and_the_first_confirms() {
-    let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));
-    greet(&mut terminal, &mut hub, at(0));
-    let (peer, first, replaced) = take(&mut hub, at(1), home(), up(&mut terminal, b"one"));
-    assert!(first);
-    assert_eq!(replaced, None);
-    assert_eq!(hub.name(peer), Some("boat"));
-    assert_eq!(hub.limits(peer), terminal.hub_limits());
-    let (_, first, _) = take(&mut hub, at(2), home(), up(&mut terminal, b"two"));
-    assert!(!first);
-    let (to, mut datagram) = down(&mut hub, peer, b"back");
-    assert_eq!(to, home());
-    match terminal.handle_datagram(at(3), &mut datagram) {
-        Ok(TerminalReceived::Payload(payload)) => assert_eq!(payload, b"back"),
-        other => panic!("{other:?}"),
+    for suite in BOTH {
+        let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut terminal, &mut hub, at(0));
+        let (peer, first, replaced) = take(&mut hub, at(1), home(), up(&mut terminal, b"one"));
+        assert!(first);
+        assert_eq!(replaced, None);
+        assert_eq!(hub.name(peer), Some("boat"));
+        assert_eq!(hub.limits(peer), terminal.hub_limits());
+        let (_, first, _) = take(&mut hub, at(2), home(), up(&mut terminal, b"two"));
+        assert!(!first);
+        let (to, datagram) = down(&mut hub, peer, b"back");
+        assert_eq!(to, home());
+        assert_eq!(got(&mut terminal, at(3), datagram), b"back");
+        // An empty payload is a payload.
+        take(&mut hub, at(4), home(), up(&mut terminal, b""));
     }
-    // An empty payload is a payload.
-    take(&mut hub, at(4), home(), up(&mut terminal, b""));
 }
 
 /// ASC-2.1
 #[test]
 fn a_lost_hello_comes_again_after_a_second_and_then_more_slowly() {
-    let mut terminal = terminal(1, at(10));
-    let mut sent = Vec::new();
-    let mut hellos = Vec::new();
-    while sent.len() < 7 {
-        let due = terminal.poll_timeout().expect("hello pending");
-        assert!(hello_of(&mut terminal, due - Span::from_nanos(1)).is_none());
-        hellos.push(hello_of(&mut terminal, due).expect("due"));
-        sent.push(due.as_nanos() / 1_000_000);
+    for suite in BOTH {
+        let mut terminal = terminal(suite, 1, at(10));
+        let mut sent = Vec::new();
+        let mut hellos = Vec::new();
+        while sent.len() < 7 {
+            let due = terminal.poll_timeout().expect("hello pending");
+            assert!(hello_of(&mut terminal, due - Span::from_nanos(1)).is_none());
+            hellos.push(hello_of(&mut terminal, due).expect("due"));
+            sent.push(due.as_nanos() / 1_000_000);
+        }
+        let waits: Vec<u64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(waits, [1000, 1500, 2250, 3375, 5000, 5000]);
+        // The same message each time: the answer to any of them will do.
+        assert!(hellos.windows(2).all(|pair| pair[0] == pair[1]));
     }
-    let waits: Vec<u64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert_eq!(waits, [1000, 1500, 2250, 3375, 5000, 5000]);
-    // The same message each time: the answer to any of them will do.
-    assert!(hellos.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
 /// ASC-2.2
 #[test]
 fn a_hello_that_comes_twice_gets_the_same_welcome() {
-    let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));
-    let hello = hello_of(&mut terminal, at(0)).expect("hello");
-    for _ in 0..2 {
-        hub.handle_datagram(at(0), home(), &mut hello.clone()).expect("hello");
+    for suite in BOTH {
+        let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        let hello = hello_of(&mut terminal, at(0)).expect("hello");
+        for _ in 0..2 {
+            hub.handle_datagram(at(0), home(), &mut hello.clone()).expect("hello");
+        }
+        let first = answer_of(&mut hub).expect("welcome");
+        assert_eq!(Some(first), answer_of(&mut hub));
     }
-    let first = answer_of(&mut hub).expect("welcome");
-    assert_eq!(Some(first), answer_of(&mut hub));
 }
 
 /// ASC-4.2
 #[test]
 fn a_restarted_hub_is_found_by_the_next_datagram() {
-    let (mut terminal, mut old) = (terminal(1, at(0)), hub(1));
-    greet(&mut terminal, &mut old, at(0));
-    let mut new = hub(2);
-    let mut lost = up(&mut terminal, b"to nobody");
-    let sent = lost.len();
-    let result = new.handle_datagram(at(5_000), home(), &mut lost);
-    assert!(matches!(result, Err(OpenError::UnknownIndex { .. })));
-    let (to, mut unknown) = answer_of(&mut new).expect("unknown");
-    assert_eq!(to, home());
-    assert!(unknown.len() <= sent);
-    assert_eq!(terminal.handle_datagram(at(5_300), &mut unknown), Ok(TerminalReceived::Nothing));
-    greet(&mut terminal, &mut new, at(5_300));
-    assert!(take(&mut new, at(5_600), home(), up(&mut terminal, b"again")).1);
+    for suite in BOTH {
+        let (mut terminal, mut old) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut terminal, &mut old, at(0));
+        let mut new = hub(suite, 2);
+        let mut lost = up(&mut terminal, b"to nobody");
+        let sent = lost.len();
+        let result = new.handle_datagram(at(5_000), home(), &mut lost);
+        assert!(matches!(result, Err(OpenError::UnknownIndex { .. })));
+        let (to, mut unknown) = answer_of(&mut new).expect("unknown");
+        assert_eq!(to, home());
+        assert!(unknown.len() <= sent);
+        assert_eq!(
+            terminal.handle_datagram(at(5_300), &mut unknown),
+            Ok(TerminalReceived::Nothing)
+        );
+        greet(&mut terminal, &mut new, at(5_300));
+        assert!(take(&mut new, at(5_600), home(), up(&mut terminal, b"again")).1);
+    }
 }
 
 /// ASC-2.4
 #[test]
 fn a_restarted_terminal_replaces_itself_once_it_is_heard() {
-    let (mut old, mut hub) = (terminal(1, at(0)), hub(1));
-    greet(&mut old, &mut hub, at(0));
-    let (before, ..) = take(&mut hub, at(0), home(), up(&mut old, b"x"));
-    let mut new = terminal(2, at(9_000));
-    greet(&mut new, &mut hub, at(9_000));
-    // Until then the old association stands: a Hello alone proves nothing.
-    assert_eq!(take(&mut hub, at(9_100), home(), up(&mut old, b"x")).0, before);
-    let (after, first, replaced) = take(&mut hub, at(9_600), home(), up(&mut new, b"y"));
-    assert_ne!(after, before);
-    assert!(first);
-    assert_eq!(replaced, Some(before));
-    assert_eq!(hub.address(before), None);
+    for suite in BOTH {
+        let (mut old, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut old, &mut hub, at(0));
+        let (before, ..) = take(&mut hub, at(0), home(), up(&mut old, b"x"));
+        let mut new = terminal(suite, 2, at(9_000));
+        greet(&mut new, &mut hub, at(9_000));
+        // Until then the old association stands: a Hello alone proves nothing.
+        assert_eq!(take(&mut hub, at(9_100), home(), up(&mut old, b"x")).0, before);
+        let (after, first, replaced) = take(&mut hub, at(9_600), home(), up(&mut new, b"y"));
+        assert_ne!(after, before);
+        assert!(first);
+        assert_eq!(replaced, Some(before));
+        assert_eq!(hub.address(before), None);
+    }
 }
 
 /// ASC-4.2
 #[test]
 fn an_unknown_that_does_not_echo_what_was_sent_changes_nothing() {
-    let (mut terminal, mut hub_a) = (terminal(1, at(0)), hub(1));
-    greet(&mut terminal, &mut hub_a, at(0));
-    let sealed = up(&mut terminal, b"x");
-    let mut unknown = {
-        let mut other = hub(2);
-        let _ = other.handle_datagram(at(0), home(), &mut sealed.clone());
-        answer_of(&mut other).expect("unknown").1
-    };
-    let mut other_index = unknown.clone();
-    other_index[3] ^= 1;
-    assert_eq!(terminal.handle_datagram(at(1), &mut other_index), Err(OpenError::Tag));
-    assert_eq!(terminal.poll_timeout(), None);
-    // The right one costs a Hello, and the association stays in force meanwhile.
-    terminal.handle_datagram(at(1), &mut unknown).expect("heeded");
-    assert!(terminal.poll_timeout().is_some());
-    take(&mut hub_a, at(2), home(), up(&mut terminal, b"still"));
+    for suite in BOTH {
+        let (mut terminal, mut hub_a) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut terminal, &mut hub_a, at(0));
+        let sealed = up(&mut terminal, b"x");
+        let mut unknown = {
+            let mut other = hub(suite, 2);
+            let _ = other.handle_datagram(at(0), home(), &mut sealed.clone());
+            answer_of(&mut other).expect("unknown").1
+        };
+        let mut other_index = unknown.clone();
+        other_index[3] ^= 1;
+        assert_eq!(terminal.handle_datagram(at(1), &mut other_index), Err(OpenError::Tag));
+        let due = at(1) + Span::from_secs(10);
+        assert!(terminal.poll_timeout().is_none_or(|at| at > due));
+        // The right one costs a Hello, and the association stays in force meanwhile.
+        terminal.handle_datagram(at(1), &mut unknown).expect("heeded");
+        assert!(terminal.poll_timeout().is_some_and(|at| at < due));
+        take(&mut hub_a, at(2), home(), up(&mut terminal, b"still"));
+    }
 }
 
 /// ASC-4.1
 #[test]
 fn unknowns_are_few_and_never_larger_than_what_came() {
-    let (mut terminal, mut known) = (terminal(1, at(0)), hub(1));
-    greet(&mut terminal, &mut known, at(0));
-    let mut other = hub(2);
-    let mut sent = 0;
-    for millisecond in 0..1000 {
-        let _ = other.handle_datagram(at(millisecond), home(), &mut up(&mut terminal, b""));
-        while let Some((_, unknown)) = answer_of(&mut other) {
-            assert_eq!(unknown.len(), OVERHEAD);
-            sent += 1;
+    for suite in BOTH {
+        let (mut terminal, mut known) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut terminal, &mut known, at(0));
+        let mut other = hub(suite, 2);
+        let mut sent = 0;
+        for millisecond in 0..1000 {
+            let _ = other.handle_datagram(at(millisecond), home(), &mut up(&mut terminal, b""));
+            while let Some((_, unknown)) = answer_of(&mut other) {
+                assert_eq!(unknown.len(), OVERHEAD);
+                sent += 1;
+            }
         }
+        assert!((50..=65).contains(&sent), "{sent} in a second");
     }
-    assert!((50..=65).contains(&sent), "{sent} in a second");
 }
 
 /// ASC-3.3
 #[test]
 fn the_latest_datagram_says_where_a_terminal_is() {
-    let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));
-    greet(&mut terminal, &mut hub, at(0));
-    let late = up(&mut terminal, b"sent from home");
-    let (peer, ..) = take(&mut hub, at(1), elsewhere(), up(&mut terminal, b"moved"));
-    assert_eq!(hub.address(peer), Some(elsewhere()));
-    take(&mut hub, at(2), home(), late);
-    assert_eq!(hub.address(peer), Some(elsewhere()), "an older datagram moves nobody back");
+    for suite in BOTH {
+        let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut terminal, &mut hub, at(0));
+        let late = up(&mut terminal, b"sent from home");
+        let (peer, ..) = take(&mut hub, at(1), elsewhere(), up(&mut terminal, b"moved"));
+        assert_eq!(hub.address(peer), Some(elsewhere()));
+        take(&mut hub, at(2), home(), late);
+        assert_eq!(hub.address(peer), Some(elsewhere()), "an older datagram moves nobody back");
+    }
 }
 
 /// ASC-3.2
 #[test]
 fn replays_and_reflections_are_refused() {
-    let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));
-    greet(&mut terminal, &mut hub, at(0));
-    let sealed = up(&mut terminal, b"once");
-    take(&mut hub, at(1), home(), sealed.clone());
-    let again = hub.handle_datagram(at(2), elsewhere(), &mut sealed.clone()).map(|_| ());
-    assert_eq!(again, Err(OpenError::Replayed { counter: 0 }));
-    assert_eq!(hub.counters().replayed, 1);
-    // What a terminal sent cannot be sent back to it, whatever index is written over it.
-    let (peer, ..) = take(&mut hub, at(3), home(), up(&mut terminal, b""));
-    let (_, sample) = down(&mut hub, peer, b"");
-    let mut reflected = sealed;
-    reflected[..4].copy_from_slice(&sample[..4]);
-    assert_eq!(terminal.handle_datagram(at(4), &mut reflected), Err(OpenError::Tag));
+    for suite in BOTH {
+        let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut terminal, &mut hub, at(0));
+        let sealed = up(&mut terminal, b"once");
+        take(&mut hub, at(1), home(), sealed.clone());
+        let again = hub.handle_datagram(at(2), elsewhere(), &mut sealed.clone()).map(|_| ());
+        assert_eq!(again, Err(OpenError::Replayed { counter: 0 }));
+        assert_eq!(hub.counters().replayed, 1);
+        // What a terminal sent cannot be sent back to it, whatever index is written over it.
+        let (peer, ..) = take(&mut hub, at(3), home(), up(&mut terminal, b""));
+        let (_, sample) = down(&mut hub, peer, b"");
+        let mut reflected = sealed;
+        reflected[..4].copy_from_slice(&sample[..4]);
+        assert_eq!(terminal.handle_datagram(at(4), &mut reflected), Err(OpenError::Tag));
+    }
+}
+
+/// ASC-1.4
+#[test]
+fn a_payload_comes_with_its_kind_and_kinds_share_a_counter() {
+    for suite in BOTH {
+        let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut terminal, &mut hub, at(0));
+        let kinds = [(Sealed::Probe, 0x16), (Sealed::ProbeAck, 0x17), (Sealed::Data, 0x13)];
+        for (counter, (kind, byte)) in (0u8..).zip(kinds) {
+            let mut datagram = with_room(b"x");
+            assert!(terminal.seal(at(0), kind, &mut datagram));
+            assert_eq!((datagram[0], datagram[7]), (byte, counter));
+            let received = hub.handle_datagram(at(0), home(), &mut datagram);
+            assert!(
+                matches!(received, Ok(HubReceived::Payload { kind: found, .. }) if found == kind)
+            );
+        }
+    }
 }
 
 #[test]
@@ -267,8 +234,9 @@ fn a_flood_of_hellos_is_bounded_and_a_full_hub_says_so() {
 
 proptest! {
     #[test]
-    fn garbage_is_refused_without_harm(datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..40)) {
-        let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));
+    fn garbage_is_refused_without_harm(noise: bool, datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..40)) {
+        let suite = BOTH[usize::from(noise)];
+        let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut hub, at(0));
         for mut datagram in datagrams {
             // Half of them look like something at first sight.
@@ -282,8 +250,9 @@ proptest! {
     }
 
     #[test]
-    fn every_damaged_or_cut_datagram_is_refused(flip in 0usize..2000, cut in 0usize..60, len in 0usize..36) {
-        let (mut terminal, mut hub) = (terminal(1, at(0)), hub(1));
+    fn every_damaged_or_cut_datagram_is_refused(noise: bool, flip in 0usize..2000, cut in 0usize..60, len in 0usize..36) {
+        let suite = BOTH[usize::from(noise)];
+        let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
         greet(&mut terminal, &mut hub, at(0));
         let sealed = up(&mut terminal, &[0xa5; 36][..len]);
         let mut damaged = sealed.clone();

@@ -1,6 +1,6 @@
 //! What a relay is told before it starts.
 
-use association::Limits;
+use association::{Limits, Security};
 use core::fmt;
 use core::str::FromStr;
 use units::{BitRate, Span};
@@ -76,8 +76,11 @@ impl core::error::Error for UnknownControl {}
 /// How a relay works; the same type for both ends.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
-    /// A terminal's name, by which the hub knows it again; at most 64 bytes.
+    /// A terminal's name, by which a hub without keys knows it again; at most 64 bytes.
     pub name: String,
+    /// What secures the way to the peer: at a terminal the keys of one hub, at a hub those of its
+    /// terminals.
+    pub security: Security,
     /// The rate that this side sends at, at most: IP packets with all their headers. `None`: what
     /// the peer says its link takes, or else what the controller finds.
     pub send_rate: Option<BitRate>,
@@ -125,6 +128,7 @@ impl RelayConfig {
     pub fn new(name: &str) -> Self {
         let config = Self {
             name: name.into(),
+            security: Security::None,
             send_rate: None,
             receive_rate: None,
             control: Control::default(),

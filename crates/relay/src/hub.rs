@@ -6,11 +6,12 @@ use crate::{
     DisconnectReason, Event, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals, Transmit,
     TransmitBatch,
 };
-use association::HubReceived;
+use association::{Entropy, HubReceived, Keys, Sealed};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use units::{Instant, RngStream, Span};
+use std::sync::Arc;
+use units::{Instant, Span};
 
 /// How long a terminal may take from its first payload to a session.
 const CONNECT_TIME: Span = Span::from_secs(60);
@@ -43,10 +44,10 @@ pub struct Hub {
 
 impl Hub {
     /// A hub that knows no terminal yet.
-    pub fn new(config: &RelayConfig, rng: RngStream) -> Self {
+    pub fn new(config: &RelayConfig, entropy: impl Entropy + 'static) -> Self {
         Self {
             config: config.clone(),
-            association: association::Hub::new(association_config(config), rng),
+            association: association::Hub::new(association_config(config), entropy),
             peers: BTreeMap::new(),
             farewells: VecDeque::new(),
             served: None,
@@ -67,7 +68,7 @@ impl Hub {
         self.peers.keys().copied()
     }
 
-    /// What the terminal calls itself.
+    /// What the terminal is called: by the list of keys, or by itself where there is none.
     pub fn name(&self, peer: PeerId) -> Option<&str> {
         self.association.name(peer)
     }
@@ -133,6 +134,21 @@ impl Hub {
         totals
     }
 
+    /// Takes another list of terminals, under the same private key: see
+    /// [`association::Hub::set_keys`]. Terminals that are not on it any more are lost at once.
+    ///
+    /// # Panics
+    /// When the hub has no keys, or the private one is another.
+    pub fn set_keys(&mut self, keys: Arc<Keys>) {
+        for id in self.association.set_keys(keys) {
+            if let Some(peer) = self.peers.remove(&id) {
+                self.past.add(&peer.relay.totals());
+                let reason = DisconnectReason::Closed;
+                self.farewells.push_back((id, Event::Disconnected { reason }));
+            }
+        }
+    }
+
     /// Resets all sessions, so that the terminals know at once that this side stops: poll for
     /// what is to be sent a last time.
     pub fn close(&mut self, now: Instant) {
@@ -155,7 +171,7 @@ impl Hub {
             .association
             .handle_datagram(now, from, datagram)
             .map_err(ReceiveError::Association)?;
-        let HubReceived::Payload { peer: id, payload, replaced, .. } = received else {
+        let HubReceived::Payload { peer: id, kind, payload, replaced, .. } = received else {
             return Ok(());
         };
         if let Some(old) = replaced
@@ -174,6 +190,10 @@ impl Hub {
             let learnt = self.association.name(id).and_then(|name| self.memory.get(name));
             let relay = Relay::peer(&self.config_for(id), limits, learnt, now);
             self.peers.insert(id, Peer { relay, made: now });
+        }
+        // The first datagram under new keys may be empty, and nobody probes yet.
+        if kind != Sealed::Data || payload.is_empty() {
+            return Ok(());
         }
         let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
         let result = peer.relay.handle_payload(now, payload);
@@ -208,7 +228,7 @@ impl Hub {
             let mut to = None;
             let association = &mut self.association;
             peer.relay.transmit(now, batch, |datagram| {
-                to = association.seal(id, datagram);
+                to = association.seal(now, id, Sealed::Data, datagram);
                 to.is_some()
             });
             self.part_if_lost(now, id);

@@ -79,7 +79,10 @@ mod stream;
 mod streams;
 mod target;
 
-pub use association::{PeerId, Transmit, TransmitBatch};
+pub use association::{
+    Entropy, KeyTextError, Keys, KeysError, Known, PeerId, PresharedKey, PrivateKey, PublicKey,
+    Security, Transmit, TransmitBatch,
+};
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use hub::Hub;
 pub use relay::{ReceiveError, Relay};

@@ -4,9 +4,9 @@ use crate::config::RelayConfig;
 use crate::session::{association_config, session_config};
 use crate::streams::Streams;
 use crate::{DisconnectReason, Event, Learnt, Totals, Transmit, TransmitBatch};
-use association::{HEADER_LEN, Limits, OVERHEAD, Terminal, TerminalReceived};
+use association::{Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, Terminal, TerminalReceived};
 use core::fmt;
-use units::{Instant, RngStream, Span};
+use units::{Instant, Span};
 use xstp::session::{Event as SessionEvent, Session};
 
 mod verbs;
@@ -64,9 +64,12 @@ pub struct Relay {
 impl Relay {
     /// A terminal's relay, whose Hello is due at `now`. Streams can be opened at once; they wait
     /// for the hub.
-    pub fn terminal(config: &RelayConfig, now: Instant, rng: RngStream) -> Self {
+    ///
+    /// # Panics
+    /// When the configuration has keys, but none of a hub's.
+    pub fn terminal(config: &RelayConfig, now: Instant, entropy: impl Entropy + 'static) -> Self {
         let association = association_config(config);
-        let terminal = Terminal::new(association, now, rng);
+        let terminal = Terminal::new(association, now, entropy);
         Self::new(config, Some(terminal), false, now)
     }
 
@@ -116,7 +119,11 @@ impl Relay {
             return Err(ReceiveError::Association(association::OpenError::Unexpected));
         };
         match terminal.handle_datagram(now, datagram).map_err(ReceiveError::Association)? {
-            TerminalReceived::Payload(payload) => {
+            TerminalReceived::Payload { kind, payload } => {
+                // The first datagram under new keys may be empty, and nobody probes yet.
+                if kind != Sealed::Data || payload.is_empty() {
+                    return Ok(());
+                }
                 // The borrow of the association ends with the payload's range known.
                 let payload: &[u8] = payload;
                 Self::receive(&mut self.session, &mut self.streams, now, payload)?;
@@ -217,7 +224,7 @@ impl Relay {
         let mut terminal = self.terminal.take()?;
         let hello = !self.closed && terminal.poll_transmit(now, batch);
         if !hello && terminal.is_established() {
-            self.transmit(now, batch, |datagram| terminal.seal(datagram));
+            self.transmit(now, batch, |datagram| terminal.seal(now, Sealed::Data, datagram));
         }
         self.terminal = Some(terminal);
         batch.transmit()
@@ -330,6 +337,7 @@ fn fit(session: &mut Session, now: Instant, mtu: usize, most: usize) {
 mod tests {
     use super::*;
     use crate::{OpenError, Priority, StreamId, Target};
+    use units::RngStream;
 
     /// Hello and Welcome.
     fn greet(relay: &mut Relay, hub: &mut association::Hub, now: Instant) {

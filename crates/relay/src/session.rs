@@ -9,7 +9,7 @@ use xstp::congestion::Controller;
 use xstp::session::{Filled, Learnt, ProbingConfig, SessionConfig, Upper};
 
 /// What a Hello takes of the way, about, octets.
-const HELLO: u64 = 180;
+const HELLO: u64 = 210;
 
 /// Numbers that a gateway is taken to allow before its first word, at most; it allows four times
 /// as many.
@@ -22,6 +22,7 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
     let hello = config.send_rate.map_or(Span::ZERO, |rate| rate.time_for(HELLO * 2));
     let hello = hello + config.initial_round_trip;
     association::Config {
+        security: config.security.clone(),
         limits: config.limits(),
         wall_clock_ns: config.wall_clock_ns,
         max_terminals: config.max_terminals,

@@ -1,0 +1,343 @@
+//! Keys, and who has which.
+
+use crate::MAX_NAME;
+use crate::entropy::{Entropy, draw};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use core::fmt;
+use core::str::FromStr;
+use snow::params::DHChoice;
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What secures an association.
+#[derive(Clone, Debug, Default)]
+pub enum Security {
+    /// Nothing: checksums, against corruption only.
+    #[default]
+    None,
+    /// Noise IKpsk2 and ChaCha20-Poly1305, with these keys.
+    Noise(Arc<Keys>),
+}
+
+/// One side's private key and the public keys of those it talks to.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    private: PrivateKey,
+    known: Vec<Known>,
+}
+
+/// Somebody whose public key is known: at a hub a terminal, at a terminal the hub.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// What it is called here; at a hub no two terminals have the same name.
+    pub name: String,
+    /// Its public key.
+    pub public: PublicKey,
+    /// A secret that both share beside their keys; all zero: none.
+    pub preshared: PresharedKey,
+}
+
+impl Keys {
+    /// Keys of a side that has `private` and talks to `known`: a terminal to one hub, a hub to
+    /// its terminals.
+    ///
+    /// # Errors
+    /// When a name or a key is there twice, or a key is one that nobody can own.
+    pub fn new(private: PrivateKey, known: Vec<Known>) -> Result<Self, KeysError> {
+        let own = private.public();
+        let (mut names, mut keys) = (BTreeSet::new(), BTreeSet::new());
+        for other in &known {
+            let name = other.name.clone();
+            if name.len() > MAX_NAME {
+                return Err(KeysError::LongName { name });
+            }
+            if !names.insert(&other.name) {
+                return Err(KeysError::SameName { name });
+            }
+            if !keys.insert(other.public) {
+                return Err(KeysError::SameKey { name });
+            }
+            if other.public == own {
+                return Err(KeysError::OwnKey { name });
+            }
+            if other.public.is_weak() {
+                return Err(KeysError::WeakKey { name });
+            }
+        }
+        Ok(Self { private, known })
+    }
+
+    /// This side's private key.
+    pub(crate) fn private(&self) -> &PrivateKey {
+        &self.private
+    }
+
+    /// This side's public key.
+    pub fn public(&self) -> PublicKey {
+        self.private.public()
+    }
+
+    /// Those it talks to.
+    pub fn known(&self) -> &[Known] {
+        &self.known
+    }
+}
+
+/// Why keys do not go together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeysError {
+    /// The name is longer than [`MAX_NAME`] bytes.
+    LongName {
+        /// The name.
+        name: String,
+    },
+    /// The name is there twice.
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// Another one has the same key.
+    SameKey {
+        /// The second one's name.
+        name: String,
+    },
+    /// The key is this side's own.
+    OwnKey {
+        /// Whose key it should be.
+        name: String,
+    },
+    /// The key is a point of low order: anyone could pretend to own it.
+    WeakKey {
+        /// Whose key it should be.
+        name: String,
+    },
+}
+
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LongName { name } => {
+                write!(f, "the name {name:?} is longer than {MAX_NAME} bytes")
+            }
+            Self::SameName { name } => write!(f, "the name {name:?} is there twice"),
+            Self::SameKey { name } => write!(f, "the public key of {name:?} is there twice"),
+            Self::OwnKey { name } => {
+                write!(f, "the public key of {name:?} is this side's own")
+            }
+            Self::WeakKey { name } => {
+                write!(f, "the public key of {name:?} is none that `key generate` makes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for KeysError {}
+
+/// A public key of X25519. Its text is base64.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PublicKey([u8; 32]);
+
+/// A private key of X25519. Its text is base64; `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PrivateKey([u8; 32]);
+
+/// A secret of 32 bytes that two sides share. Its text is base64; `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PresharedKey([u8; 32]);
+
+impl PublicKey {
+    pub(crate) fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Whether a secret agreed on with it is no secret: a point of low order.
+    fn is_weak(&self) -> bool {
+        // Clamped private keys are multiples of the cofactor, so any of them will tell.
+        let mut shared = [0; 32];
+        curve(&[1; 32]).dh(&self.0, &mut shared).is_err() || shared == [0; 32]
+    }
+}
+
+impl PrivateKey {
+    /// A new key from `entropy`.
+    pub fn generate(entropy: &mut dyn Entropy) -> Self {
+        let mut bytes: [u8; 32] = draw(entropy);
+        // The bits that X25519 fixes anyway, so that one key has one text.
+        bytes[0] &= 248;
+        bytes[31] = bytes[31] & 127 | 64;
+        Self(bytes)
+    }
+
+    /// The public key that goes with it.
+    pub fn public(&self) -> PublicKey {
+        let mut public = [0; 32];
+        public.copy_from_slice(curve(&self.0).pubkey());
+        PublicKey(public)
+    }
+
+    /// The key as text, to be kept where only its owner reads.
+    pub fn to_text(&self) -> String {
+        STANDARD.encode(self.0)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl PresharedKey {
+    /// The key that stands for none.
+    pub const NONE: Self = Self([0; 32]);
+
+    /// A new key from `entropy`.
+    pub fn generate(entropy: &mut dyn Entropy) -> Self {
+        Self(draw(entropy))
+    }
+
+    /// The key as text, to be kept where only its owners read.
+    pub fn to_text(&self) -> String {
+        STANDARD.encode(self.0)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// X25519 with a private key.
+fn curve(private: &[u8; 32]) -> Box<dyn snow::types::Dh> {
+    let mut curve = DefaultResolver
+        .resolve_dh(&DHChoice::Curve25519)
+        .expect("the crate is built with this curve");
+    curve.set(private);
+    curve
+}
+
+/// A text that is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyTextError;
+
+impl fmt::Display for KeyTextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a key is 44 characters of base64, as `bentpipe key` prints them")
+    }
+}
+
+impl std::error::Error for KeyTextError {}
+
+fn parse(text: &str) -> Result<[u8; 32], KeyTextError> {
+    let bytes = STANDARD.decode(text.trim()).map_err(|_| KeyTextError)?;
+    bytes.try_into().map_err(|_| KeyTextError)
+}
+
+impl FromStr for PublicKey {
+    type Err = KeyTextError;
+
+    fn from_str(text: &str) -> Result<Self, KeyTextError> {
+        parse(text).map(Self)
+    }
+}
+
+impl FromStr for PrivateKey {
+    type Err = KeyTextError;
+
+    fn from_str(text: &str) -> Result<Self, KeyTextError> {
+        parse(text).map(Self)
+    }
+}
+
+impl FromStr for PresharedKey {
+    type Err = KeyTextError;
+
+    fn from_str(text: &str) -> Result<Self, KeyTextError> {
+        parse(text).map(Self)
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&STANDARD.encode(self.0))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateKey(..)")
+    }
+}
+
+impl fmt::Debug for PresharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PresharedKey(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::RngStream;
+
+    fn key(seed: u64) -> PrivateKey {
+        PrivateKey::generate(&mut RngStream::new(seed, 0, "key"))
+    }
+
+    fn known(name: &str, public: PublicKey) -> Known {
+        Known { name: name.into(), public, preshared: PresharedKey::NONE }
+    }
+
+    /// ASC-6.1, with the key pair of RFC 7748, 6.1.
+    #[test]
+    fn a_public_key_is_that_of_the_standard_and_a_text_brings_it_back() {
+        let alice = PrivateKey([
+            0x77, 0x07, 0x6d, 0x0a, 0x73, 0x18, 0xa5, 0x7d, 0x3c, 0x16, 0xc1, 0x72, 0x51, 0xb2,
+            0x66, 0x45, 0xdf, 0x4c, 0x2f, 0x87, 0xeb, 0xc0, 0x99, 0x2a, 0xb1, 0x77, 0xfb, 0xa5,
+            0x1d, 0xb9, 0x2c, 0x2a,
+        ]);
+        let public = alice.public();
+        assert_eq!(public.0[..4], [0x85, 0x20, 0xf0, 0x09]);
+        assert_eq!(public.0[28..], [0xaa, 0x9b, 0x4e, 0x6a]);
+        assert_eq!(public.to_string().parse(), Ok(public));
+        assert_eq!(alice.to_text().parse(), Ok(alice.clone()));
+        assert_eq!(format!("{alice:?}"), "PrivateKey(..)");
+        for wrong in ["", "abc", &"A".repeat(44), &"A".repeat(42), "=", "\u{fffd}"] {
+            assert_eq!(wrong.parse::<PublicKey>(), Err(KeyTextError), "{wrong}");
+        }
+    }
+
+    /// ASC-6.2
+    #[test]
+    fn names_and_keys_are_unique_and_worth_something() {
+        let (own, one, two) = (key(1), key(2).public(), key(3).public());
+        let refused = |known: Vec<Known>| Keys::new(own.clone(), known).unwrap_err();
+        assert!(Keys::new(own.clone(), vec![known("a", one), known("b", two)]).is_ok());
+        let name = || "b".to_owned();
+        let same = refused(vec![known("b", one), known("b", two)]);
+        assert_eq!(same, KeysError::SameName { name: name() });
+        let same = refused(vec![known("a", one), known("b", one)]);
+        assert_eq!(same, KeysError::SameKey { name: name() });
+        assert_eq!(refused(vec![known("b", own.public())]), KeysError::OwnKey { name: name() });
+        for weak in [[0; 32], {
+            let mut one = [0; 32];
+            one[0] = 1;
+            one
+        }] {
+            let error = refused(vec![known("b", PublicKey(weak))]);
+            assert_eq!(error, KeysError::WeakKey { name: name() });
+        }
+        let long = "b".repeat(MAX_NAME + 1);
+        assert!(matches!(refused(vec![known(&long, one)]), KeysError::LongName { .. }));
+    }
+}
