@@ -1,7 +1,9 @@
 //! Relays with many terminals over one socket.
 
 use crate::memory::Memory;
+use crate::relay::payload_of;
 use crate::session::association_config;
+use crate::tap::{Tap, Way};
 use crate::{
     DisconnectReason, Event, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals, Transmit,
     TransmitBatch,
@@ -40,6 +42,8 @@ pub struct Hub {
     buffers: BTreeMap<String, u64>,
     /// What relays that are gone have done.
     past: Totals,
+    /// Where copies of payloads go.
+    tap: Option<Box<Tap>>,
 }
 
 impl Hub {
@@ -55,6 +59,7 @@ impl Hub {
             memory: Memory::default(),
             buffers: BTreeMap::new(),
             past: Totals::default(),
+            tap: None,
         }
     }
 
@@ -149,6 +154,16 @@ impl Hub {
         }
     }
 
+    /// Copies from now on what associations open and seal into `tap`; `None`: no more.
+    pub fn set_tap(&mut self, tap: Option<Tap>) {
+        self.tap = tap.map(Box::new);
+    }
+
+    /// The tap, while there is one.
+    pub fn tap(&mut self) -> Option<&mut Tap> {
+        self.tap.as_deref_mut()
+    }
+
     /// Resets all sessions, so that the terminals know at once that this side stops: poll for
     /// what is to be sent a last time.
     pub fn close(&mut self, now: Instant) {
@@ -174,6 +189,10 @@ impl Hub {
         let HubReceived::Payload { peer: id, kind, payload, replaced, .. } = received else {
             return Ok(());
         };
+        if let Some(tap) = &mut self.tap {
+            let name = self.association.name(id).unwrap_or_default();
+            tap.take(now, (Some(id), name), Way::In, payload);
+        }
         if let Some(old) = replaced
             && let Some(peer) = self.peers.remove(&old)
         {
@@ -226,8 +245,12 @@ impl Hub {
         for id in turn(&self.peers, self.served) {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
             let mut to = None;
-            let association = &mut self.association;
+            let (association, tap) = (&mut self.association, &mut self.tap);
             peer.relay.transmit(now, batch, |datagram| {
+                if let Some(tap) = tap {
+                    let name = association.name(id).unwrap_or_default();
+                    tap.take(now, (Some(id), name), Way::Out, payload_of(datagram));
+                }
                 to = association.seal(now, id, Sealed::Data, datagram);
                 to.is_some()
             });

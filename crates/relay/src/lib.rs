@@ -77,6 +77,7 @@ mod send;
 mod session;
 mod stream;
 mod streams;
+mod tap;
 mod target;
 
 pub use association::{
@@ -85,7 +86,8 @@ pub use association::{
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use hub::Hub;
-pub use relay::{ReceiveError, Relay};
+pub use relay::{ReceiveError, Relay, Sight};
+pub use tap::{Tap, Tapped, Way};
 pub use target::{
     Destination, DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason,
     StreamError, StreamId, Target,

@@ -3,13 +3,19 @@
 use crate::config::RelayConfig;
 use crate::session::{association_config, session_config};
 use crate::streams::Streams;
+use crate::tap::{Tap, Way};
 use crate::{DisconnectReason, Event, Learnt, Totals, Transmit, TransmitBatch};
-use association::{Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, Terminal, TerminalReceived};
+use association::{
+    Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, TAG_LEN, Terminal, TerminalReceived,
+};
 use core::fmt;
 use units::{Instant, Span};
 use xstp::session::{Event as SessionEvent, Session};
 
+mod sight;
 mod verbs;
+
+pub use sight::Sight;
 
 /// Why a datagram was not taken. It has been counted; nothing else has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +57,11 @@ pub struct Relay {
     remembered: Option<Learnt>,
     streams: Streams,
     connected: bool,
+    connected_since: Option<Instant>,
+    /// When something of the peer's was last opened.
+    heard: Option<Instant>,
+    /// Where copies of a terminal's payloads go.
+    tap: Option<Box<Tap>>,
     /// `Connected` has not been told. It goes before what came with the first segment.
     connected_news: bool,
     disconnected: Option<DisconnectReason>,
@@ -98,6 +109,9 @@ impl Relay {
             remembered: config.learnt,
             streams: Streams::new(config, is_hub, now),
             connected: false,
+            connected_since: None,
+            heard: None,
+            tap: None,
             connected_news: false,
             disconnected: None,
             closed: false,
@@ -120,12 +134,16 @@ impl Relay {
         };
         match terminal.handle_datagram(now, datagram).map_err(ReceiveError::Association)? {
             TerminalReceived::Payload { kind, payload } => {
+                self.heard = Some(now);
                 // The first datagram under new keys may be empty, and nobody probes yet.
                 if kind != Sealed::Data || payload.is_empty() {
                     return Ok(());
                 }
                 // The borrow of the association ends with the payload's range known.
                 let payload: &[u8] = payload;
+                if let Some(tap) = &mut self.tap {
+                    tap.take(now, (None, &self.config.name), Way::In, payload);
+                }
                 Self::receive(&mut self.session, &mut self.streams, now, payload)?;
                 self.take_session_events(now);
             }
@@ -142,6 +160,7 @@ impl Relay {
         now: Instant,
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
+        self.heard = Some(now);
         Self::receive(&mut self.session, &mut self.streams, now, payload)?;
         self.take_session_events(now);
         Ok(())
@@ -183,6 +202,7 @@ impl Relay {
             let reason = match event {
                 SessionEvent::Established => {
                     self.connected = true;
+                    self.connected_since = Some(now);
                     self.connected_news = true;
                     continue;
                 }
@@ -224,7 +244,14 @@ impl Relay {
         let mut terminal = self.terminal.take()?;
         let hello = !self.closed && terminal.poll_transmit(now, batch);
         if !hello && terminal.is_established() {
-            self.transmit(now, batch, |datagram| terminal.seal(now, Sealed::Data, datagram));
+            let mut tap = self.tap.take().map(|tap| (tap, self.config.name.clone()));
+            self.transmit(now, batch, |datagram| {
+                if let Some((tap, name)) = &mut tap {
+                    tap.take(now, (None, name), Way::Out, payload_of(datagram));
+                }
+                terminal.seal(now, Sealed::Data, datagram)
+            });
+            self.tap = tap.map(|(tap, _)| tap);
         }
         self.terminal = Some(terminal);
         batch.transmit()
@@ -322,6 +349,11 @@ impl Relay {
             session.wake();
         }
     }
+}
+
+/// What stands between header and tag.
+pub(crate) fn payload_of(datagram: &[u8]) -> &[u8] {
+    datagram.get(HEADER_LEN..datagram.len().saturating_sub(TAG_LEN)).unwrap_or_default()
 }
 
 /// On a slow link a packet takes no more than a second, as far as its headers allow that: what is

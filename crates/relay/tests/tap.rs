@@ -1,0 +1,66 @@
+//! A tap at each end sees the same segments, in the clear, and changes nothing.
+
+use relay::{Event, Hub, Priority, Relay, RelayConfig, Tap, Target, TransmitBatch, Way};
+use units::{Instant, RngStream, Span};
+
+/// Hands over everything that either side sends, for a while.
+fn run(terminal: &mut Relay, hub: &mut Hub, now: &mut Instant) -> Vec<Event> {
+    let here = "192.0.2.1:4500".parse().unwrap();
+    let mut events = Vec::new();
+    let mut buffer = vec![0; 1500];
+    for _ in 0..40 {
+        let mut batch = TransmitBatch::new(&mut buffer, 1);
+        while terminal.poll_transmit(*now, &mut batch).is_some() {
+            let mut datagram = batch.datagrams().next().unwrap().to_vec();
+            hub.handle_datagram(*now, here, &mut datagram).unwrap();
+            batch.clear();
+        }
+        while hub.poll_transmit(*now, &mut batch).is_some() {
+            let mut datagram = batch.datagrams().next().unwrap().to_vec();
+            terminal.handle_datagram(*now, &mut datagram).unwrap();
+            batch.clear();
+        }
+        events.extend(std::iter::from_fn(|| hub.poll_event()).map(|(_, event)| event));
+        *now += Span::from_millis(1);
+        terminal.handle_timeout(*now);
+        hub.handle_timeout(*now);
+    }
+    events
+}
+
+#[test]
+fn both_ends_see_the_same_segments() {
+    let mut now = Instant::ZERO;
+    let config = |name| RelayConfig::new(name);
+    let mut terminal = Relay::terminal(&config("boat"), now, RngStream::new(1, 0, "boat"));
+    let mut hub = Hub::new(&config("hub"), RngStream::new(1, 0, "hub"));
+    terminal.set_tap(Some(Tap::new(None, 1 << 20)));
+    hub.set_tap(Some(Tap::new(Some("boat".into()), 1 << 20)));
+    let stream = terminal.open(now, Target::name("example.org", 80), Priority::Normal).unwrap();
+    terminal.write(now, stream, b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let events = run(&mut terminal, &mut hub, &mut now);
+    assert!(events.contains(&Event::Connected));
+
+    let collect = |tap: &Tap, way| -> Vec<Vec<u8>> {
+        tap.held().filter(|one| one.way == way).map(|one| one.segment.to_vec()).collect()
+    };
+    let there = terminal.tap().unwrap().clone();
+    let here = hub.tap().unwrap().clone();
+    assert_eq!(collect(&there, Way::Out), collect(&here, Way::In));
+    assert_eq!(collect(&there, Way::In), collect(&here, Way::Out));
+    let up = collect(&there, Way::Out);
+    // The first segment begins the session (BGN), and the request is readable in one of them.
+    assert_eq!(up[0][0] & 0x10, 0x10);
+    assert!(up.iter().any(|segment| segment.ends_with(b"GET / HTTP/1.0\r\n\r\n")));
+
+    // Another terminal's payloads are not asked for; and nothing is taken once it is closed.
+    hub.set_tap(Some(Tap::new(Some("bus".into()), 1 << 20)));
+    terminal.set_tap(None);
+    terminal.write(now, stream, b"more").unwrap();
+    run(&mut terminal, &mut hub, &mut now);
+    assert_eq!(hub.tap().unwrap().held().count(), 0);
+    assert!(terminal.tap().is_none());
+    let seen = terminal.sight();
+    assert!(seen.connected_since.is_some() && seen.heard >= seen.connected_since);
+    assert_eq!((seen.mtu, seen.receive_memory), (1500, 0));
+}
