@@ -2,6 +2,7 @@
 
 use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, Udp};
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
+use crate::observe::Observer;
 use crate::state::State;
 use crate::{
     Config, HubSection, InterceptSection, LinkSection, Report, Role, SourceMode, Stop,
@@ -12,6 +13,7 @@ use rt::Clock;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use units::{BitRate, Instant, RngStream};
 
 /// Why a gateway does not start, or stops before it was asked to.
@@ -41,6 +43,14 @@ pub enum Error {
         /// What to do about it.
         advice: &'static str,
     },
+    /// The control socket that the configuration names.
+    #[error("control.socket: cannot listen at {}: {source}", path.display())]
+    Control {
+        /// Its place.
+        path: PathBuf,
+        /// What stood in the way.
+        source: io::Error,
+    },
     /// A terminal without its hub's address; [`Config::parse`] lets none pass.
     #[error("link.peer: a terminal needs its hub's address")]
     NoPeer,
@@ -63,6 +73,8 @@ pub struct Addresses {
     pub connect: Vec<SocketAddr>,
     /// For intercepted connections.
     pub transparent: Vec<SocketAddr>,
+    /// For metrics.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// A gateway that listens and is ready to run.
@@ -100,10 +112,14 @@ impl Gateway {
         let address = config.link.listen;
         let udp = Udp::bind(address).map_err(|source| listen("link.listen", address, source))?;
         let addresses = Addresses { link: udp.local_address().ok(), ..Addresses::default() };
-        match &config.role {
+        let observer = Observer::open(config, Clock::new().now())?;
+        let addresses = Addresses { metrics: observer.metrics_address(), ..addresses };
+        let mut gateway = match &config.role {
             Role::Terminal(section) => open_terminal(config, section, udp, addresses),
             Role::Hub(section) => open_hub(config, section, udp, addresses),
-        }
+        }?;
+        gateway.engine.set_observer(observer)?;
+        Ok(gateway)
     }
 
     /// Where it listens.

@@ -23,6 +23,7 @@ mod gateway;
 pub mod intercept;
 mod life;
 mod logging;
+pub mod observe;
 pub mod proxy;
 mod reach;
 mod report;
@@ -31,8 +32,8 @@ mod stop;
 
 pub(crate) use config::Terms;
 pub use config::{
-    AcceptMode, Config, ConfigError, HubSection, InterceptSection, Limits, LinkSection, Marking,
-    Mistake, Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection,
+    AcceptMode, Config, ConfigError, ControlSocket, HubSection, InterceptSection, Limits,
+    LinkSection, Marking, Mistake, Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection,
 };
 pub use gateway::{Addresses, Error, Gateway, run};
 pub use logging::start_logging;

@@ -61,6 +61,18 @@ fn the_page_on_reach_has_examples_that_are_taken() {
 }
 
 #[test]
+fn the_monitoring_pages_examples_are_taken() {
+    let page = include_str!("../../../docs/guide/monitoring.md");
+    let blocks = blocks_of(page);
+    assert_eq!(blocks.len(), 2);
+    let hub = find("role = \"hub\"");
+    for block in blocks {
+        let config = Config::parse("hub.toml", &format!("{hub}{block}")).unwrap();
+        assert!(config.metrics.is_some() != config.control.is_some());
+    }
+}
+
+#[test]
 fn every_block_is_one_of_these() {
     assert_eq!(blocks().len(), 5);
 }

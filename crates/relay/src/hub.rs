@@ -189,10 +189,6 @@ impl Hub {
         let HubReceived::Payload { peer: id, kind, payload, replaced, .. } = received else {
             return Ok(());
         };
-        if let Some(tap) = &mut self.tap {
-            let name = self.association.name(id).unwrap_or_default();
-            tap.take(now, (Some(id), name), Way::In, payload);
-        }
         if let Some(old) = replaced
             && let Some(peer) = self.peers.remove(&old)
         {
@@ -213,6 +209,10 @@ impl Hub {
         // The first datagram under new keys may be empty, and nobody probes yet.
         if kind != Sealed::Data || payload.is_empty() {
             return Ok(());
+        }
+        if let Some(tap) = &mut self.tap {
+            let name = self.association.name(id).unwrap_or_default();
+            tap.take(now, (Some(id), name), Way::In, payload);
         }
         let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
         let result = peer.relay.handle_payload(now, payload);

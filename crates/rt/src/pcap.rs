@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::JoinHandle;
@@ -67,6 +68,35 @@ pub fn packet(unix_ns: u64, way: Way, parts: &[&[u8]], out: &mut Vec<u8>) {
             Way::Outbound => 2,
         };
         option(out, 2, &flags.to_le_bytes());
+        option(out, 0, &[]);
+    });
+}
+
+/// What addresses are called (a name resolution block); for packets from here on.
+pub fn names(names: &[(Ipv4Addr, &str)], out: &mut Vec<u8>) {
+    block(out, 4, |out| {
+        for (address, name) in names {
+            let name: Vec<u8> = name.bytes().filter(|&byte| byte != 0).take(250).collect();
+            out.extend(1u16.to_le_bytes());
+            out.extend((name.len() as u16 + 5).to_le_bytes());
+            out.extend(address.octets());
+            out.extend(&name);
+            out.push(0);
+            pad(out, name.len() + 5);
+        }
+        out.extend([0; 4]);
+    });
+}
+
+/// How many packets the interface had by `unix_ns`, and how many of them are not in the file (an
+/// interface statistics block); it stands at the end.
+pub fn statistics(unix_ns: u64, packets: u64, dropped: u64, out: &mut Vec<u8>) {
+    block(out, 5, |out| {
+        out.extend([0; 4]);
+        out.extend(((unix_ns >> 32) as u32).to_le_bytes());
+        out.extend((unix_ns as u32).to_le_bytes());
+        option(out, 4, &packets.to_le_bytes());
+        option(out, 5, &dropped.to_le_bytes());
         option(out, 0, &[]);
     });
 }
@@ -228,6 +258,24 @@ mod tests {
         }
         assert_eq!(count, 2_000);
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn another_reader_finds_names_and_what_is_missing() {
+        use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
+        let mut bytes = Vec::new();
+        header(LinkType::Ip, "inner", &mut bytes);
+        names(&[(Ipv4Addr::new(192, 0, 2, 1), "hub"), (Ipv4Addr::LOCALHOST, "b")], &mut bytes);
+        statistics(77, 9, 2, &mut bytes);
+        let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
+        reader.next_block().unwrap().unwrap();
+        let Some(Ok(Block::NameResolution(found))) = reader.next_block() else { panic!("names") };
+        assert_eq!(found.records.len(), 2, "{found:?}");
+        let Some(Ok(Block::InterfaceStatistics(found))) = reader.next_block() else {
+            panic!("statistics")
+        };
+        assert!(found.options.contains(&InterfaceStatisticsOption::IsbIfRecv(9)));
+        assert!(found.options.contains(&InterfaceStatisticsOption::IsbIfDrop(2)));
     }
 
     #[test]

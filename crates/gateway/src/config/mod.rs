@@ -21,6 +21,7 @@
 //! ```
 
 mod limits;
+mod observe;
 mod reach;
 mod read;
 mod reader;
@@ -28,6 +29,8 @@ mod share;
 mod summary;
 mod terminals;
 mod values;
+
+pub use observe::ControlSocket;
 
 use crate::intercept::{PortRange, Prefix};
 use crate::reach::Destinations;
@@ -52,6 +55,10 @@ pub struct Config {
     pub limits: Limits,
     /// Where rates that were found are remembered.
     pub state: Option<PathBuf>,
+    /// Where the control socket is; `None`: the configuration says nothing of it.
+    pub control: Option<ControlSocket>,
+    /// Where metrics are had; nowhere when `None`.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// Which end of the satellite link this is, and what only that end is told.
@@ -260,7 +267,9 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&file, &text).map(Self::with_state_directory),
+            Ok(text) => Self::parse(&file, &text)
+                .map(Self::with_state_directory)
+                .map(Self::with_control_socket),
             Err(error) => {
                 let mistake = Mistake {
                     line: 0,
@@ -280,6 +289,22 @@ impl Config {
         // There may be several, with colons between them.
         let folder = std::env::split_paths(&folder).next().filter(|path| path.is_absolute());
         self.state = self.state.or_else(|| folder.map(|folder| folder.join("peers.toml")));
+        self
+    }
+
+    /// What the gateway is called on its machine.
+    fn id(&self) -> &str {
+        match &self.role {
+            Role::Hub(hub) => &hub.id,
+            Role::Terminal(terminal) => {
+                terminal.intercept.as_ref().map_or("terminal", |intercept| &intercept.id)
+            }
+        }
+    }
+
+    /// A file's configuration has a control socket unless it says otherwise.
+    fn with_control_socket(mut self) -> Self {
+        self.control = self.control.take().or_else(|| Some(ControlSocket::usual(self.id())));
         self
     }
 

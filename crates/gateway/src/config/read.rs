@@ -30,12 +30,21 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let link = read_link(reader, &mut top, role, open.unwrap_or(true));
     let limits = limits::read(reader, &mut top);
     let state = top.or(reader, "state", None, |r, i| state(r, i).map(Some));
+    let control = super::observe::control(reader, &mut top);
+    let metrics = super::observe::metrics(reader, &mut top);
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
         RoleWord::Hub => read_hub(reader, &mut top, link.as_ref()).map(Role::Hub),
     };
     top.finish(reader);
-    Some(Config { role: role?, link: link?, limits: limits?, state: state? })
+    Some(Config {
+        role: role?,
+        link: link?,
+        limits: limits?,
+        state: state?,
+        control: control?,
+        metrics: metrics?,
+    })
 }
 
 fn read_link(

@@ -1,5 +1,7 @@
 //! The relay as the engine sees it: one peer at a terminal, many at a hub, the same verbs.
 
+mod seen;
+
 use super::path;
 use crate::proxy::Destination;
 use crate::report::{PeerReport, Traffic};

@@ -1,5 +1,6 @@
 //! What the engine remembers of one connection.
 
+use super::about::About;
 use super::carrier::{Carrier, StreamKey};
 use super::quota::Holder;
 use super::splice::{Splice, Stream};
@@ -15,6 +16,8 @@ use units::Instant;
 pub(super) struct Connection {
     /// Never used twice, unlike the place in the table.
     pub(super) id: u64,
+    /// What people want to know of it.
+    pub(super) about: About,
     /// The client's socket at a terminal, the server's at a hub; a hub has none at first.
     pub(super) socket: Option<TcpStream>,
     /// The relay's stream; a terminal has none at first.
@@ -65,6 +68,13 @@ pub(super) enum Phase {
     Spliced(Splice),
     /// The socket broke; what it gave before that is on its way, and a reset follows.
     Breaking(Breaking),
+}
+
+impl Phase {
+    /// Where to, while that is kept here.
+    pub(super) fn target(&self) -> Option<&Target> {
+        if let Self::Greeting { target, .. } = self { Some(target) } else { None }
+    }
 }
 
 /// What is left of a connection whose socket broke.

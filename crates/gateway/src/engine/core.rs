@@ -1,5 +1,6 @@
 //! What both roles share: the table of connections, their turns, and their ends.
 
+use super::about::About;
 use super::carrier::{Carrier, Peer, StreamKey};
 use super::connection::{Breaking, Carried, Connection, Phase};
 use super::quota::{Holder, Quotas};
@@ -80,6 +81,7 @@ impl Core {
         self.last_id += 1;
         let index = self.connections.insert(Connection {
             id: self.last_id,
+            about: About::default(),
             socket,
             key,
             holder: None,
@@ -201,6 +203,7 @@ impl Core {
         else {
             return;
         };
+        let before = (self.counters.bytes_from_sockets, self.counters.bytes_to_sockets);
         let mut stream = Carried {
             carrier: &mut self.carrier,
             key,
@@ -208,7 +211,10 @@ impl Core {
             taken_in: &mut self.counters.bytes_from_sockets,
             handed_out: &mut self.counters.bytes_to_sockets,
         };
-        match splice.turn(socket, &mut stream, &mut self.scratch) {
+        let turned = splice.turn(socket, &mut stream, &mut self.scratch);
+        connection.about.from_socket += self.counters.bytes_from_sockets - before.0;
+        connection.about.to_socket += self.counters.bytes_to_sockets - before.1;
+        match turned {
             Turn::Wait => {}
             Turn::More => self.queue(index),
             Turn::Done => {

@@ -5,6 +5,7 @@
 //!   by address ─────────────────────────┘ └── next address, or refused
 //! ```
 
+use super::about::About;
 use super::admission::Admission;
 use super::carrier::{Peer, StreamKey};
 use super::connection::{Onward, Phase};
@@ -148,12 +149,14 @@ impl Hub {
         if self.source == SourceMode::Client && target.source.is_some() && client.is_none() {
             core.counters.own_address_instead += 1;
         }
+        let about = About::new(now, target.source, Some(target.destination.clone()));
         let (addresses, name) = match target.destination {
             relay::Destination::Address(address) => ([address].into(), None),
             relay::Destination::Name(name, port) => ([].into(), Some((name, port))),
         };
         let onward = Onward { addresses, source: client, limit };
         let index = core.add(None, Some(key), Phase::Resolving(onward));
+        core.connections[index].about = about;
         core.hold(index, holder.clone());
         match name {
             None => self.try_next(core, now, index, RefuseReason::Other),

@@ -9,6 +9,7 @@
 //! look up, and every part of a round has a budget, so that no client holds up the pacing of the
 //! link for more than a moment.
 
+mod about;
 mod admission;
 mod asking;
 mod carrier;
@@ -22,14 +23,17 @@ mod listener;
 mod path;
 mod quota;
 mod resolver;
+mod sight;
 mod socket;
 mod splice;
 mod terminal;
 mod timer;
 mod udp;
+mod wait;
 
 use self::core::{Core, FIRST_CONNECTION};
 use crate::gateway::unix_seconds;
+use crate::observe::{self, Observer};
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
 use crate::stop::{Asked, Stop};
@@ -51,6 +55,7 @@ use units::{Instant, Span};
 pub(crate) use admission::Admission;
 pub(crate) use carrier::{Carrier, hub_name};
 pub(crate) use listener::{Kind, Listener};
+pub(crate) use sight::Sight;
 pub(crate) use socket::raise_descriptor_limit;
 pub(crate) use udp::Udp;
 
@@ -67,10 +72,6 @@ const RECEIVE_BUDGET: usize = 8;
 const TRANSMIT_BUDGET: usize = 64;
 /// Bytes of a batch: what the kernel takes in one call.
 const BATCH: usize = 63 * 1024;
-/// How long to wait when nothing moves although something is due.
-const STALL: Span = Span::from_millis(1);
-/// Rounds in which nothing moves before that wait; the timers of a round or two are honest.
-const MOST_STILL: u32 = 8;
 /// How long the farewell to the other gateway may take.
 const FAREWELL: Span = Span::from_millis(100);
 
@@ -99,6 +100,10 @@ pub(crate) struct Engine {
     asked: bool,
     /// When to end, although connections still run: no new ones are taken any more.
     draining: Option<Instant>,
+    /// Who looks on.
+    observer: Option<Observer>,
+    /// When the loop last woke.
+    woke: Instant,
 }
 
 /// Why the loop has paused.
@@ -183,6 +188,8 @@ impl Engine {
             still: 0,
             asked: true,
             draining: None,
+            observer: None,
+            woke: clock.now(),
         })
     }
 
@@ -228,6 +235,7 @@ impl Engine {
 
     /// Says farewell, and writes down what is to be remembered.
     pub(crate) fn close(&mut self) {
+        self.close_observer();
         self.farewell();
         self.state.close();
     }
@@ -283,8 +291,9 @@ impl Engine {
         }
         let more_to_send = self.transmit(now);
         self.events(now);
+        let more_asked = self.observe(now);
         self.still = if moved == self.moved() { self.still.saturating_add(1) } else { 0 };
-        more_clients || more_to_send || self.udp_readable || self.core.waiting() > 0
+        more_clients || more_to_send || more_asked || self.udp_readable || self.core.waiting() > 0
     }
 
     /// A number that changes when anything moves.
@@ -372,49 +381,6 @@ impl Engine {
         true
     }
 
-    /// Waits for the next thing to do; not at all when `busy`.
-    fn wait(&mut self, busy: bool, until: Instant, events: &mut Events) -> io::Result<()> {
-        let limit = if busy {
-            Some(Duration::ZERO)
-        } else {
-            let now = self.clock.now();
-            let due = self.next_due(now).min(until);
-            if due <= now {
-                Some(Duration::ZERO)
-            } else {
-                self.alarm.set(Some(due));
-                None
-            }
-        };
-        match self.poll.poll(events, limit) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                events.clear();
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    fn next_due(&self, now: Instant) -> Instant {
-        let mut due = self.sweep_at.min(self.draining.unwrap_or(self.sweep_at));
-        if let Some(deadline) = self.core.deadlines.next() {
-            due = due.min(deadline);
-        }
-        if let Role::Terminal(terminal) = &self.role
-            && let Some(again) = terminal.poll_timeout()
-        {
-            due = due.min(again);
-        }
-        if let Some(carrier) = self.core.carrier.poll_timeout() {
-            // What is due cannot be sent while the socket is full, or nothing comes of it again
-            // and again: do not spin.
-            let stuck = self.pending.is_some() || self.still > MOST_STILL;
-            let earliest = if stuck { now + STALL } else { Instant::ZERO };
-            due = due.min(carrier.max(earliest));
-        }
-        due
-    }
-
     /// One readiness event.
     fn ready(&mut self, event: &mio::event::Event) {
         match event.token() {
@@ -422,6 +388,11 @@ impl Engine {
             ALARM => self.alarm.expired(),
             NAMES => self.names_answered = true,
             STOP => self.asked = true,
+            Token(observe::FIRST_TOKEN..) => {
+                if let Some(observer) = &mut self.observer {
+                    observer.ready(event);
+                }
+            }
             Token(number) if number < FIRST_CONNECTION => {
                 if let Role::Terminal(terminal) = &mut self.role {
                     terminal.is_ready(number - LISTENERS);

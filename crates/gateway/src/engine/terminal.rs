@@ -7,6 +7,7 @@
 //!                                               └───────refused───▶ Farewell
 //! ```
 
+use super::about::About;
 use super::asking::{ask, farewell, flush, say_farewell};
 use super::carrier::{Peer, StreamKey, target};
 use super::connection::{Asking, Phase};
@@ -273,8 +274,10 @@ fn welcome(
             (Phase::Asking(asking), core.limits.handshake)
         }
     };
+    let server = phase.target().map(|target| target.destination.clone());
     let index = core.add(Some(stream), None, phase);
     core.hold(index, holder);
+    core.connections[index].about = About::new(now, Some(client), server);
     if let Err(error) = core.register(index) {
         tracing::warn!(%client, %error, "a client cannot be watched");
         core.reset_socket(index);
@@ -330,6 +333,7 @@ pub(super) fn wants(
     }
     let connection = &mut core.connections[index];
     let target = target(destination, Some(asking.client));
+    connection.about.server = Some(target.destination.clone());
     match door.mode {
         AcceptMode::Early => {
             asking.reply.extend_from_slice(&asking.handshake.granted(None));

@@ -4,5 +4,6 @@ mod drain;
 mod ends;
 mod harness;
 mod limits;
+mod observe;
 mod shares;
 mod transfers;

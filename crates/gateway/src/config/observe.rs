@@ -1,0 +1,92 @@
+//! Where the gateway is looked at: `[control]` and `[metrics]`.
+
+use super::reader::{Item, Reader, Section};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Where the control socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlSocket {
+    /// Nowhere, and that is meant.
+    Off,
+    /// Where it usually is; without it the gateway works as well.
+    Usual(PathBuf),
+    /// Where the configuration says.
+    At(PathBuf),
+}
+
+impl ControlSocket {
+    /// Where the socket of a gateway called `id` usually is: in the service manager's folder, or
+    /// in `/run/bentpipe`.
+    pub(super) fn usual(id: &str) -> Self {
+        let folder = std::env::var_os("RUNTIME_DIRECTORY").unwrap_or_default();
+        // There may be several, with colons between them.
+        let folder = std::env::split_paths(&folder).next().filter(|path| path.is_absolute());
+        let folder = folder.unwrap_or_else(|| PathBuf::from("/run/bentpipe"));
+        Self::Usual(folder.join(format!("{id}.sock")))
+    }
+}
+
+/// Where metrics are had: on loopback, unless another address is named.
+const METRICS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9720);
+
+pub(super) fn control(
+    reader: &mut Reader<'_>,
+    top: &mut Section<'_>,
+) -> Option<Option<ControlSocket>> {
+    let Some(mut section) = top.section(reader, "control") else { return Some(None) };
+    let socket = section.or(reader, "socket", None, |r, i| socket(r, i).map(Some));
+    section.finish(reader);
+    socket
+}
+
+pub(super) fn metrics(
+    reader: &mut Reader<'_>,
+    top: &mut Section<'_>,
+) -> Option<Option<SocketAddr>> {
+    let Some(mut section) = top.section(reader, "metrics") else { return Some(None) };
+    let listen = section.or(reader, "listen", METRICS, |r, i| i.address(r));
+    section.finish(reader);
+    listen.map(Some)
+}
+
+fn socket(reader: &mut Reader<'_>, item: Item<'_>) -> Option<ControlSocket> {
+    let expected = "an absolute path of at most 90 bytes, such as \"/run/bentpipe/hub.sock\", \
+                    or \"off\"";
+    item.parsed(reader, expected, |text| {
+        let path = PathBuf::from(text);
+        if text == "off" {
+            return Some(ControlSocket::Off);
+        }
+        // The kernel has room for 107 bytes; the socket is made beside its place first.
+        let fits = path.is_absolute() && path.file_name().is_some() && text.len() <= 90;
+        fits.then_some(ControlSocket::At(path))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    fn parse(more: &str) -> Result<Config, crate::ConfigError> {
+        Config::parse("t", &format!("role = \"hub\"\n[link]\nlisten = \"127.0.0.1:0\"\n{more}"))
+    }
+
+    #[test]
+    fn sockets_and_listeners_are_where_they_are_told_to_be() {
+        let config = parse("").unwrap();
+        assert_eq!((config.control, config.metrics), (None, None));
+        let config = parse("[control]\nsocket = \"/run/x/y.sock\"\n[metrics]").unwrap();
+        assert_eq!(config.control, Some(ControlSocket::At("/run/x/y.sock".into())));
+        assert_eq!(config.metrics.unwrap().to_string(), "127.0.0.1:9720");
+        let config = parse("[control]\nsocket = \"off\"\n[metrics]\nlisten = \"[::]:80\"").unwrap();
+        assert_eq!(config.control, Some(ControlSocket::Off));
+        assert_eq!(config.metrics.unwrap().to_string(), "[::]:80");
+        for wrong in ["relative.sock", "/", &format!("/{}", "x".repeat(90))] {
+            let error = parse(&format!("[control]\nsocket = \"{wrong}\"")).unwrap_err();
+            assert_eq!(error.mistakes[0].key, "control.socket");
+        }
+        assert_eq!(parse("[metrics]\nlisten = 9720").unwrap_err().mistakes.len(), 1);
+    }
+}

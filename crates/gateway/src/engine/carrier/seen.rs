@@ -1,0 +1,162 @@
+//! The carrier as an operator sees it: each terminal's way, and taps.
+
+use super::super::connection::Connection;
+use super::{Carrier, Peer, Side, hub_name, plain};
+use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
+use relay::{PeerId, Relay, Tap, Tapped};
+use units::{BitRate, Instant, Span};
+
+impl Carrier {
+    /// Each terminal's way; at a terminal its own, called `own`. `unix` turns times into seconds
+    /// since 1970.
+    pub(crate) fn terminals(
+        &mut self,
+        now: Instant,
+        own: &str,
+        unix: impl Fn(Instant) -> f64,
+    ) -> Vec<TerminalStatus> {
+        match &mut self.side {
+            Side::Terminal { relay, hub } => {
+                vec![terminal(own.to_owned(), hub_name(*hub), now, relay, &unix)]
+            }
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().collect();
+                let seen = peers.into_iter().filter_map(|peer| {
+                    let name = hub.name(peer)?.to_owned();
+                    let address = plain(hub.address(peer)?).to_string();
+                    Some(terminal(name, address, now, hub.peer(peer)?, &unix))
+                });
+                seen.collect()
+            }
+        }
+    }
+
+    /// What became of datagrams.
+    pub(crate) fn association(&self) -> AssociationCounters {
+        let counters = match &self.side {
+            Side::Terminal { relay, .. } => relay.association_counters().copied(),
+            Side::Hub(hub) => Some(*hub.association_counters()),
+        };
+        let counters = counters.unwrap_or_default();
+        let named = counters.malformed
+            + counters.unknown_index
+            + counters.replayed
+            + counters.bad_tag
+            + counters.full;
+        let dropped = [
+            ("malformed", counters.malformed),
+            ("unknown_index", counters.unknown_index),
+            ("replayed", counters.replayed),
+            ("bad_tag", counters.bad_tag),
+            ("full", counters.full),
+            // From another address than the hub's, or opened and then not understood.
+            ("other", self.bad_datagrams.saturating_sub(named)),
+        ];
+        AssociationCounters {
+            sealed: counters.sealed,
+            opened: counters.opened,
+            hellos: counters.hellos,
+            unknowns: counters.unknowns,
+            dropped: dropped.into(),
+        }
+    }
+
+    /// The terminal that a connection came by; `None` at a terminal, where all are its own.
+    pub(in crate::engine) fn owner(&self, connection: &Connection) -> Option<&str> {
+        self.name_of(connection.key?.peer)
+    }
+
+    /// What a hub's peer calls itself.
+    pub(crate) fn name_of(&self, peer: Peer) -> Option<&str> {
+        match &self.side {
+            Side::Hub(hub) => hub.name(peer?),
+            Side::Terminal { .. } => None,
+        }
+    }
+
+    /// Copies what is opened and sealed from now on; `None`: no more.
+    pub(crate) fn set_tap(&mut self, tap: Option<Tap>) {
+        match &mut self.side {
+            Side::Terminal { relay, .. } => relay.set_tap(tap),
+            Side::Hub(hub) => hub.set_tap(tap),
+        }
+    }
+
+    /// Hands over what was copied, with the terminal's name at a hub, and makes room again.
+    /// Returns how many payloads there was no room for since the tap was set.
+    pub(crate) fn drain_tap(&mut self, mut take: impl FnMut(Option<&str>, Tapped<'_>)) -> u64 {
+        // Names are the hub's, and so is the tap.
+        let names: Vec<(PeerId, String)> = match &self.side {
+            Side::Terminal { .. } => Vec::new(),
+            Side::Hub(hub) => {
+                hub.peers().filter_map(|peer| Some((peer, hub.name(peer)?.to_owned()))).collect()
+            }
+        };
+        let tap = match &mut self.side {
+            Side::Terminal { relay, .. } => relay.tap(),
+            Side::Hub(hub) => hub.tap(),
+        };
+        let Some(tap) = tap else { return 0 };
+        for tapped in tap.held() {
+            let name = names.iter().find(|(peer, _)| Some(*peer) == tapped.peer);
+            take(name.map(|(_, name)| name.as_str()), tapped);
+        }
+        tap.clear();
+        tap.dropped()
+    }
+}
+
+fn terminal(
+    name: String,
+    address: String,
+    now: Instant,
+    relay: &Relay,
+    unix: impl Fn(Instant) -> f64,
+) -> TerminalStatus {
+    let (sight, seen) = (relay.sight(), relay.snapshot(now));
+    let (streams, totals) = (relay.statistics(), relay.totals());
+    let seconds = |span: Option<Span>| span.map(Span::as_secs_f64);
+    TerminalStatus {
+        terminal: name,
+        address,
+        connected: relay.is_connected(),
+        since_unix_seconds: sight.connected_since.map(&unix),
+        heard_unix_seconds: sight.heard.map(&unix),
+        silent_seconds: seconds(sight.heard.map(|heard| now.since(heard))),
+        mode: seen.map_or("none", |seen| seen.mode),
+        rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
+        learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
+        round_trip_seconds: seconds(relay.round_trip()),
+        least_round_trip_seconds: seconds(seen.and_then(|seen| seen.least_round_trip)),
+        queue_seconds: seconds(seen.and_then(|seen| seen.queue)),
+        outage_seconds: seconds(
+            seen.and_then(|seen| seen.outage_since).map(|since| now.since(since)),
+        ),
+        mtu_bytes: sight.mtu as u64,
+        streams: streams.streams as u64,
+        outstanding_bytes: seen.map_or(0, |seen| seen.outstanding),
+        waiting_again: seen.map_or(0, |seen| seen.waiting_again),
+        send_buffered_bytes: streams.send_buffered,
+        send_buffer_limit_bytes: sight.send_pool,
+        receive_promised_bytes: streams.receive_promised,
+        receive_limit_bytes: sight.receive_pool,
+        receive_memory_bytes: sight.receive_memory as u64,
+        counters: PathCounters {
+            sessions: totals.sessions,
+            segments_sent: totals.segments_sent,
+            segment_bytes_sent: totals.octets_sent,
+            segments_received: totals.segments_received,
+            data_sent: totals.data_sent,
+            retransmitted: totals.retransmitted,
+            duplicates: totals.duplicates,
+            polls: totals.polls,
+            stats: totals.stats,
+            ustats: totals.ustats,
+            outages: totals.outages,
+            streams_opened: totals.opened + totals.accepted,
+            stream_bytes_sent: totals.bytes_sent,
+            stream_bytes_received: totals.bytes_received,
+            bad_frames: totals.bad_frames,
+        },
+    }
+}

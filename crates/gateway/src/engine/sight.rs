@@ -1,0 +1,149 @@
+//! The engine as an observer sees it, between two rounds.
+
+use super::carrier::Carrier;
+use super::connection::{Connection, Phase};
+use super::core::Core;
+use super::{Engine, Role, Udp};
+use crate::gateway::unix_seconds;
+use crate::observe::{ConnectionStatus, Counted, Observer, Page, TerminalStatus};
+use crate::report::UdpCounters;
+use rt::Clock;
+use std::io;
+use std::net::SocketAddr;
+use units::Instant;
+
+/// What an observer may look at and ask for.
+#[derive(Debug)]
+pub(crate) struct Sight<'a> {
+    pub(crate) now: Instant,
+    pub(crate) clock: &'a Clock,
+    pub(crate) link: Option<SocketAddr>,
+    core: &'a mut Core,
+    udp: &'a UdpCounters,
+    is_hub: bool,
+}
+
+impl Engine {
+    /// From now on `observer` looks on.
+    pub(crate) fn set_observer(&mut self, mut observer: Observer) -> io::Result<()> {
+        observer.register(self.poll.registry())?;
+        self.observer = Some(observer);
+        Ok(())
+    }
+
+    /// Lets the observer see to its clients; true when it has more to do.
+    pub(super) fn observe(&mut self, now: Instant) -> bool {
+        let Some(observer) = self.observer.as_mut().filter(|observer| observer.has_work(now))
+        else {
+            return false;
+        };
+        let sight = sight(now, &self.clock, &mut self.core, &self.udp, &self.role);
+        observer.turn(sight)
+    }
+
+    /// Its clients are told, as far as that can be done at once.
+    pub(super) fn close_observer(&mut self) {
+        let Some(mut observer) = self.observer.take() else { return };
+        let now = self.clock.now();
+        observer.close(sight(now, &self.clock, &mut self.core, &self.udp, &self.role));
+    }
+}
+
+fn sight<'a>(
+    now: Instant,
+    clock: &'a Clock,
+    core: &'a mut Core,
+    udp: &'a Udp,
+    role: &Role,
+) -> Sight<'a> {
+    let is_hub = matches!(role, Role::Hub(_));
+    Sight { now, clock, link: udp.local_address().ok(), core, udp: udp.counters(), is_hub }
+}
+
+impl Sight<'_> {
+    /// Everything that is counted.
+    pub(crate) fn counted(&mut self) -> Counted {
+        let traffic = crate::Traffic {
+            datagrams_sent: self.udp.sent,
+            datagrams_received: self.udp.received,
+            ..self.core.carrier.traffic()
+        };
+        Counted {
+            open: self.core.connections.len() as u64,
+            limit: u64::from(self.core.limits.connections),
+            connections: self.core.counters.clone(),
+            udp: self.udp.clone(),
+            association: self.core.carrier.association(),
+            traffic,
+        }
+    }
+
+    /// The ways to peers; `own` is what a terminal calls itself.
+    pub(crate) fn terminals(&mut self, own: &str) -> Vec<TerminalStatus> {
+        let clock = self.clock;
+        let unix = |at: Instant| (clock.epoch_unix_ns() + at.as_nanos()) as f64 / 1e9;
+        self.core.carrier.terminals(self.now, own, unix)
+    }
+
+    /// At most `most` connections with a number above `after`, of the terminal called `only` if
+    /// one is named; in the order of their numbers.
+    pub(crate) fn connections(&mut self, after: u64, most: usize, only: Option<&str>) -> Page {
+        let carrier = &self.core.carrier;
+        let mut page: Vec<&Connection> = (self.core.connections.iter())
+            .map(|(_, connection)| connection)
+            .filter(|connection| connection.id > after)
+            .filter(|connection| only.is_none_or(|only| carrier.owner(connection) == Some(only)))
+            .collect();
+        let more = page.len() > most;
+        if more {
+            page.select_nth_unstable_by_key(most, |connection| connection.id);
+            page.truncate(most);
+        }
+        page.sort_unstable_by_key(|connection| connection.id);
+        let connections = page.iter().map(|one| self.describe(one)).collect();
+        Page { connections, more }
+    }
+
+    fn describe(&self, connection: &Connection) -> ConnectionStatus {
+        let about = &connection.about;
+        ConnectionStatus {
+            number: connection.id,
+            terminal: self.core.carrier.owner(connection).map(str::to_owned),
+            client: about.client.map(|client| client.to_string()),
+            server: about.server.as_ref().map(ToString::to_string),
+            state: phase(&connection.phase),
+            since_unix_seconds: unix_seconds(self.clock, about.since),
+            age_seconds: self.now.since(about.since).as_secs_f64(),
+            bytes_from_socket: about.from_socket,
+            bytes_to_socket: about.to_socket,
+        }
+    }
+
+    /// What carries streams, for taps.
+    pub(crate) fn carrier(&mut self) -> &mut Carrier {
+        &mut self.core.carrier
+    }
+
+    /// Whether this gateway is a hub.
+    pub(crate) fn is_hub(&self) -> bool {
+        self.is_hub
+    }
+
+    /// Nanoseconds since 1970 at the clock's zero.
+    pub(crate) fn epoch_unix_ns(&self) -> u64 {
+        self.clock.epoch_unix_ns()
+    }
+}
+
+fn phase(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Asking(_) => "asking",
+        Phase::Greeting { .. } => "greeting",
+        Phase::Confirming(_) => "confirming",
+        Phase::Farewell { .. } => "farewell",
+        Phase::Resolving(_) => "resolving",
+        Phase::Connecting(_) => "connecting",
+        Phase::Spliced(_) => "open",
+        Phase::Breaking(_) => "breaking",
+    }
+}

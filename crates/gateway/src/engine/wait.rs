@@ -1,0 +1,77 @@
+//! Waiting for the next thing to do, and how timely that is.
+
+use super::{Engine, Role};
+use crate::observe::Observer;
+use mio::Events;
+use std::io;
+use std::time::Duration;
+use units::{Instant, Span};
+
+/// How long to wait when nothing moves although something is due.
+const STALL: Span = Span::from_millis(1);
+/// Rounds in which nothing moves before that wait; the timers of a round or two are honest.
+const MOST_STILL: u32 = 8;
+
+impl Engine {
+    /// Waits for the next thing to do; not at all when `busy`.
+    pub(super) fn wait(
+        &mut self,
+        busy: bool,
+        until: Instant,
+        events: &mut Events,
+    ) -> io::Result<()> {
+        let now = self.clock.now();
+        let due = if busy { now } else { self.next_due(now).min(until) };
+        let limit = if due <= now {
+            Some(Duration::ZERO)
+        } else {
+            self.alarm.set(Some(due));
+            None
+        };
+        let polled = self.poll.poll(events, limit);
+        self.note_times(now, due);
+        match polled {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn next_due(&self, now: Instant) -> Instant {
+        let mut due = self.sweep_at.min(self.draining.unwrap_or(self.sweep_at));
+        if let Some(deadline) = self.core.deadlines.next() {
+            due = due.min(deadline);
+        }
+        if let Role::Terminal(terminal) = &self.role
+            && let Some(again) = terminal.poll_timeout()
+        {
+            due = due.min(again);
+        }
+        if let Some(wanted) = self.observer.as_ref().and_then(Observer::poll_timeout) {
+            due = due.min(wanted);
+        }
+        if let Some(carrier) = self.core.carrier.poll_timeout() {
+            // What is due cannot be sent while the socket is full, or nothing comes of it again
+            // and again: do not spin.
+            let stuck = self.pending.is_some() || self.still > MOST_STILL;
+            let earliest = if stuck { now + STALL } else { Instant::ZERO };
+            due = due.min(carrier.max(earliest));
+        }
+        due
+    }
+
+    /// Counts how long the round took that went to wait at `waited`, and how late the loop woke
+    /// for what was `due`.
+    fn note_times(&mut self, waited: Instant, due: Instant) {
+        let woke = self.clock.now();
+        if let Some(observer) = &mut self.observer {
+            observer.worked(self.woke, waited);
+            if due > waited && due <= woke {
+                observer.woke(due, woke);
+            }
+        }
+        self.woke = woke;
+    }
+}

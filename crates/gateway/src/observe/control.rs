@@ -1,0 +1,332 @@
+//! The control socket: local clients ask, one JSON object a line, and are answered in turn.
+//!
+//! Whoever may connect may see what the gateway knows, and by a capture what users send; the
+//! socket's owner and group decide who that is. Nothing here is waited for: a client that does
+//! not read is asked nothing more, and what a capture has no room for is dropped and counted.
+
+use super::capture::{Capture, MAX_PENDING, MAX_ROUND};
+use super::pipe::Pipe;
+use super::question::{self, MAX_LINE, MAX_PAGE, Question};
+use super::socket::{self, Place};
+use super::{Identity, Status};
+use crate::engine::Sight;
+use mio::net::{UnixListener, UnixStream};
+use mio::{Interest, Registry, Token};
+use relay::Tap;
+use serde::Serialize;
+use slab::Slab;
+use std::io;
+use std::path::Path;
+use units::{Instant, Span};
+
+/// Clients at once; one more is told so.
+pub(super) const MAX_CLIENTS: usize = 16;
+/// Clients accepted in one round.
+const ACCEPTS: usize = 4;
+/// How long a client may say nothing, or not read its answer.
+const PATIENCE: Span = Span::from_secs(300);
+/// How long a capture may last.
+const LONGEST_SECONDS: f64 = 86_400.0;
+
+/// The socket and its clients.
+#[derive(Debug)]
+pub(super) struct Control {
+    listener: UnixListener,
+    /// Cleared away when this goes.
+    _place: Place,
+    ready: bool,
+    /// A client has asked more than was answered in the last turn.
+    more: bool,
+    clients: Slab<Client>,
+    first: usize,
+    capture: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Client {
+    pipe: Pipe<UnixStream>,
+    /// It is gone when nothing has passed by then.
+    until: Instant,
+}
+
+/// The capture that runs; there is one at a time.
+#[derive(Debug)]
+struct Running {
+    client: usize,
+    capture: Capture,
+    until: Option<Instant>,
+}
+
+/// What a turn needs to answer.
+pub(super) struct Desk<'a, 'b> {
+    pub(super) identity: &'a Identity,
+    pub(super) sight: &'a mut Sight<'b>,
+    pub(super) status: &'a mut dyn FnMut(&mut Sight<'_>) -> Status,
+}
+
+impl Control {
+    pub(super) fn listen(path: &Path) -> io::Result<Self> {
+        let (listener, place) = socket::listen(path)?;
+        Ok(Self {
+            listener,
+            _place: place,
+            ready: true,
+            more: false,
+            clients: Slab::new(),
+            first: 0,
+            capture: None,
+        })
+    }
+
+    /// The listener gets `token`; clients those from `first` on.
+    pub(super) fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        first: usize,
+    ) -> io::Result<()> {
+        self.first = first;
+        registry.register(&mut self.listener, token, Interest::READABLE)
+    }
+
+    pub(super) fn is_ready(&mut self) {
+        self.ready = true;
+    }
+
+    pub(super) fn client_is_ready(&mut self, key: usize, event: &mio::event::Event) {
+        if let Some(client) = self.clients.get_mut(key) {
+            client.pipe.is_ready(event);
+        }
+    }
+
+    pub(super) fn has_work(&self, now: Instant) -> bool {
+        let due = |until: Option<Instant>| until.is_some_and(|until| until <= now);
+        self.ready
+            || self.more
+            || self.capture.is_some()
+            || self.clients.iter().any(|(_, one)| one.pipe.has_work() || due(Some(one.until)))
+    }
+
+    /// When it wants a turn although nobody says anything.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let capture = self.capture.as_ref().and_then(|running| running.until);
+        self.clients.iter().map(|(_, client)| client.until).chain(capture).min()
+    }
+
+    /// Does what can be done; true when a client waits for more.
+    pub(super) fn turn(&mut self, registry: &Registry, desk: &mut Desk<'_, '_>) -> bool {
+        let now = desk.sight.now;
+        self.accept(now, registry);
+        self.pass_capture(desk);
+        self.more = false;
+        let keys: Vec<usize> = self.clients.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            match self.serve(key, desk) {
+                Ok(Served::Waits) => {}
+                Ok(Served::HasMore) => self.more = true,
+                Ok(Served::Over) | Err(_) => self.remove(key, desk),
+            }
+        }
+        self.more
+    }
+
+    /// The gateway ends: whoever captures has a file that is whole.
+    pub(super) fn close(&mut self, desk: &mut Desk<'_, '_>) {
+        self.end_capture(desk);
+        for (_, client) in &mut self.clients {
+            // What does not fit into the socket now is lost with the gateway.
+            let _ = client.pipe.flush();
+        }
+    }
+
+    fn accept(&mut self, now: Instant, registry: &Registry) {
+        for _ in 0..ACCEPTS {
+            if !self.ready {
+                return;
+            }
+            let mut stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        tracing::warn!(%error, "a client of the control socket was not accepted");
+                    }
+                    self.ready = false;
+                    return;
+                }
+            };
+            if self.clients.len() >= MAX_CLIENTS {
+                let mut line = Vec::new();
+                question::refuse("too many clients of the control socket", &mut line);
+                let _ = io::Write::write(&mut stream, &line);
+                continue;
+            }
+            let place = self.clients.vacant_entry();
+            if let Ok(pipe) = Pipe::new(stream, registry, Token(self.first + place.key())) {
+                place.insert(Client { pipe, until: now + PATIENCE });
+            }
+        }
+    }
+
+    fn serve(&mut self, key: usize, desk: &mut Desk<'_, '_>) -> io::Result<Served> {
+        let now = desk.sight.now;
+        let captures = self.capture.as_ref().is_some_and(|running| running.client == key);
+        let client = &mut self.clients[key];
+        let before = client.pipe.pending();
+        client.pipe.flush()?;
+        if client.pipe.pending() < before || captures && client.pipe.pending() == 0 {
+            client.until = now + PATIENCE;
+        }
+        if client.until <= now {
+            return Ok(Served::Over);
+        }
+        if captures {
+            client.pipe.ignore()?;
+            if client.pipe.has_ended() {
+                // It has seen enough; what it has not read yet is still its.
+                self.end_capture(desk);
+            }
+            return Ok(Served::Waits);
+        }
+        client.pipe.fill(MAX_LINE)?;
+        if client.pipe.pending() > 0 {
+            // Its last answer first.
+            return Ok(Served::Waits);
+        }
+        let Some(end) = client.pipe.input.iter().position(|&byte| byte == b'\n') else {
+            return Ok(self.without_a_line(key));
+        };
+        client.until = now + PATIENCE;
+        let line: Vec<u8> = client.pipe.input.drain(..=end).collect();
+        if !line.trim_ascii().is_empty() {
+            self.answer(key, &line, desk);
+        }
+        let client = &mut self.clients[key];
+        client.pipe.flush()?;
+        let more = client.pipe.input.contains(&b'\n') && client.pipe.pending() == 0;
+        Ok(if more { Served::HasMore } else { Served::Waits })
+    }
+
+    fn without_a_line(&mut self, key: usize) -> Served {
+        let pipe = &mut self.clients[key].pipe;
+        if pipe.input.len() >= MAX_LINE {
+            question::refuse("a question has at most 4096 bytes", pipe.output());
+            let _ = pipe.flush();
+            return Served::Over;
+        }
+        if pipe.has_ended() { Served::Over } else { Served::Waits }
+    }
+
+    fn answer(&mut self, key: usize, line: &[u8], desk: &mut Desk<'_, '_>) {
+        let out = self.clients[key].pipe.output();
+        match question::parse(line) {
+            Err(message) => question::refuse(&message, out),
+            Ok(Question::Status {}) => {
+                question::answer("status", &(desk.status)(desk.sight), out);
+            }
+            Ok(Question::Connections { after, most, terminal }) => {
+                let most = most.clamp(1, MAX_PAGE);
+                let page = desk.sight.connections(after, most, terminal.as_deref());
+                question::answer("connections", &page, out);
+            }
+            Ok(Question::Capture { terminal, count, seconds }) => {
+                self.begin_capture(key, terminal, (count, seconds), desk);
+            }
+        }
+    }
+
+    fn begin_capture(
+        &mut self,
+        key: usize,
+        terminal: Option<String>,
+        (count, seconds): (Option<u64>, Option<f64>),
+        desk: &mut Desk<'_, '_>,
+    ) {
+        #[derive(Serialize)]
+        struct Begun<'a> {
+            terminal: Option<&'a str>,
+            format: &'static str,
+        }
+        let out = self.clients[key].pipe.output();
+        if self.capture.is_some() {
+            return question::refuse("another capture is running", out);
+        }
+        if seconds.is_some_and(|seconds| !(0.0..=LONGEST_SECONDS).contains(&seconds)) {
+            return question::refuse("`seconds` is from 0 to 86400", out);
+        }
+        tracing::warn!(
+            client = %who(self.clients[key].pipe.stream()),
+            terminal = terminal.as_deref().unwrap_or("all"),
+            "a capture of users' traffic begins"
+        );
+        let out = self.clients[key].pipe.output();
+        question::answer(
+            "capture",
+            &Begun { terminal: terminal.as_deref(), format: "pcapng" },
+            out,
+        );
+        let capture = Capture::new(desk.sight.is_hub(), &desk.identity.name, count, out);
+        let until = seconds.map(|seconds| desk.sight.now + Span::from_secs_f64(seconds));
+        desk.sight.carrier().set_tap(Some(Tap::new(terminal, MAX_ROUND)));
+        self.capture = Some(Running { client: key, capture, until });
+    }
+
+    /// Hands on what has passed since the last round.
+    fn pass_capture(&mut self, desk: &mut Desk<'_, '_>) {
+        let Some(Running { client, capture, until }) = &mut self.capture else { return };
+        let pipe = &mut self.clients[*client].pipe;
+        let room = MAX_PENDING.saturating_sub(pipe.pending());
+        let out = pipe.output();
+        let room = out.len() + room;
+        let epoch = desk.sight.epoch_unix_ns();
+        desk.sight.carrier().drain_tap(|name, tapped| {
+            capture.packet(name, &tapped, epoch, room, out);
+        });
+        let over = until.is_some_and(|until| until <= desk.sight.now);
+        if capture.is_complete() || over {
+            self.end_capture(desk);
+        }
+    }
+
+    fn end_capture(&mut self, desk: &mut Desk<'_, '_>) {
+        let Some(Running { client, capture, .. }) = self.capture.take() else { return };
+        let missed = desk.sight.carrier().drain_tap(|_, _| {});
+        desk.sight.carrier().set_tap(None);
+        let now = desk.sight.epoch_unix_ns() + desk.sight.now.as_nanos();
+        if let Some(client) = self.clients.get_mut(client) {
+            capture.end(now, missed, client.pipe.output());
+        }
+        tracing::info!("the capture has ended");
+    }
+
+    fn remove(&mut self, key: usize, desk: &mut Desk<'_, '_>) {
+        if self.capture.as_ref().is_some_and(|running| running.client == key) {
+            self.end_capture(desk);
+        }
+        self.clients.remove(key);
+    }
+}
+
+/// How a client's turn ended.
+enum Served {
+    Waits,
+    HasMore,
+    Over,
+}
+
+/// Who is at the other end, for the log.
+fn who(stream: &UnixStream) -> String {
+    use std::os::fd::AsRawFd;
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `found` is valid for writes of `len` bytes, and `len` for a read and a write.
+    let status = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut found).cast(),
+            &raw mut len,
+        )
+    };
+    if status == 0 { format!("uid {} pid {}", found.uid, found.pid) } else { "unknown".into() }
+}

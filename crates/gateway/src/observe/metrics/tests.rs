@@ -1,0 +1,160 @@
+//! The pages are what a strict reader of the formats takes.
+
+use super::super::{
+    AssociationCounters, Counted, GatewayStatus, LoopStatus, PathCounters, ProcessStatus,
+    TerminalStatus,
+};
+use super::*;
+use std::collections::{BTreeMap, BTreeSet};
+use units::Span;
+
+/// A hub with two terminals, one with a name that wants to break out of its quotes.
+pub(crate) fn example() -> Status {
+    let terminal = |name: &str| TerminalStatus {
+        terminal: name.into(),
+        address: "192.0.2.9:4000".into(),
+        connected: true,
+        since_unix_seconds: Some(1_800_000_000.5),
+        heard_unix_seconds: Some(1_800_000_100.25),
+        silent_seconds: Some(0.5),
+        mode: "steady",
+        rate_bits_per_second: Some(10_000_000),
+        learnt_bits_per_second: None,
+        round_trip_seconds: Some(0.61),
+        least_round_trip_seconds: Some(0.6),
+        queue_seconds: Some(0.0),
+        outage_seconds: None,
+        mtu_bytes: 1500,
+        streams: 3,
+        outstanding_bytes: 1,
+        waiting_again: 2,
+        send_buffered_bytes: 3,
+        send_buffer_limit_bytes: 4,
+        receive_promised_bytes: 5,
+        receive_limit_bytes: 6,
+        receive_memory_bytes: 7,
+        counters: PathCounters { data_sent: u64::from(u32::MAX) * 9, ..PathCounters::default() },
+    };
+    let mut rounds = LoopStatus::default();
+    rounds.late.count(Span::from_micros(80));
+    rounds.late.count(Span::from_secs(2));
+    let mut connections = crate::Counters::default();
+    connections.refused(crate::proxy::RefuseReason::Policy);
+    Status {
+        gateway: GatewayStatus {
+            role: "hub",
+            name: "hub".into(),
+            version: "0.1.0",
+            controller: "steady",
+            link: None,
+            pid: 1,
+            started_unix_seconds: 1.8e9,
+            uptime_seconds: 100.0,
+        },
+        counted: Counted {
+            open: 1,
+            limit: 4096,
+            connections,
+            udp: crate::UdpCounters::default(),
+            association: AssociationCounters {
+                dropped: [("replayed", 1), ("bad_tag", 2)].into(),
+                ..AssociationCounters::default()
+            },
+            traffic: crate::Traffic::default(),
+        },
+        terminals: vec![terminal("boat"), terminal("a \"b\\\nc} 1\n# TYPE")],
+        rounds,
+        process: ProcessStatus::default(),
+    }
+}
+
+/// Samples by name and labels, after checking everything that the text format demands.
+fn read(page: &str, open: bool) -> BTreeMap<String, f64> {
+    let page = match page.strip_suffix("# EOF\n") {
+        Some(page) if open => page,
+        other => {
+            assert!(!open && other.is_none(), "an end where there should be none, or none");
+            page
+        }
+    };
+    let (mut kinds, mut helped) = (BTreeMap::new(), BTreeSet::new());
+    let (mut samples, mut last) = (BTreeMap::new(), String::new());
+    for line in page.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, words) = help.split_once(' ').expect("words of help");
+            assert!(words.ends_with('.') && helped.insert(name.to_owned()), "{line}");
+            last = name.to_owned();
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = kind.split_once(' ').expect("a type");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert_eq!(name, last, "HELP and TYPE stand together");
+            assert!(kinds.insert(name.to_owned(), kind.to_owned()).is_none(), "{line}");
+        } else {
+            let (series, value) = line.rsplit_once(' ').expect("a value");
+            let name = series.split('{').next().expect("a name");
+            let legal = |c: char| c.is_ascii_lowercase() || c == '_';
+            assert!(name.chars().all(legal), "{line}");
+            let kind = kinds.get(&last).expect("a type before its samples").as_str();
+            let expected = match kind {
+                "counter" if open => format!("{last}_total"),
+                "histogram" => {
+                    let suffix = name.strip_prefix(last.as_str()).expect("its family");
+                    assert!(["_bucket", "_sum", "_count"].contains(&suffix), "{line}");
+                    name.to_owned()
+                }
+                _ => last.clone(),
+            };
+            assert_eq!(name, expected);
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            let value: f64 = value.parse().expect("a number");
+            assert!(value.is_finite() && value >= 0.0, "{line}");
+            assert!(samples.insert(series.to_owned(), value).is_none(), "twice: {line}");
+        }
+    }
+    assert_eq!(kinds.keys().cloned().collect::<BTreeSet<_>>(), helped);
+    samples
+}
+
+#[test]
+fn the_text_format_is_kept_whatever_a_terminal_calls_itself() {
+    let samples = read(&render(&example(), Format::Text), false);
+    assert_eq!(samples["bentpipe_connections_limit"], 4096.0);
+    assert_eq!(samples["bentpipe_terminal_round_trip_seconds{terminal=\"boat\"}"], 0.61);
+    let odd = "bentpipe_terminal_connected{terminal=\"a \\\"b\\\\\\nc} 1\\n# TYPE\"}";
+    assert_eq!(samples[odd], 1.0);
+    assert_eq!(samples["bentpipe_connections_refused_total{reason=\"policy\"}"], 1.0);
+    assert_eq!(samples["bentpipe_loop_late_seconds_bucket{le=\"0.0001\"}"], 1.0);
+    assert_eq!(samples["bentpipe_loop_late_seconds_bucket{le=\"1.0\"}"], 1.0);
+    assert_eq!(samples["bentpipe_loop_late_seconds_bucket{le=\"+Inf\"}"], 2.0);
+    let packets = "bentpipe_terminal_data_packets_sent_total{terminal=\"boat\"}";
+    assert_eq!(samples[packets], (u64::from(u32::MAX) * 9) as f64, "no exponent, no rounding");
+}
+
+#[test]
+fn openmetrics_has_the_same_samples() {
+    let status = example();
+    let text = read(&render(&status, Format::Text), false);
+    assert_eq!(read(&render(&status, Format::Open), true), text);
+}
+
+/// Prometheus' own opinion, where its tool is installed.
+#[test]
+fn promtool_has_nothing_to_say() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let started = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut tool) = started else {
+        eprintln!("skipped: this machine has no promtool");
+        return;
+    };
+    let page = render(&example(), Format::Text);
+    tool.stdin.take().expect("a pipe").write_all(page.as_bytes()).expect("it reads");
+    let output = tool.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.trim().is_empty(), "{said}");
+}

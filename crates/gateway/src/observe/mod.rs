@@ -1,0 +1,216 @@
+//! Seeing what a gateway does: the control socket, metrics, and captures of the inner traffic.
+//!
+//! ```text
+//!   bentpipe status, top, capture ──▶ control socket ─┐
+//!                                                     ├─▶ Observer ──▶ Sight of the engine
+//!   Prometheus ──▶ HTTP, /metrics ────────────────────┘    (a turn in each round of the loop)
+//! ```
+//!
+//! All of it is served by the gateway's own loop, which never waits for a client: what a client
+//! may leave unread is bounded, and how much it may ask in one round.
+
+mod capture;
+mod control;
+mod histogram;
+mod metrics;
+mod pipe;
+mod process;
+mod question;
+mod socket;
+mod status;
+
+pub use capture::PORT as CAPTURE_PORT;
+pub use histogram::Histogram;
+pub use question::VERSION as CONTROL_VERSION;
+pub use status::{
+    AssociationCounters, ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters,
+    ProcessStatus, Status, TerminalStatus,
+};
+
+use crate::config::ControlSocket;
+use crate::engine::Sight;
+use crate::{Config, Error, Role};
+use control::{Control, Desk};
+use metrics::{Format, Http};
+use mio::{Registry, Token};
+use std::net::SocketAddr;
+use std::time::Duration;
+use units::{Instant, Span};
+
+/// The observer's tokens are those from here on.
+pub(crate) const FIRST_TOKEN: usize = 1 << 28;
+const CONTROL: usize = FIRST_TOKEN;
+const METRICS: usize = FIRST_TOKEN + 1;
+const CONTROL_CLIENTS: usize = FIRST_TOKEN + 0x100;
+const METRICS_CLIENTS: usize = FIRST_TOKEN + 0x200;
+const _: () = assert!(control::MAX_CLIENTS <= 0x100 && metrics::MAX_CLIENTS < 0x100);
+
+/// For how long a page of metrics is good: with hundreds of terminals it takes a while to make.
+const PAGE_LIFE: Span = Span::from_millis(500);
+
+/// Which gateway is observed.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    role: &'static str,
+    name: String,
+    controller: &'static str,
+    started: Instant,
+}
+
+/// Serves who wants to know.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    identity: Identity,
+    control: Option<Control>,
+    metrics: Option<Http>,
+    registry: Option<Registry>,
+    rounds: LoopStatus,
+    /// The last page of metrics, and when it was made.
+    page: Option<(Instant, Format, String)>,
+}
+
+impl Observer {
+    /// Opens what `config` names. A control socket that nobody asked for is done without.
+    pub(crate) fn open(config: &Config, now: Instant) -> Result<Self, Error> {
+        let (role, name) = match &config.role {
+            Role::Terminal(terminal) => ("terminal", terminal.name.clone()),
+            Role::Hub(hub) => ("hub", hub.id.clone()),
+        };
+        let controller = config.link.controller.name();
+        let control = match &config.control {
+            None | Some(ControlSocket::Off) => None,
+            Some(ControlSocket::At(path)) => {
+                let listen = Control::listen(path);
+                Some(listen.map_err(|source| Error::Control { path: path.clone(), source })?)
+            }
+            Some(ControlSocket::Usual(path)) => Control::listen(path)
+                .inspect_err(|error| {
+                    tracing::info!(socket = %path.display(), %error, "no control socket");
+                })
+                .ok(),
+        };
+        let metrics = config.metrics.map(|address| {
+            let key = "metrics.listen";
+            Http::bind(address).map_err(|source| Error::Listen { key, address, source })
+        });
+        Ok(Self {
+            identity: Identity { role, name, controller, started: now },
+            control,
+            metrics: metrics.transpose()?,
+            registry: None,
+            rounds: LoopStatus::default(),
+            page: None,
+        })
+    }
+
+    /// Where metrics are had.
+    pub(crate) fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.address().ok()
+    }
+
+    /// Makes the loop wake for clients.
+    pub(crate) fn register(&mut self, registry: &Registry) -> std::io::Result<()> {
+        if let Some(control) = &mut self.control {
+            control.register(registry, Token(CONTROL), CONTROL_CLIENTS)?;
+        }
+        if let Some(metrics) = &mut self.metrics {
+            metrics.register(registry, Token(METRICS), METRICS_CLIENTS)?;
+        }
+        self.registry = Some(registry.try_clone()?);
+        Ok(())
+    }
+
+    /// A readiness event of the observer's.
+    pub(crate) fn ready(&mut self, event: &mio::event::Event) {
+        let Token(number) = event.token();
+        match (&mut self.control, &mut self.metrics) {
+            (Some(control), _) if number == CONTROL => control.is_ready(),
+            (_, Some(metrics)) if number == METRICS => metrics.is_ready(),
+            (_, Some(metrics)) if number >= METRICS_CLIENTS => {
+                metrics.client_is_ready(number - METRICS_CLIENTS, event);
+            }
+            (Some(control), _) if (CONTROL_CLIENTS..METRICS_CLIENTS).contains(&number) => {
+                control.client_is_ready(number - CONTROL_CLIENTS, event);
+            }
+            (_, _) => {}
+        }
+    }
+
+    /// Whether a turn would do anything; asked in each round.
+    pub(crate) fn has_work(&self, now: Instant) -> bool {
+        self.control.as_ref().is_some_and(|control| control.has_work(now))
+            || self.metrics.as_ref().is_some_and(|metrics| metrics.has_work(now))
+    }
+
+    /// When it wants a turn although nothing is ready.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let control = self.control.as_ref().and_then(Control::poll_timeout);
+        let metrics = self.metrics.as_ref().and_then(Http::poll_timeout);
+        control.into_iter().chain(metrics).min()
+    }
+
+    /// The loop woke at `woke` for what was due at `due`.
+    pub(crate) fn woke(&mut self, due: Instant, woke: Instant) {
+        self.rounds.late.count(woke.since(due));
+    }
+
+    /// A round took from `from` to `to`.
+    pub(crate) fn worked(&mut self, from: Instant, to: Instant) {
+        self.rounds.busy.count(to.since(from));
+    }
+
+    /// Sees to the clients; true when there is more to do at once.
+    pub(crate) fn turn(&mut self, mut sight: Sight<'_>) -> bool {
+        let Some(registry) = &self.registry else { return false };
+        let (identity, rounds) = (&self.identity, &self.rounds);
+        let mut make = |sight: &mut Sight<'_>| status(identity, rounds, sight);
+        let mut more = false;
+        if let Some(control) = &mut self.control {
+            let mut desk = Desk { identity, sight: &mut sight, status: &mut make };
+            more = control.turn(registry, &mut desk);
+        }
+        if let Some(metrics) = &mut self.metrics {
+            let (now, page) = (sight.now, &mut self.page);
+            metrics.turn(now, registry, |format| match page {
+                Some((at, of, text)) if *of == format && now.since(*at) < PAGE_LIFE => text.clone(),
+                Some(_) | None => {
+                    let text = metrics::render(&make(&mut sight), format);
+                    *page = Some((now, format, text.clone()));
+                    text
+                }
+            });
+        }
+        more
+    }
+
+    /// The gateway ends.
+    pub(crate) fn close(&mut self, mut sight: Sight<'_>) {
+        let (identity, rounds) = (&self.identity, &self.rounds);
+        let mut make = |sight: &mut Sight<'_>| status(identity, rounds, sight);
+        if let Some(mut control) = self.control.take() {
+            control.close(&mut Desk { identity, sight: &mut sight, status: &mut make });
+        }
+        self.metrics = None;
+    }
+}
+
+fn status(identity: &Identity, rounds: &LoopStatus, sight: &mut Sight<'_>) -> Status {
+    let epoch = Duration::from_nanos(sight.epoch_unix_ns());
+    let started = epoch + Duration::from_nanos(identity.started.as_nanos());
+    Status {
+        gateway: GatewayStatus {
+            role: identity.role,
+            name: identity.name.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            controller: identity.controller,
+            link: sight.link.map(|address| address.to_string()),
+            pid: std::process::id(),
+            started_unix_seconds: started.as_secs_f64(),
+            uptime_seconds: sight.now.since(identity.started).as_secs_f64(),
+        },
+        counted: sight.counted(),
+        terminals: sight.terminals(&identity.name),
+        rounds: rounds.clone(),
+        process: process::status(),
+    }
+}
