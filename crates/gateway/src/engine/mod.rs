@@ -46,7 +46,6 @@ use mio::{Events, Interest, Poll, Token};
 use rt::Clock;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::time::Duration;
 use terminal::Terminal;
 use timer::Alarm;
 use udp::Sent;

@@ -74,7 +74,10 @@ impl Capture {
         let name = terminal.unwrap_or(if self.is_hub { "?" } else { &self.own });
         let terminal = match self.addresses.get(name) {
             Some(&address) => address,
-            None => self.name(&name.to_owned(), out),
+            None => {
+                let name = name.to_owned();
+                self.name(&name, out)
+            }
         };
         let up = self.is_hub == (tapped.way == Way::In);
         let ends = if up { [terminal, HUB] } else { [HUB, terminal] };
