@@ -233,7 +233,7 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(TERMINAL, "security", "sekurity"),
         "g.toml:2: sekurity: found a key that is not known here, expected one of accept, connect, \
-         intercept, limits, link, name, role, security, socks5, state"
+         control, intercept, limits, link, metrics, name, role, security, socks5, state"
     );
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),
@@ -243,8 +243,8 @@ fn unknown_keys_are_named_with_the_known_ones() {
     // A hub has no clients of its own.
     assert_eq!(
         said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
-        "g.toml:3: socks5: found a key that is not known here, expected one of hub, limits, link, \
-         role, security, state, terminal"
+        "g.toml:3: socks5: found a key that is not known here, expected one of control, hub, \
+         limits, link, metrics, role, security, state, terminal"
     );
 }
 
