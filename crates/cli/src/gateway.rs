@@ -8,7 +8,8 @@ use std::path::PathBuf;
 ///
 /// The role and everything else stands in the configuration. Runs until SIGINT or SIGTERM; then
 /// running connections have `limits.drain` to finish (a second signal ends them), and what was
-/// counted is printed as one line of JSON. BENTPIPE_LOG=debug says more.
+/// counted is printed as one line of JSON. SIGHUP reads the configuration again. BENTPIPE_LOG=debug
+/// says more.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The configuration, TOML
@@ -24,9 +25,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if arguments.check {
         return values::print(&config.to_string());
     }
-    gateway::start_logging();
+    gateway::start_logging(&config.log);
     let stop = gateway::Stop::on_signals().map_err(|error| format!("signals: {error}"))?;
-    let report = gateway::run(&config, &stop).map_err(|error| error.to_string())?;
+    let running = gateway::Gateway::open(&config).map_err(|error| error.to_string())?;
+    let running = running.reloading_from(arguments.config.clone());
+    let report = running.run(&stop).map_err(|error| error.to_string())?;
     let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
     // Whoever started this may have gone meanwhile.
     let _ = writeln!(std::io::stdout(), "{line}");

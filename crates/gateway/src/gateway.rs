@@ -82,6 +82,8 @@ pub struct Addresses {
 pub struct Gateway {
     /// What is in force.
     pub(crate) config: Config,
+    /// Where it was read from, to be read again.
+    pub(crate) file: Option<PathBuf>,
     pub(crate) engine: Engine,
     pub(crate) addresses: Addresses,
     /// Taken away when it is dropped.
@@ -194,7 +196,15 @@ fn open_terminal(
     log_control(config);
     tracing::info!(?addresses, "terminal");
     let (config, controller) = (config.clone(), relay.control);
-    Ok(Gateway { config, engine, addresses, interception, role: "terminal", controller })
+    Ok(Gateway {
+        config,
+        file: None,
+        engine,
+        addresses,
+        interception,
+        role: "terminal",
+        controller,
+    })
 }
 
 fn open_hub(
@@ -224,10 +234,10 @@ fn open_hub(
     log_control(config);
     tracing::info!(?addresses, "hub");
     let config = config.clone();
-    Ok(Gateway { config, engine, addresses, interception, role: "hub", controller })
+    Ok(Gateway { config, file: None, engine, addresses, interception, role: "hub", controller })
 }
 
-fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Error> {
+pub(crate) fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Error> {
     let transparent = |source: io::Error| {
         let advice = match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => "; this needs CAP_NET_ADMIN",
@@ -243,7 +253,7 @@ fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Er
         .collect()
 }
 
-fn terminal_rules(section: &InterceptSection, port: u16) -> TerminalRules {
+pub(crate) fn terminal_rules(section: &InterceptSection, port: u16) -> TerminalRules {
     let interfaces: Vec<&str> = section.interfaces.iter().map(String::as_str).collect();
     let mut rules = TerminalRules::new(&section.id, &interfaces, port);
     rules.include_destinations.extend(&section.include);
@@ -256,7 +266,7 @@ fn terminal_rules(section: &InterceptSection, port: u16) -> TerminalRules {
     rules
 }
 
-fn hub_rules(section: &HubSection) -> HubRules {
+pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
     let mut rules = HubRules::new(&section.id);
     rules.interfaces.clone_from(&section.interfaces);
     rules.mark = section.marking.mark.unwrap_or(rules.mark);
@@ -318,6 +328,6 @@ fn log_notes(interception: &Interception) {
     }
 }
 
-fn listen(key: &'static str, address: SocketAddr, source: io::Error) -> Error {
+pub(crate) fn listen(key: &'static str, address: SocketAddr, source: io::Error) -> Error {
     Error::Listen { key, address, source }
 }

@@ -26,6 +26,7 @@ mod logging;
 pub mod observe;
 pub mod proxy;
 mod reach;
+mod reload;
 mod report;
 mod state;
 mod stop;
@@ -33,7 +34,8 @@ mod stop;
 pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, Config, ConfigError, ControlSocket, HubSection, InterceptSection, Limits,
-    LinkSection, Marking, Mistake, Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection,
+    LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake, Role, ShareLimits, SourceMode,
+    TerminalEntry, TerminalSection,
 };
 pub use gateway::{Addresses, Error, Gateway, run};
 pub use logging::start_logging;

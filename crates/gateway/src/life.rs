@@ -17,7 +17,8 @@ impl Gateway {
             match self.engine.run(stop, Instant::FAR_FUTURE)? {
                 Pause::End => break,
                 Pause::Drain => self.drain(),
-                Pause::Reload | Pause::Due => {}
+                Pause::Reload => self.reload(),
+                Pause::Due => {}
             }
         }
         let left = self.engine.connections();

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 
 /// How long a terminal may take from its first payload to a session.
 const CONNECT_TIME: Span = Span::from_secs(60);
@@ -122,6 +122,15 @@ impl Hub {
             && let Some(name) = self.association.name(id)
         {
             self.memory.put(name.to_owned(), learnt, Some(now));
+        }
+    }
+
+    /// From here on this side sends at `send` at most to each terminal; see
+    /// [`Relay::set_rates`].
+    pub fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
+        (self.config.send_rate, self.config.receive_rate) = (send, receive);
+        for peer in self.peers.values_mut() {
+            peer.relay.set_rates(send, receive);
         }
     }
 

@@ -1,7 +1,7 @@
 //! One end of a relay: the streams and the session with one peer.
 
 use crate::config::RelayConfig;
-use crate::session::{association_config, session_config};
+use crate::session::{association_config, lower, session_config};
 use crate::streams::Streams;
 use crate::tap::{Tap, Way};
 use crate::{DisconnectReason, Event, Learnt, Totals, Transmit, TransmitBatch};
@@ -9,7 +9,7 @@ use association::{
     Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, TAG_LEN, Terminal, TerminalReceived,
 };
 use core::fmt;
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 use xstp::session::{Event as SessionEvent, Session};
 
 mod sight;
@@ -324,6 +324,17 @@ impl Relay {
         }
     }
 
+    /// From here on this side sends at `send` at most, and takes `receive` from the peer; `None`
+    /// as in the configuration. What the two have announced to each other holds as before. A
+    /// session of the controller `fixed` keeps its rate when it is told none.
+    pub fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
+        (self.config.send_rate, self.config.receive_rate) = (send, receive);
+        let announced = self.streams.peer_rate();
+        if let Some(session) = &mut self.session {
+            session.set_max_rate(lower(send, announced));
+        }
+    }
+
     /// Why the session is gone, once.
     pub(crate) fn take_disconnected(&mut self) -> Option<DisconnectReason> {
         self.disconnected.take()
@@ -404,7 +415,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_where_sessions_begin_and_is_not_news() {
-        let rate = units::BitRate::from_mbps(3);
+        let rate = BitRate::from_mbps(3);
         let learnt = Some(Learnt { rate, round_trip: Span::from_millis(500) });
         let config = RelayConfig { learnt, ..RelayConfig::new("boat") };
         let now = Instant::ZERO + Span::from_secs(1);

@@ -39,11 +39,7 @@ pub(crate) fn session_config(
     limits: Limits,
     learnt: Option<Learnt>,
 ) -> SessionConfig {
-    let announced = BitRate::new(limits.receive_rate_bps);
-    let rate = match (config.send_rate, announced) {
-        (Some(own), Some(theirs)) => Some(own.min(theirs)),
-        (own, theirs) => own.or(theirs),
-    };
+    let rate = lower(config.send_rate, BitRate::new(limits.receive_rate_bps));
     let mut session = match (config.control, rate) {
         (Control::Fixed, Some(rate)) => SessionConfig::gateway(rate),
         (Control::Steady, _) | (Control::Fixed, None) => steady(config, rate),
@@ -66,6 +62,14 @@ pub(crate) fn session_config(
     // The peer is a gateway too, and takes what the memory allows in its first round trip.
     session.assumed_window = session.number_window.min(ASSUMED);
     session
+}
+
+/// The lower of two rates, of which each may be missing.
+pub(crate) fn lower(own: Option<BitRate>, theirs: Option<BitRate>) -> Option<BitRate> {
+    match (own, theirs) {
+        (Some(own), Some(theirs)) => Some(own.min(theirs)),
+        (own, theirs) => own.or(theirs),
+    }
 }
 
 /// The rate is found, below `most`.

@@ -20,7 +20,10 @@
 //! assert!(error.to_string().starts_with("terminal.toml:8: link.rate_down: found \"10mb\""));
 //! ```
 
+mod entries;
 mod limits;
+mod log;
+mod merged;
 mod observe;
 mod reach;
 mod read;
@@ -34,6 +37,8 @@ pub use observe::ControlSocket;
 
 use crate::intercept::{PortRange, Prefix};
 use crate::reach::Destinations;
+pub use log::{LogFormat, LogLevel, LogSection};
+pub(crate) use merged::Change;
 use reader::Reader;
 use relay::Control;
 use std::fmt;
@@ -59,6 +64,8 @@ pub struct Config {
     pub control: Option<ControlSocket>,
     /// Where metrics are had; nowhere when `None`.
     pub metrics: Option<SocketAddr>,
+    /// What is written about what happens, and how.
+    pub log: LogSection,
 }
 
 /// Which end of the satellite link this is, and what only that end is told.

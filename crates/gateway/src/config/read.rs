@@ -32,6 +32,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let state = top.or(reader, "state", None, |r, i| state(r, i).map(Some));
     let control = super::observe::control(reader, &mut top);
     let metrics = super::observe::metrics(reader, &mut top);
+    let log = super::log::read(reader, &mut top);
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
         RoleWord::Hub => read_hub(reader, &mut top, link.as_ref()).map(Role::Hub),
@@ -44,6 +45,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         state: state?,
         control: control?,
         metrics: metrics?,
+        log: log?,
     })
 }
 

@@ -233,7 +233,7 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(TERMINAL, "security", "sekurity"),
         "g.toml:2: sekurity: found a key that is not known here, expected one of accept, connect, \
-         control, intercept, limits, link, metrics, name, role, security, socks5, state"
+         control, intercept, limits, link, log, metrics, name, role, security, socks5, state"
     );
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),

@@ -11,7 +11,7 @@ use relay::{
     StreamId, Target, TransmitBatch,
 };
 use std::net::SocketAddr;
-use units::{Instant, RngStream};
+use units::{BitRate, Instant, RngStream};
 
 /// Which peer: `None` is a terminal's hub.
 pub(crate) type Peer = Option<PeerId>;
@@ -224,6 +224,15 @@ impl Carrier {
         match &mut self.side {
             Side::Terminal { relay, .. } => relay.close(now),
             Side::Hub(hub) => hub.close(now),
+        }
+    }
+
+    /// From here on this side sends at `send` at most and takes `receive`, as far as its peers
+    /// have announced.
+    pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
+        match &mut self.side {
+            Side::Terminal { relay, .. } => relay.set_rates(send, receive),
+            Side::Hub(hub) => hub.set_rates(send, receive),
         }
     }
 

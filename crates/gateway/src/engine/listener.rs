@@ -20,8 +20,10 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: TcpListener,
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     pub(crate) address: SocketAddr,
+    /// The address that was asked for, which may leave the port to the system.
+    pub(crate) wanted: SocketAddr,
     /// Clients may be waiting.
     ready: bool,
 }
@@ -50,13 +52,15 @@ impl Listener {
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
         socket.listen(1024)?;
-        Self::from_std(socket.into(), kind)
+        let listener = Self::from_std(socket.into(), kind)?;
+        Ok(Self { wanted: address, ..listener })
     }
 
     /// A listener that somebody else has made; it must not block.
     pub(crate) fn from_std(socket: std::net::TcpListener, kind: Kind) -> io::Result<Self> {
         let address = socket.local_addr()?;
-        Ok(Self { socket: TcpListener::from_std(socket), kind, address, ready: true })
+        let socket = TcpListener::from_std(socket);
+        Ok(Self { socket, kind, address, wanted: address, ready: true })
     }
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {

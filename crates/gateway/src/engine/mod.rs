@@ -22,6 +22,7 @@ mod hub;
 mod listener;
 mod path;
 mod quota;
+mod reload;
 mod resolver;
 mod sight;
 mod socket;
@@ -316,6 +317,7 @@ impl Engine {
             self.core.carrier.check_paths(now);
             self.remember(now);
             self.state.save_rarely(now);
+            crate::logging::tell_left_out();
             self.sweep_at = now + self.core.sweep_interval();
         }
     }

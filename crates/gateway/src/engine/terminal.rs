@@ -43,7 +43,7 @@ pub(super) struct Terminal {
     listeners: Slab<Listener>,
     /// Whose turn it is to accept from.
     turn: usize,
-    door: Door,
+    pub(super) door: Door,
     /// Accepting is paused until then, or until a connection closes.
     accept_again: Option<Instant>,
     /// The log hears of it no earlier than then.
@@ -65,6 +65,11 @@ impl Terminal {
         listener.register(registry, Token(token))?;
         place.insert(listener);
         Ok(())
+    }
+
+    /// Its listeners.
+    pub(super) fn listeners(&self) -> impl Iterator<Item = &Listener> {
+        self.listeners.iter().map(|(_, listener)| listener)
     }
 
     /// Clients wait at a listener.

@@ -5,5 +5,6 @@ mod ends;
 mod harness;
 mod limits;
 mod observe;
+mod reload;
 mod shares;
 mod transfers;

@@ -189,7 +189,59 @@ impl Interception {
         self.exchange(plan)
     }
 
-    /// Puts `plan`, of the same marks and routes, in place of the present one.
+    /// Intercepts by other rules from here on, in one step as [`Interception::let_pass`].
+    ///
+    /// # Errors
+    /// As [`Interception::terminal`]; everything is as before then.
+    pub fn change_terminal(&mut self, rules: &TerminalRules) -> Result<(), InterceptError> {
+        self.notes = kernel::notes(&rules.interfaces, kernel::Role::Terminal);
+        self.change(rules.plan()?)
+    }
+
+    /// As [`Interception::change_terminal`], at a hub.
+    ///
+    /// # Errors
+    /// As [`Interception::terminal`]; everything is as before then.
+    pub fn change_hub(&mut self, rules: &HubRules) -> Result<(), InterceptError> {
+        self.notes = kernel::notes(&rules.interfaces, kernel::Role::Hub);
+        self.change(rules.plan()?)
+    }
+
+    /// What marked packets meet is there before they are marked otherwise, and what they met goes
+    /// afterwards.
+    fn change(&mut self, plan: Plan) -> Result<(), InterceptError> {
+        let same_routing = |old: &Plan, new: &Plan| {
+            (old.mark, old.routing_table, old.priority)
+                == (new.mark, new.routing_table, new.priority)
+        };
+        if plan.table != self.plan.table {
+            let mut nftables = Nftables::open()?;
+            if let Some(nftables::Table { owner: Some(port) }) = nftables.table(&plan.table)? {
+                return Err(InterceptError::InUse { table: plan.table, port });
+            }
+        }
+        if same_routing(&self.plan, &plan) {
+            return self.exchange(plan);
+        }
+        let old = (self.plan.clone(), self.rules.clone(), self.routes.clone());
+        (self.rules, self.routes) = (Vec::new(), Vec::new());
+        self.plan = plan.clone();
+        let added = self.add_all_routing();
+        self.plan = old.0;
+        let result = added.and_then(|()| self.exchange(plan));
+        // Whichever of the two is not in force goes.
+        let (mut rules, mut routes) = (old.1, old.2);
+        if result.is_err() {
+            std::mem::swap(&mut rules, &mut self.rules);
+            std::mem::swap(&mut routes, &mut self.routes);
+        }
+        // What both have is the one in force.
+        rules.retain(|rule| !self.rules.contains(rule));
+        routes.retain(|route| !self.routes.contains(route));
+        self.delete_routing(&rules, &routes).and(result)
+    }
+
+    /// Puts `plan`, of marks and routes that are there, in place of the present one.
     fn exchange(&mut self, plan: Plan) -> Result<(), InterceptError> {
         if let Some(nftables) = &mut self.nftables {
             nftables.install(&plan, Some(&self.plan.table))?;
@@ -213,16 +265,20 @@ impl Interception {
             this.notes.push(format!("replaced table inet {} of an earlier run", this.plan.table));
         }
         // Marked packets have somewhere to go before the first is marked.
-        this.add_routing(Ipv4Addr::UNSPECIFIED.into())?;
-        if kernel::has_ipv6() {
-            this.add_routing(Ipv6Addr::UNSPECIFIED.into())?;
-        } else {
-            this.notes.push("this host has no IPv6; only IPv4 is intercepted".into());
-        }
+        this.add_all_routing()?;
         let old = stale.then_some(this.plan.table.as_str());
         nftables.install(&this.plan, old)?;
         this.nftables = Some(nftables);
         Ok(this)
+    }
+
+    fn add_all_routing(&mut self) -> Result<(), InterceptError> {
+        self.add_routing(Ipv4Addr::UNSPECIFIED.into())?;
+        if kernel::has_ipv6() {
+            return self.add_routing(Ipv6Addr::UNSPECIFIED.into());
+        }
+        self.notes.push("this host has no IPv6; only IPv4 is intercepted".into());
+        Ok(())
     }
 
     fn add_routing(&mut self, any: IpAddr) -> Result<(), InterceptError> {
@@ -259,23 +315,29 @@ impl Interception {
     }
 
     fn take_away(&mut self) -> Result<(), InterceptError> {
-        let mut first = Ok(());
-        let mut keep = |result: Result<(), InterceptError>| {
-            if first.is_ok() {
-                first = result;
-            }
-        };
         // First the marks, then what they lead to.
-        if let Some(mut nftables) = self.nftables.take() {
-            keep(nftables.remove(&self.plan.table));
+        let table = match self.nftables.take() {
+            Some(mut nftables) => nftables.remove(&self.plan.table),
+            None => Ok(()),
+        };
+        let (rules, routes) = (std::mem::take(&mut self.rules), std::mem::take(&mut self.routes));
+        table.and(self.delete_routing(&rules, &routes))
+    }
+
+    /// Deletes all of these; tells the first refusal.
+    fn delete_routing(
+        &mut self,
+        rules: &[MarkRule],
+        routes: &[Route],
+    ) -> Result<(), InterceptError> {
+        let mut first = Ok(());
+        for rule in rules.iter().rev() {
+            first = first.and(self.netlink.delete_rule(rule));
         }
-        for rule in std::mem::take(&mut self.rules).iter().rev() {
-            keep(self.netlink.delete_rule(rule).map_err(InterceptError::routing));
+        for route in routes.iter().rev() {
+            first = first.and(self.netlink.delete_route(route));
         }
-        for route in std::mem::take(&mut self.routes).iter().rev() {
-            keep(self.netlink.delete_route(route).map_err(InterceptError::routing));
-        }
-        first
+        first.map_err(InterceptError::routing)
     }
 }
 

@@ -140,6 +140,11 @@ impl Streams {
         }
     }
 
+    /// The rate that the peer's link takes, as it has announced it.
+    pub(crate) fn peer_rate(&self) -> Option<BitRate> {
+        BitRate::new(self.peer.receive_rate_bps)
+    }
+
     /// The time, and what the session knows by now of the round trip and of its rate.
     pub(crate) fn set_time(
         &mut self,

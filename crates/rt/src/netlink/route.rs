@@ -21,7 +21,7 @@ pub enum RouteKind {
 }
 
 /// A route; the fields that are `None` are left to the kernel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// What it does.
     pub kind: RouteKind,

@@ -41,6 +41,12 @@ impl Fixed {
         Some(self.least.map_or(paced, |least| paced.max(least)))
     }
 
+    /// The configured rate is another; what was found out about the old one is forgotten.
+    pub(super) fn set_rate(&mut self, rate: Option<BitRate>) {
+        self.rate = rate;
+        self.ceiling = self.ceiling.is_some().then(Ceiling::new);
+    }
+
     /// Whether a queue of our own is being drained, or a ceiling holds.
     pub(super) fn mode(&self, now: Instant) -> &'static str {
         self.ceiling.as_ref().map_or("free", |ceiling| ceiling.mode(now))

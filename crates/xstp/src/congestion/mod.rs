@@ -133,6 +133,16 @@ impl Congestion {
         }
     }
 
+    /// The configured rate, less the headroom, is `most` from here on.
+    pub(crate) fn set_most(&mut self, most: Option<BitRate>) {
+        match self {
+            Self::Fixed(fixed) => fixed.set_rate(most),
+            // The session's pacing knows the rate.
+            Self::NewReno(_) => {}
+            Self::Steady(steady) => steady.set_most(most),
+        }
+    }
+
     /// The pace, where it is more than a guess.
     pub(crate) fn known(&self, now: Instant) -> Option<BitRate> {
         match self {

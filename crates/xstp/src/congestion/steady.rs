@@ -129,6 +129,13 @@ impl Steady {
         }
     }
 
+    /// The ceiling is another: a lower one holds at once, towards a higher one it feels its way.
+    pub(super) fn set_most(&mut self, most: Option<BitRate>) {
+        self.most = most.map(BitRate::as_bps);
+        self.floor = self.floor.min(self.most());
+        self.base = self.base.min(self.most());
+    }
+
     /// The rate at `now`.
     pub(super) fn pace(&self, now: Instant) -> BitRate {
         let rate = match &self.phase {

@@ -47,7 +47,7 @@ pub use snapshot::{Learnt, Snapshot};
 pub use state::{State, Stimulus};
 pub use upper::{Filled, Upper};
 
-use crate::congestion::Congestion;
+use crate::congestion::{Congestion, Controller};
 use crate::wire::Profile;
 use alloc::collections::VecDeque;
 use handshake::Handshake;
@@ -58,7 +58,7 @@ use receiver::{Receiver, ReceiverConfig};
 use round_trip::RoundTrip;
 use sender::Sender;
 use share::Share;
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 
 /// One end of an XSTP connection, without I/O and without a clock.
 #[derive(Clone, Debug)]
@@ -329,6 +329,15 @@ impl Session {
         let least = self.config.data_overhead() + 64;
         let most = self.config.max_segment.min(self.peer_max_segment);
         self.max_segment = bytes.min(most).max(least);
+    }
+
+    /// The most that this side sends at is `rate` from now on; `None`: what the controller finds.
+    /// The controller `fixed` keeps its rate when there is none.
+    pub fn set_max_rate(&mut self, rate: Option<BitRate>) {
+        if rate.is_some() || self.config.controller != Controller::Fixed {
+            self.config.max_rate = rate;
+            self.congestion.set_most(self.config.paced_rate());
+        }
     }
 
     /// Numbers that the peer may have in use towards us from now on. What was offered already

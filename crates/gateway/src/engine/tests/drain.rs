@@ -3,7 +3,7 @@
 
 use super::harness::*;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener};
 use std::sync::mpsc;
 
 /// Long enough for whatever runs.
@@ -25,18 +25,6 @@ fn in_two_halves(data: Vec<u8>) -> (std::net::SocketAddr, mpsc::Sender<()>) {
     (address, go_on)
 }
 
-/// Nobody accepts at `address` any more.
-fn refuses(address: std::net::SocketAddr) -> bool {
-    (0..500).any(|_| {
-        let refused = TcpStream::connect(address)
-            .is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
-        if !refused {
-            pause_ms(10);
-        }
-        refused
-    })
-}
-
 #[test]
 fn a_terminal_finishes_what_runs_and_takes_nothing_new() {
     let pair = Pair::with(LONG, "");
@@ -45,8 +33,8 @@ fn a_terminal_finishes_what_runs_and_takes_nothing_new() {
     let mut client = pair.connect(server);
     let mut got = read_exactly(&mut client, 100_000);
     pair.terminal.drain();
-    assert!(refuses(pair.terminal.addresses.socks5[0]));
-    assert!(refuses(pair.terminal.addresses.connect[0]));
+    let proxies = &pair.terminal.addresses;
+    assert!(soon(|| refuses(proxies.socks5[0]) && refuses(proxies.connect[0])));
     go_on.send(()).unwrap();
     got.extend(read_all(&mut client));
     client.shutdown(Shutdown::Write).unwrap();
@@ -65,11 +53,7 @@ fn a_hub_finishes_what_runs_and_refuses_what_is_new() {
     let mut client = pair.connect(server);
     let mut got = read_exactly(&mut client, 100_000);
     pair.hub.drain();
-    let refused = (0..500).any(|_| {
-        pause_ms(10);
-        pair.socks(echo()).1 != 0
-    });
-    assert!(refused, "new connections are still made");
+    assert!(soon(|| pair.socks(echo()).1 != 0), "new connections are still made");
     go_on.send(()).unwrap();
     got.extend(read_all(&mut client));
     client.shutdown(Shutdown::Write).unwrap();

@@ -3,6 +3,8 @@
 use crate::{Addresses, Config, Gateway, Report, Stop};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,6 +14,9 @@ const TOO_LONG: Duration = Duration::from_secs(20);
 /// A gateway that runs.
 pub(super) struct Running {
     pub(super) addresses: Addresses,
+    /// Its configuration, and the file that it reads it from again.
+    text: String,
+    file: PathBuf,
     stop: Stop,
     thread: Option<JoinHandle<Report>>,
 }
@@ -19,11 +24,15 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn start(text: &str) -> Self {
         if std::env::var_os("BENTPIPE_LOG").is_some() {
-            crate::start_logging();
+            crate::start_logging(&crate::LogSection::default());
         }
         let config = Config::parse("test.toml", text).unwrap();
         let stop = Stop::new().unwrap();
-        let gateway = Gateway::open(&config).unwrap();
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("bentpipe-{}-reload-{number}.toml", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        let gateway = Gateway::open(&config).unwrap().reloading_from(file.clone());
         let addresses = gateway.addresses().clone();
         let handle = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -31,7 +40,13 @@ impl Running {
             tracing::info!("{}", serde_json::to_string(&report).unwrap());
             report
         });
-        Self { addresses, stop, thread: Some(thread) }
+        Self { addresses, text: text.into(), file, stop, thread: Some(thread) }
+    }
+
+    /// Has it read another configuration; when that is in force shows elsewhere.
+    pub(super) fn reload(&self, change: impl Fn(&str) -> String) {
+        std::fs::write(&self.file, change(&self.text)).unwrap();
+        self.stop.reload();
     }
 
     /// Stops it and tells what it did.
@@ -54,6 +69,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.stop();
+        // Most have none.
+        let _ = std::fs::remove_file(&self.file);
     }
 }
 
@@ -217,6 +234,23 @@ pub(super) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     }
     bytes.truncate(len);
     bytes
+}
+
+/// Whether `it` is so before long.
+pub(super) fn soon(mut it: impl FnMut() -> bool) -> bool {
+    (0..500).any(|_| {
+        let so = it();
+        if !so {
+            pause_ms(10);
+        }
+        so
+    })
+}
+
+/// Nobody accepts at `address`.
+pub(super) fn refuses(address: SocketAddr) -> bool {
+    TcpStream::connect(address)
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
 }
 
 /// Waits a little.

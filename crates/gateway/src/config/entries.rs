@@ -1,0 +1,179 @@
+//! A configuration as keys and values, to tell what has changed from one to the next.
+//!
+//! Every structure is taken apart whole, so that a new field does not compile until it has its
+//! line here. Secrets have a fingerprint here and never their value.
+
+use super::{
+    AcceptMode, Config, HubSection, InterceptSection, Limits, LinkSection, LogSection, Marking,
+    Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection,
+};
+use crate::reach::Destinations;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+/// Keys with the names of their tables, and values as a file would say them.
+type Entries = BTreeMap<String, String>;
+
+impl Config {
+    /// All that is configured, usual values included.
+    pub(crate) fn entries(&self) -> Entries {
+        let all = &mut Entries::new();
+        let Self { role, link, limits, state, control, metrics, log } = self;
+        link_entries(all, link);
+        limit_entries(all, limits);
+        let state = state.as_ref().map(|path| path.display());
+        put(all, "state", optional(state, "none"));
+        let control = control.as_ref().map(|control| format!("{control:?}"));
+        put(all, "control.socket", optional(control, "usual"));
+        put(all, "metrics.listen", optional(metrics.as_ref(), "none"));
+        let LogSection { level, format } = log;
+        put(all, "log.level", level.name().into());
+        put(all, "log.format", format.name().into());
+        match role {
+            Role::Terminal(section) => terminal_entries(all, section),
+            Role::Hub(section) => hub_entries(all, section),
+        }
+        std::mem::take(all)
+    }
+}
+
+fn put(all: &mut Entries, key: &str, value: String) {
+    all.insert(key.to_owned(), value);
+}
+
+fn link_entries(all: &mut Entries, link: &LinkSection) {
+    let LinkSection { listen, peer, rate_up, rate_down, controller, round_trip, mtu, overhead } =
+        link;
+    put(all, "link.listen", listen.to_string());
+    put(all, "link.peer", optional(peer.as_ref(), "none"));
+    put(all, "link.rate_up", optional(rate_up.as_ref(), "auto"));
+    put(all, "link.rate_down", optional(rate_down.as_ref(), "auto"));
+    put(all, "link.controller", controller.to_string());
+    put(all, "link.round_trip", round_trip.to_string());
+    put(all, "link.mtu", mtu.to_string());
+    put(all, "link.overhead", overhead.to_string());
+}
+
+fn limit_entries(all: &mut Entries, limits: &Limits) {
+    let Limits {
+        connections,
+        memory,
+        terminal,
+        client,
+        connect,
+        first_bytes,
+        handshake,
+        keepalive,
+        vanished,
+        drain,
+    } = limits;
+    put(all, "limits.connections", connections.to_string());
+    put(all, "limits.memory", optional(memory.as_ref(), "auto"));
+    share_entries(all, "limits.terminal", *terminal);
+    share_entries(all, "limits.client", *client);
+    put(all, "limits.connect", connect.to_string());
+    put(all, "limits.first_bytes", first_bytes.to_string());
+    put(all, "limits.handshake", handshake.to_string());
+    put(all, "limits.keepalive", keepalive.to_string());
+    put(all, "limits.vanished", vanished.to_string());
+    put(all, "limits.drain", drain.to_string());
+}
+
+fn share_entries(all: &mut Entries, table: &str, share: ShareLimits) {
+    let ShareLimits { connections, rate, burst } = share;
+    for (key, value) in [("connections", connections), ("rate", rate), ("burst", burst)] {
+        put(all, &format!("{table}.{key}"), optional(value.as_ref(), "usual"));
+    }
+}
+
+fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
+    let TerminalSection { name, accept, socks5, connect, intercept } = section;
+    put(all, "role", "terminal".into());
+    put(all, "name", name.clone());
+    let accept = match accept {
+        AcceptMode::Early => "early",
+        AcceptMode::Confirm => "confirm",
+    };
+    put(all, "accept", accept.into());
+    put(all, "socks5.listen", list(socks5));
+    put(all, "connect.listen", list(connect));
+    let Some(section) = intercept else {
+        put(all, "intercept", "none".into());
+        return;
+    };
+    let InterceptSection {
+        id,
+        port,
+        interfaces,
+        include_ports,
+        exclude_ports,
+        include,
+        exclude,
+        marking,
+    } = section;
+    put(all, "intercept.id", id.clone());
+    put(all, "intercept.port", port.to_string());
+    put(all, "intercept.interfaces", list(interfaces));
+    put(all, "intercept.include_ports", list(include_ports));
+    put(all, "intercept.exclude_ports", list(exclude_ports));
+    put(all, "intercept.include", list(include));
+    put(all, "intercept.exclude", list(exclude));
+    let Marking { mark, table, priority } = marking;
+    put(all, "intercept.mark", optional(mark.as_ref(), "usual"));
+    put(all, "intercept.table", optional(table.as_ref(), "usual"));
+    put(all, "intercept.priority", optional(priority.as_ref(), "usual"));
+}
+
+fn hub_entries(all: &mut Entries, section: &HubSection) {
+    let HubSection {
+        id,
+        source,
+        clients,
+        interfaces,
+        destinations: Destinations { allow, deny },
+        guarded,
+        terminals,
+        marking,
+    } = section;
+    put(all, "role", "hub".into());
+    put(all, "hub.id", id.clone());
+    let source = match source {
+        SourceMode::Own => "own",
+        SourceMode::Client => "client",
+    };
+    put(all, "hub.source", source.into());
+    put(all, "hub.interfaces", list(interfaces));
+    put(all, "hub.clients", list(clients));
+    put(all, "hub.allow", list(allow));
+    put(all, "hub.deny", list(deny));
+    let own = if *guarded { "deny" } else { "allow" };
+    put(all, "hub.own_addresses", own.into());
+    for entry in terminals {
+        known_terminal_entries(all, entry);
+    }
+    let Marking { mark, table, priority } = marking;
+    put(all, "hub.mark", optional(mark.as_ref(), "usual"));
+    put(all, "hub.table", optional(table.as_ref(), "usual"));
+    put(all, "hub.priority", optional(priority.as_ref(), "usual"));
+}
+
+fn known_terminal_entries(all: &mut Entries, entry: &TerminalEntry) {
+    let TerminalEntry { name, share, memory, destinations: Destinations { allow, deny }, clients } =
+        entry;
+    let table = format!("terminal.{name:?}");
+    share_entries(all, &table, *share);
+    let key = |key: &str| format!("{table}.{key}");
+    put(all, &key("memory"), optional(memory.as_ref(), "usual"));
+    put(all, &key("allow"), list(allow));
+    put(all, &key("deny"), list(deny));
+    put(all, &key("clients"), clients.as_deref().map_or("usual".into(), list));
+}
+
+fn optional(value: Option<impl Display>, absent: &str) -> String {
+    value.map_or_else(|| absent.to_owned(), |value| value.to_string())
+}
+
+fn list(values: &[impl Display]) -> String {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    format!("[{}]", values.join(", "))
+}

@@ -1,0 +1,132 @@
+//! What of a new configuration can take the place of the old one while the gateway runs.
+
+use super::{
+    Config, HubSection, InterceptSection, Limits, LinkSection, LogSection, Role, TerminalEntry,
+    TerminalSection,
+};
+use std::collections::BTreeSet;
+
+/// What becomes of one key when a configuration is read again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The key.
+    pub(crate) key: String,
+    /// What was in force, `None` where the key had no meaning.
+    pub(crate) old: Option<String>,
+    /// What the file says now.
+    pub(crate) new: Option<String>,
+    /// Whether it is in force at once.
+    pub(crate) live: bool,
+}
+
+impl Config {
+    /// What is to be in force when `new` is read while `self` is: its values where they can
+    /// change in a running gateway, the old ones elsewhere; and what that means, by key.
+    pub(crate) fn merged(&self, new: &Self) -> (Self, Vec<Change>) {
+        // Taken apart whole: a new field has to be given its place.
+        let Self { role, link, limits, state: _, control: _, metrics: _, log } = new;
+        let LinkSection {
+            rate_up,
+            rate_down,
+            listen: _,
+            peer: _,
+            controller: _,
+            round_trip: _,
+            mtu: _,
+            overhead: _,
+        } = link;
+        let link = LinkSection { rate_up: *rate_up, rate_down: *rate_down, ..self.link.clone() };
+        // Buffers are what a session began with.
+        let limits = Limits { memory: self.limits.memory, ..limits.clone() };
+        let LogSection { level, format: _ } = log;
+        let log = LogSection { level: *level, ..self.log.clone() };
+        let role = match (&self.role, role) {
+            (Role::Terminal(old), Role::Terminal(new)) => Role::Terminal(terminal(old, new)),
+            (Role::Hub(old), Role::Hub(new)) => Role::Hub(hub(old, new)),
+            (old @ Role::Terminal(_), Role::Hub(_)) | (old @ Role::Hub(_), Role::Terminal(_)) => {
+                old.clone()
+            }
+        };
+        let merged = Self { role, link, limits, log, ..self.clone() };
+        let changes = changes(self, new, &merged);
+        (merged, changes)
+    }
+}
+
+fn terminal(old: &TerminalSection, new: &TerminalSection) -> TerminalSection {
+    let TerminalSection { name: _, accept, socks5, connect, intercept } = new.clone();
+    let intercept: Option<InterceptSection> = intercept;
+    TerminalSection { name: old.name.clone(), accept, socks5, connect, intercept }
+}
+
+fn hub(old: &HubSection, new: &HubSection) -> HubSection {
+    let terminals = new.terminals.iter().map(|entry| {
+        let before = old.terminals.iter().find(|before| before.name == entry.name);
+        TerminalEntry { memory: before.and_then(|before| before.memory), ..entry.clone() }
+    });
+    HubSection { terminals: terminals.collect(), ..new.clone() }
+}
+
+/// What `new` says differently from `old`, and whether it is so in `merged`.
+fn changes(old: &Config, new: &Config, merged: &Config) -> Vec<Change> {
+    let (old, new, merged) = (old.entries(), new.entries(), merged.entries());
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    keys.into_iter()
+        .filter(|&key| old.get(key) != new.get(key))
+        .map(|key| Change {
+            key: key.clone(),
+            old: old.get(key).cloned(),
+            new: new.get(key).cloned(),
+            live: merged.get(key) == new.get(key),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(more: &str) -> Config {
+        let base = "role = \"terminal\"\nsecurity = \"none\"\nname = \"boat\"\n";
+        let text = format!("{base}{more}");
+        Config::parse("test.toml", &text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    const OLD: &str = "[link]\npeer = \"192.0.2.1:7000\"\nrate_up = \"1mbit\"\n\
+                       [socks5]\nlisten = \"127.0.0.1:1080\"\n";
+
+    #[test]
+    fn what_can_change_is_taken_and_what_cannot_is_named() {
+        let old = config(OLD);
+        let new = config(
+            "accept = \"confirm\"\n[link]\npeer = \"192.0.2.2:7000\"\nrate_up = \"2mbit\"\n\
+             [connect]\nlisten = \"127.0.0.1:3128\"\n[limits]\nconnections = 5\nmemory = \"9mb\"\n\
+             [log]\nlevel = \"debug\"\nformat = \"json\"\n",
+        );
+        let (merged, changes) = old.merged(&new);
+        let named = |live| -> Vec<&str> {
+            let of = changes.iter().filter(|change| change.live == live);
+            of.map(|change| change.key.as_str()).collect()
+        };
+        assert_eq!(named(false), ["limits.memory", "link.peer", "log.format"]);
+        let live = ["accept", "connect.listen", "limits.connections", "link.rate_up", "log.level"];
+        assert_eq!(named(true), [&live[..], &["socks5.listen"]].concat());
+        assert_eq!(merged.link.peer, old.link.peer);
+        assert_eq!(merged.limits.connections, 5);
+        let rate = changes.iter().find(|change| change.key == "link.rate_up").unwrap();
+        let words = |text: &str| Some(text.to_owned());
+        assert_eq!(rate.old, words("1.000 Mbit/s"));
+        assert_eq!(rate.new, words("2.000 Mbit/s"));
+        assert!(old.merged(&old).1.is_empty());
+    }
+
+    #[test]
+    fn another_role_is_a_restart() {
+        let old = config(OLD);
+        let hub = "role = \"hub\"\n[link]\nlisten = \"127.0.0.1:7000\"\n";
+        let (merged, changes) = old.merged(&Config::parse("hub.toml", hub).unwrap());
+        assert!(matches!(merged.role, Role::Terminal(_)));
+        let role = changes.iter().find(|change| change.key == "role").unwrap();
+        assert!(!role.live);
+    }
+}

@@ -1,0 +1,60 @@
+//! What changes in a running engine when the configuration is read again.
+
+use super::door::Door;
+use super::{Admission, Engine, Listener, Role};
+use crate::{Config, Role as RoleConfig};
+use std::io;
+use units::BitRate;
+
+impl Engine {
+    /// Takes over all that is plain values, and a hub's `admission`; connections that run keep what
+    /// they began with.
+    pub(crate) fn apply(&mut self, config: &Config, admission: Option<Admission>) {
+        self.core.limits.clone_from(&config.limits);
+        match (&mut self.role, &config.role) {
+            (Role::Terminal(terminal), RoleConfig::Terminal(section)) => {
+                terminal.door = Door::new(section.accept, &config.limits);
+            }
+            (Role::Hub(hub), RoleConfig::Hub(section)) => {
+                hub.source = section.source;
+                if let Some(admission) = admission {
+                    hub.admission = admission;
+                }
+            }
+            (Role::Terminal(_), RoleConfig::Hub(_)) | (Role::Hub(_), RoleConfig::Terminal(_)) => {
+                unreachable!("a running gateway keeps its role")
+            }
+        }
+        // There may be room again, or none any more.
+        self.core.room_again = true;
+    }
+
+    /// From here on the link takes these rates, as far as the peers have announced.
+    pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
+        self.core.carrier.set_rates(send, receive);
+    }
+
+    /// The listeners that are open.
+    pub(crate) fn listeners(&self) -> Vec<&Listener> {
+        match &self.role {
+            Role::Terminal(terminal) => terminal.listeners().collect(),
+            Role::Hub(_) => Vec::new(),
+        }
+    }
+
+    /// Accepts from `new` as well, and no more from those that `go`.
+    pub(crate) fn exchange_listeners(
+        &mut self,
+        new: Vec<Listener>,
+        go: impl Fn(&Listener) -> bool,
+    ) -> io::Result<()> {
+        let now = self.clock.now();
+        if let Role::Terminal(terminal) = &mut self.role {
+            terminal.close(&mut self.core, now, go);
+            for listener in new {
+                terminal.listen(self.poll.registry(), listener)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Reading the configuration again, in a gateway that goes on meanwhile.
+//!
+//! ```text
+//!   read ──wrong──▶ told, all stays
+//!     └─▶ what can change live ──▶ new listeners, the kernel's rules ──refused──▶ told, all stays
+//!                                                      └─▶ in force; the rest needs a restart
+//! ```
+
+use crate::config::Change;
+use crate::engine::{Admission, Kind, Listener};
+use crate::gateway::{hub_rules, listen, terminal_rules, transparent_listeners};
+use crate::intercept::Interception;
+use crate::{Config, Error, Gateway, HubSection, Role, SourceMode, TerminalSection, logging};
+use std::path::PathBuf;
+
+impl Gateway {
+    /// Reads its configuration from `file` again when it is asked to reload.
+    #[must_use]
+    pub fn reloading_from(mut self, file: PathBuf) -> Self {
+        self.file = Some(file);
+        self
+    }
+
+    /// Reads the configuration again. Nothing changes unless all of it is right.
+    pub(crate) fn reload(&mut self) {
+        let Some(file) = self.file.clone() else {
+            tracing::warn!("asked to reload, but nobody has said from where");
+            return;
+        };
+        let path = file.display();
+        let new = match Config::load(&file) {
+            Ok(new) => new,
+            Err(error) => {
+                for mistake in error.to_string().lines() {
+                    tracing::error!(%mistake, "the new configuration is wrong");
+                }
+                tracing::error!(%path, "reload refused: the old configuration stays in force");
+                return;
+            }
+        };
+        let (merged, changes) = self.config.merged(&new);
+        match self.put_in_force(merged) {
+            Ok(()) => log_changes(&changes),
+            Err(error) => {
+                tracing::error!(%path, %error, "reload refused: the old configuration stays");
+            }
+        }
+    }
+
+    /// Everything that can be refused is done first.
+    fn put_in_force(&mut self, config: Config) -> Result<(), Error> {
+        let mut admission = None;
+        let (send, receive) = match &config.role {
+            Role::Terminal(section) => {
+                let section = section.clone();
+                let listeners = self.new_listeners(&section)?;
+                self.change_terminal_rules(&section, &listeners)?;
+                self.exchange_listeners(&section, listeners)?;
+                (config.link.rate_up, config.link.rate_down)
+            }
+            Role::Hub(section) => {
+                let rules = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
+                admission = Some(rules);
+                self.change_hub_rules(section)?;
+                (config.link.rate_down, config.link.rate_up)
+            }
+        };
+        self.engine.apply(&config, admission);
+        let (old, new) = (&self.config.link, &config.link);
+        if (old.rate_up, old.rate_down) != (new.rate_up, new.rate_down) {
+            self.engine.set_rates(send, receive);
+        }
+        if self.config.log != config.log {
+            logging::set_level(&config.log);
+        }
+        self.config = config;
+        Ok(())
+    }
+
+    /// Listeners that `section` wants and that are not there yet.
+    fn new_listeners(&self, section: &TerminalSection) -> Result<Vec<Listener>, Error> {
+        let mut new = Vec::new();
+        let there = self.engine.listeners();
+        let is_there = |kind, wanted| {
+            there.iter().any(|listener| listener.kind == kind && listener.wanted == wanted)
+        };
+        for (key, kind, wanted) in proxies(section) {
+            for &address in wanted {
+                if !is_there(kind, address) {
+                    let listener = Listener::bind(address, kind);
+                    new.push(listener.map_err(|source| listen(key, address, source))?);
+                }
+            }
+        }
+        if let Some(intercept) = &section.intercept {
+            let mut transparent = there.iter().filter(|there| there.kind == Kind::Transparent);
+            if !transparent.any(|listener| listener.address.port() == intercept.port) {
+                new.extend(transparent_listeners(intercept)?);
+            }
+        }
+        Ok(new)
+    }
+
+    fn change_terminal_rules(
+        &mut self,
+        section: &TerminalSection,
+        new: &[Listener],
+    ) -> Result<(), Error> {
+        let Some(intercept) = &section.intercept else {
+            // Connections that were intercepted before still need theirs.
+            return match &mut self.interception {
+                Some(interception) => Ok(interception.let_pass()?),
+                None => Ok(()),
+            };
+        };
+        let opened = new.iter().find(|listener| listener.kind == Kind::Transparent);
+        let port = opened.map_or(intercept.port, |listener| listener.address.port());
+        let rules = terminal_rules(intercept, port);
+        match &mut self.interception {
+            Some(interception) => interception.change_terminal(&rules)?,
+            None => self.interception = Some(Interception::terminal(&rules)?),
+        }
+        Ok(())
+    }
+
+    fn change_hub_rules(&mut self, section: &HubSection) -> Result<(), Error> {
+        let rules = hub_rules(section);
+        match (&mut self.interception, section.source) {
+            (Some(interception), SourceMode::Client) => interception.change_hub(&rules)?,
+            (None, SourceMode::Client) => self.interception = Some(Interception::hub(&rules)?),
+            // Connections with clients' addresses still need theirs.
+            (Some(_) | None, SourceMode::Own) => {}
+        }
+        Ok(())
+    }
+
+    fn exchange_listeners(
+        &mut self,
+        section: &TerminalSection,
+        new: Vec<Listener>,
+    ) -> Result<(), Error> {
+        let moved = new.iter().any(|listener| listener.kind == Kind::Transparent);
+        let goes = |listener: &Listener| match listener.kind {
+            // Without rules nobody comes, and those on their way are let in.
+            Kind::Transparent => moved,
+            Kind::Socks5 | Kind::HttpConnect => !proxies(section)
+                .iter()
+                .any(|(_, kind, all)| *kind == listener.kind && all.contains(&listener.wanted)),
+        };
+        self.engine.exchange_listeners(new, goes)?;
+        Ok(())
+    }
+}
+
+/// The proxies' listeners: their key, their kind, and where they are wanted.
+pub(crate) fn proxies(
+    section: &TerminalSection,
+) -> [(&'static str, Kind, &[std::net::SocketAddr]); 2] {
+    [
+        ("socks5.listen", Kind::Socks5, &section.socks5),
+        ("connect.listen", Kind::HttpConnect, &section.connect),
+    ]
+}
+
+fn log_changes(changes: &[Change]) {
+    let nothing = || "nothing".to_owned();
+    for Change { key, old, new, live } in changes {
+        let (old, new) = (old.clone().unwrap_or_else(nothing), new.clone().unwrap_or_else(nothing));
+        if *live {
+            tracing::info!(%key, %old, %new, "changed");
+        } else {
+            tracing::warn!(%key, %old, %new, "needs a restart; the old value stays until then");
+        }
+    }
+    let live = changes.iter().filter(|change| change.live).count();
+    tracing::info!(changed = live, need_a_restart = changes.len() - live, "reloaded");
+}
