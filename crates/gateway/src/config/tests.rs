@@ -244,7 +244,7 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
         "g.toml:3: socks5: found a key that is not known here, expected one of control, hub, \
-         limits, link, metrics, role, security, state, terminal"
+         limits, link, log, metrics, role, security, state, terminal"
     );
 }
 

@@ -128,7 +128,8 @@ mod tests {
     fn a_place_that_says_too_much_is_cut_short_and_told_of() {
         let written = Written::default();
         let writer = written.clone();
-        let lines = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
+        let lines =
+            tracing_subscriber::fmt::layer().with_ansi(false).with_writer(move || writer.clone());
         let limiter = Limiter { clock: Clock::new(), places: Arc::default() };
         let places = Arc::clone(&limiter.places);
         let layers = tracing_subscriber::registry().with(limiter).with(lines);
