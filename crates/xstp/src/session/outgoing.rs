@@ -408,9 +408,7 @@ impl Session {
         }
         self.commit_parts(now, opening, stamp, sent);
         self.charge(now, len, false);
-        if !begins {
-            self.charge_control(now, len + self.config.packet_overhead);
-        }
+        self.charge_control(now, len + self.config.packet_overhead);
         Some(len)
     }
 

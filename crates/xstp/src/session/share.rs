@@ -25,9 +25,12 @@ pub(crate) struct Share {
 }
 
 impl Session {
-    /// When POLLs and reports may go without data. A list that has begun is not cut.
+    /// When POLLs and reports may go without data. A list that has begun is not cut, and the first
+    /// STAT does not wait for what the handshake took: with the next one it tells the peer the
+    /// rate of a train, where together they would be one.
     pub(super) fn control_from(&self) -> Instant {
-        if self.in_list { Instant::ZERO } else { self.share.from }
+        let first = self.last_stat_sent.is_none() && self.receiver.stat_due();
+        if self.in_list || first { Instant::ZERO } else { self.share.from }
     }
 
     /// What our pace, and the way back where it is known to be narrow, may add to the time in
