@@ -288,6 +288,7 @@ fn relay_config(config: &Config) -> RelayConfig {
     }
     relay.control = config.link.controller;
     relay.mtu = *mtu as usize;
+    relay.probe_mtu = true;
     relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };
     relay.link_overhead = *overhead as usize;
     // A stream lives on for a round trip after its connection is closed.

@@ -39,6 +39,8 @@ pub struct PeerReport {
     pub learnt_bits_per_second: Option<u64>,
     /// The smoothed round trip, seconds.
     pub round_trip_seconds: Option<f64>,
+    /// The largest IP packet that goes there, bytes.
+    pub mtu: usize,
 }
 
 impl PeerReport {
@@ -50,6 +52,7 @@ impl PeerReport {
             rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
             learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
             round_trip_seconds: seen.round_trip.map(Span::as_secs_f64),
+            mtu: relay.mtu(),
         })
     }
 }

@@ -93,6 +93,9 @@ pub struct RelayConfig {
     pub learnt: Option<Learnt>,
     /// Largest IP packet on the path, bytes; at least [`MIN_MTU`].
     pub mtu: usize,
+    /// Whether what the path takes is found by probing, below [`mtu`](Self::mtu). Without that it
+    /// takes `mtu`, or what [`Relay::set_mtu`](crate::Relay::set_mtu) says.
+    pub probe_mtu: bool,
     /// Bytes of IP and UDP in each packet: [`IPV4_UDP`] or [`IPV6_UDP`].
     pub ip_overhead: usize,
     /// Bytes that the link adds to each IP packet and that count against the rate.
@@ -134,6 +137,7 @@ impl RelayConfig {
             control: Control::default(),
             learnt: None,
             mtu: 1500,
+            probe_mtu: false,
             ip_overhead: IPV4_UDP,
             link_overhead: 0,
             max_streams: 4096,

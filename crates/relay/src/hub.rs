@@ -23,6 +23,8 @@ const CONNECT_TIME: Span = Span::from_secs(60);
 struct Peer {
     relay: Relay,
     made: Instant,
+    /// Where it was when it was last heard from.
+    address: Option<SocketAddr>,
 }
 
 /// The hub's end: a [`Relay`] for each terminal.
@@ -213,18 +215,20 @@ impl Hub {
             let Some(limits) = self.association.limits(id) else { return Ok(()) };
             let learnt = self.association.name(id).and_then(|name| self.memory.get(name));
             let relay = Relay::peer(&self.config_for(id), limits, learnt, now);
-            self.peers.insert(id, Peer { relay, made: now });
+            let address = self.association.address(id);
+            self.peers.insert(id, Peer { relay, made: now, address });
         }
-        // The first datagram under new keys may be empty, and nobody probes yet.
-        if kind != Sealed::Data || payload.is_empty() {
-            return Ok(());
-        }
-        if let Some(tap) = &mut self.tap {
+        if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
             let name = self.association.name(id).unwrap_or_default();
             tap.take(now, (Some(id), name), Way::In, payload);
         }
+        let address = self.association.address(id);
         let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
-        let result = peer.relay.handle_payload(now, payload);
+        if peer.address != address {
+            peer.address = address;
+            peer.relay.moved();
+        }
+        let result = peer.relay.handle_payload(now, kind, payload);
         self.part_if_lost(now, id);
         result
     }
@@ -255,12 +259,12 @@ impl Hub {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
             let mut to = None;
             let (association, tap) = (&mut self.association, &mut self.tap);
-            peer.relay.transmit(now, batch, |datagram| {
-                if let Some(tap) = tap {
+            peer.relay.transmit(now, batch, |kind, datagram| {
+                if let Some(tap) = tap.as_mut().filter(|_| kind == Sealed::Data) {
                     let name = association.name(id).unwrap_or_default();
                     tap.take(now, (Some(id), name), Way::Out, payload_of(datagram));
                 }
-                to = association.seal(now, id, Sealed::Data, datagram);
+                to = association.seal(now, id, kind, datagram);
                 to.is_some()
             });
             self.part_if_lost(now, id);

@@ -68,6 +68,7 @@ mod frame;
 pub mod fuzzing;
 mod hub;
 mod memory;
+mod path_mtu;
 mod ranges;
 mod receive;
 mod relay;

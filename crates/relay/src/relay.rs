@@ -1,7 +1,8 @@
 //! One end of a relay: the streams and the session with one peer.
 
 use crate::config::RelayConfig;
-use crate::session::{association_config, lower, session_config};
+use crate::path_mtu::{Conditions, Outgoing, PathMtu};
+use crate::session::{association_config, largest, lower, session_config};
 use crate::streams::Streams;
 use crate::tap::{Tap, Way};
 use crate::{DisconnectReason, Event, Learnt, Totals, Transmit, TransmitBatch};
@@ -50,7 +51,7 @@ pub struct Relay {
     session: Option<Session>,
     /// Sessions begun so far.
     incarnation: u32,
-    mtu: usize,
+    path: PathMtu,
     /// What the last session found out, if it did.
     learnt: Option<Learnt>,
     /// Where the next session begins: what was found out here or in an earlier life.
@@ -95,6 +96,7 @@ impl Relay {
         relay.streams.set_peer(limits);
         let session = session_config(config, limits, relay.remembered);
         relay.session = Some(Session::listen(&session));
+        relay.begin_path(limits);
         relay
     }
 
@@ -104,7 +106,7 @@ impl Relay {
             terminal,
             session: None,
             incarnation: 0,
-            mtu: config.mtu,
+            path: PathMtu::new(config.mtu),
             learnt: None,
             remembered: config.learnt,
             streams: Streams::new(config, is_hub, now),
@@ -135,16 +137,13 @@ impl Relay {
         match terminal.handle_datagram(now, datagram).map_err(ReceiveError::Association)? {
             TerminalReceived::Payload { kind, payload } => {
                 self.heard = Some(now);
-                // The first datagram under new keys may be empty, and nobody probes yet.
-                if kind != Sealed::Data || payload.is_empty() {
-                    return Ok(());
-                }
                 // The borrow of the association ends with the payload's range known.
                 let payload: &[u8] = payload;
-                if let Some(tap) = &mut self.tap {
+                if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
                     tap.take(now, (None, &self.config.name), Way::In, payload);
                 }
-                Self::receive(&mut self.session, &mut self.streams, now, payload)?;
+                let (session, streams) = (&mut self.session, &mut self.streams);
+                Self::receive(session, streams, &mut self.path, now, kind, payload)?;
                 self.take_session_events(now);
             }
             TerminalReceived::Established if !self.closed => self.begin(now),
@@ -158,10 +157,12 @@ impl Relay {
     pub(crate) fn handle_payload(
         &mut self,
         now: Instant,
+        kind: Sealed,
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
         self.heard = Some(now);
-        Self::receive(&mut self.session, &mut self.streams, now, payload)?;
+        let (session, streams) = (&mut self.session, &mut self.streams);
+        Self::receive(session, streams, &mut self.path, now, kind, payload)?;
         self.take_session_events(now);
         Ok(())
     }
@@ -169,10 +170,19 @@ impl Relay {
     fn receive(
         session: &mut Option<Session>,
         streams: &mut Streams,
+        path: &mut PathMtu,
         now: Instant,
+        kind: Sealed,
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
-        let Some(session) = session else { return Ok(()) };
+        if kind != Sealed::Data {
+            path.handle(now, kind, payload, payload.len() + OVERHEAD);
+            return Ok(());
+        }
+        // The first datagram under new keys may be empty.
+        let Some(session) = session.as_mut().filter(|_| !payload.is_empty()) else {
+            return Ok(());
+        };
         streams.set_time(now, session.round_trip(), session.rate(now));
         let result = session.handle_segment(now, payload, streams);
         if streams.has_fresh() {
@@ -192,12 +202,23 @@ impl Relay {
         self.streams.set_peer(limits);
         self.incarnation += 1;
         let config = session_config(&self.config, limits, self.remembered);
-        let mut session = Session::connect(&config, now, self.incarnation);
-        session.set_max_segment(self.max_segment());
-        self.session = Some(session);
+        self.session = Some(Session::connect(&config, now, self.incarnation));
+        self.begin_path(limits);
+    }
+
+    /// A session with a peer that announced `limits` is made.
+    fn begin_path(&mut self, limits: Limits) {
+        if self.config.probe_mtu {
+            self.path.begin(largest(&self.config, limits));
+        }
+        self.fit_path();
     }
 
     fn take_session_events(&mut self, now: Instant) {
+        if let Some(len) = self.streams.take_released() {
+            self.path.data_acknowledged(len + OVERHEAD + self.config.ip_overhead);
+        }
+        self.fit_path();
         while let Some(event) = self.session.as_mut().and_then(Session::poll_event) {
             let reason = match event {
                 SessionEvent::Established => {
@@ -229,6 +250,7 @@ impl Relay {
         self.learnt = self.learnt();
         self.remembered = self.learnt.or(self.remembered);
         self.session = None;
+        self.path.stop();
         self.connected = false;
         self.connected_news = false;
         self.streams = Streams::new(&self.config, self.terminal.is_none(), now);
@@ -245,11 +267,11 @@ impl Relay {
         let hello = !self.closed && terminal.poll_transmit(now, batch);
         if !hello && terminal.is_established() {
             let mut tap = self.tap.take().map(|tap| (tap, self.config.name.clone()));
-            self.transmit(now, batch, |datagram| {
-                if let Some((tap, name)) = &mut tap {
+            self.transmit(now, batch, |kind, datagram| {
+                if let Some((tap, name)) = tap.as_mut().filter(|_| kind == Sealed::Data) {
                     tap.take(now, (None, name), Way::Out, payload_of(datagram));
                 }
-                terminal.seal(now, Sealed::Data, datagram)
+                terminal.seal(now, kind, datagram)
             });
             self.tap = tap.map(|(tap, _)| tap);
         }
@@ -257,27 +279,79 @@ impl Relay {
         batch.transmit()
     }
 
-    /// Fills `batch` with the session's segments, each sealed by `seal`.
+    /// Fills `batch` with a word about the path or with the session's segments, each sealed by
+    /// `seal`.
     pub(crate) fn transmit(
         &mut self,
         now: Instant,
         batch: &mut TransmitBatch<'_>,
-        mut seal: impl FnMut(&mut [u8]) -> bool,
+        mut seal: impl FnMut(Sealed, &mut [u8]) -> bool,
     ) {
-        let most = self.max_segment();
+        if self.transmit_path(now, batch, &mut seal) {
+            return;
+        }
+        let (mtu, most) = (self.path.current(), self.max_segment());
         let Some(session) = &mut self.session else { return };
-        fit(session, now, self.mtu, most);
+        fit(session, now, mtu, most);
         self.streams.set_time(now, session.round_trip(), session.rate(now));
         while let Some(slot) = batch.slot(session.max_segment() + OVERHEAD) {
             let Some(room) = slot.len().checked_sub(OVERHEAD) else { break };
             let payload = &mut slot[HEADER_LEN..HEADER_LEN + room];
             let Some(len) = session.poll_transmit(now, &mut self.streams, payload) else { break };
-            if !seal(&mut slot[..len + OVERHEAD]) {
+            if !seal(Sealed::Data, &mut slot[..len + OVERHEAD]) {
                 break;
             }
             batch.commit(len + OVERHEAD);
+            self.path.data_sent(now, len + OVERHEAD + self.config.ip_overhead);
         }
         self.take_session_events(now);
+    }
+
+    /// Puts a word about the path into `batch`, when one is due; true when it did.
+    fn transmit_path(
+        &mut self,
+        now: Instant,
+        batch: &mut TransmitBatch<'_>,
+        seal: &mut impl FnMut(Sealed, &mut [u8]) -> bool,
+    ) -> bool {
+        let way = self.conditions(now);
+        let next = self.path.poll_transmit(now, &way);
+        self.fit_path();
+        if self.path.take_fell()
+            && let Some(session) = &mut self.session
+        {
+            session.losses_were_size(now);
+        }
+        let Some(outgoing) = next else { return false };
+        let room = PathMtu::room(outgoing, way.overhead);
+        let len = room + OVERHEAD;
+        let Some(slot) = batch.slot(len).filter(|slot| slot.len() == len) else {
+            // Larger than the driver's buffer: it does not pass.
+            if let Outgoing::Probe { size, .. } = outgoing {
+                self.path.refused(size);
+            }
+            return false;
+        };
+        let kind = PathMtu::write(outgoing, &mut slot[HEADER_LEN..HEADER_LEN + room]);
+        if !seal(kind, slot) {
+            return false;
+        }
+        batch.commit(len);
+        if let Some(session) = &mut self.session {
+            session.charge_beside(now, room);
+        }
+        true
+    }
+
+    fn conditions(&self, now: Instant) -> Conditions {
+        let session = self.session.as_ref().filter(|_| self.connected);
+        let round_trip = session.and_then(Session::round_trip);
+        Conditions {
+            round_trip: round_trip.unwrap_or(self.config.initial_round_trip),
+            rate: session.and_then(|session| session.rate(now)),
+            back: self.config.receive_rate,
+            overhead: self.config.ip_overhead + OVERHEAD,
+        }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
@@ -287,7 +361,8 @@ impl Relay {
         let terminal = self.terminal.as_ref().filter(|_| !self.closed);
         let hello = terminal.and_then(Terminal::poll_timeout);
         let streams = self.session.as_ref().and_then(|_| self.streams.poll_timeout());
-        session.into_iter().chain(hello).chain(streams).min()
+        let path = self.path.poll_timeout();
+        session.into_iter().chain(hello).chain(streams).chain(path).min()
     }
 
     /// Does what is due by `now`.
@@ -341,18 +416,44 @@ impl Relay {
     }
 
     /// The path carries IP packets of at most `mtu` bytes from now on; never more than is
-    /// configured.
+    /// configured. Where that is found by probing, see [`hint_mtu`](Self::hint_mtu).
     pub fn set_mtu(&mut self, now: Instant, mtu: usize) {
         let _ = now;
-        self.mtu = mtu.clamp(crate::MIN_MTU, self.config.mtu);
+        self.path.force(mtu.max(crate::MIN_MTU));
+        self.fit_path();
+    }
+
+    /// The largest IP packet that goes out now, bytes.
+    pub fn mtu(&self) -> usize {
+        self.path.current()
+    }
+
+    /// What the kernel thinks that the path takes: the first link's MTU, or less where a router
+    /// has said so. It decides what is probed next, and when; nothing is believed for it.
+    pub fn hint_mtu(&mut self, mtu: usize) {
+        self.path.set_hint(mtu);
+    }
+
+    /// The host's own link did not take a datagram of `len` bytes of UDP payload.
+    pub fn refuse_datagram(&mut self, len: usize) {
+        self.path.refused(len + self.config.ip_overhead);
+        self.fit_path();
+    }
+
+    /// The peer has another address than before.
+    pub(crate) fn moved(&mut self) {
+        self.path.moved();
+    }
+
+    fn max_segment(&self) -> usize {
+        self.path.current() - self.config.ip_overhead - OVERHEAD
+    }
+
+    fn fit_path(&mut self) {
         let bytes = self.max_segment();
         if let Some(session) = &mut self.session {
             session.set_max_segment(bytes);
         }
-    }
-
-    fn max_segment(&self) -> usize {
-        self.mtu - self.config.ip_overhead - OVERHEAD
     }
 
     fn wake(&mut self) {

@@ -52,8 +52,7 @@ pub(crate) fn session_config(
     };
     session.start_rate = learnt.map(|learnt| learnt.rate);
     session.return_rate = config.receive_rate;
-    let datagram = config.max_datagram().min(limits.max_datagram as usize).max(512);
-    session.max_segment = datagram - OVERHEAD;
+    session.max_segment = largest(config, limits) - config.ip_overhead - OVERHEAD;
     session.packet_overhead = config.ip_overhead + OVERHEAD + config.link_overhead;
     session.keep_alive = config.keep_alive;
     session.no_response = Some(config.no_response);
@@ -70,6 +69,11 @@ pub(crate) fn lower(own: Option<BitRate>, theirs: Option<BitRate>) -> Option<Bit
         (Some(own), Some(theirs)) => Some(own.min(theirs)),
         (own, theirs) => own.or(theirs),
     }
+}
+
+/// The largest IP packet that both sides take.
+pub(crate) fn largest(config: &RelayConfig, limits: Limits) -> usize {
+    config.max_datagram().min(limits.max_datagram as usize).max(512) + config.ip_overhead
 }
 
 /// The rate is found, below `most`.

@@ -303,7 +303,7 @@ fn emulate(net: &Satellite, words: &str) -> (Handle, JoinHandle<()>) {
     (readiness.recv().expect("the emulator began"), thread)
 }
 
-fn gateway(host: &Host, config: &str) -> Process {
+pub(crate) fn gateway(host: &Host, config: &str) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bentpipe"));
     command.args(["gateway", "--config", "/dev/stdin"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -333,7 +333,7 @@ fn drain(pipe: Option<impl Read>) -> Vec<u8> {
     bytes
 }
 
-fn report_of(gateway: &mut Process) -> Value {
+pub(crate) fn report_of(gateway: &mut Process) -> Value {
     gateway.terminate();
     report_from(&output_of(gateway))
 }

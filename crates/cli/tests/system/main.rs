@@ -17,4 +17,5 @@ mod crowd;
 mod ends;
 mod faults;
 mod life;
+mod path;
 mod programs;

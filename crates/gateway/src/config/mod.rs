@@ -179,7 +179,7 @@ pub struct LinkSection {
     pub controller: Control,
     /// The round trip to reckon with before one was measured.
     pub round_trip: Span,
-    /// The largest IP packet that the path takes, in bytes.
+    /// The largest IP packet that is tried, in bytes; what the path takes of it is found.
     pub mtu: u32,
     /// Bytes that the link adds to each IP packet.
     pub overhead: u32,

@@ -38,8 +38,6 @@ pub(crate) struct Outgoing {
 #[derive(Debug)]
 pub(crate) struct Carrier {
     side: Side,
-    /// Largest IP packet that the configuration allows.
-    mtu: usize,
     /// Datagrams that were not taken: broken, replayed, or from nobody known.
     bad_datagrams: u64,
 }
@@ -59,9 +57,8 @@ impl Carrier {
         rng: RngStream,
     ) -> Self {
         let relay = Box::new(Relay::terminal(config, now, rng));
-        let mut carrier =
-            Self { side: Side::Terminal { relay, hub }, mtu: config.mtu, bad_datagrams: 0 };
-        carrier.check_paths(now);
+        let mut carrier = Self { side: Side::Terminal { relay, hub }, bad_datagrams: 0 };
+        carrier.check_paths();
         carrier
     }
 
@@ -80,7 +77,7 @@ impl Carrier {
         for (name, bytes) in memory {
             hub.set_memory(name, *bytes);
         }
-        Self { side: Side::Hub(hub), mtu: config.mtu, bad_datagrams: 0 }
+        Self { side: Side::Hub(hub), bad_datagrams: 0 }
     }
 
     /// Opens a stream; what is written before the next [`Carrier::poll_transmit`] rides with the
@@ -236,17 +233,32 @@ impl Carrier {
         }
     }
 
-    /// Fits packets to what the paths to the peers take by now.
-    pub(crate) fn check_paths(&mut self, now: Instant) {
-        let most = self.mtu;
+    /// Tells what the kernel believes that the paths to the peers take by now.
+    pub(crate) fn check_paths(&mut self) {
+        self.on_paths(|relay, address| match path::mtu(address) {
+            Ok(mtu) => relay.hint_mtu(mtu),
+            Err(error) => tracing::debug!(peer = %address, %error, "the path's MTU is not known"),
+        });
+    }
+
+    /// This host's own link did not take a datagram of `len` bytes to `destination`.
+    pub(crate) fn too_big(&mut self, destination: SocketAddr, len: usize) {
+        self.on_paths(|relay, address| {
+            if address == destination {
+                relay.refuse_datagram(len);
+            }
+        });
+    }
+
+    fn on_paths(&mut self, mut call: impl FnMut(&mut Relay, SocketAddr)) {
         match &mut self.side {
-            Side::Terminal { relay, hub } => fit(relay, now, *hub, most),
+            Side::Terminal { relay, hub } => call(relay, *hub),
             Side::Hub(hub) => {
                 let peers: Vec<PeerId> = hub.peers().collect();
                 for peer in peers {
                     let address = hub.address(peer);
                     if let (Some(address), Some(relay)) = (address, hub.peer(peer)) {
-                        fit(relay, now, address, most);
+                        call(relay, address);
                     }
                 }
             }
@@ -341,15 +353,6 @@ impl Carrier {
         {
             tracing::trace!(%error, "too late");
         }
-    }
-}
-
-/// Tells the relay what the path takes, when that is less than the configuration says, and when
-/// it is no longer less.
-fn fit(relay: &mut Relay, now: Instant, peer: SocketAddr, most: usize) {
-    match path::mtu(peer) {
-        Ok(mtu) => relay.set_mtu(now, mtu.min(most)),
-        Err(error) => tracing::debug!(%peer, %error, "the path's MTU is not known"),
     }
 }
 

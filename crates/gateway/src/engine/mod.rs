@@ -314,7 +314,7 @@ impl Engine {
         }
         if self.sweep_at <= now {
             self.core.sweep(now);
-            self.core.carrier.check_paths(now);
+            self.core.carrier.check_paths();
             self.remember(now);
             self.state.save_rarely(now);
             crate::logging::tell_left_out();
@@ -376,7 +376,10 @@ impl Engine {
                     self.pending = Some(outgoing);
                     return false;
                 }
-                Sent::TooBig => self.core.carrier.check_paths(now),
+                Sent::TooBig => {
+                    self.core.carrier.check_paths();
+                    self.core.carrier.too_big(destination, segment_size);
+                }
             }
         }
         true

@@ -27,7 +27,7 @@ impl Relay {
         Sight {
             connected_since: self.connected_since.filter(|_| self.connected),
             heard: self.heard,
-            mtu: self.mtu,
+            mtu: self.path.current(),
             send_pool: self.config.send_pool,
             receive_pool: self.config.receive_pool,
             receive_memory: self.receive_allocated(),

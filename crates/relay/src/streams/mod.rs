@@ -67,6 +67,8 @@ pub(crate) struct Streams {
     /// Control frames in packets that the peer may not have.
     controls_out: usize,
     packets: Slab<Packet>,
+    /// See [`take_released`](Self::take_released).
+    largest_released: usize,
     shared: SharedCredit,
     /// Streams that wait for shared credit.
     wait_shared: BTreeSet<StreamId>,
@@ -112,6 +114,7 @@ impl Streams {
             controls: VecDeque::new(),
             controls_out: 0,
             packets: Slab::new(),
+            largest_released: 0,
             shared: SharedCredit::default(),
             wait_shared: BTreeSet::new(),
             wait_room: BTreeSet::new(),

@@ -46,6 +46,8 @@ enum Reference {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packet {
     frames: SmallVec<[Reference; 2]>,
+    /// Bytes when it was last sent.
+    len: usize,
 }
 
 /// How filling from one stream went.
@@ -86,8 +88,8 @@ impl Streams {
         if packet.frames.is_empty() {
             return None;
         }
-        let len = writer.written();
-        Some((len, self.packets.insert(packet) as u64))
+        packet.len = writer.written();
+        Some((packet.len, self.packets.insert(packet) as u64))
     }
 
     fn write_control(&self, writer: &mut Writer<'_>, control: Control) -> bool {
@@ -213,7 +215,7 @@ impl Streams {
             }
         }
         if let Some(packet) = self.packets.get_mut(handle as usize) {
-            packet.frames = frames;
+            *packet = Packet { frames, len: writer.written() };
         }
         writer.written()
     }
@@ -261,9 +263,15 @@ impl Streams {
         (!lost).then_some(Reference::Stream { id, offset, len: sent, open, end: end && !cut_short })
     }
 
+    /// Bytes of the largest packet that the peer is known to have since this was last asked.
+    pub(crate) fn take_released(&mut self) -> Option<usize> {
+        Some(core::mem::take(&mut self.largest_released)).filter(|&len| len > 0)
+    }
+
     /// The peer has what went under a number.
     pub(crate) fn released(&mut self, handle: u64) {
         let Some(packet) = self.packets.try_remove(handle as usize) else { return };
+        self.largest_released = self.largest_released.max(packet.len);
         for reference in packet.frames {
             self.controls_out -= usize::from(matches!(reference, Reference::Control(_)));
             match reference {

@@ -248,6 +248,14 @@ impl Congestion {
         }
     }
 
+    /// What was lost of late was too large for the way.
+    pub(crate) fn on_resized(&mut self, now: Instant) {
+        match self {
+            Self::Fixed(_) | Self::NewReno(_) => {}
+            Self::Steady(steady) => steady.on_resized(now),
+        }
+    }
+
     /// Whether no data leaves at all, not even again: only POLLs.
     pub(crate) fn is_quiet(&self) -> bool {
         match self {

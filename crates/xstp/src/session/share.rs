@@ -39,6 +39,19 @@ impl Session {
         self.share.slowness
     }
 
+    /// A datagram that is none of this session's, with `len` bytes where a segment would stand,
+    /// takes its share of the way: what follows waits for it.
+    pub fn charge_beside(&mut self, now: Instant, len: usize) {
+        self.charge(now, len, false);
+    }
+
+    /// What was lost of late was lost because it was too large for the path, and says nothing of
+    /// its rate. [`set_max_segment`](Self::set_max_segment) tells of the size.
+    pub fn losses_were_size(&mut self, now: Instant) {
+        self.congestion.on_resized(now);
+        self.polling.want();
+    }
+
     /// Control of `octets`, with all that lies below, went out alone.
     pub(super) fn charge_control(&mut self, now: Instant, octets: usize) {
         let part = u64::from(self.config.control_part);

@@ -15,6 +15,7 @@
 //! in the round trip until that is known.
 
 use super::samples::{Samples, TOO_MANY_PPM, Window, mul};
+use super::{LEAST_BPS, Phase, Steady};
 use units::{Instant, Span};
 
 /// Packets of a train.
@@ -106,6 +107,23 @@ impl Train {
 fn shown(window: &Window) -> u64 {
     let one = window.sent.saturating_sub(window.arrived) <= ONE;
     if one { window.passed_bps() } else { window.link_bps(0) }
+}
+
+impl Steady {
+    /// What was lost was too large for the way and says nothing of its rate: half of the best one
+    /// that was had, and from there as after a train.
+    pub(in crate::congestion) fn on_resized(&mut self, now: Instant) {
+        self.samples.restart();
+        self.stays = 0;
+        if self.best <= LEAST_BPS {
+            self.phase = Phase::Train(Train::new());
+            return;
+        }
+        let best = self.best.min(self.most()).max(self.floor);
+        self.base = best;
+        self.phase = super::ramp(now, best / 2, best);
+        self.ask = true;
+    }
 }
 
 fn is_train(window: &Window) -> bool {
