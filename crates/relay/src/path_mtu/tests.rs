@@ -5,6 +5,13 @@ use units::RngStream;
 
 const OVERHEAD: usize = 52;
 
+enum Back {
+    /// A ProbeAck: number and size.
+    Answer(u32, usize),
+    /// The size of a packet of data that was acknowledged.
+    Data(usize),
+}
+
 /// A path, a prober before it and a peer behind it.
 struct Bench {
     now: Instant,
@@ -18,8 +25,8 @@ struct Bench {
     dark: bool,
     /// Full packets are sent all the time.
     busy: bool,
-    /// What is on its way back, and when it arrives: an answer, or the size that was acknowledged.
-    back: VecDeque<(Instant, Result<(u32, usize), usize>)>,
+    /// What is on its way back, and when it arrives.
+    back: VecDeque<(Instant, Back)>,
     rng: RngStream,
     /// IP bytes of probes sent.
     probed: u64,
@@ -73,12 +80,12 @@ impl Bench {
     fn step(&mut self) {
         while self.back.front().is_some_and(|(at, _)| *at <= self.now) {
             match self.back.pop_front().expect("there is one").1 {
-                Ok((number, size)) => {
+                Back::Answer(number, size) => {
                     let mut word = [0; word::ANSWER];
                     word::write_answer(number, size, &mut word);
                     assert!(self.prober.handle(self.now, Sealed::ProbeAck, &word, 32));
                 }
-                Err(size) => self.prober.data_acknowledged(size),
+                Back::Data(size) => self.prober.data_acknowledged(size),
             }
         }
         while let Some(outgoing) = self.prober.poll_transmit(self.now, &self.way) {
@@ -91,7 +98,7 @@ impl Bench {
             self.probed += size as u64;
             self.probes += 1;
             if self.passes(size) && self.passes(60) {
-                self.back.push_back((self.now + self.way.round_trip, Ok((number, size))));
+                self.back.push_back((self.now + self.way.round_trip, Back::Answer(number, size)));
             }
         }
         let due = self.prober.poll_timeout();
@@ -101,7 +108,7 @@ impl Bench {
             self.prober.data_sent(self.now, size);
             // A STAT is one of many: it is as good as never lost.
             if self.passes(size) {
-                self.back.push_back((self.now + self.way.round_trip, Err(size)));
+                self.back.push_back((self.now + self.way.round_trip, Back::Data(size)));
             }
         }
         self.smallest = self.smallest.min(self.prober.current());
