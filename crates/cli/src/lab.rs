@@ -175,8 +175,8 @@ fn list() -> Outcome {
     for entry in ALL {
         let _ = writeln!(text, "{:<16} {}\n{:17}{}", entry.id, entry.title, "", entry.about);
         for parameter in entry.parameters {
-            let experiments::Parameter { name, about, default, min, max } = parameter;
-            let _ = writeln!(text, "{:17}{name}={default} ({min} to {max}): {about}", "");
+            let experiments::Parameter { name, about, default, .. } = parameter;
+            let _ = writeln!(text, "{:17}{name}={default} ({}): {about}", "", parameter.range());
         }
     }
     values::print(&text)

@@ -18,6 +18,8 @@ pub struct Parameter {
     pub min: f64,
     /// The most allowed.
     pub max: f64,
+    /// Whether it is a count.
+    pub whole: bool,
 }
 
 /// How to run experiments.
@@ -134,12 +136,20 @@ fn unknown(name: &str, known: &[&Parameter]) -> String {
 
 impl Parameter {
     fn read(&self, value: &str) -> Result<f64, LabError> {
-        let Self { name, min, max, .. } = *self;
-        match value.parse::<f64>() {
-            Ok(number) if (min..=max).contains(&number) => Ok(number),
-            Ok(_) | Err(_) => {
-                Err(LabError::Request(format!("{name}: found {value:?}, expected {min} to {max}")))
-            }
+        let Self { name, min, max, whole, .. } = *self;
+        let fits = |number: &f64| (min..=max).contains(number) && !(whole && number.fract() != 0.0);
+        value.parse().ok().filter(fits).ok_or_else(|| {
+            let range = self.range();
+            LabError::Request(format!("{name}: found {value:?}, expected {range}"))
+        })
+    }
+
+    /// What is allowed, in words.
+    pub fn range(&self) -> String {
+        let Self { min, max, whole, .. } = self;
+        match whole {
+            true => format!("a whole number from {min} to {max}"),
+            false => format!("{min} to {max}"),
         }
     }
 }

@@ -76,6 +76,20 @@ pub fn relative_gain(first: &[f64], second: &[f64]) -> Summary {
     Summary { n, mean: ratio - 1.0, deviation: spread.deviation, half: spread.half }
 }
 
+/// A number with the interval that follows from `parts`: the same number made anew without the
+/// first replication, without the second, and so on. None of them: an infinite interval.
+pub fn jackknife(number: f64, parts: &[f64]) -> Summary {
+    let n = parts.len();
+    if n < 2 {
+        return Summary { n, mean: number, deviation: 0.0, half: f64::INFINITY };
+    }
+    let mean = parts.iter().sum::<f64>() / n as f64;
+    let squares: f64 = parts.iter().map(|part| (part - mean) * (part - mean)).sum();
+    let error = (squares * (n - 1) as f64 / n as f64).sqrt();
+    let half = student(n - 1) * error;
+    Summary { n, mean: number, deviation: error * (n as f64).sqrt(), half }
+}
+
 /// The value below which a share `q` (0 to 1) of `values` lies, interpolated between
 /// neighbours; `None` of nothing.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
@@ -136,6 +150,20 @@ mod tests {
         assert!(seen.clearly_above(-0.9) && !seen.clearly_above(-0.7));
         assert_eq!(Summary::of(&[2.0, 2.0]).half, 0.0);
         assert_eq!(Summary::of(&[2.0]).interval(), None);
+    }
+
+    #[test]
+    fn the_jackknife_of_a_mean_is_the_means_own_interval() {
+        let values = [1.0, 3.0, 7.0, 9.0];
+        let mean = |left_out: usize| {
+            let kept = (0..4).filter(|&index| index != left_out);
+            kept.map(|index| values[index]).sum::<f64>() / 3.0
+        };
+        let parts: Vec<f64> = (0..4).map(mean).collect();
+        let (plain, jackknifed) = (Summary::of(&values), jackknife(5.0, &parts));
+        assert!((plain.half - jackknifed.half).abs() < 1e-9, "{plain:?} {jackknifed:?}");
+        assert!((plain.deviation - jackknifed.deviation).abs() < 1e-9);
+        assert_eq!(jackknife(5.0, &parts[..1]).interval(), None);
     }
 
     #[test]

@@ -12,7 +12,17 @@ static COUNTED: Entry = Entry {
     about: "four points",
     replications: 3,
     live: false,
-    parameters: &[Parameter { name: "scale", about: "factor", default: 1.0, min: 0.0, max: 4.0 }],
+    parameters: &[
+        Parameter {
+            name: "scale",
+            about: "factor",
+            default: 1.0,
+            min: 0.0,
+            max: 4.0,
+            whole: false,
+        },
+        Parameter { name: "times", about: "count", default: 1.0, min: 1.0, max: 4.0, whole: true },
+    ],
     plan: |setting| {
         let (scale, replications) = (setting.get("scale"), setting.replications);
         let point = |index: u32| {
@@ -135,7 +145,9 @@ fn wrong_requests_are_named_with_what_is_allowed() {
     let set = |word: &'static str| message(&move |options| options.set = vec![word.into()]);
     assert_eq!(set("scale=9"), "scale: found \"9\", expected 0 to 4");
     assert_eq!(set("scale=NaN"), "scale: found \"NaN\", expected 0 to 4");
-    assert_eq!(set("skale=1"), "--set: found \"skale\", expected one of scale");
+    assert_eq!(set("times=2.5"), "times: found \"2.5\", expected a whole number from 1 to 4");
+    assert_eq!(set("times=5"), "times: found \"5\", expected a whole number from 1 to 4");
+    assert_eq!(set("skale=1"), "--set: found \"skale\", expected one of scale, times");
     assert_eq!(set("scale"), "--set: found \"scale\", expected NAME=VALUE");
     let shard = message(&|options| options.shard = Some((5, 4)));
     assert_eq!(shard, "--shard: found 5/4, expected 1/4 to 4/4");
@@ -171,6 +183,7 @@ fn entries_are_whole() {
         for parameter in entry.parameters {
             let allowed = parameter.min..=parameter.max;
             assert!(allowed.contains(&parameter.default), "{}", parameter.name);
+            assert!(!parameter.whole || parameter.default.fract() == 0.0, "{}", parameter.name);
         }
     }
 }

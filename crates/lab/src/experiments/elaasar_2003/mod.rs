@@ -45,16 +45,26 @@ const fn parameter(
     min: f64,
     max: f64,
 ) -> Parameter {
-    Parameter { name, about, default, min, max }
+    Parameter { name, about, default, min, max, whole: false }
+}
+
+const fn count(
+    name: &'static str,
+    about: &'static str,
+    default: f64,
+    min: f64,
+    max: f64,
+) -> Parameter {
+    Parameter { whole: true, ..parameter(name, about, default, min, max) }
 }
 
 const PARAMETERS: &[Parameter] = &[
-    parameter("file_bytes", "size of the file", 1e7, 1e4, 1e9),
+    count("file_bytes", "size of the file", 1e7, 1e4, 1e9),
     parameter("tolerance", "RTT_TOLERANCE, a share of the round trip", 0.1, 0.0, 10.0),
-    parameter("max_probes", "MAX_PROBES", 4.0, 2.0, 256.0),
-    parameter("required_probes", "REQ_PROBES, at most max_probes", 2.0, 1.0, 2.0),
+    count("max_probes", "MAX_PROBES", 4.0, 2.0, 256.0),
+    count("required_probes", "REQ_PROBES", 2.0, 1.0, 2.0),
     parameter("idle_threshold_s", "pause after which slow start begins anew, s", 3.0, 0.1, 1e6),
-    parameter("polls_per_round_trip", "POLLS_PER_RTT", 3.0, 1.0, 100.0),
+    count("polls_per_round_trip", "POLLS_PER_RTT", 3.0, 1.0, 100.0),
     parameter("link_rate_kbps", "rate of the line in kbit/s; 0: none", 0.0, 0.0, 1e7),
 ];
 

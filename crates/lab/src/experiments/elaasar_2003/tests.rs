@@ -9,6 +9,8 @@ use std::path::PathBuf;
 /// What the small run once gave. `BENTPIPE_BLESS=1 cargo test -p lab golden` writes it anew after
 /// a change of the protocol that is meant to change it.
 const GOLDEN: &str = include_str!("golden.csv");
+/// Every sentence of the paper's results, and its cell.
+const SENTENCES: &str = include_str!("../../../../../docs/results/elaasar-2003-sentences.md");
 const PATH: &str = "src/experiments/elaasar_2003/golden.csv";
 
 fn setting() -> Setting {
@@ -67,6 +69,27 @@ fn a_small_run_goes_the_papers_way() {
     assert!(on < off, "hand-off: {off} and {on} % of overhead");
 }
 
+/// The list of sentences names all cells, and no others. Each number of the two tables has a cell;
+/// the list has them by their beginnings.
+fn every_sentence_has_its_cell(names: &BTreeSet<&str>) {
+    let quoted = SENTENCES.lines().filter(|line| line.starts_with('|')).flat_map(|line| {
+        let cells = line.rsplit(" | ").next().unwrap_or_default();
+        cells.split('`').skip(1).step_by(2)
+    });
+    let listed: Vec<&str> = quoted.collect();
+    let is_listed = |name: &str| {
+        listed.iter().any(|listed| match listed.strip_suffix(" ...") {
+            Some(beginning) => name.starts_with(beginning),
+            None => *listed == name,
+        })
+    };
+    let unlisted: Vec<&&str> = names.iter().filter(|name| !is_listed(name)).collect();
+    assert!(unlisted.is_empty(), "cells without a sentence: {unlisted:?}");
+    for listed in listed.iter().filter(|listed| !listed.ends_with(" ...")) {
+        assert!(names.contains(listed), "{listed}: no cell of this name");
+    }
+}
+
 #[test]
 fn a_tiny_run_is_judged_and_written_down_whole() {
     let folder = std::env::temp_dir().join(format!("bentpipe-elaasar-{}", std::process::id()));
@@ -79,8 +102,9 @@ fn a_tiny_run_is_judged_and_written_down_whole() {
     let cells: Vec<&Cell> = judged.outcome.cells().collect();
     let names: BTreeSet<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names.len(), cells.len(), "every cell has its own name");
-    assert!(cells.len() >= 79, "{} cells", cells.len());
+    assert!(cells.len() >= 120, "{} cells", cells.len());
     assert!(judged.outcome.count(Verdict::NotComparable) * 10 <= cells.len());
+    every_sentence_has_its_cell(&names);
     assert!(cells.iter().all(|cell| !cell.reason.is_empty() && !cell.criterion.is_empty()));
     let exists = |name: &str| PathBuf::from(&folder).join(name).exists();
     for name in ["report.html", "results.json", "elaasar-2003/corruption-10s-throughput.png"] {

@@ -4,15 +4,15 @@ use super::super::conditions::{CONNECTED_5, CONNECTED_10, CORRUPTION_10, Conditi
 use super::super::tried_at;
 use super::super::variants::{self, Variant};
 use super::figures::pm;
-use super::reasons;
 use super::seen::{OVERHEAD, Seen, THROUGHPUT};
+use super::words;
 use crate::experiments::{Axis, Figure, Section, Series, Table};
 
 /// Tables and a figure of the other readings.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     Section {
         title: "What the paper leaves open, varied".into(),
-        text: reasons::AMBIGUITIES.map(str::to_owned).into(),
+        text: words::AMBIGUITIES.map(str::to_owned).into(),
         figures: vec![
             figure(seen, THROUGHPUT, "throughput", "Gain in throughput in other readings"),
             figure(seen, OVERHEAD, "overhead", "Change of overhead in other readings"),

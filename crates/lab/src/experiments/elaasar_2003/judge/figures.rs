@@ -152,7 +152,7 @@ fn row(seen: &Seen<'_>, at: (Condition, u32), party: Party) -> Vec<String> {
         format!("{:.2}", mean("data_headers_percent").mean),
         format!("{:.2}", mean("reverse_control_percent").mean),
         window,
-        format!("{:.1}", seen.per_event(at, party, "segments_sent_again").mean),
+        format!("{:.1}", Summary::of(&seen.per_event(at, party, "segments_sent_again")).mean),
         cycles,
         cycle,
     ]

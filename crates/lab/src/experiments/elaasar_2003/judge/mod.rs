@@ -6,10 +6,11 @@ mod connectivity;
 mod corruption;
 mod figures;
 mod handoff;
-mod published;
-mod reasons;
+mod measure;
 mod seen;
+mod sentence;
 mod set_up;
+mod words;
 
 use super::radio;
 use crate::experiments::{Outcome, Results, Section, Setting};
@@ -17,7 +18,7 @@ use seen::Seen;
 
 /// Judges all results.
 pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
-    let seen = Seen { setting, results };
+    let seen = Seen::new(setting, results);
     let overview = Section {
         title: "What probing is worth".into(),
         figures: figures::gains(&seen),
@@ -34,6 +35,6 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     sections.push(ambiguities::section(&seen));
     let mut set_up = set_up::lines(setting);
     set_up.extend(radio::set_up());
-    let summary = reasons::SUMMARY.map(str::to_owned).into();
+    let summary = words::SUMMARY.map(str::to_owned).into();
     Outcome { summary, set_up, sections, ..Outcome::default() }
 }

@@ -6,14 +6,16 @@ use super::super::{
     AMBIGUITIES, FIGURES, figure_key, variant_key,
     variants::{AS_CHOSEN, Variant},
 };
-use crate::experiments::statistics::relative_gain;
-use crate::experiments::{Cell, Expected, Results, Setting, Summary};
+use crate::experiments::statistics::{self, relative_gain};
+use crate::experiments::{Results, Setting, Summary};
 
 /// Results, as the cells ask for them.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) setting: &'a Setting,
     pub(super) results: &'a Results,
+    /// A replication that does not count.
+    left_out: Option<usize>,
 }
 
 /// Names of a job's values that many ask for.
@@ -23,7 +25,33 @@ pub(super) const RATIO: &str = "ratio_bps_per_percent";
 pub(super) const AGAIN: &str = "retransmission_percent";
 pub(super) const WINDOW: &str = "window_segments";
 
-impl Seen<'_> {
+impl<'a> Seen<'a> {
+    pub(super) fn new(setting: &'a Setting, results: &'a Results) -> Self {
+        Self { setting, results, left_out: None }
+    }
+
+    /// A value of each replication that counts.
+    pub(super) fn of(&self, study: &str, key: &str, name: &str) -> Vec<f64> {
+        let mut values = self.results.values(study, key, name);
+        if let Some(left_out) = self.left_out.filter(|&left_out| left_out < values.len()) {
+            values.remove(left_out);
+        }
+        values
+    }
+
+    /// Any number made of the results, with the interval that chance in the replications gives
+    /// it: by leaving out one after the other.
+    pub(super) fn jackknife(&self, number: impl Fn(&Seen<'_>) -> f64) -> Summary {
+        let without = |index| number(&Seen { left_out: Some(index), ..*self });
+        let replications = self.setting.replications as usize;
+        // Without the only one nothing is left.
+        let parts: Vec<f64> = match replications {
+            0 | 1 => Vec::new(),
+            _ => (0..replications).map(without).collect(),
+        };
+        statistics::jackknife(number(self), &parts)
+    }
+
     /// The points of a condition.
     pub(super) fn points(&self, condition: Condition) -> &'static [u32] {
         condition.points(self.setting.quick)
@@ -36,7 +64,7 @@ impl Seen<'_> {
 
     /// A value of each replication.
     pub(super) fn values(&self, at: (Condition, u32), party: Party, name: &str) -> Vec<f64> {
-        self.results.values(FIGURES, &figure_key(at.0, at.1, party), name)
+        self.of(FIGURES, &figure_key(at.0, at.1, party), name)
     }
 
     /// A value's mean.
@@ -51,11 +79,9 @@ impl Seen<'_> {
     }
 
     /// POLLs, STATs, USTATs and handshakes, percent of the file; headers of data left out.
-    pub(super) fn control(&self, at: (Condition, u32), party: Party) -> Summary {
-        let part = |name| self.values(at, party, name);
-        let forward = self.forward_control(at, party);
-        let back = part("reverse_control_percent");
-        Summary::of(&forward.iter().zip(back).map(|(f, b)| f + b).collect::<Vec<_>>())
+    pub(super) fn control(&self, at: (Condition, u32), party: Party) -> Vec<f64> {
+        let back = self.values(at, party, "reverse_control_percent");
+        self.forward_control(at, party).iter().zip(back).map(|(f, b)| f + b).collect()
     }
 
     /// The forward part of that, of each replication.
@@ -66,31 +92,22 @@ impl Seen<'_> {
     }
 
     /// Bad stays that a connection met, as its length has it.
-    pub(super) fn events(&self, at: (Condition, u32), party: Party) -> Summary {
-        self.mean(at, party, "seconds").scaled(1.0 / at.0.period(at.1))
+    pub(super) fn events(&self, at: (Condition, u32), party: Party) -> Vec<f64> {
+        let period = at.0.period(at.1);
+        self.values(at, party, "seconds").iter().map(|seconds| seconds / period).collect()
     }
 
     /// Something for each bad stay.
-    pub(super) fn per_event(&self, at: (Condition, u32), party: Party, name: &str) -> Summary {
-        let period = at.0.period(at.1);
+    pub(super) fn per_event(&self, at: (Condition, u32), party: Party, name: &str) -> Vec<f64> {
         let of = self.values(at, party, name);
-        let seconds = self.values(at, party, "seconds");
-        Summary::of(&of.iter().zip(seconds).map(|(n, s)| n * period / s).collect::<Vec<_>>())
+        of.iter().zip(self.events(at, party)).map(|(n, events)| n / events).collect()
     }
 
     /// The share of its mean window that a party loses each bad stay, percent.
-    pub(super) fn lost_share(&self, at: (Condition, u32), party: Party) -> Summary {
-        let period = at.0.period(at.1);
-        let again = self.values(at, party, "segments_sent_again");
-        let seconds = self.values(at, party, "seconds");
+    pub(super) fn lost_share(&self, at: (Condition, u32), party: Party) -> Vec<f64> {
+        let again = self.per_event(at, party, "segments_sent_again");
         let window = self.values(at, party, WINDOW);
-        let shares: Vec<f64> = again
-            .iter()
-            .zip(&seconds)
-            .zip(&window)
-            .map(|((again, seconds), window)| again * period / seconds / window * 100.0)
-            .collect();
-        Summary::of(&shares)
+        again.iter().zip(window).map(|(again, window)| again / window * 100.0).collect()
     }
 
     /// The mean length of a probing cycle in seconds, over all replications; `None` without any.
@@ -108,7 +125,7 @@ impl Seen<'_> {
         party: Party,
         name: &str,
     ) -> Vec<f64> {
-        self.results.values(AMBIGUITIES, &variant_key(variant, at.0, at.1, party), name)
+        self.of(AMBIGUITIES, &variant_key(variant, at.0, at.1, party), name)
     }
 
     /// A party's mean in another reading over its mean as chosen, less one, percent.
@@ -146,33 +163,20 @@ impl Seen<'_> {
     }
 }
 
-/// Why a cell agrees, and why it would not.
-#[derive(Clone, Copy)]
-pub(super) struct Why {
-    pub(super) agrees: &'static str,
-    pub(super) differs: &'static str,
+/// A party, for cells.
+pub(super) fn short(party: Party) -> &'static str {
+    match party {
+        Party::Off => "OFF",
+        Party::On => "ON",
+        Party::Steady => "steady",
+    }
 }
 
-/// A claim with the reason that fits the verdict.
-pub(super) fn claim(expected: &Expected, holds: bool, ours: String, why: Why) -> Cell {
-    expected.claim(holds, ours, None, if holds { why.agrees } else { why.differs })
-}
-
-/// A claim that stands on one number.
-pub(super) fn claim_by(
-    expected: &Expected,
-    holds: bool,
-    ours: String,
-    by: Summary,
-    why: Why,
-) -> Cell {
-    expected.claim(holds, ours, Some(by), if holds { why.agrees } else { why.differs })
-}
-
-/// A number with the reason that fits the verdict.
-pub(super) fn number(expected: &Expected, ours: Summary, why: Why) -> Cell {
-    let agrees = expected.number(ours, "").verdict == crate::experiments::Verdict::Agrees;
-    expected.number(ours, if agrees { why.agrees } else { why.differs })
+/// The length of a stay that names a test.
+pub(super) fn length(test: Condition) -> String {
+    let (Condition::Corruption(stay) | Condition::Handoff(stay) | Condition::Connectivity(stay)) =
+        test;
+    format!("{} s", stay.as_secs_f64())
 }
 
 /// `5 %: +12, 20 %: +30` of means.
@@ -215,11 +219,6 @@ fn finite(half: f64) -> f64 {
 /// The mean of something over points.
 pub(super) fn over(points: &[u32], mean: impl Fn(u32) -> f64) -> f64 {
     points.iter().map(|&point| mean(point)).sum::<f64>() / points.len().max(1) as f64
-}
-
-/// At how many points something holds.
-pub(super) fn count(points: &[u32], holds: impl Fn(u32) -> bool) -> usize {
-    points.iter().filter(|&&point| holds(point)).count()
 }
 
 /// The summary with the least, and the one with the greatest mean.

@@ -5,7 +5,9 @@
 //! besides in table 2.
 
 use super::stacks::{RATES, SIZES};
-use super::{COMPRESSION, Results, STACKS, Summary, counted_bits, key, latency, named, throughput};
+use super::{
+    COMPRESSION, Results, STACKS, Summary, counted_bits, key, latencies, latency, named, throughput,
+};
 use crate::experiments::{Cell, Criterion, Expected, Published, statistics};
 use satlink::mac::ax25;
 use sim::radio::{file_transfer, packet};
@@ -75,6 +77,10 @@ const HUNDRED: &str = "the one frame is 99 bytes longer than for 1 B and should 
                        as those bytes on air. The published latencies have 0.9 s more than that \
                        at both rates, which no parameter adds to 100 B and not to 1 B; one run in \
                        eight with a second frame and its pause would";
+
+/// Why each number of table 2 is as it is.
+const AGAIN: &str = "table 1's number divided by the rate, rounded: no evidence of its own; see \
+                     there for the reason";
 
 const CLAIM: Expected = Expected {
     name: "",
@@ -197,16 +203,17 @@ pub(super) fn numbers(results: &Results) -> Vec<Cell> {
             for (s, &size) in SIZES.iter().enumerate() {
                 let ours = throughput(results, STACKS, &key("chosen", rate), size);
                 let name = names[r][s];
-                let (place, value, unit, criterion, ours) = if table == 0 {
-                    (TABLE_1, THROUGHPUT[r][s], "bit/s", Criterion::Within(0.25), ours)
+                let (place, value, unit, criterion, ours, reason) = if table == 0 {
+                    let within = Criterion::Within(0.25);
+                    (TABLE_1, THROUGHPUT[r][s], "bit/s", within, ours, REASONS[r][s])
                 } else {
                     let value = NORMALISED[r][s];
                     let slack = Criterion::Absolute(value / 4.0 + 0.005);
-                    (TABLE_2, value, "", slack, ours.scaled(1.0 / rate as f64))
+                    (TABLE_2, value, "", slack, ours.scaled(1.0 / rate as f64), AGAIN)
                 };
                 let published = Published::Number { value, unit };
                 let expected = Expected { name, place, published, criterion };
-                cells.push(expected.number(ours, REASONS[r][s]));
+                cells.push(expected.number(ours, reason));
             }
         }
     }
@@ -289,40 +296,46 @@ fn mean_over_sizes(results: &Results, rate: u64) -> Summary {
 }
 
 fn mean_normalised(results: &Results) -> Cell {
-    let reason = "mean of the four sizes, as the paper's own four give 0.2375";
+    let reason = "by the fit, which makes 1 B, 1 KB and 10 KB agree: the mean of the four sizes, as \
+                  the paper's own four give 0.2375";
     MEAN_NORMALISED.number(mean_over_sizes(results, RATES[0]), reason)
 }
 
 fn low_at_9600(results: &Results) -> Cell {
     let [low, high] = RATES.map(|rate| mean_over_sizes(results, rate));
     let ours = format!("{:.3} beside {:.3}", high.mean, low.mean);
-    let reason = "key-up, access, processing and pauses take the same time at any rate";
-    LOW_AT_9600.claim(high.mean * 2.0 < low.mean, ours, Some(high), reason)
+    let reason = "mostly by the fit: pauses and processing were fitted as times that no rate \
+                  shortens. Key-up and access are such times by themselves";
+    let apart = (high.mean + high.half) * 2.0 < low.mean - low.half;
+    LOW_AT_9600.claim(apart, ours, Some(high), reason)
 }
 
 fn bandwidth(results: &Results) -> Cell {
     let ratio = |size| {
-        let [low, high] =
-            RATES.map(|rate| latency(results, STACKS, &key("chosen", rate), size).0.mean);
-        low / high
+        let latencies = |rate| latencies(results, STACKS, &key("chosen", rate), size);
+        let [low, high] = RATES.map(latencies);
+        statistics::relative_gain(&low, &high)
     };
     let ratios = [ratio(1), ratio(100)];
-    let ours = format!("{:.2} times for 1 B, {:.2} for 100 B", ratios[0], ratios[1]);
+    let [one, hundred] = ratios.map(|more| more.mean + 1.0);
+    let ours = format!("{one:.2} times for 1 B, {hundred:.2} for 100 B");
     let reason = "the frames of a request and its answer take 1.5 s at 1.2 kbit/s and 0.2 s at \
                   9.6; all else takes 0.9 s at either";
-    BANDWIDTH.claim(ratios.iter().all(|&ratio| ratio >= 2.0), ours, None, reason)
+    BANDWIDTH.claim(ratios.iter().all(|more| more.clearly_above(1.0)), ours, None, reason)
 }
 
 fn processing(results: &Results) -> Cell {
     let shares = RATES.map(|rate| {
-        let latency = latency(results, STACKS, &key("chosen", rate), 10_240).0.mean;
-        counted_bits(10_240) / rate as f64 / latency
+        let (latency, _) = latency(results, STACKS, &key("chosen", rate), 10_240);
+        let on_air = counted_bits(10_240) / rate as f64;
+        (on_air / latency.mean, on_air / (latency.mean - latency.half))
     });
-    let ours = shares.map(|share| format!("{:.0} %", 100.0 * share)).join(" and ");
+    let ours = shares.map(|(share, _)| format!("{:.0} %", 100.0 * share)).join(" and ");
     let ours = format!("transmission takes {ours} of the latency");
-    let reason = "7.5 s after each frame, which the paper calls processing, are four fifths of the \
-                  latency and more";
-    PROCESSING.claim(shares.iter().all(|&share| share < 0.5), ours, None, reason)
+    let reason = "by the fit: 7.5 s after each frame, which the paper calls processing, are four \
+                  fifths of the latency and more";
+    let most = |&(_, most): &(f64, f64)| (0.0..0.5).contains(&most);
+    PROCESSING.claim(shares.iter().all(most), ours, None, reason)
 }
 
 fn small_files(results: &Results) -> Cell {
@@ -336,16 +349,19 @@ fn small_files(results: &Results) -> Cell {
         }
         words.push(all.map(|it| format!("{:.0}", it.mean)).join(", "));
     }
-    let reason = "one frame has no pause after it that anybody waits for; every further one does";
+    let reason = "by the fit: one frame has no pause after it that anybody waits for; every \
+                  further one does. Without pauses large files have the better throughput";
     SMALL_FILES.claim(holds, format!("{} bit/s", words.join("; ")), None, reason)
 }
 
 fn rises(results: &Results) -> Cell {
-    let rows = RATES
-        .map(|rate| SIZES.map(|size| latency(results, STACKS, &key("chosen", rate), size).0.mean));
-    let up = rows.iter().all(|row| row.windows(2).all(|pair| pair[0] < pair[1]));
-    let down = rows[0].iter().zip(&rows[1]).all(|(low, high)| low > high);
-    let words = rows.map(|row| row.map(|it| format!("{it:.1}")).join(", "));
+    let rows =
+        RATES.map(|rate| SIZES.map(|size| latency(results, STACKS, &key("chosen", rate), size).0));
+    // Beyond both intervals.
+    let less = |a: &Summary, b: &Summary| a.mean + a.half < b.mean - b.half;
+    let up = rows.iter().all(|row| row.windows(2).all(|pair| less(&pair[0], &pair[1])));
+    let down = rows[0].iter().zip(&rows[1]).all(|(low, high)| less(high, low));
+    let words = rows.map(|row| row.map(|it| format!("{:.1}", it.mean)).join(", "));
     let reason = "the figure's axes are logarithmic and its points cannot be read closely; the \
                   tables have the numbers";
     RISES.claim(up && down, format!("{} s; {} s", words[0], words[1]), None, reason)
@@ -380,11 +396,11 @@ fn peak(results: &Results) -> Cell {
     let request = counted_bits(8) / RATES[0] as f64;
     let access = channel.key_up + channel.mean_wait();
     let bound = frame / (frame + request + 2.0 * access.as_secs_f64());
-    let share = found.mean / bound;
+    let shares = found.scaled(1.0 / bound).interval().unwrap_or([found.mean / bound; 2]);
     let ours = format!("{:.2} of {bound:.2}", found.mean);
     let reason = "100 B, whose one frame is the longest that needs no second: request, answer, \
                   and an access for each";
-    PEAK.claim((0.5..=1.0).contains(&share), ours, Some(found), reason)
+    PEAK.claim(0.5 <= shares[0] && shares[1] <= 1.0, ours, Some(found), reason)
 }
 
 fn headers() -> Cell {

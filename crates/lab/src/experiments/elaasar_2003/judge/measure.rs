@@ -1,0 +1,83 @@
+//! What sentences compare.
+
+use super::super::conditions::Condition;
+use super::super::trial::Party::{self, Off, On};
+use super::seen::{self, Seen};
+use crate::experiments::Summary;
+use crate::experiments::statistics::relative_gain;
+
+/// Something that each replication has, at a point of a test, for each party.
+#[derive(Clone, Copy)]
+pub(super) struct Measure {
+    /// For people.
+    pub(super) name: &'static str,
+    /// The value of a job that it is made of.
+    pub(super) field: &'static str,
+    /// Its unit in lists.
+    pub(super) unit: &'static str,
+    /// From the value's unit to that one.
+    pub(super) scale: f64,
+    /// Digits in lists.
+    pub(super) digits: usize,
+    make: Make,
+}
+
+type Make = fn(&Seen<'_>, (Condition, u32), Party, &str) -> Vec<f64>;
+
+const fn measure(
+    name: &'static str,
+    field: &'static str,
+    unit: &'static str,
+    make: Make,
+) -> Measure {
+    Measure { name, field, unit, scale: 1.0, digits: 1, make }
+}
+
+const fn plain(name: &'static str, field: &'static str, unit: &'static str) -> Measure {
+    measure(name, field, unit, |seen, at, party, field| seen.values(at, party, field))
+}
+
+const fn per_event(name: &'static str, field: &'static str, unit: &'static str) -> Measure {
+    measure(name, field, unit, |seen, at, party, field| seen.per_event(at, party, field))
+}
+
+/// Effective throughput.
+pub(super) const SPEED: Measure =
+    Measure { scale: 1e-3, digits: 0, ..plain("throughput", seen::THROUGHPUT, "kbit/s") };
+/// All that is sent beside the file.
+pub(super) const COST: Measure = plain("overhead", seen::OVERHEAD, "%");
+/// What is sent again.
+pub(super) const AGAIN: Measure = plain("retransmissions", seen::AGAIN, "%");
+/// The first over the second.
+pub(super) const WORTH: Measure =
+    Measure { scale: 1e-3, ..plain("ratio", seen::RATIO, "kbit/s per %") };
+/// The mean window.
+pub(super) const WINDOW: Measure = plain("mean window", seen::WINDOW, "segments");
+/// POLLs, STATs and USTATs.
+pub(super) const CONTROL: Measure =
+    measure("POLLs and STATs", "", "%", |seen, at, party, _| seen.control(at, party));
+/// POLLs alone.
+pub(super) const POLLS: Measure =
+    measure("POLLs", "", "%", |seen, at, party, _| seen.forward_control(at, party));
+/// Bad stays that a connection meets.
+pub(super) const EVENTS: Measure =
+    measure("bad stays met", "", "", |seen, at, party, _| seen.events(at, party));
+/// What one of them costs.
+pub(super) const LOST: Measure =
+    per_event("segments lost each bad stay", "segments_sent_again", "segments");
+/// How long probing lasts in one of them.
+pub(super) const PROBING: Measure = per_event("probing each bad stay", "probing_seconds", "s");
+/// How many probes it takes.
+pub(super) const PROBES: Measure = per_event("probes each bad stay", "probes", "");
+
+impl Measure {
+    /// Of each replication.
+    pub(super) fn values(&self, seen: &Seen<'_>, at: (Condition, u32), party: Party) -> Vec<f64> {
+        (self.make)(seen, at, party, self.field)
+    }
+
+    /// ON's mean over OFF's less one, percent.
+    pub(super) fn gain(&self, seen: &Seen<'_>, at: (Condition, u32)) -> Summary {
+        relative_gain(&self.values(seen, at, On), &self.values(seen, at, Off)).scaled(100.0)
+    }
+}
