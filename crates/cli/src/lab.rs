@@ -65,6 +65,9 @@ struct Run {
     /// Set a parameter; may be given more than once (`lab list` names them)
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// What `bench control --json` wrote, to stand beside the simulated values of `controllers`
+    #[arg(long, value_name = "FILE")]
+    live: Option<PathBuf>,
 }
 
 /// Write report.html and results.json anew
@@ -94,7 +97,8 @@ struct Merge {
 /// senders' variables went.
 #[derive(clap::Args)]
 struct Watch {
-    /// The flows: fixed, newreno, probing, steady, cubic
+    /// The flows: fixed, newreno, probing, steady, cubic; or gateways: two of them that are
+    /// told no rate, with one download
     #[arg(value_name = "FLOW", required = true)]
     flows: Vec<String>,
     /// A profile's name or a file that describes the link
@@ -147,6 +151,8 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
 fn watch_run(arguments: Watch) -> Outcome {
     let Watch { flows, link, seconds, stagger, seed, capture, series, every } = arguments;
     let failed = |error: lab::LabError| error.to_string();
+    let gateways = flows == [watch::GATEWAYS];
+    let flows = if gateways { &[] } else { flows.as_slice() };
     let ways = flows.iter().map(|name| watch::way(name)).collect::<Result<Vec<_>, _>>();
     let config = watch::WatchConfig {
         ways: ways.map_err(failed)?,
@@ -159,7 +165,11 @@ fn watch_run(arguments: Watch) -> Outcome {
         every,
     };
     let mut text = String::new();
-    for flow in watch::watch(&config).map_err(failed)? {
+    let watched = match gateways {
+        true => watch::watch_gateways(&config).map(|seen| vec![seen]),
+        false => watch::watch(&config),
+    };
+    for flow in watched.map_err(failed)? {
         let mbps = flow.goodput_bits_per_second / 1e6;
         let _ = writeln!(
             text,
@@ -183,8 +193,8 @@ fn list() -> Outcome {
 }
 
 fn run_entries(arguments: Run) -> Outcome {
-    let Run { mut ids, file, out, replications, seed, quick, shard, jobs, set } = arguments;
-    let mut options = Options { replications, quick, shard, jobs, set, ..Options::new(out) };
+    let Run { mut ids, file, out, replications, seed, quick, shard, jobs, set, live } = arguments;
+    let mut options = Options { replications, quick, shard, jobs, set, live, ..Options::new(out) };
     if let Some(file) = file {
         let request = Request::read(&file).map_err(|error| error.to_string())?;
         request.apply(&mut options);

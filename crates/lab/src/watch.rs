@@ -2,14 +2,16 @@
 
 use crate::LabError;
 use crate::files;
-use satlink::LinkConfig;
+use satlink::{Direction, LinkConfig};
 use serde::Serialize;
-use sim::Series;
 use sim::scenario::controllers::Way;
 use sim::scenario::shared::{Shared, SharedFlow};
+use sim::scenario::{Rig, START, Setting};
+use sim::traffic::ConnectionPlan;
+use sim::{End, Series};
 use std::fs::{self, File};
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
 use units::{BitRate, Instant, Span};
 
 /// What to run.
@@ -51,7 +53,10 @@ pub struct Watched {
 pub fn way(name: &str) -> Result<Way, LabError> {
     Way::ALL.into_iter().find(|way| way.name() == name).ok_or_else(|| {
         let known: Vec<&str> = Way::ALL.into_iter().map(Way::name).collect();
-        LabError::Request(format!("flow: found {name:?}, expected one of {}", known.join(", ")))
+        let known = known.join(", ");
+        LabError::Request(format!(
+            "flow: found {name:?}, expected one of {known}, or {GATEWAYS} alone"
+        ))
     })
 }
 
@@ -60,14 +65,7 @@ pub fn way(name: &str) -> Result<Way, LabError> {
 /// # Errors
 /// When the link has no rate or a file cannot be written; files are whole or not there.
 pub fn watch(config: &WatchConfig) -> Result<Vec<Watched>, LabError> {
-    let rate = |rate: Option<BitRate>, direction| {
-        rate.ok_or_else(|| {
-            LabError::Request(format!("link: found no {direction} rate, expected one"))
-        })
-    };
-    let forward = rate(config.link.forward.rate, "forward")?;
-    let back = rate(config.link.return_.rate, "return")?;
-    config.link.validate().map_err(|error| LabError::Request(format!("link: {error}")))?;
+    let [forward, back] = rates(&config.link)?;
     let last = config.stagger * (config.ways.len() as u64).saturating_sub(1);
     if last >= config.length {
         return Err(LabError::Request(format!(
@@ -83,23 +81,19 @@ pub fn watch(config: &WatchConfig) -> Result<Vec<Watched>, LabError> {
         .map(|(way, number)| format!("{number} {}", way.name()))
         .collect();
     let mut shared = Shared::new(&config.link, config.seed, 0, &flows);
-    let capture = config.capture.as_deref().map(|folder| begin_capture(&mut shared, folder));
-    let capture = capture.transpose()?;
+    let capture = Capturing::begin(config)?;
+    if let Some(capture) = &capture {
+        shared.capture(capture.file()?);
+    }
     if config.series.is_some() {
         shared.sample(config.every, &names);
     }
     let end = Instant::ZERO + config.length;
     shared.run_until(end);
-    if let Some((part, path)) = capture {
-        let failed = |source| LabError::File { path: path.clone(), source };
-        shared.net.finish_captures().map_err(failed)?;
-        fs::rename(part, &path).map_err(failed)?;
+    if let Some(capture) = capture {
+        capture.finish(shared.net.finish_captures())?;
     }
-    if let Some(folder) = &config.series {
-        for series in shared.net.series() {
-            write_series(folder, series)?;
-        }
-    }
+    write_series(config, shared.net.series())?;
     let began = |index: usize| Instant::ZERO + flows[index].start;
     let watched = names.into_iter().enumerate().map(|(index, flow)| {
         let shares = shared.shares(began(index), end);
@@ -112,30 +106,113 @@ pub fn watch(config: &WatchConfig) -> Result<Vec<Watched>, LabError> {
     Ok(watched.collect())
 }
 
-/// The capture is written beside its place until it is whole.
-fn begin_capture(shared: &mut Shared, folder: &Path) -> Result<(PathBuf, PathBuf), LabError> {
-    let path = folder.join("link.pcapng");
-    let part = folder.join("link.pcapng.part");
-    let failed = |source| LabError::File { path: part.clone(), source };
-    fs::create_dir_all(folder).map_err(failed)?;
-    let file = BufWriter::new(File::create(&part).map_err(failed)?);
-    shared.capture(file);
-    Ok((part, path))
+/// The same for two gateways that are told no rate, and one download through them. The capture is
+/// of the hub's end of the link; times count from the download's request, 5 s after the start.
+///
+/// # Errors
+/// When the link has no rate or a file cannot be written; files are whole or not there.
+pub fn watch_gateways(config: &WatchConfig) -> Result<Watched, LabError> {
+    const ENDLESS: u64 = 1 << 40;
+    let rates = rates(&config.link)?;
+    let setting = Setting::on(config.link.clone(), rates).auto().with_seed(config.seed);
+    let mut rig = setting.rig(vec![ConnectionPlan::download(START, ENDLESS)]);
+    let capture = Capturing::begin(config)?;
+    if let Some(capture) = &capture {
+        rig.capture(End::Hub, capture.file()?);
+    }
+    if config.series.is_some() {
+        sample(&mut rig, config.every);
+    }
+    let end = START + config.length;
+    rig.run_until(end);
+    if let Some(capture) = capture {
+        capture.finish(rig.finish_captures())?;
+    }
+    write_series(config, rig.series())?;
+    let bits = 8.0 * rig.terminal.client.received().between(START, end).bytes as f64;
+    let goodput_bits_per_second = bits / config.length.as_secs_f64();
+    let bound = rates[0].as_bps() as f64 * (1.0 - config.link.forward.loss) * 1_440.0 / 1_500.0;
+    let of_fair = goodput_bits_per_second / bound;
+    Ok(Watched { flow: GATEWAYS.to_owned(), goodput_bits_per_second, of_fair })
 }
 
-fn write_series(folder: &Path, series: &Series) -> Result<(), LabError> {
-    let name: String = (series.name().chars())
-        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
-        .collect();
-    let mut csv = Vec::new();
-    let path = folder.join(format!("{name}.csv"));
-    series.write_csv(&mut csv).map_err(|source| LabError::File { path: path.clone(), source })?;
-    files::write_whole(&path, &csv)
+/// What two gateways and a download are called among flows.
+pub const GATEWAYS: &str = "gateways";
+
+fn sample(rig: &mut Rig, every: Span) {
+    rig.sample_session(every, "hub", |rig| rig.hub.hub.snapshot(rig.hub.peer?, rig.now()));
+    rig.sample(every, "arrived", "bytes", |rig| {
+        Some(rig.terminal.client.received().between(Instant::ZERO, rig.now()).bytes as f64)
+    });
+    rig.sample(every, "bottleneck queue", "bytes", |rig| {
+        Some(rig.link().backlog(Direction::Forward).bytes as f64)
+    });
+    rig.sample(every, "return channel", "bytes", |rig| {
+        Some(rig.offered(Direction::Return).between(Instant::ZERO, rig.now()).bytes as f64)
+    });
+}
+
+/// The link's rates, forward and return; the link is valid.
+fn rates(link: &LinkConfig) -> Result<[BitRate; 2], LabError> {
+    let rate = |rate: Option<BitRate>, direction| {
+        rate.ok_or_else(|| {
+            LabError::Request(format!("link: found no {direction} rate, expected one"))
+        })
+    };
+    link.validate().map_err(|error| LabError::Request(format!("link: {error}")))?;
+    Ok([rate(link.forward.rate, "forward")?, rate(link.return_.rate, "return")?])
+}
+
+/// A capture is written beside its place until it is whole.
+struct Capturing {
+    part: PathBuf,
+    path: PathBuf,
+}
+
+impl Capturing {
+    /// None where none is asked for.
+    fn begin(config: &WatchConfig) -> Result<Option<Self>, LabError> {
+        let Some(folder) = &config.capture else { return Ok(None) };
+        fs::create_dir_all(folder)
+            .map_err(|source| LabError::File { path: folder.clone(), source })?;
+        let place = |name| folder.join(name);
+        Ok(Some(Self { part: place("link.pcapng.part"), path: place("link.pcapng") }))
+    }
+
+    fn file(&self) -> Result<BufWriter<File>, LabError> {
+        let failed = |source| LabError::File { path: self.part.clone(), source };
+        File::create(&self.part).map(BufWriter::new).map_err(failed)
+    }
+
+    fn finish(self, written: io::Result<()>) -> Result<(), LabError> {
+        let failed = |source| LabError::File { path: self.path.clone(), source };
+        written.map_err(failed)?;
+        fs::rename(&self.part, &self.path).map_err(failed)
+    }
+}
+
+fn write_series<'a>(
+    config: &WatchConfig,
+    all: impl Iterator<Item = &'a Series>,
+) -> Result<(), LabError> {
+    let Some(folder) = &config.series else { return Ok(()) };
+    for series in all {
+        let name: String = (series.name().chars())
+            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+            .collect();
+        let mut csv = Vec::new();
+        let path = folder.join(format!("{name}.csv"));
+        let failed = |source| LabError::File { path: path.clone(), source };
+        series.write_csv(&mut csv).map_err(failed)?;
+        files::write_whole(&path, &csv)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn config(folder: &Path) -> WatchConfig {
         WatchConfig {
@@ -163,6 +240,20 @@ mod tests {
         assert!(rate.lines().count() > 50);
         assert!(folder.join("series/2-cubic-congestion-window.csv").exists());
         assert!(!folder.join("capture/link.pcapng.part").exists());
+        fs::remove_dir_all(folder).expect("it was there");
+    }
+
+    #[test]
+    fn gateways_leave_the_same() {
+        let folder = std::env::temp_dir().join(format!("bentpipe-gateways-{}", std::process::id()));
+        let seen = watch_gateways(&config(&folder)).expect("a valid run");
+        assert!(seen.of_fair > 0.3, "{seen:?}");
+        let size = fs::metadata(folder.join("capture/link.pcapng")).expect("a capture").len();
+        assert!(size > 1_000_000, "{size}");
+        let rate = fs::read_to_string(folder.join("series/hub-rate.csv")).expect("a series");
+        assert!(rate.starts_with("seconds,hub rate (bit/s)\n"), "{rate}");
+        assert!(rate.lines().count() > 50);
+        assert!(folder.join("series/bottleneck-queue.csv").exists());
         fs::remove_dir_all(folder).expect("it was there");
     }
 

@@ -75,6 +75,11 @@ impl Hub {
         self.peers.keys().copied()
     }
 
+    /// The variables of a terminal's session at `now`, while there is one.
+    pub fn snapshot(&self, peer: PeerId, now: Instant) -> Option<xstp::session::Snapshot> {
+        self.peers.get(&peer)?.relay.snapshot(now)
+    }
+
     /// What the terminal is called: by the list of keys, or by itself where there is none.
     pub fn name(&self, peer: PeerId) -> Option<&str> {
         self.association.name(peer)

@@ -11,6 +11,7 @@
 mod tcp;
 
 use crate::network::{Address, IPV4, IPV4_UDP, Packet, Payload, Protocol};
+use core::fmt;
 use simtcp::Segment;
 use std::io::{self, Write};
 use units::Instant;
@@ -35,6 +36,12 @@ pub struct Capture {
     packets: u64,
     /// What went wrong first; nothing is written after it.
     failed: Option<io::Error>,
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture").field("packets", &self.packets).finish_non_exhaustive()
+    }
 }
 
 impl Capture {

@@ -75,7 +75,7 @@ pub use capture::Capture;
 pub use faults::Faults;
 pub use meter::{Meter, Sample};
 pub use network::Network;
-pub use path::{Change, Datagram, Endpoint, Path, PathConfig};
+pub use path::{Change, Datagram, End, Endpoint, Path, PathConfig};
 pub use pattern::{Broken, Pattern, StreamCheck};
 pub use series::Series;
 pub use trace::TraceHash;

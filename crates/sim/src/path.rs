@@ -1,7 +1,12 @@
 //! Two endpoints and the link between them.
 
+mod looking;
+
+pub use looking::End;
+
 use crate::faults::FaultSource;
-use crate::{Agenda, Faults, Meter, TraceHash};
+use crate::series::Recorders;
+use crate::{Agenda, Capture, Faults, Meter, TraceHash};
 use satlink::{Admission, ConfigError, Direction, Frame, Link, LinkConfig};
 use units::{Instant, RngStream, Span};
 
@@ -83,6 +88,9 @@ pub struct Path<T, H> {
     now: Instant,
     /// Rounds without any time passing.
     standing: u32,
+    /// At the terminal, and at the hub.
+    captures: [Option<Box<Capture>>; 2],
+    recorders: Recorders<Self>,
 }
 
 impl<T: Endpoint, H: Endpoint> Path<T, H> {
@@ -103,6 +111,8 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
             trace: TraceHash::new(),
             now: Instant::ZERO,
             standing: 0,
+            captures: [None, None],
+            recorders: Recorders::default(),
         })
     }
 
@@ -158,6 +168,7 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
                     break false;
                 }
             }
+            self.record();
         };
         assert!(self.link.audit(), "at {:?} the link's accounts do not balance", self.now);
         stopped
@@ -169,6 +180,7 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
             self.terminal.poll_timeout(),
             self.hub.poll_timeout(),
             self.changes.next_at(),
+            Some(self.recorders.next_at()).filter(|&at| at < Instant::FAR_FUTURE),
         ]
         .into_iter()
         .flatten()
@@ -195,6 +207,7 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
         }
         while let Some(delivery) = self.link.poll_delivery(now) {
             let direction = delivery.direction;
+            looking::arrived(&mut self.captures, now, direction, &delivery.frame);
             self.delivered[direction as usize].count(now, delivery.frame.len() as u64);
             let source = &mut self.sources[direction as usize];
             for mut datagram in source.strike(&self.faults, delivery.frame.bytes) {
@@ -217,10 +230,12 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
         let now = self.now;
         for direction in Direction::BOTH {
             let (link, meter) = (&mut self.link, &mut self.offered[direction as usize]);
+            let captures = &mut self.captures;
             let header = self.header;
             let mut send = |bytes: &[u8]| {
                 let datagram = Datagram { bytes: bytes.to_vec(), header };
                 meter.count(now, datagram.len() as u64);
+                looking::left(captures, now, direction, &datagram);
                 match link.offer(now, direction, datagram) {
                     Admission::Queued | Admission::Dropped(..) => {}
                 }

@@ -1,6 +1,7 @@
 //! Variables over time.
 
 use crate::Network;
+use core::fmt;
 use std::io::{self, Write};
 use std::rc::Rc;
 use units::{Instant, Span};
@@ -84,25 +85,36 @@ impl Series {
     }
 }
 
-/// Reads a variable; none while there is nothing to read.
-type Read = Box<dyn Fn(&Network) -> Option<f64>>;
+/// Reads a variable of a run; none while there is nothing to read.
+type Read<R> = Box<dyn Fn(&R) -> Option<f64>>;
 
 /// A series in the making.
-pub(crate) struct Recorder {
+struct Recorder<R> {
     series: Series,
     /// At which distance, or whenever the value is another.
     every: Option<Span>,
     next: Instant,
-    read: Read,
+    read: Read<R>,
 }
 
-/// All series of a network.
-#[derive(Default)]
-pub(crate) struct Recorders {
-    all: Vec<Recorder>,
+/// All series of a run: a network, or a path.
+pub(crate) struct Recorders<R> {
+    all: Vec<Recorder<R>>,
 }
 
-impl Recorders {
+impl<R> Default for Recorders<R> {
+    fn default() -> Self {
+        Self { all: Vec::new() }
+    }
+}
+
+impl<R> fmt::Debug for Recorders<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.series().map(Series::name)).finish()
+    }
+}
+
+impl<R> Recorders<R> {
     /// When the next sample is due; the far future when none is.
     pub(crate) fn next_at(&self) -> Instant {
         let times = self.all.iter().filter(|one| one.every.is_some()).map(|one| one.next);
@@ -114,17 +126,17 @@ impl Recorders {
     }
 
     /// Takes the samples that are due at `now`.
-    pub(crate) fn take(&mut self, now: Instant, net: &Network) {
+    pub(crate) fn take(&mut self, now: Instant, run: &R) {
         for one in &mut self.all {
             match one.every {
                 None => {
-                    if let Some(value) = (one.read)(net) {
+                    if let Some(value) = (one.read)(run) {
                         one.series.push_changed(now, value);
                     }
                 }
                 Some(every) if one.next <= now => {
                     one.next = now + every;
-                    if let Some(value) = (one.read)(net) {
+                    if let Some(value) = (one.read)(run) {
                         one.series.push(now, value);
                     }
                 }
@@ -133,8 +145,53 @@ impl Recorders {
         }
     }
 
-    fn add(&mut self, series: Series, every: Option<Span>, from: Instant, read: Read) {
-        self.all.push(Recorder { series, every, next: from, read });
+    /// All series, in the order in which they were asked for.
+    pub(crate) fn series(&self) -> impl Iterator<Item = &Series> {
+        self.all.iter().map(|one| &one.series)
+    }
+
+    /// Samples from `from` on at this distance, or without one whenever the value is another.
+    ///
+    /// # Panics
+    /// When the distance is no time at all.
+    pub(crate) fn add(
+        &mut self,
+        series: Series,
+        every: Option<Span>,
+        from: Instant,
+        read: impl Fn(&R) -> Option<f64> + 'static,
+    ) {
+        assert!(every.is_none_or(|every| !every.is_zero()), "samples need some distance");
+        self.all.push(Recorder { series, every, next: from, read: Box::new(read) });
+    }
+
+    /// Samples all variables of a session, named after `name`.
+    pub(crate) fn add_session(
+        &mut self,
+        name: &str,
+        every: Span,
+        from: Instant,
+        read: impl Fn(&R) -> Option<Snapshot> + 'static,
+    ) where
+        R: 'static,
+    {
+        type Variable = fn(&Snapshot) -> Option<f64>;
+        let variables: [(&str, &'static str, Variable); 8] = [
+            ("rate", "bit/s", |seen| seen.rate.map(|rate| rate.as_bps() as f64)),
+            ("congestion window", "bytes", |seen| seen.congestion_window.map(|n| n as f64)),
+            ("threshold", "bytes", |seen| seen.threshold.map(|n| n as f64)),
+            ("outstanding", "bytes", |seen| Some(seen.outstanding as f64)),
+            ("waiting again", "packets", |seen| Some(seen.waiting_again as f64)),
+            ("round trip", "s", |seen| seen.round_trip.map(Span::as_secs_f64)),
+            ("queue", "s", |seen| seen.queue.map(Span::as_secs_f64)),
+            ("probing", "", |seen| Some(f64::from(u8::from(seen.is_probing)))),
+        ];
+        let read = Rc::new(read);
+        for (variable, unit, value) in variables {
+            let read = Rc::clone(&read);
+            let series = Series::new(&format!("{name} {variable}"), unit);
+            self.add(series, Some(every), from, move |run| read(run).as_ref().and_then(value));
+        }
     }
 }
 
@@ -151,9 +208,8 @@ impl Network {
         unit: &'static str,
         read: impl Fn(&Self) -> Option<f64> + 'static,
     ) {
-        assert!(!every.is_zero(), "samples need some distance");
         let now = self.now();
-        self.recorders.add(Series::new(name, unit), Some(every), now, Box::new(read));
+        self.recorders.add(Series::new(name, unit), Some(every), now, read);
     }
 
     /// Takes a variable's value whenever it is another. It is read after every instant at which
@@ -165,7 +221,7 @@ impl Network {
         read: impl Fn(&Self) -> Option<f64> + 'static,
     ) {
         let now = self.now();
-        self.recorders.add(Series::new(name, unit), None, now, Box::new(read));
+        self.recorders.add(Series::new(name, unit), None, now, read);
     }
 
     /// Samples all variables of a session at this distance, named after `name`.
@@ -178,29 +234,13 @@ impl Network {
         name: &str,
         read: impl Fn(&Self) -> Option<Snapshot> + 'static,
     ) {
-        type Variable = fn(&Snapshot) -> Option<f64>;
-        let variables: [(&str, &'static str, Variable); 8] = [
-            ("rate", "bit/s", |seen| seen.rate.map(|rate| rate.as_bps() as f64)),
-            ("congestion window", "bytes", |seen| seen.congestion_window.map(|n| n as f64)),
-            ("threshold", "bytes", |seen| seen.threshold.map(|n| n as f64)),
-            ("outstanding", "bytes", |seen| Some(seen.outstanding as f64)),
-            ("waiting again", "packets", |seen| Some(seen.waiting_again as f64)),
-            ("round trip", "s", |seen| seen.round_trip.map(Span::as_secs_f64)),
-            ("queue", "s", |seen| seen.queue.map(Span::as_secs_f64)),
-            ("probing", "", |seen| Some(f64::from(u8::from(seen.is_probing)))),
-        ];
-        let read = Rc::new(read);
-        for (variable, unit, value) in variables {
-            let read = Rc::clone(&read);
-            self.sample(every, &format!("{name} {variable}"), unit, move |net| {
-                read(net).as_ref().and_then(value)
-            });
-        }
+        let now = self.now();
+        self.recorders.add_session(name, every, now, read);
     }
 
     /// All series, in the order in which they were asked for.
     pub fn series(&self) -> impl Iterator<Item = &Series> {
-        self.recorders.all.iter().map(|one| &one.series)
+        self.recorders.series()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::Entry;
 use crate::LabError;
+use crate::files;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Something that can be set about an experiment with `--set NAME=VALUE`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +40,8 @@ pub struct Options {
     pub jobs: Option<usize>,
     /// Parameters, as `NAME=VALUE`.
     pub set: Vec<String>,
+    /// What `bench control` measured, to be shown beside simulated values.
+    pub live: Option<PathBuf>,
 }
 
 impl Options {
@@ -52,6 +55,7 @@ impl Options {
             shard: None,
             jobs: None,
             set: Vec::new(),
+            live: None,
         }
     }
 
@@ -113,12 +117,27 @@ impl Options {
             replications: self.replications.unwrap_or(usual),
             quick: self.quick,
             parameters,
+            live: self.live.as_deref().map(measured).transpose()?,
         })
     }
 }
 
+/// The `values` of a report of `bench control`.
+fn measured(path: &Path) -> Result<BTreeMap<String, f64>, LabError> {
+    /// The part of the report that counts here.
+    #[derive(serde::Deserialize)]
+    struct Report {
+        values: BTreeMap<String, f64>,
+    }
+    let report: Report = serde_json::from_str(&files::read(path)?).map_err(|error| {
+        let path = path.display();
+        LabError::Request(format!("--live: {path}: {error}; expected what bench control writes"))
+    })?;
+    Ok(report.values)
+}
+
 /// Replications of a quick run.
-const QUICK: u32 = 4;
+const QUICK: u32 = 8;
 
 fn split(word: &str) -> Result<(&str, &str), LabError> {
     word.split_once('=')
@@ -164,6 +183,8 @@ pub struct Setting {
     /// Whether a first look is enough.
     pub quick: bool,
     pub(super) parameters: BTreeMap<&'static str, f64>,
+    /// What was measured live, by the names that `bench control` gives.
+    pub(super) live: Option<BTreeMap<String, f64>>,
 }
 
 impl Setting {

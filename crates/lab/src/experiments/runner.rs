@@ -195,6 +195,9 @@ fn command(entry: &Entry, options: &Options, setting: &Setting) -> String {
     if let Some(count) = options.replications {
         words += &format!(" --replications {count}");
     }
+    if let Some(live) = &options.live {
+        words += &format!(" --live {}", live.display());
+    }
     for parameter in entry.parameters {
         let value = setting.get(parameter.name);
         if value != parameter.default {

@@ -155,6 +155,8 @@ fn wrong_requests_are_named_with_what_is_allowed() {
         message(&|options| options.replications = Some(0)),
         "--replications: found 0, expected 1 to 10000"
     );
+    let live = message(&|options| options.live = Some("/nonexistent.json".into()));
+    assert!(live.contains("/nonexistent.json"), "{live}");
     let unknown = choose(&["moon-1969".to_owned()]).unwrap_err().to_string();
     assert!(unknown.starts_with("experiment: found \"moon-1969\", expected elaasar-2003"));
     assert_eq!(choose(&["all".to_owned()]).unwrap().len(), ALL.len());

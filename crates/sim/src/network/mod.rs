@@ -75,7 +75,7 @@ pub struct Network {
     touched: Vec<NodeId>,
     is_touched: Vec<bool>,
     changes: Agenda<Change>,
-    pub(crate) recorders: Recorders,
+    pub(crate) recorders: Recorders<Self>,
     now: Instant,
     standing: u32,
     passed: u64,

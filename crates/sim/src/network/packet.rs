@@ -18,6 +18,11 @@ pub const IPV4_UDP: usize = 28;
 pub struct NodeId(pub(super) u32);
 
 impl NodeId {
+    /// The node of this number, for captures of what is no network.
+    pub(crate) const fn numbered(number: u32) -> Self {
+        Self(number)
+    }
+
     /// Its place: nodes are numbered from 0 in the order in which they were put in.
     pub fn index(self) -> usize {
         self.0 as usize

@@ -112,6 +112,54 @@ fn time_is_that_of_the_link() {
     assert_eq!(path.delivered(Direction::Forward).between(at(0), at(1)).bytes, 44);
 }
 
+/// What is written, to be read while the path still has its writer.
+#[derive(Clone, Default)]
+struct Written(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+impl std::io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn captures_and_series_change_nothing_and_show_what_passed() {
+    let run = |looked_at: bool| {
+        let mut path = path(&geo("loss 10%"), 20);
+        let file = Written::default();
+        if looked_at {
+            path.capture(End::Hub, file.clone());
+            path.sample(Span::from_millis(500), "next", "", |path| Some(path.hub.next as f64));
+        }
+        path.run_until(at(60));
+        path.finish_captures().expect("memory takes everything");
+        let samples: Vec<f64> = path.series().flat_map(|one| one.samples()).map(|s| s.1).collect();
+        (path.trace_hash(), path.now(), file.0.take(), samples)
+    };
+    let (plain, looked_at) = (run(false), run(true));
+    assert_eq!((plain.0, plain.1), (looked_at.0, looked_at.1), "looking changes nothing");
+    assert_eq!(looked_at.3.len(), 121);
+    assert_eq!((looked_at.3[0], looked_at.3[120]), (0.0, 20.0));
+    // The kind of block, its length: an enhanced packet block (6) for each packet at the hub,
+    // those that the link lost on the way there left out.
+    let (mut rest, mut packets) = (looked_at.2.as_slice(), Vec::new());
+    while let [kind, _, _, _, a, b, c, d, ..] = *rest {
+        let len = u32::from_le_bytes([a, b, c, d]) as usize;
+        if kind == 6 {
+            packets.push(&rest[28..len - 4]);
+        }
+        rest = &rest[len..];
+    }
+    let from = |source: [u8; 4]| packets.iter().filter(|packet| packet[12..16] == source).count();
+    let (terminal, hub) = (from([10, 0, 0, 1]), from([10, 0, 0, 2]));
+    assert_eq!(terminal + hub, packets.len());
+    assert!(terminal >= 20 && hub >= terminal, "every piece that arrives is answered");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     let run = |seed| {

@@ -55,6 +55,11 @@ impl Setting {
         satlink::words::apply_link(&mut link, words).expect("the words should be understood");
         let rate = |rate: Option<BitRate>| rate.expect("the link should have a rate");
         let rates = [rate(link.forward.rate), rate(link.return_.rate)];
+        Self::on(link, rates)
+    }
+
+    /// This link; the gateways are told these rates, forward and return.
+    pub fn on(link: LinkConfig, rates: [BitRate; 2]) -> Self {
         let control = Control::default();
         Self { link, rates, auto: false, learnt: None, control, seed: 1 }
     }

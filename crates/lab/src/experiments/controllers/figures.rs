@@ -1,13 +1,13 @@
 //! The picture: ways across, cases down; the darker, the more of the link is used.
 
 use super::key;
-use crate::experiments::{Picture, Results};
-use serde_json::Value;
+use crate::experiments::{Picture, Results, Setting};
 use sim::scenario::controllers::{Asked, Case, Way};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What the real daemon and the kernel's TCPs reached over the emulator, by
-/// `study/point/way`.
+/// `study/point/way`: the `values` of `bench control`. Shown unless others are given.
 const LIVE: &str = include_str!("live.json");
 
 /// Headings of the studies.
@@ -30,8 +30,8 @@ const ROW: f64 = 24.0;
 const GAP: f64 = 8.0;
 const FONT: &str = "font-family=\"Helvetica, Arial, sans-serif\"";
 
-pub(super) fn picture(results: &Results, cases: &[Case]) -> Picture {
-    let live = Live::read();
+pub(super) fn picture(setting: &Setting, results: &Results, cases: &[Case]) -> Picture {
+    let live = Live(setting.live.clone().unwrap_or_else(kept));
     Picture {
         id: "controllers".into(),
         title: "Share of the link that each way of controlling the rate uses, case by case".into(),
@@ -43,18 +43,15 @@ pub(super) fn picture(results: &Results, cases: &[Case]) -> Picture {
 }
 
 /// The live values.
-struct Live(serde_json::Map<String, Value>);
+struct Live(BTreeMap<String, f64>);
+
+fn kept() -> BTreeMap<String, f64> {
+    serde_json::from_str(LIVE).expect("live.json is an object of numbers")
+}
 
 impl Live {
-    fn read() -> Self {
-        match serde_json::from_str(LIVE) {
-            Ok(Value::Object(values)) => Self(values),
-            Ok(_) | Err(_) => panic!("live.json should be an object of numbers"),
-        }
-    }
-
     fn of(&self, case: &Case, way: &str) -> Option<f64> {
-        self.0.get(&format!("{}/{}", case.study, key(case, way)))?.as_f64()
+        self.0.get(&format!("{}/{}", case.study, key(case, way))).copied()
     }
 
     /// Ways that were run live only.
@@ -221,7 +218,7 @@ mod tests {
         for case in &cases {
             assert!(STUDIES.iter().any(|(study, _)| *study == case.study), "{}", case.study);
         }
-        let live = Live::read();
+        let live = Live(kept());
         let mut known = 0;
         for way in Way::ALL.map(Way::name).into_iter().chain(["bbr"]) {
             known += cases.iter().filter(|case| live.of(case, way).is_some()).count();
