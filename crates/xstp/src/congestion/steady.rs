@@ -17,6 +17,7 @@ mod company;
 mod law;
 mod probe;
 mod queue;
+mod regain;
 mod samples;
 mod start;
 
@@ -26,6 +27,7 @@ use core::ops::Range;
 use law::{Company, Law};
 use probe::{Found, Probe, Schedule};
 use queue::{Drain, Then};
+use regain::Fall;
 use samples::{Sample, Samples, Window, as_micros, micros, mul};
 use start::{Ramp, Train, Verdict};
 use units::{BitRate, Instant, Span};
@@ -91,6 +93,12 @@ pub(crate) struct Steady {
     found: bool,
     /// The best rate so far; halved each time that a train does not bring it back.
     best: u64,
+    /// Whether a queue may ever have been another's.
+    met: bool,
+    /// What the rate was before a queue showed that the way takes far less.
+    fall: Option<Fall>,
+    /// The train under way shows how much more the way takes; the rate is known.
+    regaining: bool,
 }
 
 impl Steady {
@@ -126,6 +134,9 @@ impl Steady {
             resumed: None,
             found: false,
             best: known.unwrap_or(0),
+            met: false,
+            fall: None,
+            regaining: false,
         }
     }
 
@@ -308,25 +319,6 @@ impl Steady {
         }
     }
 
-    fn on_train(&mut self, now: Instant, mut train: Train) {
-        match train.dispersion(&self.samples) {
-            Some(rate) => {
-                let rate = rate.min(self.most.unwrap_or(u64::MAX)).max(self.floor);
-                self.base = rate;
-                self.phase = ramp(now, rate / 2, rate);
-                self.ask = true;
-            }
-            None => match train.fallback(self.round_trip, self.poll_least) {
-                Some(rate) => {
-                    self.base = rate.min(self.most()).max(self.floor);
-                    self.phase = ramp(now, self.base, self.most().min(start::MOST_BPS));
-                    self.ask = true;
-                }
-                None => self.phase = Phase::Train(train),
-            },
-        }
-    }
-
     fn on_ramp(&mut self, now: Instant, up: Ramp, sample: &Sample) {
         if sample.sent_at < up.since {
             return;
@@ -391,20 +383,6 @@ impl Steady {
         }
     }
 
-    /// Whether the rate is a small part of what it was. From there little is learnt, as few
-    /// packets go, and a way that was misjudged would stay so for minutes.
-    fn has_collapsed(&self) -> bool {
-        self.base < self.best / 16
-    }
-
-    /// A train shows what the way takes now, whatever has been thought of it.
-    fn look_again(&mut self, now: Instant) {
-        self.best /= 2;
-        self.schedule.found(now, Found::Loss, self.round_trip);
-        self.samples.restart();
-        self.phase = Phase::Train(Train::new());
-    }
-
     /// Two samples are enough where less passes than is sent, beyond doubt.
     fn is_choked(&self, window: &Window) -> bool {
         window.passed_bps() < window.sent_bps() / 8 * 7
@@ -435,15 +413,21 @@ impl Steady {
         }
         let found = probe.judge(&window, self.samples.error_ppm());
         self.schedule.found(now, found, self.round_trip);
+        if found != Found::Room && self.fell_just_now(now) {
+            self.schedule.soon(now, self.round_trip);
+        }
         match found {
             Found::Room => {
                 self.base = probe.rate;
                 self.found = true;
+                if self.may_regain(now, probe) {
+                    self.regain();
+                }
             }
             Found::Queue(link) => {
                 let waits = self.samples.queue(sample);
                 let link = link.max(probe.base / 16 * 15);
-                self.base = below(link);
+                self.base = self.below(link);
                 self.link = Some(link);
                 self.found = true;
                 if waits > as_micros(LEAST_QUEUE) / 3 {
@@ -470,16 +454,17 @@ impl Steady {
     fn most(&self) -> u64 {
         self.most.unwrap_or(u64::MAX)
     }
+
+    /// A little less than what the link takes, so that a queue cannot grow: where others add their
+    /// errors to ours, twice as much.
+    fn below(&self, link: u64) -> u64 {
+        link - if self.met { link / 128 } else { link / 256 }
+    }
 }
 
 /// A rate to be made sure of; from the first packet on when `since` is zero.
 fn ramp(since: Instant, rate: u64, cap: u64) -> Phase {
     Phase::Ramp(Ramp { rate, cap, since })
-}
-
-/// A little less than what the link takes, so that a queue cannot grow.
-fn below(link: u64) -> u64 {
-    link - link / 256
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 use super::law::{Company, Law, is_congested};
 use super::queue::Then;
 use super::samples::{Window, micros, mul};
-use super::{ENOUGH, Phase, Steady, UNSURE, below};
+use super::{ENOUGH, Phase, Steady, UNSURE};
 use units::{Instant, Span};
 
 /// What the way took is the same when it differs by less than one part in this.
@@ -83,6 +83,10 @@ impl Steady {
         let same = if self.samples.jitter() > UNSURE { SAME / 3 } else { SAME };
         let same = link.abs_diff(law.found) <= law.found / same;
         law.found = link;
+        if !same {
+            // Others share it: what the rate was when nobody did is nothing to go back to.
+            self.fall = None;
+        }
         law.event(link, self.round_trip, Span::ZERO);
         self.drain(now, link, if same { Then::Cruise } else { Then::Share(law) });
     }
@@ -122,7 +126,7 @@ impl Steady {
             return;
         }
         if law.gone >= 2 {
-            let link = below(self.base);
+            let link = self.below(self.base);
             law = Law::new(Company::Polite, link);
             law.event(link, self.round_trip, Span::ZERO);
         }

@@ -10,7 +10,7 @@
 
 use super::law::{Company, Law, is_congested};
 use super::samples::{Sample, Window, as_micros, micros};
-use super::{ENOUGH, LONGEST_HOLD, Phase, Steady, below};
+use super::{ENOUGH, LONGEST_HOLD, Phase, Steady};
 use units::{Instant, Span};
 
 /// A queue that is being drained.
@@ -25,6 +25,8 @@ pub(super) struct Drain {
     pub(super) queue: i64,
     /// The rate before it.
     pub(super) before: u64,
+    /// Whether less passed than was sent while it stood.
+    pub(super) choked: bool,
     pub(super) then: Then,
 }
 
@@ -66,9 +68,15 @@ impl Steady {
         let deep = waits > self.round_trip / 2 && !greedy;
         let rate = if deep { link / 8 } else { link / 2 };
         let before = self.base;
-        let mut drain = Drain { rate, since: now, until: now, deep, queue, before, then };
+        let busy = self.samples.busy(self.limit() / 2);
+        let choked = busy.is_some_and(|busy| busy.passed_bps() < busy.sent_bps() / 16 * 15);
+        if !greedy {
+            self.note_fall(now, link);
+        }
+        let mut drain = Drain { rate, since: now, until: now, deep, queue, before, choked, then };
         drain.until = now + drain.time_for(waits);
-        self.base = below(link);
+        self.met |= matches!(then, Then::Share(_));
+        self.base = self.below(link);
         self.link = Some(link);
         self.phase = Phase::Draining(drain);
         self.ask = true;
@@ -129,7 +137,9 @@ impl Steady {
                 self.share(now, law);
             }
             Then::Cruise | Then::Share(_) if flat && now >= self.company_until => {
-                self.lengthen(now, drain.before);
+                // On a way that is merely longer what was sent has passed.
+                let left = if drain.choked { self.base } else { drain.before };
+                self.lengthen(now, left);
             }
             // Others of our kind drain too, but not at the same time: once more.
             Then::Cruise | Then::Share(_) if self.stays == 0 => {

@@ -273,12 +273,17 @@ impl Samples {
         longest >= STILL_US && longest >= whole / 4 * 3
     }
 
-    /// What the way has taken since more than `waiting` microseconds began to stand in a queue.
-    pub(super) fn busy_link(&self, waiting: i64) -> Option<u64> {
+    /// The time since more than `waiting` microseconds began to stand in a queue.
+    pub(super) fn busy(&self, waiting: i64) -> Option<Window> {
         let busy = || self.samples.iter().rev().take_while(|one| self.queue(one) > waiting);
         let (last, first) = (busy().next()?, busy().last()?);
         let window = Window::between(first, last);
-        (window.passing_us > 0).then(|| window.link_bps(self.error_ppm()))
+        (window.passing_us > 0).then_some(window)
+    }
+
+    /// What the way has taken in that time.
+    pub(super) fn busy_link(&self, waiting: i64) -> Option<u64> {
+        self.busy(waiting).map(|window| window.link_bps(self.error_ppm()))
     }
 
     /// Where the newest sample saw less than `waiting` microseconds in the queue, and so did the

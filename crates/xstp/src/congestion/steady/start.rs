@@ -77,6 +77,11 @@ impl Train {
         self.may_send() || self.ended.is_some_and(|ended| ended <= octets)
     }
 
+    /// Whether a train before it has shown nothing.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed > 0
+    }
+
     /// The rate to begin with when trains show nothing: two of them in a round trip.
     pub(super) fn fallback(&self, round_trip: Span, poll_least: Span) -> Option<u64> {
         let bits = u64::from(TRAIN) * 2 * 12_000;

@@ -14,3 +14,65 @@ fn one_packet_that_a_train_lost_hides_nothing_of_the_rate() {
         assert!(half > 4_900_000, "{half} without packet {lost}");
     }
 }
+
+/// XSTP-14.3.3 XSTP-14.4.6 XSTP-14.4.7
+#[test]
+fn the_end_of_a_fade_is_found_at_once_and_a_train_shows_how_far_it_went() {
+    let mut rig = Rig::auto(|now| {
+        let faded = now > at(10_000) && now < at(45_000);
+        Link { bps: if faded { 3 * MBPS } else { 10 * MBPS }, ..GOOD }
+    });
+    rig.run(19_000);
+    rig.longest_queue = Span::ZERO;
+    rig.run(45_000);
+    let longest = rig.longest_queue;
+    assert!(longest < Span::from_millis(280), "too fast while what is left stands: {longest:?}");
+    let faded = rig.steady.base;
+    assert!((2_800_000..3_200_000).contains(&faded), "{faded}");
+    rig.run(52_000);
+    assert_eq!(rig.mbps(), 9, "{}", rig.steady.mode());
+    assert!(rig.longest_queue < Span::from_millis(700), "{:?}", rig.longest_queue);
+    let mut probes = 0;
+    for millis in 0..600 {
+        rig.run(52_000 + millis * 100);
+        probes += u32::from(rig.steady.mode() == "train");
+    }
+    assert_eq!(probes, 0, "no trains where nothing is to be had");
+}
+
+/// XSTP-14.4.7
+#[test]
+fn a_train_that_shows_no_more_than_the_rate_changes_nothing() {
+    let mut rig = Rig::auto(|_| GOOD);
+    rig.run(9_000);
+    let before = rig.steady.base;
+    rig.steady.regain();
+    rig.run(10_200);
+    assert_eq!((rig.steady.base, rig.steady.mode()), (before, "cruise"));
+    // Nor does one of which nothing arrives, whose successor is answered by a POLL alone.
+    rig.steady.regain();
+    for packet in 0..10 {
+        rig.losing = Some(rig.packets + 1);
+        rig.run(10_201 + packet);
+    }
+    rig.run(13_000);
+    assert!(rig.steady.base >= before / 2, "{}", rig.steady.base);
+}
+
+/// XSTP-14.4.7
+#[test]
+fn where_others_share_the_rate_before_them_is_nothing_to_go_back_to() {
+    let mut rig = Rig::auto(|_| GOOD);
+    rig.run(9_000);
+    rig.steady.note_fall(rig.now, 3 * MBPS);
+    rig.steady.base = 3 * MBPS;
+    assert!(rig.steady.fell_just_now(rig.now));
+    let mut law = Law::new(Company::Polite, 3 * MBPS);
+    law.event(3 * MBPS, BACK * 2, Span::ZERO);
+    law.begin(rig.now);
+    rig.steady.phase = Phase::Sharing(law);
+    // The next queue is there when the way takes something else.
+    rig.run(28_000);
+    rig.steady.base = 3 * MBPS;
+    assert!(!rig.steady.fell_just_now(rig.now), "{}", rig.steady.mode());
+}
