@@ -4,6 +4,7 @@ use association::{Limits, Security};
 use core::fmt;
 use core::str::FromStr;
 use units::{BitRate, Span};
+use xstp::Seq24;
 use xstp::session::Learnt;
 
 /// Bytes of IPv4 and UDP around each datagram.
@@ -123,6 +124,9 @@ pub struct RelayConfig {
     pub wall_clock_ns: u64,
     /// Terminals that a hub keeps.
     pub max_terminals: usize,
+    /// The number of each session's first packet, the same at both ends. For trying what happens
+    /// where numbers wrap.
+    pub first_number: Seq24,
 }
 
 impl RelayConfig {
@@ -151,6 +155,7 @@ impl RelayConfig {
             initial_round_trip: Span::from_millis(600),
             wall_clock_ns: 0,
             max_terminals: 256,
+            first_number: Seq24::ZERO,
         };
         config.with_memory(128 << 20)
     }

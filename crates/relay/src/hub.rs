@@ -70,6 +70,11 @@ impl Hub {
         self.peers.get_mut(&peer).map(|peer| &mut peer.relay)
     }
 
+    /// All relays, to look at.
+    pub fn relays(&self) -> impl Iterator<Item = (PeerId, &Relay)> {
+        self.peers.iter().map(|(&id, peer)| (id, &peer.relay))
+    }
+
     /// The terminals that there is a relay with.
     pub fn peers(&self) -> impl Iterator<Item = PeerId> {
         self.peers.keys().copied()

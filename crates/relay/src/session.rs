@@ -11,6 +11,9 @@ use xstp::session::{Filled, Learnt, ProbingConfig, SessionConfig, Upper};
 /// What a Hello takes of the way, about, octets.
 const HELLO: u64 = 210;
 
+/// What is remembered of a way and is below this was not measured well.
+const LEAST_ROUND_TRIP: Span = Span::from_micros(10);
+
 /// Numbers that a gateway is taken to allow before its first word, at most; it allows four times
 /// as many.
 const ASSUMED: u32 = 1 << 16;
@@ -54,10 +57,14 @@ pub(crate) fn session_config(
     session.return_rate = config.receive_rate;
     session.max_segment = largest(config, limits) - config.ip_overhead - OVERHEAD;
     session.packet_overhead = config.ip_overhead + OVERHEAD + config.link_overhead;
+    session.first_number = config.first_number;
     session.keep_alive = config.keep_alive;
     session.no_response = Some(config.no_response);
-    session.initial_round_trip =
-        learnt.map_or(config.initial_round_trip, |learnt| learnt.round_trip);
+    // It was measured by a clock, which may have been set back meanwhile.
+    session.initial_round_trip = learnt
+        .map(|learnt| learnt.round_trip)
+        .filter(|round_trip| *round_trip >= LEAST_ROUND_TRIP)
+        .unwrap_or(config.initial_round_trip);
     // The peer is a gateway too, and takes what the memory allows in its first round trip.
     session.assumed_window = session.number_window.min(ASSUMED);
     session

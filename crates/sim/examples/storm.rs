@@ -13,9 +13,13 @@ fn main() {
     let (first, count) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(100));
     let (mut tally, mut broken) = (Tally::default(), 0);
     for seed in first..first + count {
-        match run(subject, seed) {
-            Ok(report) => tally.add(&report),
-            Err(damage) => {
+        match std::panic::catch_unwind(|| run(subject, seed)) {
+            Err(_) => {
+                broken += 1;
+                println!("seed {seed}: panicked\n  {}", describe(subject, seed));
+            }
+            Ok(Ok(report)) => tally.add(&report),
+            Ok(Err(damage)) => {
                 broken += 1;
                 println!("seed {seed}: {damage}\n  {}", describe(subject, seed));
             }

@@ -143,6 +143,45 @@ impl SessionGuard {
     }
 }
 
+/// Watches whatever session there is, one after another.
+#[derive(Clone, Debug, Default)]
+pub struct SessionWatch {
+    seen: Option<Seen>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    incarnation: Option<u32>,
+    segments: u64,
+    octets: u64,
+    guard: SessionGuard,
+}
+
+impl SessionWatch {
+    /// Looks at `session` after each segment that it may have sent.
+    ///
+    /// # Panics
+    /// When it sent what it should not have.
+    pub fn look(&mut self, now: Instant, session: &Session) {
+        let counted = session.statistics();
+        let (incarnation, segments) = (session.incarnation(), counted.segments_sent);
+        let same = |seen: &&mut Seen| {
+            seen.segments <= segments && (seen.incarnation == incarnation || seen.segments == 0)
+        };
+        if self.seen.as_mut().filter(same).is_none() {
+            let guard = SessionGuard::new(session.config());
+            self.seen = Some(Seen { incarnation, segments: 0, octets: 0, guard });
+        }
+        let Some(seen) = &mut self.seen else { return };
+        seen.incarnation = incarnation;
+        if segments > seen.segments {
+            let octets = (counted.octets_sent - seen.octets) as usize;
+            (seen.segments, seen.octets) = (segments, counted.octets_sent);
+            seen.guard.on_sent(now, octets, session);
+        }
+    }
+}
+
 /// Reads how far somebody is; nothing when all is done.
 type HowFar = Box<dyn Fn(&Network) -> Option<u64>>;
 

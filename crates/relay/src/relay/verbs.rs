@@ -152,6 +152,11 @@ impl Relay {
         self.session.as_ref().map(|session| session.snapshot(now))
     }
 
+    /// The session, while there is one: for those who look on.
+    pub fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
     /// What has happened on the streams of this session.
     pub fn statistics(&self) -> Statistics {
         self.streams.statistics()

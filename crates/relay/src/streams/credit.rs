@@ -50,7 +50,8 @@ impl Streams {
     fn announce(&mut self, id: StreamId) {
         let (until_used, wait) = (self.until_used(), self.note_wait());
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        let granted = stream.receive.granted();
+        // As it is said: what is lost by that has not been told.
+        let granted = stream.receive.granted() / CREDIT_UNIT * CREDIT_UNIT;
         let worth = granted >= stream.announced + stream.receive.worth_announcing(until_used);
         if worth && stream.receive.wants_credit() {
             stream.before = std::mem::replace(&mut stream.announced, granted);

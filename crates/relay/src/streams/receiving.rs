@@ -8,8 +8,10 @@ use crate::target::{Cut, Priority, StreamId};
 use crate::{Event, RefuseReason, ResetReason};
 
 /// Streams of the peer's that are kept in all, those included that are cut off or done at one
-/// end, as a multiple of those that may be open.
+/// end, as a multiple of those that may be open, and some more: where few may be open, a word that
+/// is lost again and again keeps several.
 const KEPT: usize = 3;
+const KEPT_MORE: usize = 64;
 
 /// Control frames that wait to be sent or to be acknowledged before the peer's new streams are
 /// passed over. One that takes what it causes never comes near.
@@ -65,7 +67,7 @@ impl Streams {
         if self.seen.contains(id.number()) {
             return false;
         }
-        let full = self.open_remote >= KEPT * self.max_streams
+        let full = self.open_remote >= KEPT * self.max_streams + KEPT_MORE
             || self.controls.len() + self.controls_out >= MAX_CONTROLS;
         if full || !self.seen.insert(id.number()) {
             self.statistics.bad_frames += 1;

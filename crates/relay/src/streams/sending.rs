@@ -138,14 +138,16 @@ impl Streams {
         let written = writer.stream(head, available, least, more, |out| send.read(offset, out));
         let Some(len) = written else { return Turn::NoRoom };
         let end = end && len == available;
+        let before = stream.send.sent();
         self.shared.charged += stream.send.take(piece, len as u64);
+        // What was cut off from a packet that shrank was counted with that.
+        self.statistics.bytes_sent += stream.send.sent() - before;
         if end {
             stream.send.take_end();
         }
         let open = Self::opening_sent(stream);
         stream.deficit -= len as i64;
         stream.lately.add(self.now, len as u64);
-        self.statistics.bytes_sent += len as u64;
         packet.frames.push(Reference::Stream { id, offset, len: len as u32, open, end });
         self.make_room_known(id);
         Turn::Sent

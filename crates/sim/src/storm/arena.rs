@@ -2,7 +2,8 @@
 
 use super::clock::{Clock, Leap};
 use super::fault::{Fault, Strikes};
-use super::weather::{Flying, Lane};
+use super::gateways::Account;
+use super::weather::{Conditions, Flying, Lane};
 use super::{Damage, Record};
 use crate::{Agenda, TraceHash};
 use std::collections::VecDeque;
@@ -58,6 +59,10 @@ pub(crate) trait End {
     fn coverage(&self) -> Coverage;
     /// Where it is, for people.
     fn describe(&self) -> String;
+    /// Its books, where those of both ends are to agree.
+    fn account(&self) -> Option<Account> {
+        None
+    }
 }
 
 /// What happens at a time that is set beforehand.
@@ -82,6 +87,8 @@ pub(crate) struct Cast {
     pub(crate) ends: [Box<dyn End>; 2],
     pub(crate) clocks: [Clock; 2],
     pub(crate) lanes: [Lane; 2],
+    /// What the lanes are like after the storm, but for their delay.
+    pub(crate) calm: [Conditions; 2],
     /// How late timers are on average.
     pub(crate) lag: Span,
     /// Whether what was sent before a restart without memory may still arrive: no.
@@ -157,9 +164,9 @@ impl Arena {
 
     /// The weather clears, and the ends are told so.
     pub(crate) fn calm(&mut self) {
-        for lane in &mut self.cast.lanes {
+        for (lane, calm) in self.cast.lanes.iter_mut().zip(self.cast.calm) {
             let delay = lane.conditions().delay.min(Span::from_millis(300));
-            *lane.conditions() = super::weather::Conditions { delay, ..Default::default() };
+            *lane.conditions() = Conditions { delay, ..calm };
             lane.lighten();
         }
         self.cast.lag = Span::ZERO;

@@ -44,7 +44,7 @@ impl Flavour {
                 Self::Steady,
                 Self::SteadyTold,
             ],
-            Subject::Connections | Subject::Gateways => &[
+            Subject::Connections | Subject::Links | Subject::Gateways => &[
                 Self::Stp,
                 Self::StpPaced,
                 Self::StpSpread,

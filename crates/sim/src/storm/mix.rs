@@ -67,7 +67,7 @@ impl Mix {
             let most = 1 << rng.below(16);
             mix.lag = Span::from_micros(100 + rng.below(most));
         }
-        mix.draw_acts(rng, rate);
+        mix.acts = draw_acts(rng, subject, on, calm_at, rate);
         mix
     }
 
@@ -98,7 +98,7 @@ impl Mix {
         [0, 1].map(|from: usize| {
             let guard = match self.subject {
                 Subject::Sessions => Guard::Below,
-                Subject::Connections | Subject::Gateways => {
+                Subject::Connections | Subject::Links | Subject::Gateways => {
                     Guard::Checksum(self.configs[1 - from].profile)
                 }
             };
@@ -133,19 +133,37 @@ impl Mix {
         let faults: Vec<String> = self.on.iter().map(|fault| fault.to_string()).collect();
         format!("{}; {}", self.flavour.name(), faults.join(", "))
     }
+}
 
-    /// Puts down when what happens.
-    fn draw_acts(&mut self, rng: &mut RngStream, rate: BitRate) {
-        for fault in self.on.iter() {
-            let times = 1 + rng.below(4);
-            for _ in 0..times {
-                let at = Instant::from_nanos(rng.below(self.calm_at.as_nanos()));
-                self.draw_act(rng, fault, at, rate);
-            }
+/// When what happens.
+pub(crate) fn draw_acts(
+    rng: &mut RngStream,
+    subject: Subject,
+    on: FaultSet,
+    calm_at: Instant,
+    rate: BitRate,
+) -> Vec<(Instant, Act)> {
+    let mut planned = Acts { subject, on, rate, acts: Vec::new() };
+    for fault in on.iter() {
+        let times = 1 + rng.below(4);
+        for _ in 0..times {
+            let at = Instant::from_nanos(rng.below(calm_at.as_nanos()));
+            planned.draw_act(rng, fault, at);
         }
     }
+    planned.acts
+}
 
-    fn draw_act(&mut self, rng: &mut RngStream, fault: Fault, at: Instant, rate: BitRate) {
+/// What happens, as far as it is drawn.
+struct Acts {
+    subject: Subject,
+    on: FaultSet,
+    rate: BitRate,
+    acts: Vec<(Instant, Act)>,
+}
+
+impl Acts {
+    fn draw_act(&mut self, rng: &mut RngStream, fault: Fault, at: Instant) {
         let (end, lethal) = (rng.below(2) as usize, is_lethal(self.on));
         let squared = |rng: &mut RngStream, most: u64| {
             Span::from_secs_f64(0.02 + most as f64 * rng.uniform() * rng.uniform())
@@ -157,7 +175,7 @@ impl Mix {
             }
             Fault::DelayStep => Act::Delay { lane: end, delay: squared(rng, 1) },
             Fault::RateChange => {
-                Act::Rate { lane: end, rate: rate.mul_ratio(20 + rng.below(200), 100) }
+                Act::Rate { lane: end, rate: self.rate.mul_ratio(20 + rng.below(200), 100) }
             }
             Fault::ClockForward => {
                 let most = if lethal && rng.chance(0.2) { 200 } else { 5 };
@@ -198,13 +216,13 @@ impl Mix {
 }
 
 /// Whether sessions may die of it.
-fn is_lethal(on: FaultSet) -> bool {
+pub(crate) fn is_lethal(on: FaultSet) -> bool {
     use Fault as F;
     [F::ClientRestart, F::ServerRestart, F::Abort, F::Impatience].iter().any(|&f| on.has(f))
 }
 
 /// Each kind is on or off; how many are on differs much from seed to seed.
-fn draw_faults(rng: &mut RngStream) -> FaultSet {
+pub(crate) fn draw_faults(rng: &mut RngStream) -> FaultSet {
     let share = [0.1, 0.25, 0.5, 0.75][rng.below(4) as usize];
     let mut on = FaultSet::default();
     for fault in Fault::ALL {
@@ -229,7 +247,7 @@ fn draw_faults(rng: &mut RngStream) -> FaultSet {
 }
 
 /// A clock that starts anywhere, often where its stamps are about to wrap.
-fn draw_clock(rng: &mut RngStream, on: FaultSet) -> Clock {
+pub(crate) fn draw_clock(rng: &mut RngStream, on: FaultSet) -> Clock {
     let before = Span::from_millis(rng.below(12_000));
     let wrap = match rng.below(6) {
         0 => Span::from_micros(1 << 32),
@@ -246,7 +264,7 @@ fn draw_clock(rng: &mut RngStream, on: FaultSet) -> Clock {
     Clock::new(Instant::ZERO + wrap - before, drift)
 }
 
-fn draw_conditions(rng: &mut RngStream, on: FaultSet, rate: BitRate) -> [Conditions; 2] {
+pub(crate) fn draw_conditions(rng: &mut RngStream, on: FaultSet, rate: BitRate) -> [Conditions; 2] {
     let delay = [1, 5, 20, 60, 150, 280, 300, 600][rng.below(8) as usize];
     [(); 2].map(|()| {
         let share = |rng: &mut RngStream, fault, most: f64| {

@@ -23,6 +23,7 @@ mod arena;
 mod clock;
 mod fault;
 mod flavour;
+mod gateways;
 mod host;
 mod mix;
 mod packets;
@@ -51,29 +52,33 @@ pub enum Subject {
     Sessions,
     /// Two connections in order, as published.
     Connections,
-    /// Two gateways with clients and servers, on a satellite link:
-    /// [`scenario::storm`].
+    /// Two gateways with clients and servers, on a satellite link that does all that links and
+    /// networks do, and no more: [`scenario::storm`].
+    Links,
+    /// Two gateways with clients and servers, and all that can befall them.
     Gateways,
 }
 
 impl Subject {
     /// Every subject.
-    pub const ALL: [Self; 3] = [Self::Sessions, Self::Connections, Self::Gateways];
+    pub const ALL: [Self; 4] = [Self::Sessions, Self::Connections, Self::Links, Self::Gateways];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sessions => "sessions",
             Self::Connections => "connections",
+            Self::Links => "links",
             Self::Gateways => "gateways",
         }
     }
 
     /// The subject of a seed when all take turns.
     pub fn of_seed(seed: u64) -> Self {
-        match seed % 8 {
+        match seed % 16 {
             // These take several times as long.
-            7 => Self::Gateways,
+            7 => Self::Links,
+            15 => Self::Gateways,
             odd if odd % 2 == 1 => Self::Connections,
             _ => Self::Sessions,
         }
@@ -141,8 +146,11 @@ pub(crate) struct Record {
 
 /// What the storm of `seed` over `subject` is made of, for people.
 pub fn describe(subject: Subject, seed: u64) -> String {
-    if subject == Subject::Gateways {
+    if subject == Subject::Links {
         return "gateways; all faults of links and networks".to_owned();
+    }
+    if subject == Subject::Gateways {
+        return gateways::Mix::draw(seed).describe();
     }
     Mix::draw(subject, seed).describe()
 }
@@ -155,8 +163,11 @@ pub fn describe(subject: Subject, seed: u64) -> String {
 /// # Panics
 /// When something under test does.
 pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
+    if subject == Subject::Links {
+        return links(seed);
+    }
     if subject == Subject::Gateways {
-        return gateways(seed);
+        return gateways::run(seed);
     }
     let mix = Mix::draw(subject, seed);
     let [here, there] = mix.clocks.each_ref().map(|clock| clock.at(Instant::ZERO));
@@ -166,7 +177,7 @@ pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
             Box::new(Host::<PacketLife>::new(client, here)),
             Box::new(Host::<PacketLife>::new(server, there)),
         ],
-        Subject::Connections | Subject::Gateways => [
+        Subject::Connections | Subject::Links | Subject::Gateways => [
             Box::new(Host::<StreamLife>::new(client, here)),
             Box::new(Host::<StreamLife>::new(server, there)),
         ],
@@ -175,6 +186,7 @@ pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
         ends,
         clocks: mix.clocks.clone(),
         lanes: mix.lanes(),
+        calm: Default::default(),
         lag: mix.lag,
         rng: RngStream::new(seed, 0, "sim/storm/lag"),
     });
@@ -192,12 +204,12 @@ pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
     Ok(report(&mut arena, &mix))
 }
 
-/// Gateways have their own storms, on a satellite link.
-fn gateways(seed: u64) -> Result<Report, Damage> {
+/// Gateways on a satellite link.
+fn links(seed: u64) -> Result<Report, Damage> {
     let seen = scenario::storm_seen(seed).map_err(|damage| Damage::new(damage.to_string()))?;
     Ok(Report {
         trace: seen.trace,
-        flavour: "gateways",
+        flavour: "gateways on a link",
         packets: seen.packets,
         storm: seen.storm,
         healed: seen.healed,
@@ -231,28 +243,33 @@ fn judge(arena: &Arena) -> Result<(), Damage> {
 }
 
 fn report(arena: &mut Arena, mix: &Mix) -> Report {
+    let records = arena.ends().iter().flat_map(|end| end.records());
+    let wraps = |record: &Record| mix.wraps_after().is_some_and(|after| record.packets > after);
+    for _ in 0..records.filter(wraps).count() {
+        arena.strikes().count(Fault::Wrap);
+    }
+    summary(arena, mix.calm_at, mix.flavour.name())
+}
+
+/// What is told of a storm that has come to its end.
+fn summary(arena: &mut Arena, calm_at: Instant, flavour: &'static str) -> Report {
     let mut coverage = Coverage::default();
     let (mut lives, mut deaths, mut bytes) = (0, 0, 0);
-    let mut wraps = 0;
     for end in arena.ends() {
         coverage.merge(end.coverage());
         lives += end.lives();
         for record in end.records() {
             deaths += u64::from(record.died);
             bytes += record.delivered;
-            wraps += u64::from(mix.wraps_after().is_some_and(|after| record.packets > after));
         }
-    }
-    for _ in 0..wraps {
-        arena.strikes().count(Fault::Wrap);
     }
     let packets: u64 = arena.lanes().iter().map(|lane| lane.counts().offered).sum();
     Report {
         trace: arena.trace(),
-        flavour: mix.flavour.name(),
+        flavour,
         packets,
-        storm: mix.calm_at.since(Instant::ZERO),
-        healed: arena.now().since(mix.calm_at),
+        storm: calm_at.since(Instant::ZERO),
+        healed: arena.now().since(calm_at),
         lives,
         deaths,
         bytes,

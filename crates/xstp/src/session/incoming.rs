@@ -208,7 +208,9 @@ impl Session {
             return self.other_incarnation();
         }
         if self.apply(now, Stimulus::BeginAck) == Action::Opened {
-            if let Some(sent) = self.handshake.begun_at(ack.echo) {
+            if let Some(sent) = self.handshake.begun_at(ack.echo)
+                && now > sent
+            {
                 self.round_trip.sample(now.since(sent));
             }
             self.peer_began = Some(stamp);
@@ -316,6 +318,8 @@ impl Session {
         if let Some(sent) = answer.sent_at
             && answer.first
             && sent >= self.samples_from
+            // A clock that was set back measures nothing.
+            && now > sent
         {
             self.round_trip.sample(now.since(sent));
         }

@@ -15,8 +15,9 @@ use units::{BitRate, Instant, Span};
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     next_send: Instant,
-    /// When the last charged segment was planned.
+    /// When the last charged segment was planned, and what it takes at the highest rate.
     last: Instant,
+    least: Span,
     /// What `next_send` leaves out, in units of 1/rate nanoseconds, for `rate`.
     remainder: u64,
     rate: Option<BitRate>,
@@ -31,6 +32,7 @@ impl Pacer {
         Self {
             next_send: Instant::ZERO,
             last: Instant::ZERO,
+            least: Span::ZERO,
             remainder: 0,
             rate: None,
             catch_up,
@@ -65,16 +67,18 @@ impl Pacer {
         self.remainder = remainder;
     }
 
-    /// Charges a pause of `interval` after a segment sent at `now`.
-    pub(crate) fn charge_span(&mut self, now: Instant, interval: Span) {
+    /// Charges a pause of `interval` after a segment sent at `now`, of which `least` is never
+    /// taken back.
+    pub(crate) fn charge_span(&mut self, now: Instant, interval: Span, least: Span) {
         self.start(now);
         self.next_send += interval;
+        self.least = least;
     }
 
     /// A schedule with `interval` between segments begins at `now`; what the old one planned
     /// later than that is brought forward.
     pub(crate) fn bring_forward(&mut self, now: Instant, interval: Span) {
-        self.next_send = self.next_send.min((self.last + interval).max(now));
+        self.next_send = self.next_send.min((self.last + interval.max(self.least)).max(now));
     }
 
     fn start(&mut self, now: Instant) {
@@ -161,13 +165,16 @@ mod tests {
     #[test]
     fn an_interval_is_counted_from_the_planned_time() {
         let mut pacer = pacer();
-        pacer.charge_span(Instant::from_nanos(10), MS);
-        pacer.charge_span(Instant::from_nanos(10) + MS + Span::from_nanos(7), MS);
+        pacer.charge_span(Instant::from_nanos(10), MS, MS / 4);
+        pacer.charge_span(Instant::from_nanos(10) + MS + Span::from_nanos(7), MS, MS / 4);
         assert_eq!(pacer.next_send(), Instant::from_nanos(10) + MS * 2);
         let now = Instant::from_nanos(10) + MS + Span::from_nanos(7);
         pacer.bring_forward(now, MS / 2);
         assert_eq!(pacer.next_send(), Instant::from_nanos(10) + MS + MS / 2);
         pacer.bring_forward(now, MS * 9);
         assert_eq!(pacer.next_send(), Instant::from_nanos(10) + MS + MS / 2, "never put off");
+        pacer.bring_forward(Instant::ZERO, MS / 8);
+        let least = Instant::from_nanos(10) + MS + MS / 4;
+        assert_eq!(pacer.next_send(), least, "nor before what the rate allows");
     }
 }

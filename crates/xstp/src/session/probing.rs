@@ -144,7 +144,12 @@ struct Cycle {
     /// The window and its threshold then.
     window: Option<(u64, Option<u64>)>,
     map: ProbeMap,
+    /// How often the distance of probes was doubled.
+    doublings: u32,
 }
+
+/// How often it is at most.
+const DOUBLINGS: u32 = 6;
 
 /// What makes a cycle begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +196,11 @@ impl Session {
         if due && overdue && !self.polling.answered_since_last() {
             self.begin_probing(now, Trigger::EarlyTimeout);
         }
+    }
+
+    /// How many times as far as a round trip probes are apart (XSTP-13.2.6).
+    pub(super) fn probe_spacing(&self) -> u64 {
+        self.probing.cycle.as_ref().map_or(1, |cycle| 1 << cycle.doublings)
     }
 
     /// Whether what a STAT or USTAT tells as missing is held back at first.
@@ -269,6 +279,7 @@ impl Session {
             round_trip,
             window: self.congestion.window().map(|window| (window, self.congestion.threshold())),
             map: ProbeMap::new(config.max_probes, config.before_loss),
+            doublings: 0,
         });
         // What waits to be sent again is told again by the STAT that ends the cycle.
         self.sender.clear_queue();
@@ -287,6 +298,9 @@ impl Session {
     fn record(&mut self, now: Instant, count: u32, sent_at: Option<Instant>) -> Option<Verdict> {
         let (config, cycle) = (self.config.probing?, self.probing.cycle.as_mut()?);
         let is_probe = (count.wrapping_sub(cycle.last_count) as i32) > 0;
+        if self.config.control_part > 0 && is_probe && cycle.map.skips(count) {
+            cycle.doublings = (cycle.doublings + 1).min(DOUBLINGS);
+        }
         let round_trip = sent_at.map(|at| now.since(at));
         let recorded = round_trip.is_some_and(|round_trip| match is_probe {
             true => cycle.map.on_answer(count, round_trip),

@@ -121,7 +121,7 @@ impl Session {
     pub(super) fn poll_due(&self) -> Instant {
         let pace = self.pace();
         let round_trip = self.round_trip.smoothed();
-        let due = self.polling.due(pace, self.armed_at, round_trip);
+        let due = self.polling.due(pace, self.armed_at, round_trip * self.probe_spacing());
         if pace == Some(Pace::Timer) {
             let mut range = self.congestion.poll_range();
             range.end = range.end.max(round_trip / 10);
@@ -261,14 +261,15 @@ impl Session {
     /// Charges a segment of `len` bytes to the pacer.
     pub(super) fn charge(&mut self, now: Instant, len: usize, paced: bool) {
         let octets = len + self.config.packet_overhead;
-        match self.congestion.pace(now) {
-            Some(rate) => self.pacer.charge_bytes(now, octets as u64, rate),
-            None if paced => self.pacer.charge_span(now, self.bounded(self.interval, octets)),
-            None => {
-                if let Some(rate) = self.config.paced_rate() {
-                    self.pacer.charge_span(now, rate.time_for(octets as u64));
-                }
+        let ceiling = self.config.paced_rate().map(|rate| rate.time_for(octets as u64));
+        match (self.congestion.pace(now), ceiling) {
+            (Some(rate), _) => self.pacer.charge_bytes(now, octets as u64, rate),
+            (None, ceiling) if paced => {
+                let interval = self.bounded(self.interval, octets);
+                self.pacer.charge_span(now, interval, ceiling.unwrap_or(Span::ZERO));
             }
+            (None, Some(ceiling)) => self.pacer.charge_span(now, ceiling, ceiling),
+            (None, None) => {}
         }
     }
 }

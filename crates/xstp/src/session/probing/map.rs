@@ -65,6 +65,12 @@ impl ProbeMap {
         true
     }
 
+    /// Whether the probe before `count` is still without an answer.
+    pub(crate) fn skips(&self, count: u32) -> bool {
+        let before = self.probes.iter().take_while(|probe| probe.count != count).last();
+        before.is_some_and(|probe| probe.round_trip.is_none())
+    }
+
     /// The longest round trip of the first `required` neighbours that are all filled, once there
     /// are as many (XSTP-13.3.5).
     pub(crate) fn longest_of(&self, required: u32) -> Option<Span> {
