@@ -299,3 +299,16 @@ fn turns_begin_anew_after_a_cycle() {
     let seen = wire.session().statistics().probing;
     assert_eq!(seen.early_timeouts, 1, "{seen:?}");
 }
+
+/// XSTP-13.2.6: where control has a bound the peer may answer every other probe only.
+#[test]
+fn probes_that_are_passed_over_make_the_next_ones_rarer() {
+    for (control_part, expected) in [(0, [1_200, 1_400, 1_600, 1_800]), (4, [1_200; 4])] {
+        let config = SessionConfig { control_part, ..twelve(ProbingConfig::default()) };
+        let mut wire = loses_one(&config, 100);
+        wire.lost.push((SERVER, at(1_450), at(1_550)));
+        wire.run(at(2_700));
+        let lines = wire.since(1_190);
+        panic!("{control_part} {expected:?} {lines:#?}");
+    }
+}
