@@ -35,6 +35,21 @@ fn two_hundred_storms_reach_everything_and_break_nothing() {
 /// Where 200 seeds reach what is rare.
 const FIRST: u64 = 1_000;
 
+/// 200 storms over gateways end well, with every kind of fault, under both suites.
+#[test]
+fn two_hundred_storms_over_gateways_break_nothing() {
+    let tally = weather(Subject::Gateways, FIRST, 200);
+    assert!(tally.packets / tally.runs >= 1_000, "{tally}");
+    assert_eq!(tally.surprising(), [], "{tally}");
+    for fault in Fault::ALL {
+        assert!(tally.struck(fault)[0] > 0, "{fault} did not strike: {tally}");
+    }
+    let noise = |seed| describe(Subject::Gateways, seed).contains("noise");
+    let noise = (FIRST..FIRST + 200).filter(|&seed| noise(seed)).count();
+    assert!((50..150).contains(&noise), "{noise} of 200 with keys");
+    weather(Subject::Links, FIRST, 20);
+}
+
 /// Seeds that broke a promise once (docs/reliability.md says which).
 #[test]
 fn what_storms_have_found_stays_mended() {
@@ -43,6 +58,9 @@ fn what_storms_have_found_stays_mended() {
     }
     for seed in [48, 57, 94, 187, 273, 453, 927, 1123, 1263, 1983, 93_021, 152_349, 156_877] {
         weather(Subject::Connections, seed, 1);
+    }
+    for seed in [4, 691, 717, 1051, 1127, 1330, 1372, 2231, 2693, 5693] {
+        weather(Subject::Gateways, seed, 1);
     }
 }
 

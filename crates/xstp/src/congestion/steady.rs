@@ -376,7 +376,8 @@ impl Steady {
             let probe = {
                 let time = self.round_trip.max(micros(self.samples.jitter() * 32));
                 let errors = self.samples.error_ppm();
-                self.schedule.begin(now, self.base, self.most(), time, errors)
+                let (base, most) = (self.base, self.most());
+                self.schedule.begin(now, base, most, self.round_trip, time, errors)
             };
             self.phase = Phase::Probing(probe);
             self.ask = true;

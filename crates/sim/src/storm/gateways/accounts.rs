@@ -223,9 +223,12 @@ impl Account {
             + association.unknown_index
             + association.replayed
             + association.bad_tag
+            + association.strangers
+            + association.stale
+            + association.busy
             + association.full;
         let checks = [
-            (self.segments == association.sealed, "segments sent are not those sealed"),
+            (self.segments <= association.sealed, "more segments were sent than sealed"),
             (association.opened + errors <= self.handled, "more was opened than came"),
             (
                 // What is lost for the third time goes twice.

@@ -12,6 +12,7 @@ use super::fault::{Fault, FaultSet};
 use super::mix::{draw_acts, draw_clock, draw_conditions, draw_faults, is_lethal};
 use super::weather::{Conditions, Guard, Lane};
 use super::{Damage, Report, Subject};
+use association::{Keys, Known, PresharedKey, PrivateKey, Security};
 use ends::{HubEnd, Setup, TerminalEnd};
 use relay::{Control, Learnt, RelayConfig};
 use units::{BitRate, Instant, RngStream, Span};
@@ -57,7 +58,10 @@ impl Mix {
             conditions[0].queue = conditions[0].queue.max(least_queue(back));
         }
         let calm_at = Instant::ZERO + Span::from_millis(3_000 + rng.below(9_000));
-        let (configs, told) = draw_configs(rng, on, rates);
+        let (mut configs, told) = draw_configs(rng, on, rates);
+        if seed.count_ones() % 2 == 0 {
+            secure(&mut configs, seed);
+        }
         let clocks = [(); 2].map(|()| draw_clock(rng, on));
         let lag = if on.has(Fault::LateTimer) {
             let most = 1 << rng.below(16);
@@ -75,9 +79,10 @@ impl Mix {
         let faults: Vec<String> = self.on.iter().map(|fault| fault.to_string()).collect();
         let [terminal, hub] = &self.configs;
         format!(
-            "{} and {}, {}, forward {}, back {}, {} clients; {}",
+            "{} and {}, {}, {}, forward {}, back {}, {} clients; {}",
             terminal.control,
             hub.control,
+            if matches!(hub.security, Security::None) { "no secrets" } else { "noise" },
             self.told,
             self.rates[1],
             self.rates[0],
@@ -153,6 +158,23 @@ pub(crate) fn run(seed: u64) -> Result<Report, Damage> {
         }
     }
     Ok(super::summary(&mut arena, mix.calm_at, "gateways"))
+}
+
+/// Gives both ends keys.
+fn secure(configs: &mut [RelayConfig; 2], seed: u64) {
+    let mut rng = RngStream::new(seed, 0, "sim/storm/keys");
+    let private = [(); 2].map(|()| PrivateKey::generate(&mut rng));
+    let preshared = PresharedKey::generate(&mut rng);
+    for own in 0..2 {
+        let other = 1 - own;
+        let known = Known {
+            name: ["terminal", "hub"][other].to_owned(),
+            public: private[other].public(),
+            preshared: preshared.clone(),
+        };
+        let keys = Keys::new(private[own].clone(), vec![known]).expect("one key that is known");
+        configs[own].security = Security::Noise(keys.into());
+    }
 }
 
 /// A queue in which whatever has to be sent to begin with finds room.

@@ -22,7 +22,8 @@ const LONGEST: Span = Span::from_secs(8);
 /// Packets that a probe has at least: its effect must be larger than a packet.
 const PACKETS: u64 = 36;
 
-/// Packets that are enough for a probe at twice the rate.
+/// Packets that are enough for a probe at twice the rate; where fewer go in a round trip, it is
+/// at twice the rate.
 const FEW_PACKETS: u64 = 4;
 /// A rate this many times below the ceiling that was told is nobody's.
 const FAR: u64 = 64;
@@ -83,12 +84,17 @@ impl Schedule {
         now: Instant,
         base: u64,
         most: u64,
+        round_trip: Span,
         time: Span,
         error_ppm: u64,
     ) -> Probe {
         // Far below a ceiling that was told something was misjudged: the way up is not to take
         // minutes, as it would with a 16th of next to nothing.
         let lost = most < u64::MAX && base < most / FAR;
+        // So few packets go that doubling them adds a handful to a queue, unless the last probe
+        // found one.
+        let few = mul(base, round_trip.as_micros(), 12_000 * 1_000_000) < FEW_PACKETS;
+        let lost = lost || (few && self.waits == FIRST_WAIT);
         let (power, least) = if lost { (0, FEW_PACKETS) } else { (self.power, PACKETS) };
         let rate = base.saturating_add(base >> power).min(most);
         // Half of the addition is to be twice what chance makes of the errors:
@@ -123,5 +129,26 @@ impl Probe {
         let kept = 1_000_000_u64.saturating_sub(error_ppm);
         let enough = mul(mul(window.sent, kept, 1_000_000), middle, self.rate);
         if window.arrived < enough { Found::Loss } else { Found::Room }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// XSTP-14.4.1
+    #[test]
+    fn next_to_nothing_is_doubled_until_a_queue_is_found() {
+        let mut schedule = Schedule::new();
+        let round_trip = Span::from_millis(600);
+        let begin = |schedule: &Schedule, base| {
+            let probe = schedule.begin(Instant::ZERO, base, u64::MAX, round_trip, round_trip, 0);
+            (probe.rate, probe.until.since(Instant::ZERO).as_millis())
+        };
+        assert_eq!(begin(&schedule, 1_000), (2_000, 24_000), "four packets");
+        assert_eq!(begin(&schedule, 79_000), (158_000, 600), "fewer than four in a round trip");
+        assert_eq!(begin(&schedule, 80_000), (85_000, 5_082), "thirty-six packets");
+        schedule.found(Instant::ZERO, Found::Queue(1_000), round_trip);
+        assert_eq!(begin(&schedule, 1_600).0, 1_700);
     }
 }
