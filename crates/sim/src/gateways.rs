@@ -1,9 +1,11 @@
 //! Two gateways as endpoints: the relays that operators run, with clients and servers beside
 //! them whose local networks take no time.
 
+use crate::invariants::SessionWatch;
 use crate::traffic::{Client, ConnectionPlan, Server};
 use crate::{Endpoint, Streams};
 use relay::{Event, Hub, PeerId, Priority, Relay, RelayConfig, StreamId, Target, TransmitBatch};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use units::{Instant, RngStream};
 
@@ -13,8 +15,8 @@ const TERMINAL: SocketAddr =
 /// The server that every client asks for.
 const SERVER: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1)), 80);
-/// Datagrams in a batch, at most.
-const BATCH: usize = 16;
+/// Datagrams in a batch: one, so that the guard sees each.
+const BATCH: usize = 1;
 
 /// The terminal's gateway, and the clients behind it.
 pub struct Terminal {
@@ -25,6 +27,7 @@ pub struct Terminal {
     /// Datagrams that were not accepted.
     pub bad: u64,
     connected: u32,
+    watch: SessionWatch,
 }
 
 /// The hub's gateway, and the servers behind it.
@@ -37,13 +40,15 @@ pub struct HubSide {
     pub server: Server<StreamId>,
     /// Datagrams that were not accepted.
     pub bad: u64,
+    watches: BTreeMap<PeerId, SessionWatch>,
 }
 
 impl Terminal {
     /// A gateway with clients that follow `plans`.
     pub fn new(config: &RelayConfig, rng: RngStream, plans: Vec<ConnectionPlan>) -> Self {
         let relay = Relay::terminal(config, Instant::ZERO, rng);
-        Self { relay, client: Client::new(plans), bad: 0, connected: 0 }
+        let watch = SessionWatch::default();
+        Self { relay, client: Client::new(plans), bad: 0, connected: 0, watch }
     }
 
     /// How often the gateway has found its hub.
@@ -82,6 +87,9 @@ impl Endpoint for Terminal {
             if self.relay.poll_transmit(now, &mut batch).is_none() {
                 break;
             }
+            if let Some(session) = self.relay.session() {
+                self.watch.look(now, session);
+            }
             batch.datagrams().for_each(&mut *send);
             self.events(now);
         }
@@ -99,7 +107,8 @@ impl Endpoint for Terminal {
 impl HubSide {
     /// A gateway with servers that answer whatever they are asked.
     pub fn new(config: &RelayConfig, rng: RngStream) -> Self {
-        Self { hub: Hub::new(config, rng), peer: None, server: Server::new(), bad: 0 }
+        let hub = Hub::new(config, rng);
+        Self { hub, peer: None, server: Server::new(), bad: 0, watches: BTreeMap::new() }
     }
 
     fn events(&mut self, now: Instant) {
@@ -141,6 +150,11 @@ impl Endpoint for HubSide {
             let mut batch = TransmitBatch::new(&mut buffer, BATCH);
             if self.hub.poll_transmit(now, &mut batch).is_none() {
                 break;
+            }
+            for (peer, relay) in self.hub.relays() {
+                if let Some(session) = relay.session() {
+                    self.watches.entry(peer).or_default().look(now, session);
+                }
             }
             batch.datagrams().for_each(&mut *send);
             self.events(now);

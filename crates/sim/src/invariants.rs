@@ -4,8 +4,8 @@
 //! |---|---|
 //! | bytes delivered are the bytes sent, in order and once | [`StreamCheck`](crate::StreamCheck) in each application that receives |
 //! | conservation on each link and in the network | [`Network::audit`], now and then and at the end of each run; [`Path`](crate::Path), at the end |
-//! | what is sent keeps within window and rate | [`SessionGuard`], with every segment of every session that is not a gateway's |
-//! | what is held keeps within what is configured | [`SessionGuard`]; in gateways the relay's own limits |
+//! | what is sent keeps within window and rate | [`SessionGuard`], with every segment of every session; in gateways by [`SessionWatch`] |
+//! | what is held keeps within what is configured | [`SessionGuard`]; in gateways the relay's own limits, and in storms their books |
 //! | progress after the last fault | [`Network::expect_progress`] |
 //!
 //! A broken invariant is a panic; in a network its message names seed, run and time.

@@ -9,6 +9,7 @@
 
 use super::file_transfer::{Client, Message, Server};
 use super::packet::{self, Route};
+use crate::invariants::SessionGuard;
 use core::net::{Ipv4Addr, SocketAddr};
 use satlink::compression::{Compressor, Decompressor, Refused};
 use units::{BitRate, Instant, Serializer, Span};
@@ -70,6 +71,7 @@ pub(super) struct Station {
     /// Packets that were no packets, and segments that were not accepted.
     pub(super) refused: u64,
     pub(super) max_segment: usize,
+    guard: SessionGuard,
 }
 
 impl Headers {
@@ -127,6 +129,7 @@ impl Station {
             broken: false,
             refused: 0,
             max_segment: config.max_segment,
+            guard: SessionGuard::new(&config),
         }
     }
 
@@ -178,6 +181,8 @@ impl Station {
         let mut segment = vec![0; self.max_segment];
         let mut frames = Vec::new();
         while let Some(len) = self.connection.poll_transmit(now, &mut segment) {
+            self.guard.on_sent(now, len, self.connection.session());
+            self.guard.on_held(&self.connection);
             let packet = self.route.packet(&segment[..len]);
             let frame = match &mut self.headers {
                 None => packet,
