@@ -1,4 +1,4 @@
-//! `bentpipe lab fuzz`: storms over sessions, connections and gateways, one for each seed.
+//! `bentpipe lab fuzz`: storms over sessions, connections, links and gateways, one for each seed.
 //!
 //! What a storm is, `sim::storm` says. Here seeds are shared out to threads, panics are caught
 //! and named by their seed, and for a sample of seeds it is checked that the same seed gives the

@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     /// The first seed
     #[arg(long, value_name = "S", default_value_t = 0)]
     first: u64,
-    /// Over what: sessions, connections, gateways; all take turns when not given
+    /// Over what: sessions, connections, links, gateways; all take turns when not given
     #[arg(long, value_name = "WHAT", value_parser = subject)]
     subject: Option<Subject>,
     /// How many at once; one for each processor when not given

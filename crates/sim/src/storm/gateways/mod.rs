@@ -59,7 +59,7 @@ impl Mix {
         }
         let calm_at = Instant::ZERO + Span::from_millis(3_000 + rng.below(9_000));
         let (mut configs, told) = draw_configs(rng, on, rates);
-        if seed.count_ones() % 2 == 0 {
+        if seed.count_ones().is_multiple_of(2) {
             secure(&mut configs, seed);
         }
         let clocks = [(); 2].map(|()| draw_clock(rng, on));
