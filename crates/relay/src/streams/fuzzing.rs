@@ -161,7 +161,7 @@ pub(super) fn audit(streams: &Streams, config: &RelayConfig) {
     assert!(streams.pool.shared_span <= streams.pool.shared, "{:?}", streams.pool);
     let unfinished = |s: &&crate::stream::Stream| !s.is_local() && !s.cut && !s.receive.is_done();
     assert_eq!(streams.unfinished_remote, all.clone().filter(unfinished).count());
-    assert!(streams.streams.len() <= 3 * streams.max_streams + streams.open_local);
+    assert!(streams.streams.len() <= 3 * streams.max_streams + 64 + streams.open_local);
     let chunks = streams.streams.len() as u64 * 2 * (16 << 10);
     assert!(streams.receive_allocated() as u64 <= config.receive_bound() + chunks);
     assert_eq!(streams.scheduler.len(), all.filter(|s| s.scheduled).count());
