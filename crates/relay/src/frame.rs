@@ -6,6 +6,8 @@
 //! RESET    0 H 0 0 0 0 1 0   stream, final offset, shared credit used, reason (1 byte)
 //! CREDIT   0 H 0 0 0 0 1 1   stream, limit / 1024
 //! SHARED   0 0 0 0 0 1 0 0   shared credit returned / 1024
+//! DATAGRAM 0 0 L 0 0 1 0 1   [length], an IP packet
+//! PIECE    0 0 L 0 0 1 1 0   number, total, offset, [length], a part of an IP packet
 //! ```
 //!
 //! `stream`, `final offset`, `length` and the other numbers are variable-length integers of 7
@@ -33,6 +35,11 @@ const ACCEPT: u8 = 0x01;
 const RESET: u8 = 0x02;
 const CREDIT: u8 = 0x03;
 const SHARED: u8 = 0x04;
+const DATAGRAM: u8 = 0x05;
+const PIECE: u8 = 0x06;
+
+/// Bytes of a packet worth a PIECE.
+const LEAST_PIECE: usize = 32;
 
 /// Offsets below this are written in 3 bytes. (Not a matter of what the peer may lack: a frame
 /// must take no more room when it is written again.)
@@ -84,6 +91,16 @@ pub(crate) enum Frame<'a> {
     },
     Shared {
         returned: u64,
+    },
+    Datagram {
+        packet: &'a [u8],
+    },
+    /// The part from `offset` of a packet of `total` bytes; it lies within.
+    Piece {
+        number: u16,
+        total: usize,
+        offset: usize,
+        piece: &'a [u8],
     },
 }
 
@@ -178,7 +195,7 @@ impl<'a> Writer<'a> {
         &mut self.room[at..at + len]
     }
 
-    /// Writes `frame`, which must not be a STREAM, if it fits; says whether it did.
+    /// Writes `frame`, which must be none with data, if it fits; says whether it did.
     pub(crate) fn control(&mut self, frame: &Frame<'_>) -> bool {
         let (kind, id, numbers, code): (u8, Option<StreamId>, [Option<u64>; 2], Option<u8>) =
             match *frame {
@@ -192,7 +209,9 @@ impl<'a> Writer<'a> {
                 Frame::Shared { returned } => {
                     (SHARED, None, [Some(returned / CREDIT_UNIT), None], None)
                 }
-                Frame::Stream { .. } => unreachable!("a STREAM frame has a writer of its own"),
+                Frame::Stream { .. } | Frame::Datagram { .. } | Frame::Piece { .. } => {
+                    unreachable!("a frame with data has a writer of its own")
+                }
             };
         let numbers = numbers.into_iter().flatten();
         let len = 1
@@ -246,6 +265,50 @@ impl<'a> Writer<'a> {
             self.varint(len as u64);
         }
         fill(self.claim(len));
+        self.closed = !with_length;
+        Some(len)
+    }
+
+    /// Writes a DATAGRAM if it fits; says whether it did.
+    pub(crate) fn datagram(&mut self, packet: &[u8], more_follows: bool) -> bool {
+        let Some(room) = self.left().checked_sub(1 + packet.len()) else { return false };
+        // Without room for a length nothing can follow.
+        let with_length = more_follows && varint_len(packet.len() as u64) <= room;
+        self.byte(DATAGRAM | if with_length { LENGTH } else { 0 });
+        if with_length {
+            self.varint(packet.len() as u64);
+        }
+        self.bytes(packet);
+        self.closed = !with_length;
+        true
+    }
+
+    /// Writes as much of `rest` as fits, the part from `offset` of a packet of `total` bytes;
+    /// returns how much, or `None` when nothing worth it fits.
+    pub(crate) fn piece(
+        &mut self,
+        number: u16,
+        total: usize,
+        offset: usize,
+        rest: &[u8],
+        more_follows: bool,
+    ) -> Option<usize> {
+        let numbers = [u64::from(number), total as u64, offset as u64];
+        let head = 1 + numbers.into_iter().map(varint_len).sum::<usize>();
+        let room = self.left().checked_sub(head)?;
+        let len = rest.len().min(room);
+        if len < LEAST_PIECE.min(rest.len()) || len == 0 {
+            return None;
+        }
+        let with_length = more_follows && len + varint_len(len as u64) <= room;
+        self.byte(PIECE | if with_length { LENGTH } else { 0 });
+        for number in numbers {
+            self.varint(number);
+        }
+        if with_length {
+            self.varint(len as u64);
+        }
+        self.bytes(&rest[..len]);
         self.closed = !with_length;
         Some(len)
     }

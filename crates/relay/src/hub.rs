@@ -10,7 +10,7 @@ use crate::{
 };
 use association::{Entropy, HubReceived, Keys, Sealed};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use units::{BitRate, Instant, Span};
@@ -35,6 +35,8 @@ pub struct Hub {
     peers: BTreeMap<PeerId, Peer>,
     /// Last words of relays that are gone.
     farewells: VecDeque<(PeerId, Event)>,
+    /// Terminals that may have carried packets here.
+    carried: BTreeSet<PeerId>,
     /// Who was served last; the next one is first.
     served: Option<PeerId>,
     told: Option<PeerId>,
@@ -56,6 +58,7 @@ impl Hub {
             association: association::Hub::new(association_config(config), entropy),
             peers: BTreeMap::new(),
             farewells: VecDeque::new(),
+            carried: BTreeSet::new(),
             served: None,
             told: None,
             memory: Memory::default(),
@@ -239,6 +242,9 @@ impl Hub {
             peer.relay.moved();
         }
         let result = peer.relay.handle_payload(now, kind, payload);
+        if peer.relay.has_datagram() {
+            self.carried.insert(id);
+        }
         self.part_if_lost(now, id);
         result
     }
@@ -282,6 +288,17 @@ impl Hub {
                 self.served = Some(id);
                 return Some(found);
             }
+        }
+        None
+    }
+
+    /// The next IP packet that a terminal has carried here as it was, and which.
+    pub fn take_datagram(&mut self) -> Option<(PeerId, Vec<u8>)> {
+        while let Some(&id) = self.carried.first() {
+            if let Some(packet) = self.peers.get_mut(&id).and_then(|p| p.relay.take_datagram()) {
+                return Some((id, packet));
+            }
+            self.carried.remove(&id);
         }
         None
     }

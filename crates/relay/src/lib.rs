@@ -63,6 +63,7 @@
 
 mod buffer;
 mod config;
+mod datagram;
 mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -86,6 +87,7 @@ pub use association::{
     Security, Transmit, TransmitBatch,
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
+pub use datagram::DatagramStatistics;
 pub use hub::Hub;
 pub use relay::{ReceiveError, Relay, Sight};
 pub use tap::{Tap, Tapped, Way};
@@ -162,6 +164,8 @@ pub struct Totals {
     pub bytes_received: u64,
     /// Frames and notes that could not be understood, or used credit that was never given.
     pub bad_frames: u64,
+    /// Packets that are carried as they are.
+    pub datagrams: DatagramStatistics,
 }
 
 impl Totals {
@@ -204,5 +208,6 @@ impl Totals {
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.bad_frames += other.bad_frames;
+        self.datagrams.add(&other.datagrams);
     }
 }

@@ -56,23 +56,33 @@ pub(crate) fn class(priority: Priority, little: bool) -> Class {
     }
 }
 
-/// Which queue a stream waits in.
+/// Which queue a stream or a flow waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
+    /// Flows that ask for it and send little.
+    Urgent,
     Interactive,
     Bulk,
     Background,
 }
 
-/// Streams that have something to send, each in one queue, once.
+/// Who waits for a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Stream(StreamId),
+    /// Packets that are carried as they are, of one flow.
+    Flow(usize),
+}
+
+/// Streams and flows that have something to send, each in one queue, once.
 ///
 /// Within a class they take turns (deficit round robin: a turn is a quantum of bytes, and what a
 /// stream took too much it waits for). A higher class goes first, but for one turn in eight.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
-    queues: [VecDeque<StreamId>; 3],
+    queues: [VecDeque<Entry>; 4],
     /// Turns that each class has had since a lower one that waited had one.
-    turns: [u32; 3],
+    turns: [u32; 4],
 }
 
 impl Scheduler {
@@ -84,24 +94,24 @@ impl Scheduler {
         self.queues.iter().map(VecDeque::len).sum()
     }
 
-    pub(crate) fn push(&mut self, class: Class, id: StreamId) {
-        self.queues[class as usize].push_back(id);
+    pub(crate) fn push(&mut self, class: Class, entry: Entry) {
+        self.queues[class as usize].push_back(entry);
     }
 
-    /// The stream whose turn it is; it stays at the front until [`finish_turn`](Self::finish_turn).
-    pub(crate) fn front(&self) -> Option<(Class, StreamId)> {
+    /// Whose turn it is; it stays at the front until [`finish_turn`](Self::finish_turn).
+    pub(crate) fn front(&self) -> Option<(Class, Entry)> {
         let mut chosen = None;
-        for class in [Class::Interactive, Class::Bulk, Class::Background] {
-            let Some(&id) = self.queues[class as usize].front() else { continue };
+        for class in [Class::Urgent, Class::Interactive, Class::Bulk, Class::Background] {
+            let Some(&entry) = self.queues[class as usize].front() else { continue };
             if chosen.is_none() || self.turns[class as usize] >= TURNS {
-                chosen = Some((class, id));
+                chosen = Some((class, entry));
             }
         }
         chosen
     }
 
-    /// Takes the stream off the front of its class; its turn is over.
-    pub(crate) fn finish_turn(&mut self, class: Class) -> Option<StreamId> {
+    /// Takes the first off the front of its class; its turn is over.
+    pub(crate) fn finish_turn(&mut self, class: Class) -> Option<Entry> {
         // `turns[c]` counts turns of higher classes that `c` waited through.
         for lower in class as usize + 1..self.queues.len() {
             if !self.queues[lower].is_empty() {
@@ -115,7 +125,7 @@ impl Scheduler {
     /// Takes a stream out, wherever it is.
     pub(crate) fn remove(&mut self, id: StreamId) {
         for queue in &mut self.queues {
-            queue.retain(|&other| other != id);
+            queue.retain(|&other| other != Entry::Stream(id));
         }
     }
 }
@@ -128,22 +138,26 @@ mod tests {
         StreamId::new(number, false)
     }
 
+    fn stream(number: u32) -> Entry {
+        Entry::Stream(id(number))
+    }
+
     /// RLY-3.2
     #[test]
     fn interactive_goes_first_but_for_one_turn_in_eight() {
         let mut scheduler = Scheduler::default();
-        scheduler.push(Class::Bulk, id(1));
-        scheduler.push(Class::Interactive, id(2));
+        scheduler.push(Class::Bulk, stream(1));
+        scheduler.push(Class::Interactive, stream(2));
         let mut turns = Vec::new();
         for _ in 0..16 {
             let (class, who) = scheduler.front().expect("both wait");
             assert_eq!(scheduler.finish_turn(class), Some(who));
             scheduler.push(class, who);
-            turns.push(who.number());
+            turns.push(if who == stream(1) { 1 } else { 2 });
         }
         assert_eq!(turns, [2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 2, 1]);
         scheduler.remove(id(2));
-        assert_eq!(scheduler.front(), Some((Class::Bulk, id(1))));
+        assert_eq!(scheduler.front(), Some((Class::Bulk, stream(1))));
         scheduler.remove(id(1));
         assert!(scheduler.is_empty());
     }

@@ -1,9 +1,10 @@
 //! Reading what a peer wrote, or somebody who means no good.
 
 use super::{
-    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, END, Frame, FrameError, HUB, LENGTH, OPEN, Open,
-    PartialOffset, RESET, SHARED, STREAM, WIDE,
+    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, Frame, FrameError, HUB, LENGTH, OPEN,
+    Open, PIECE, PartialOffset, RESET, SHARED, STREAM, WIDE,
 };
+use crate::datagram::LARGEST;
 use crate::target::{Destination, MAX_NUMBER, Priority, StreamId, Target};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -72,6 +73,11 @@ impl<'a> Reader<'a> {
         if flags & STREAM != 0 {
             return self.stream(flags);
         }
+        match flags & !LENGTH {
+            DATAGRAM => return Ok(Frame::Datagram { packet: self.data(flags)? }),
+            PIECE => return self.piece(flags),
+            _ => {}
+        }
         match flags & !HUB {
             ACCEPT => Ok(Frame::Accept { id: self.stream_id(flags)? }),
             RESET => Ok(Frame::Reset {
@@ -100,14 +106,33 @@ impl<'a> Reader<'a> {
             let [a, b, c] = self.array()?;
             PartialOffset::Whole(u64::from(u32::from_be_bytes([0, a, b, c])))
         };
+        let data = self.data(flags)?;
+        let (end, charged) = (flags & END != 0, flags & CHARGED != 0);
+        Ok(Frame::Stream { id, open, offset, end, charged, data })
+    }
+
+    /// The data that ends a frame.
+    fn data(&mut self, flags: u8) -> Result<&'a [u8], FrameError> {
         let len = if flags & LENGTH != 0 {
             usize::try_from(self.varint()?).map_err(|_| FrameError::Truncated)?
         } else {
             self.rest.len()
         };
-        let data = self.bytes(len)?;
-        let (end, charged) = (flags & END != 0, flags & CHARGED != 0);
-        Ok(Frame::Stream { id, open, offset, end, charged, data })
+        self.bytes(len)
+    }
+
+    fn piece(&mut self, flags: u8) -> Result<Frame<'a>, FrameError> {
+        let number = u16::try_from(self.varint()?).map_err(|_| FrameError::Number)?;
+        let size = |number| match usize::try_from(number) {
+            Ok(size) if size <= LARGEST => Ok(size),
+            Ok(_) | Err(_) => Err(FrameError::Number),
+        };
+        let (total, offset) = (size(self.varint()?)?, size(self.varint()?)?);
+        let piece = self.data(flags)?;
+        if piece.is_empty() || offset + piece.len() > total {
+            return Err(FrameError::Number);
+        }
+        Ok(Frame::Piece { number, total, offset, piece })
     }
 
     fn open(&mut self) -> Result<Open, FrameError> {

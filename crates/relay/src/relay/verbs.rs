@@ -123,6 +123,27 @@ impl Relay {
         self.streams.consume(now, stream, len)
     }
 
+    /// Carries an IP packet as it is: it goes in its turn, with a bounded wait, and is not sent
+    /// again when it is lost. False when there is no session; then it is gone.
+    pub fn send_datagram(&mut self, now: Instant, packet: &[u8]) -> bool {
+        if !self.connected {
+            return false;
+        }
+        self.streams.send_datagram(now, packet);
+        self.wake();
+        true
+    }
+
+    /// The next IP packet that the peer has carried here as it was.
+    pub fn take_datagram(&mut self) -> Option<Vec<u8>> {
+        self.streams.datagrams.take()
+    }
+
+    /// Whether [`take_datagram`](Self::take_datagram) has one.
+    pub fn has_datagram(&self) -> bool {
+        self.streams.datagrams.has_received()
+    }
+
     /// Whether there is a session with the peer.
     pub fn is_connected(&self) -> bool {
         self.connected
@@ -174,6 +195,7 @@ impl Relay {
             totals.add_session(session.statistics());
         }
         totals.add_streams(&self.streams.statistics());
+        totals.datagrams.add(&self.streams.datagrams.statistics());
         totals
     }
 

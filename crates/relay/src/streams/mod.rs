@@ -10,9 +10,10 @@ mod receiving;
 mod sending;
 
 use crate::config::RelayConfig;
+use crate::datagram::Datagrams;
 use crate::frame::Open;
 use crate::receive::Pool;
-use crate::scheduler::{Scheduler, class};
+use crate::scheduler::{Entry, Scheduler, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
 use crate::stream::{Opening, Stream};
@@ -67,6 +68,7 @@ pub(crate) struct Streams {
     /// Control frames in packets that the peer may not have.
     controls_out: usize,
     packets: Slab<Packet>,
+    pub(crate) datagrams: Datagrams,
     /// See [`take_released`](Self::take_released).
     largest_released: usize,
     shared: SharedCredit,
@@ -114,6 +116,7 @@ impl Streams {
             controls: VecDeque::new(),
             controls_out: 0,
             packets: Slab::new(),
+            datagrams: Datagrams::default(),
             largest_released: 0,
             shared: SharedCredit::default(),
             wait_shared: BTreeSet::new(),
@@ -175,6 +178,14 @@ impl Streams {
             send_buffered: self.send_used,
             receive_promised: self.pool.used,
             ..self.statistics
+        }
+    }
+
+    /// Queues a packet that is carried as it is.
+    pub(crate) fn send_datagram(&mut self, now: Instant, packet: &[u8]) {
+        self.now = now;
+        if let Some((class, flow)) = self.datagrams.push(now, packet, self.rate) {
+            self.scheduler.push(class, Entry::Flow(flow));
         }
     }
 
@@ -371,7 +382,7 @@ impl Streams {
         }
         stream.scheduled = true;
         let little = stream.lately.is_little(self.now);
-        self.scheduler.push(class(stream.priority, little), id);
+        self.scheduler.push(class(stream.priority, little), Entry::Stream(id));
     }
 
     /// Cuts both halves off: tells the peer, keeps nothing, and waits for the peer's final word

@@ -2,8 +2,9 @@
 
 use super::Streams;
 use crate::Event;
+use crate::datagram::Filled;
 use crate::frame::{Frame, StreamHead, Writer};
-use crate::scheduler::{Class, QUANTUM};
+use crate::scheduler::{Class, Entry, QUANTUM};
 use crate::send::Piece;
 use crate::stream::{Opening, Stream};
 use crate::target::StreamId;
@@ -39,7 +40,15 @@ pub(super) enum Control {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reference {
     Control(Control),
-    Stream { id: StreamId, offset: u64, len: u32, open: bool, end: bool },
+    Stream {
+        id: StreamId,
+        offset: u64,
+        len: u32,
+        open: bool,
+        end: bool,
+    },
+    /// A packet that is carried as it is, or a part of one: not written again.
+    Datagram,
 }
 
 /// What a number stands for.
@@ -78,11 +87,17 @@ impl Streams {
             packet.frames.push(Reference::Control(control));
         }
         self.controls_out += packet.frames.len();
-        while let Some((class, id)) = self.scheduler.front() {
-            match self.fill_from(id, &mut writer, &mut packet) {
-                Turn::Sent => self.finish_turn(class, id),
-                Turn::Idle => self.leave_queue(class, id),
-                Turn::NoRoom => break,
+        while let Some((class, entry)) = self.scheduler.front() {
+            let turn = match entry {
+                Entry::Stream(id) => self.fill_from(id, &mut writer, &mut packet),
+                Entry::Flow(flow) => self.fill_datagram(flow, &mut writer, &mut packet),
+            };
+            match (turn, entry) {
+                (Turn::Sent, Entry::Stream(id)) => self.finish_turn(class, id),
+                (Turn::Idle, Entry::Stream(id)) => self.leave_queue(class, id),
+                (Turn::Sent, Entry::Flow(flow)) if self.datagrams.goes_on(flow) => {}
+                (Turn::Sent | Turn::Idle, Entry::Flow(flow)) => self.finish_flow(class, flow),
+                (Turn::NoRoom, Entry::Stream(_) | Entry::Flow(_)) => break,
             }
         }
         if packet.frames.is_empty() {
@@ -153,6 +168,26 @@ impl Streams {
         Turn::Sent
     }
 
+    fn fill_datagram(&mut self, flow: usize, writer: &mut Writer<'_>, packet: &mut Packet) -> Turn {
+        let place = (packet.frames.is_empty(), self.scheduler.len() > 1);
+        match self.datagrams.fill(self.now, flow, self.rate, writer, place) {
+            Filled::Idle => Turn::Idle,
+            Filled::NoRoom => Turn::NoRoom,
+            Filled::Sent => {
+                packet.frames.push(Reference::Datagram);
+                Turn::Sent
+            }
+        }
+    }
+
+    fn finish_flow(&mut self, class: Class, flow: usize) {
+        let left = self.scheduler.finish_turn(class);
+        debug_assert_eq!(left, Some(Entry::Flow(flow)));
+        if let Some(class) = self.datagrams.finish_turn(self.now, flow) {
+            self.scheduler.push(class, Entry::Flow(flow));
+        }
+    }
+
     /// Notes that the opening frame, if it was still to be sent, is in a packet.
     fn opening_sent(stream: &mut Stream) -> bool {
         if let Opening::Wanted(open) = &stream.opening {
@@ -175,7 +210,7 @@ impl Streams {
 
     fn leave_queue(&mut self, class: Class, id: StreamId) {
         let left = self.scheduler.finish_turn(class);
-        debug_assert_eq!(left, Some(id));
+        debug_assert_eq!(left, Some(Entry::Stream(id)));
         let shared = self.shared.left();
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.scheduled = false;
@@ -195,6 +230,7 @@ impl Streams {
         let mut writer = Writer::new(room);
         let alive = |reference: &Reference| match reference {
             Reference::Control(_) => true,
+            Reference::Datagram => false,
             Reference::Stream { id, .. } => self.streams.get(id).is_some_and(|stream| !stream.cut),
         };
         let old: SmallVec<[Reference; 2]> = old.frames.into_iter().filter(alive).collect();
@@ -209,6 +245,7 @@ impl Streams {
                         self.controls.push_back(control);
                     }
                 }
+                Reference::Datagram => {}
                 Reference::Stream { .. } => {
                     if let Some(left) = self.write_again(&mut writer, *reference, more) {
                         frames.push(left);
@@ -279,7 +316,8 @@ impl Streams {
             match reference {
                 Reference::Control(Control::Credit { id, limit }) => self.credit_known(id, limit),
                 Reference::Control(Control::Shared { returned }) => self.shared_known(returned),
-                Reference::Control(Control::Accept { .. } | Control::Reset { .. }) => {}
+                Reference::Control(Control::Accept { .. } | Control::Reset { .. })
+                | Reference::Datagram => {}
                 Reference::Stream { id, offset, len, end, .. } => {
                     self.release(id, offset, offset + u64::from(len), end);
                 }

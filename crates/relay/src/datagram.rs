@@ -1,0 +1,298 @@
+//! IP packets that are carried as they are: in flows, bounded by time, never sent again.
+//!
+//! ```text
+//!   send ─▶ flow by hash of addresses, protocol, ports ─▶ scheduler, beside the streams ─▶ packet
+//!             └── older than it may be: dropped from the front
+//! ```
+//!
+//! Each flow takes turns as a stream does, and one that sends little goes before bulk, as streams
+//! do. What waits too long is dropped, oldest first: a voice that comes late is of no use, and
+//! senders learn from the loss that the way is full.
+
+use crate::frame::Writer;
+use crate::scheduler::{Class, Lately, QUANTUM};
+use flow::{Flow, Mark};
+use pieces::Pieces;
+use std::collections::VecDeque;
+use units::{BitRate, Instant, Span};
+
+mod flow;
+mod pieces;
+
+/// Queues; flows share one by chance.
+const FLOWS: usize = 128;
+/// How long a packet may wait, of an urgent flow and of another.
+const URGENT: Span = Span::from_millis(150);
+const USUAL: Span = Span::from_millis(300);
+/// Bytes whose time to leave may pass in any case: two full packets.
+const TWO: u64 = 3_000;
+/// Bytes that may wait in all: those of [`USUAL`] at the rate, and within this.
+const LEAST_BYTES: u64 = 64 << 10;
+const MOST_BYTES: u64 = 4 << 20;
+/// Received packets that wait to be taken.
+const MOST_RECEIVED: usize = 4096;
+const MOST_RECEIVED_BYTES: usize = 4 << 20;
+/// The largest IP packet.
+pub(crate) const LARGEST: usize = 65_535;
+
+/// Packets, each way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramStatistics {
+    /// Packets that went out.
+    pub sent: u64,
+    /// Bytes of these.
+    pub bytes_sent: u64,
+    /// Packets that came.
+    pub received: u64,
+    /// Bytes of these.
+    pub bytes_received: u64,
+    /// Packets that waited too long to be sent.
+    pub late: u64,
+    /// Packets for which there was no room, before sending or after receiving.
+    pub no_room: u64,
+    /// Packets that came in pieces of which not all came.
+    pub incomplete: u64,
+}
+
+impl DatagramStatistics {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.bytes_sent += other.bytes_sent;
+        self.received += other.received;
+        self.bytes_received += other.bytes_received;
+        self.late += other.late;
+        self.no_room += other.no_room;
+        self.incomplete += other.incomplete;
+    }
+}
+
+#[derive(Debug)]
+struct Waiting {
+    packet: Vec<u8>,
+    since: Instant,
+}
+
+/// Packets of one flow that wait.
+#[derive(Debug, Default)]
+struct Queue {
+    packets: VecDeque<Waiting>,
+    bytes: u64,
+    /// What of the first packet has gone: under which number, and how many bytes.
+    begun: Option<(u16, usize)>,
+    mark: Option<Mark>,
+    scheduled: bool,
+    deficit: i64,
+    lately: Lately,
+}
+
+/// How filling a packet from a flow went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// It has nothing to send now.
+    Idle,
+    /// What it has does not fit any more.
+    NoRoom,
+    /// A frame was written.
+    Sent,
+}
+
+/// The packets of one session, each way.
+#[derive(Debug, Default)]
+pub(crate) struct Datagrams {
+    queues: Vec<Queue>,
+    /// Bytes in all queues.
+    waiting: u64,
+    numbers: u16,
+    received: VecDeque<Vec<u8>>,
+    received_bytes: usize,
+    pieces: Pieces,
+    statistics: DatagramStatistics,
+}
+
+impl Datagrams {
+    pub(crate) fn statistics(&self) -> DatagramStatistics {
+        DatagramStatistics { incomplete: self.pieces.lost, ..self.statistics }
+    }
+
+    /// Puts a packet into its flow's queue, of a way with the rate `rate`. Returns the flow when
+    /// it is to be scheduled, and in which class.
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        rate: Option<BitRate>,
+    ) -> Option<(Class, usize)> {
+        if packet.is_empty() || packet.len() > LARGEST {
+            self.statistics.no_room += 1;
+            return None;
+        }
+        if self.queues.is_empty() {
+            self.queues.resize_with(FLOWS, Queue::default);
+        }
+        let flow = Flow::of(packet);
+        let at = (flow.hash % FLOWS as u64) as usize;
+        let queue = &mut self.queues[at];
+        queue.mark = Some(flow.mark);
+        queue.bytes += packet.len() as u64;
+        self.waiting += packet.len() as u64;
+        queue.packets.push_back(Waiting { packet: packet.to_vec(), since: now });
+        let most = rate.map_or(LEAST_BYTES, |rate| rate.bytes_in(USUAL));
+        self.make_room(most.clamp(LEAST_BYTES, MOST_BYTES));
+        let queue = &mut self.queues[at];
+        if queue.scheduled || queue.packets.is_empty() {
+            return None;
+        }
+        queue.scheduled = true;
+        Some((queue.class(now), at))
+    }
+
+    /// The longest queue pays for what is too much.
+    fn make_room(&mut self, most: u64) {
+        while self.waiting > most {
+            let Some(queue) = self.queues.iter_mut().max_by_key(|queue| queue.bytes) else {
+                return;
+            };
+            self.waiting -= queue.drop_oldest();
+            self.statistics.no_room += 1;
+        }
+    }
+
+    /// Writes a frame of the flow `at`; `alone` when the packet has none yet, `others` when more
+    /// may follow.
+    pub(crate) fn fill(
+        &mut self,
+        now: Instant,
+        at: usize,
+        rate: Option<BitRate>,
+        writer: &mut Writer<'_>,
+        (alone, others): (bool, bool),
+    ) -> Filled {
+        let Some(queue) = self.queues.get_mut(at) else { return Filled::Idle };
+        while let Some(first) = queue.packets.front() {
+            if queue.begun.is_some() || now.since(first.since) <= queue.patience(rate) {
+                break;
+            }
+            self.waiting -= queue.drop_first();
+            self.statistics.late += 1;
+        }
+        let Some(first) = queue.packets.front() else { return Filled::Idle };
+        if queue.deficit <= 0 {
+            queue.deficit += QUANTUM;
+        }
+        let more = others || queue.packets.len() > 1;
+        let len = first.packet.len();
+        let (sent, done) = match queue.begun {
+            None if writer.datagram(&first.packet, more) => (len, true),
+            // It fits into a packet of its own, or nearly.
+            None if !alone => return Filled::NoRoom,
+            begun => {
+                let (number, from) = begun.unwrap_or_else(|| {
+                    self.numbers = self.numbers.wrapping_add(1);
+                    (self.numbers, 0)
+                });
+                let Some(sent) = writer.piece(number, len, from, &first.packet[from..], more)
+                else {
+                    return Filled::NoRoom;
+                };
+                queue.begun = Some((number, from + sent));
+                (sent, from + sent == len)
+            }
+        };
+        queue.deficit -= sent as i64;
+        queue.lately.add(now, sent as u64);
+        if done {
+            self.waiting -= queue.drop_first();
+            self.statistics.sent += 1;
+            self.statistics.bytes_sent += len as u64;
+        }
+        Filled::Sent
+    }
+
+    /// Whether the flow's turn goes on.
+    pub(crate) fn goes_on(&self, at: usize) -> bool {
+        let queue = self.queues.get(at);
+        queue.is_some_and(|queue| !queue.packets.is_empty() && queue.deficit > 0)
+    }
+
+    /// The flow's turn is over; returns the class of the next one, if it waits for one.
+    pub(crate) fn finish_turn(&mut self, now: Instant, at: usize) -> Option<Class> {
+        let queue = self.queues.get_mut(at)?;
+        queue.deficit = queue.deficit.min(0);
+        queue.scheduled = !queue.packets.is_empty();
+        queue.scheduled.then(|| queue.class(now))
+    }
+
+    /// A packet came.
+    pub(crate) fn receive(&mut self, packet: Vec<u8>) {
+        let bytes = self.received_bytes + packet.len();
+        if packet.is_empty() || self.received.len() >= MOST_RECEIVED || bytes > MOST_RECEIVED_BYTES
+        {
+            self.statistics.no_room += 1;
+            return;
+        }
+        self.received_bytes = bytes;
+        self.statistics.received += 1;
+        self.statistics.bytes_received += packet.len() as u64;
+        self.received.push_back(packet);
+    }
+
+    /// A piece of a packet came; it lies within the packet.
+    pub(crate) fn receive_piece(
+        &mut self,
+        now: Instant,
+        (number, total, offset): (u16, usize, usize),
+        piece: &[u8],
+    ) {
+        if let Some(packet) = self.pieces.take(now, number, total, offset, piece) {
+            self.receive(packet);
+        }
+    }
+
+    /// The next packet that came.
+    pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
+        let packet = self.received.pop_front()?;
+        self.received_bytes -= packet.len();
+        Some(packet)
+    }
+
+    /// Whether a packet waits to be taken.
+    pub(crate) fn has_received(&self) -> bool {
+        !self.received.is_empty()
+    }
+}
+
+impl Queue {
+    /// Drops the oldest of which nothing has gone, if there is another than one that is going.
+    fn drop_oldest(&mut self) -> u64 {
+        if self.begun.is_none() || self.packets.len() < 2 {
+            return self.drop_first();
+        }
+        let len = self.packets.remove(1).map_or(0, |oldest| oldest.packet.len() as u64);
+        self.bytes -= len;
+        len
+    }
+
+    fn drop_first(&mut self) -> u64 {
+        self.begun = None;
+        let len = self.packets.pop_front().map_or(0, |first| first.packet.len() as u64);
+        self.bytes -= len;
+        len
+    }
+
+    fn patience(&self, rate: Option<BitRate>) -> Span {
+        let usual = if self.mark == Some(Mark::Urgent) { URGENT } else { USUAL };
+        usual.max(rate.map_or(Span::ZERO, |rate| rate.time_for(TWO)))
+    }
+
+    fn class(&mut self, now: Instant) -> Class {
+        match (self.mark, self.lately.is_little(now)) {
+            (Some(Mark::Urgent), true) => Class::Urgent,
+            (Some(Mark::Background), _) => Class::Background,
+            (Some(Mark::Urgent), false) | (Some(Mark::None) | None, true) => Class::Interactive,
+            (Some(Mark::None) | None, false) => Class::Bulk,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

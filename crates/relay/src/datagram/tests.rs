@@ -1,0 +1,149 @@
+//! Queues of packets, without a session.
+
+use super::*;
+use crate::frame::{Frame, Reader};
+
+const MBIT: Option<BitRate> = Some(BitRate::from_mbps(1));
+
+/// A UDP packet of `len` bytes from `port` with a DSCP.
+fn packet(port: u8, dscp: u8, len: usize) -> Vec<u8> {
+    let mut packet = vec![0x45, dscp << 2, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
+    packet.extend([10, 1, 0, 2, 10, 3, 0, 2, 0x10, port, 0, 53]);
+    packet.resize(len, port);
+    packet
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+/// Fills one packet of `room` bytes from the flow; how that ended, and the packets in it.
+fn fill(datagrams: &mut Datagrams, now: Instant, flow: usize, room: usize) -> (Filled, Vec<u8>) {
+    let mut bytes = vec![0; room];
+    let mut writer = Writer::new(&mut bytes);
+    let mut alone = true;
+    let ended = loop {
+        match datagrams.fill(now, flow, MBIT, &mut writer, (alone, false)) {
+            Filled::Sent => alone = false,
+            ended => break ended,
+        }
+    };
+    let len = writer.written();
+    bytes.truncate(len);
+    (ended, bytes)
+}
+
+fn deliver(to: &mut Datagrams, now: Instant, bytes: &[u8]) {
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        match reader.frame().expect("a frame") {
+            Frame::Datagram { packet } => to.receive(packet.to_vec()),
+            Frame::Piece { number, total, offset, piece } => {
+                to.receive_piece(now, (number, total, offset), piece);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// RLY-6.1, RLY-6.4
+#[test]
+fn packets_of_any_size_arrive_as_they_were() {
+    let (mut from, mut to) = (Datagrams::default(), Datagrams::default());
+    let sizes = [1, 20, 100, 100, 1_400, 1_500, 9_000, 65_535, 40];
+    let mut got = Vec::new();
+    for size in sizes {
+        let pushed = from.push(at(0), &packet(1, 0, size), Some(BitRate::from_mbps(100)));
+        let flow = pushed.expect("a flow to schedule").1;
+        loop {
+            let (ended, bytes) = fill(&mut from, at(0), flow, 1_444);
+            deliver(&mut to, at(0), &bytes);
+            if ended == Filled::Idle {
+                break;
+            }
+        }
+        assert_eq!(from.finish_turn(at(0), flow), None);
+        got.push(to.take().expect("it is whole").len());
+    }
+    assert_eq!(got, sizes);
+    assert_eq!(from.waiting, 0);
+    assert!(
+        from.push(at(0), &[], MBIT).is_none() && from.push(at(0), &[0; 65_536], MBIT).is_none()
+    );
+    assert_eq!(from.statistics().no_room, 2);
+    assert_eq!(to.statistics().received, sizes.len() as u64);
+}
+
+/// RLY-6.3
+#[test]
+fn what_waits_too_long_is_dropped_from_the_front() {
+    let mut from = Datagrams::default();
+    let (_, flow) = from.push(at(0), &packet(1, 0, 200), MBIT).expect("a flow");
+    for wait in [100, 200, 301] {
+        assert!(from.push(at(wait), &packet(1, 0, 200), MBIT).is_none(), "it is scheduled");
+    }
+    let (_, bytes) = fill(&mut from, at(401), flow, 1_444);
+    assert_eq!(bytes.len(), 2 * 203 - 2, "two of four, the last without a length");
+    assert_eq!((from.statistics().late, from.statistics().sent), (2, 2));
+    let (class, voice) = from.push(at(500), &packet(2, 46, 200), MBIT).expect("a flow");
+    assert_eq!(class, Class::Urgent);
+    assert_eq!(fill(&mut from, at(651), voice, 1_444).0, Filled::Idle);
+    // On a narrow way two full packets' time is not too long.
+    let slow = Some(BitRate::from_kbps(10));
+    let (_, flow) = from.push(at(1_000), &packet(3, 0, 200), slow).expect("a flow");
+    let mut bytes = [0; 300];
+    let mut writer = Writer::new(&mut bytes);
+    let filled = from.fill(at(3_300), flow, slow, &mut writer, (true, false));
+    assert_eq!(filled, Filled::Sent);
+}
+
+/// RLY-6.3
+#[test]
+fn the_longest_flow_pays_for_what_is_too_much() {
+    let mut from = Datagrams::default();
+    from.push(at(0), &packet(1, 0, 100), MBIT);
+    for _ in 0..1_000 {
+        from.push(at(0), &packet(2, 0, 1_000), MBIT);
+        assert!(from.waiting <= LEAST_BYTES);
+    }
+    let longest = from.queues.iter().map(|queue| queue.packets.len()).max();
+    assert_eq!(longest, Some(65), "64 KB less the other's");
+    assert_eq!(from.queues.iter().filter(|queue| queue.packets.len() == 1).count(), 1);
+    assert_eq!(from.statistics().no_room, 935);
+}
+
+/// RLY-6.2
+#[test]
+fn a_flow_is_as_urgent_as_its_mark_and_what_it_sends() {
+    let class = |dscp: u8, sent: usize| {
+        let mut from = Datagrams::default();
+        let mut flow = 0;
+        for _ in 0..sent {
+            let (_, at_queue) = from.push(at(0), &packet(1, dscp, 1_000), MBIT).expect("a flow");
+            flow = at_queue;
+            fill(&mut from, at(0), flow, 1_444);
+            from.finish_turn(at(0), flow);
+        }
+        let (class, again) = from.push(at(0), &packet(1, dscp, 1_000), MBIT).expect("a flow");
+        assert!(sent == 0 || flow == again);
+        class
+    };
+    assert_eq!((class(46, 0), class(46, 70)), (Class::Urgent, Class::Interactive));
+    assert_eq!((class(0, 0), class(0, 70)), (Class::Interactive, Class::Bulk));
+    assert_eq!(class(8, 0), Class::Background);
+}
+
+/// RLY-6.5
+#[test]
+fn a_peer_cannot_fill_the_memory() {
+    let mut to = Datagrams::default();
+    for _ in 0..10_000 {
+        to.receive(vec![0; 60]);
+    }
+    assert_eq!(to.statistics().received, MOST_RECEIVED as u64);
+    while to.take().is_some() {}
+    for _ in 0..100 {
+        to.receive(vec![0; 65_000]);
+    }
+    assert!(to.received_bytes <= MOST_RECEIVED_BYTES);
+}

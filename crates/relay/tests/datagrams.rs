@@ -1,0 +1,132 @@
+//! Packets that are carried as they are, beside streams that want all there is.
+
+mod rig;
+
+use rig::{App, Faults, Rig, Side};
+use units::{BitRate, Instant, Span};
+
+/// A UDP packet of `len` bytes from `port` with a DSCP, that says when it was sent.
+fn packet(now: Instant, port: u8, dscp: u8, len: usize) -> Vec<u8> {
+    let mut packet = vec![0x45, dscp << 2, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
+    packet.extend([10, 1, 0, 2, 10, 3, 0, 2, 0x10, port, 0, 53, 0, 0, 0, 0]);
+    packet.extend(now.as_nanos().to_be_bytes());
+    packet.resize(len, port);
+    packet
+}
+
+#[derive(Default)]
+struct Heard {
+    count: usize,
+    longest: Span,
+}
+
+/// Sends down a packet every `every` of each of `flows` (port, DSCP, bytes) for `time`; what of
+/// each arrives at the terminal.
+fn play(rig: &mut Rig, time: Span, every: Span, flows: &[(u8, u8, usize)]) -> Vec<Heard> {
+    let mut heard: Vec<Heard> = flows.iter().map(|_| Heard::default()).collect();
+    let end = rig.now + time;
+    while rig.now < end {
+        let now = rig.now;
+        for &(port, dscp, len) in flows {
+            let packet = packet(now, port, dscp, len);
+            assert!(rig.relay(Side::Hub).expect("hub").send_datagram(now, &packet));
+        }
+        // The rig tells of nothing that is carried so: look often.
+        for _ in 0..10 {
+            rig.run(every / 10, |_| false);
+            while let Some(packet) = rig.terminal.take_datagram() {
+                let sent = packet[28..36].try_into().map(u64::from_be_bytes).expect("a time");
+                let flow = flows.iter().position(|flow| flow.0 == packet[21]).expect("a flow");
+                assert_eq!(packet.len(), flows[flow].2, "whole");
+                heard[flow].count += 1;
+                heard[flow].longest =
+                    heard[flow].longest.max(rig.now.since(Instant::from_nanos(sent)));
+            }
+        }
+    }
+    heard
+}
+
+fn busy(seed: u64, rate: BitRate) -> Rig {
+    let mut rig = Rig::new(seed, rate, BitRate::from_kbps(256));
+    rig.run(Span::from_secs(2), |rig| rig.connected.len() == 2);
+    rig.run(Span::from_secs(2), |_| false);
+    for _ in 0..4 {
+        rig.open("source-100000000", App::default());
+    }
+    rig.run(Span::from_secs(4), |_| false);
+    rig
+}
+
+/// RLY-6.2: voice (marked or not) does not wait behind bulk, which loses what voice takes.
+#[test]
+fn voice_under_bulk_is_on_time_and_whole() {
+    for dscp in [46, 0] {
+        let mut rig = busy(1, BitRate::from_mbps(2));
+        let read = |rig: &Rig| rig.apps.values().map(|app| app.read).sum::<u64>();
+        let before = read(&rig);
+        let heard = play(&mut rig, Span::from_secs(20), Span::from_millis(20), &[(1, dscp, 200)]);
+        assert!(heard[0].count >= 960, "{} of 1000, 30 are under way", heard[0].count);
+        let most = rig.delay + Span::from_millis(30);
+        assert!(heard[0].longest < most, "{} with {dscp}", heard[0].longest);
+        // 80 kbit/s of voice with its headers, and 4 % of headers on the rest.
+        let bulk = (read(&rig) - before) * 8 / 20;
+        assert!(bulk > 1_700_000, "{bulk} bit/s of bulk");
+    }
+}
+
+/// RLY-6.2, RLY-6.3: flows that want more than there is share with streams, and do not keep a
+/// voice waiting; what is too much is dropped before it is late.
+#[test]
+fn greedy_flows_share_with_streams_and_leave_voice_alone() {
+    let mut rig = busy(2, BitRate::from_mbps(2));
+    let read = |rig: &Rig| rig.apps.values().map(|app| app.read).sum::<u64>();
+    let before = read(&rig);
+    let flows = [(1, 46, 200), (2, 0, 1_200), (3, 0, 1_500)];
+    // Each greedy flow asks for 2 Mbit/s or more.
+    let heard = play(&mut rig, Span::from_secs(20), Span::from_millis(5), &flows);
+    assert!(heard[0].longest < rig.delay + Span::from_millis(40), "{}", heard[0].longest);
+    for flow in &heard[1..] {
+        assert!(flow.longest < rig.delay + Span::from_millis(360), "{}", flow.longest);
+    }
+    let of = |bytes: u64| bytes * 8 / 20;
+    let (streams, two, three) = (
+        of(read(&rig) - before),
+        of(heard[1].count as u64 * 1_200),
+        of(heard[2].count as u64 * 1_500),
+    );
+    // 2 Mbit/s less 330 kbit/s of the first flow, for six that want all.
+    assert!(streams > 700_000, "{streams} bit/s for four streams");
+    assert!(
+        (150_000..500_000).contains(&two) && (150_000..500_000).contains(&three),
+        "{two} {three}"
+    );
+    let sent = rig.relay(Side::Hub).expect("hub").totals().datagrams;
+    assert!(sent.late + sent.no_room > 1_000, "{sent:?}");
+}
+
+/// RLY-6.1: what is lost is not sent again, and nothing of it disturbs streams.
+#[test]
+fn a_lost_packet_stays_lost() {
+    let mut rig = busy(3, BitRate::from_mbps(2));
+    rig.faults = Faults { loss: 0.1, ..Faults::default() };
+    let heard = play(&mut rig, Span::from_secs(20), Span::from_millis(20), &[(1, 46, 200)]);
+    assert!((820..940).contains(&heard[0].count), "{} of 1000", heard[0].count);
+    // What goes again goes first, in bursts.
+    assert!(heard[0].longest < rig.delay + Span::from_millis(60), "{}", heard[0].longest);
+    for side in [Side::Terminal, Side::Hub] {
+        assert_eq!(rig.relay(side).expect("relay").statistics().bad_frames, 0);
+    }
+}
+
+/// RLY-6.4: a path that takes less than a packet carries it in pieces.
+#[test]
+fn large_packets_cross_a_small_path() {
+    let mut rig = Rig::new(4, BitRate::from_mbps(10), BitRate::from_mbps(1));
+    rig.run(Span::from_secs(3), |_| false);
+    let now = rig.now;
+    rig.path_mtu = 700;
+    rig.relay(Side::Hub).expect("hub").set_mtu(now, 700);
+    let heard = play(&mut rig, Span::from_secs(5), Span::from_millis(20), &[(1, 0, 1_500)]);
+    assert!(heard[0].count >= 230, "{} of 250", heard[0].count);
+}
