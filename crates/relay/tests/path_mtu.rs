@@ -57,7 +57,8 @@ fn a_path_that_changes_in_mid_transfer_loses_nothing() {
     assert_eq!(rig.app(Side::Terminal, stream).read, 40_000_000);
     rig.run(Span::from_secs(5), |_| false);
     rig.assert_clean();
-    assert!((693..=700).contains(&sizes(&mut rig).1));
+    let found = sizes(&mut rig).1;
+    assert!((693..=700).contains(&found), "{found}");
     assert!(rig.disconnected.is_empty());
 }
 

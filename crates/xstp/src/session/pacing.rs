@@ -81,6 +81,12 @@ impl Pacer {
         self.next_send = self.next_send.min((self.last + interval.max(self.least)).max(now));
     }
 
+    /// What was planned is void: data may leave at `now`.
+    pub(crate) fn forget(&mut self, now: Instant) {
+        self.next_send = self.next_send.min(now);
+        self.remainder = 0;
+    }
+
     fn start(&mut self, now: Instant) {
         let earliest = if self.idle { now } else { now - self.catch_up };
         if self.next_send < earliest {

@@ -49,6 +49,8 @@ impl Session {
     /// its rate. [`set_max_segment`](Self::set_max_segment) tells of the size.
     pub fn losses_were_size(&mut self, now: Instant) {
         self.congestion.on_resized(now);
+        // What was sent at next to no rate is not waited for.
+        self.pacer.forget(now);
         self.polling.want();
     }
 
