@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         return values::print(&config.to_string());
     }
     gateway::start_logging(&config.log);
+    gateway::give_up_privileges(&config).map_err(|error| error.to_string())?;
     let stop = gateway::Stop::on_signals().map_err(|error| format!("signals: {error}"))?;
     let running = gateway::Gateway::open(&config).map_err(|error| error.to_string())?;
     let running = running.reloading_from(arguments.config.clone());

@@ -3,6 +3,7 @@
 use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, Udp};
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::observe::Observer;
+use crate::service::Service;
 use crate::state::State;
 use crate::{
     Config, HubSection, InterceptSection, LinkSection, Report, Role, SourceMode, Stop,
@@ -10,6 +11,7 @@ use crate::{
 };
 use relay::{Control, RelayConfig};
 use rt::Clock;
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
@@ -85,6 +87,9 @@ pub struct Gateway {
     /// Where it was read from, to be read again.
     pub(crate) file: Option<PathBuf>,
     pub(crate) engine: Engine,
+    pub(crate) service: Service,
+    /// The sockets that the service manager keeps, by name.
+    pub(crate) kept: BTreeSet<String>,
     pub(crate) addresses: Addresses,
     /// Taken away when it is dropped.
     pub(crate) interception: Option<Interception>,
@@ -121,6 +126,8 @@ impl Gateway {
             Role::Hub(section) => open_hub(config, section, udp, addresses),
         }?;
         gateway.engine.set_observer(observer)?;
+        gateway.engine.log_ends(config);
+        gateway.keep_sockets();
         Ok(gateway)
     }
 
@@ -199,6 +206,8 @@ fn open_terminal(
     Ok(Gateway {
         config,
         file: None,
+        service: Service::new(),
+        kept: BTreeSet::new(),
         engine,
         addresses,
         interception,
@@ -234,7 +243,17 @@ fn open_hub(
     log_control(config);
     tracing::info!(?addresses, "hub");
     let config = config.clone();
-    Ok(Gateway { config, file: None, engine, addresses, interception, role: "hub", controller })
+    Ok(Gateway {
+        config,
+        file: None,
+        service: Service::new(),
+        kept: BTreeSet::new(),
+        engine,
+        addresses,
+        interception,
+        role: "hub",
+        controller,
+    })
 }
 
 pub(crate) fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Error> {

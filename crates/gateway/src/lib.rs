@@ -24,10 +24,12 @@ pub mod intercept;
 mod life;
 mod logging;
 pub mod observe;
+mod privileges;
 pub mod proxy;
 mod reach;
 mod reload;
 mod report;
+mod service;
 mod state;
 mod stop;
 
@@ -39,6 +41,7 @@ pub use config::{
 };
 pub use gateway::{Addresses, Error, Gateway, run};
 pub use logging::start_logging;
+pub use privileges::{PrivilegeError, give_up_privileges};
 pub use reach::{Destinations, Rule};
 pub use report::{Counters, PeerReport, Report, Traffic, UdpCounters};
 pub use stop::Stop;

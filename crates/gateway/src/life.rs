@@ -5,20 +5,28 @@
 //!                 └─────────────asked twice, or at once─────────────────────────────▶
 //! ```
 
-use crate::engine::Pause;
+use crate::engine::{Listener, Pause};
+use crate::service::handed;
 use crate::{Error, Gateway, Stop};
-use units::Instant;
+use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
 
 impl Gateway {
     /// Works until it is asked to end; the kernel's tables are the caller's to clean.
     pub(crate) fn live(&mut self, stop: &Stop) -> Result<(), Error> {
         self.engine.watch(stop)?;
+        self.service.ready();
         loop {
-            match self.engine.run(stop, Instant::FAR_FUTURE)? {
+            match self.engine.run(stop, self.service.next())? {
                 Pause::End => break,
                 Pause::Drain => self.drain(),
-                Pause::Reload => self.reload(),
-                Pause::Due => {}
+                Pause::Reload => {
+                    self.service.reloading();
+                    self.reload();
+                    self.keep_sockets();
+                    self.service.ready();
+                }
+                Pause::Due => self.service.beat(self.engine.connections()),
             }
         }
         let left = self.engine.connections();
@@ -29,10 +37,35 @@ impl Gateway {
         Ok(())
     }
 
+    /// Has the service manager keep what is to be there at the next start, and nothing else.
+    pub(crate) fn keep_sockets(&mut self) {
+        let mut all: Vec<(String, BorrowedFd<'_>)> = Vec::new();
+        let fixed = self.config.link.listen.port() != 0;
+        match self.engine.udp().to_keep() {
+            Ok(link) if fixed => all.push(link),
+            // Another port will do as well next time.
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "the datagram socket is not kept"),
+        }
+        all.extend(self.engine.listeners().into_iter().map(Listener::to_keep));
+        let mut names = BTreeSet::new();
+        for (name, socket) in all {
+            if !self.kept.contains(&name) {
+                self.service.keep(&name, socket);
+            }
+            names.insert(name);
+        }
+        for name in self.kept.difference(&names).chain(&handed::close_rest()) {
+            self.service.forget(name);
+        }
+        self.kept = names;
+    }
+
     /// New connections go their ordinary way or are refused; those that run may finish.
     fn drain(&mut self) {
         let limit = self.config.limits.drain;
         let connections = self.engine.connections();
+        self.service.stopping(limit);
         tracing::info!(connections, %limit, "asked to stop: running connections may finish");
         // First the kernel's rules, so that nobody is led to a listener that closes.
         if let Some(interception) = &mut self.interception

@@ -4,7 +4,7 @@ mod limit;
 
 use crate::config::{LogFormat, LogSection};
 use limit::Limiter;
-pub(crate) use limit::tell_left_out;
+pub(crate) use limit::{CONNECTIONS, tell_left_out};
 use std::fmt;
 use std::io::IsTerminal;
 use std::sync::OnceLock;

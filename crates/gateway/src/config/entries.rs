@@ -18,17 +18,19 @@ impl Config {
     /// All that is configured, usual values included.
     pub(crate) fn entries(&self) -> Entries {
         let all = &mut Entries::new();
-        let Self { role, link, limits, state, control, metrics, log } = self;
+        let Self { role, link, limits, state, control, metrics, log, user } = self;
         link_entries(all, link);
         limit_entries(all, limits);
         let state = state.as_ref().map(|path| path.display());
         put(all, "state", optional(state, "none"));
         let control = control.as_ref().map(|control| format!("{control:?}"));
+        put(all, "user", optional(user.as_ref(), "none"));
         put(all, "control.socket", optional(control, "usual"));
         put(all, "metrics.listen", optional(metrics.as_ref(), "none"));
-        let LogSection { level, format } = log;
+        let LogSection { level, format, connections } = log;
         put(all, "log.level", level.name().into());
         put(all, "log.format", format.name().into());
+        put(all, "log.connections", if *connections { "on" } else { "off" }.into());
         match role {
             Role::Terminal(section) => terminal_entries(all, section),
             Role::Hub(section) => hub_entries(all, section),

@@ -9,6 +9,8 @@ pub struct LogSection {
     pub level: LogLevel,
     /// How lines look.
     pub format: LogFormat,
+    /// Whether there is a line for each connection, at its end.
+    pub connections: bool,
 }
 
 /// From which level on something is written.
@@ -63,7 +65,7 @@ impl LogFormat {
 impl Default for LogSection {
     /// From `info` on, as text.
     fn default() -> Self {
-        Self { level: LogLevel::Info, format: LogFormat::Text }
+        Self { level: LogLevel::Info, format: LogFormat::Text, connections: false }
     }
 }
 
@@ -74,6 +76,9 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Log
     let level = section.or(reader, "level", usual.level, |r, i| i.word(r, &levels));
     let formats = [LogFormat::Text, LogFormat::Json].map(|format| (format.name(), format));
     let format = section.or(reader, "format", usual.format, |r, i| i.word(r, &formats));
+    let words = [("on", true), ("off", false)];
+    let connections =
+        section.or(reader, "connections", usual.connections, |r, i| i.word(r, &words));
     section.finish(reader);
-    Some(LogSection { level: level?, format: format? })
+    Some(LogSection { level: level?, format: format?, connections: connections? })
 }

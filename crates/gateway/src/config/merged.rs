@@ -24,7 +24,7 @@ impl Config {
     /// change in a running gateway, the old ones elsewhere; and what that means, by key.
     pub(crate) fn merged(&self, new: &Self) -> (Self, Vec<Change>) {
         // Taken apart whole: a new field has to be given its place.
-        let Self { role, link, limits, state: _, control: _, metrics: _, log } = new;
+        let Self { role, link, limits, state: _, control: _, metrics: _, log, user: _ } = new;
         let LinkSection {
             rate_up,
             rate_down,
@@ -38,8 +38,8 @@ impl Config {
         let link = LinkSection { rate_up: *rate_up, rate_down: *rate_down, ..self.link.clone() };
         // Buffers are what a session began with.
         let limits = Limits { memory: self.limits.memory, ..limits.clone() };
-        let LogSection { level, format: _ } = log;
-        let log = LogSection { level: *level, ..self.log.clone() };
+        let LogSection { level, format: _, connections } = log;
+        let log = LogSection { level: *level, connections: *connections, ..self.log.clone() };
         let role = match (&self.role, role) {
             (Role::Terminal(old), Role::Terminal(new)) => Role::Terminal(terminal(old, new)),
             (Role::Hub(old), Role::Hub(new)) => Role::Hub(hub(old, new)),

@@ -66,6 +66,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// What is written about what happens, and how.
     pub log: LogSection,
+    /// Whom a gateway becomes that root has started; nobody else when `None`.
+    pub user: Option<String>,
 }
 
 /// Which end of the satellite link this is, and what only that end is told.

@@ -33,6 +33,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let control = super::observe::control(reader, &mut top);
     let metrics = super::observe::metrics(reader, &mut top);
     let log = super::log::read(reader, &mut top);
+    let user = top.or(reader, "user", None, |r, i| user(r, i).map(Some));
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
         RoleWord::Hub => read_hub(reader, &mut top, link.as_ref()).map(Role::Hub),
@@ -46,6 +47,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         control: control?,
         metrics: metrics?,
         log: log?,
+        user: user?,
     })
 }
 
@@ -305,6 +307,15 @@ fn state(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PathBuf> {
     item.parsed(reader, "an absolute path, such as \"/var/lib/bentpipe/peers.toml\"", |text| {
         let path = PathBuf::from(text);
         (path.is_absolute() && path.file_name().is_some()).then_some(path)
+    })
+}
+
+/// A user of this system; whether there is one is seen when the gateway starts.
+fn user(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
+    item.parsed(reader, "the name of a user of this system", |text| {
+        let fits = (1..=32).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.$".contains(&b));
+        fits.then(|| text.to_owned())
     })
 }
 

@@ -233,7 +233,8 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(TERMINAL, "security", "sekurity"),
         "g.toml:2: sekurity: found a key that is not known here, expected one of accept, connect, \
-         control, intercept, limits, link, log, metrics, name, role, security, socks5, state"
+         control, intercept, limits, link, log, metrics, name, role, security, socks5, state, \
+         user"
     );
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),
@@ -244,7 +245,7 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
         "g.toml:3: socks5: found a key that is not known here, expected one of control, hub, \
-         limits, link, log, metrics, role, security, state, terminal"
+         limits, link, log, metrics, role, security, state, terminal, user"
     );
 }
 

@@ -29,6 +29,7 @@ pub(super) fn ask(core: &mut Core, now: Instant, index: usize, door: &mut Door) 
         Ok(Asked::Nonsense(message)) => {
             tracing::info!(%message, "a client of a proxy made no sense");
             core.counters.bad_requests += 1;
+            core.because(index, "what it said to the proxy made no sense");
             let Phase::Asking(asking) = &mut core.connections[index].phase else { return };
             let message = std::mem::take(&mut asking.reply);
             say_farewell(core, now, index, message);

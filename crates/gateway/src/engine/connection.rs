@@ -2,6 +2,7 @@
 
 use super::about::About;
 use super::carrier::{Carrier, StreamKey};
+use super::ending::Ending;
 use super::quota::Holder;
 use super::splice::{Splice, Stream};
 use crate::proxy::Handshake;
@@ -18,6 +19,8 @@ pub(super) struct Connection {
     pub(super) id: u64,
     /// What people want to know of it.
     pub(super) about: About,
+    /// How it ends, as far as that is known.
+    pub(super) ending: Ending,
     /// The client's socket at a terminal, the server's at a hub; a hub has none at first.
     pub(super) socket: Option<TcpStream>,
     /// The relay's stream; a terminal has none at first.

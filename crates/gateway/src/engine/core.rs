@@ -3,6 +3,7 @@
 use super::about::About;
 use super::carrier::{Carrier, Peer, StreamKey};
 use super::connection::{Breaking, Carried, Connection, Phase};
+use super::ending::{EndLog, Ending};
 use super::quota::{Holder, Quotas};
 use super::socket;
 use super::splice::{Splice, Turn};
@@ -41,6 +42,8 @@ pub(super) struct Core {
     pub(super) room_again: bool,
     /// A hub that takes no new streams any more.
     pub(super) draining: bool,
+    /// Whether and how ends are logged.
+    pub(super) end_log: EndLog,
     streams: BTreeMap<StreamKey, usize>,
     turns: VecDeque<usize>,
     scratch: Vec<u8>,
@@ -59,6 +62,7 @@ impl Core {
             quotas: Quotas::default(),
             room_again: false,
             draining: false,
+            end_log: EndLog::default(),
             streams: BTreeMap::new(),
             turns: VecDeque::new(),
             scratch: vec![0; SCRATCH],
@@ -82,6 +86,7 @@ impl Core {
         let index = self.connections.insert(Connection {
             id: self.last_id,
             about: About::default(),
+            ending: Ending::of(key),
             socket,
             key,
             holder: None,
@@ -130,6 +135,7 @@ impl Core {
     /// Gives the connection its stream.
     pub(super) fn attach(&mut self, index: usize, key: StreamKey) {
         self.connections[index].key = Some(key);
+        self.connections[index].ending.stream = Some(key.stream);
         self.streams.insert(key, index);
     }
 
@@ -219,6 +225,7 @@ impl Core {
             Turn::More => self.queue(index),
             Turn::Done => {
                 self.counters.completed += 1;
+                self.because(index, "both ends had finished");
                 self.remove(index);
             }
             Turn::Broken(error) => self.broken(now, index, &error),
@@ -232,6 +239,8 @@ impl Core {
         let connection = &mut self.connections[index];
         tracing::debug!(connection = connection.id, %error, "socket broke");
         self.counters.reset_by_sockets += 1;
+        self.because(index, error.to_string());
+        let connection = &mut self.connections[index];
         let last = Breaking { kept: Vec::new(), drained: true, left: u64::MAX, patience: now };
         if let Phase::Spliced(splice) =
             std::mem::replace(&mut connection.phase, Phase::Breaking(last))
@@ -299,7 +308,9 @@ impl Core {
         self.set_due(index, None);
         self.detach(index);
         self.room_again = true;
-        let Connection { socket, holder, .. } = self.connections.remove(index);
+        let connection = self.connections.remove(index);
+        self.log_end(&connection);
+        let Connection { socket, holder, .. } = connection;
         if let Some(holder) = holder {
             self.quotas.give_back(&holder);
         }
@@ -321,6 +332,7 @@ impl Core {
         for index in gone {
             tracing::info!(connection = self.connections[index].id, "the other end has vanished");
             self.counters.vanished += 1;
+            self.because(index, "the other end of its socket has vanished");
             self.give_up(index, ResetReason::TimedOut);
         }
     }

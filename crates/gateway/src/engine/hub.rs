@@ -74,6 +74,7 @@ impl Hub {
                 tracing::warn!(%terminal, ?reason, "a terminal is lost, and all its connections");
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
+                    core.because(index, "the terminal was lost");
                     core.detach(index);
                     core.reset_socket(index);
                 }
@@ -97,6 +98,7 @@ impl Hub {
                     let terminal = || core.carrier.describe(peer);
                     tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
                     core.counters.reset_by_peer += 1;
+                    core.because(index, "the terminal reset it");
                     core.detach(index);
                     core.reset_socket(index);
                 }
@@ -267,6 +269,7 @@ fn watch(
 
 fn refuse(core: &mut Core, index: usize, reason: RefuseReason) {
     core.counters.refused(reason);
+    core.because(index, reason.words());
     if let Some(key) = core.connections[index].key {
         core.carrier.refuse(key, reason);
     }

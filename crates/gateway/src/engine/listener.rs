@@ -1,9 +1,11 @@
 //! Accepting clients, and not accepting them while there is no room.
 
+use crate::service::handed;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// What a client is expected to say first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,10 @@ pub(super) enum Accepted {
 impl Listener {
     /// A listener of one's own on `address`.
     pub(crate) fn bind(address: SocketAddr, kind: Kind) -> io::Result<Self> {
+        if let Some(socket) = handed::listener(address) {
+            let listener = Self::from_std(socket, kind)?;
+            return Ok(Self { wanted: address, ..listener });
+        }
         let domain = socket2::Domain::for_address(address);
         let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
         if address.is_ipv6() {
@@ -65,6 +71,16 @@ impl Listener {
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         registry.register(&mut self.socket, token, Interest::READABLE)
+    }
+
+    /// What the service manager keeps over a restart, and by what name.
+    pub(crate) fn to_keep(&self) -> (String, BorrowedFd<'_>) {
+        let kind = match self.kind {
+            Kind::Transparent => "intercept",
+            Kind::Socks5 => "socks5",
+            Kind::HttpConnect => "connect",
+        };
+        (handed::name_of(kind, self.address), self.socket.as_fd())
     }
 
     /// Clients are waiting.

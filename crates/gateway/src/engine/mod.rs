@@ -18,6 +18,7 @@ mod connection;
 mod core;
 mod door;
 mod drain;
+mod ending;
 mod hub;
 mod listener;
 mod path;

@@ -1,7 +1,8 @@
 //! What changes in a running engine when the configuration is read again.
 
 use super::door::Door;
-use super::{Admission, Engine, Listener, Role};
+use super::ending::EndLog;
+use super::{Admission, Engine, Listener, Role, Udp};
 use crate::{Config, Role as RoleConfig};
 use std::io;
 use units::BitRate;
@@ -11,6 +12,7 @@ impl Engine {
     /// they began with.
     pub(crate) fn apply(&mut self, config: &Config, admission: Option<Admission>) {
         self.core.limits.clone_from(&config.limits);
+        self.log_ends(config);
         match (&mut self.role, &config.role) {
             (Role::Terminal(terminal), RoleConfig::Terminal(section)) => {
                 terminal.door = Door::new(section.accept, &config.limits);
@@ -29,6 +31,15 @@ impl Engine {
         self.core.room_again = true;
     }
 
+    /// Logs each connection at its end, if that is wanted.
+    pub(crate) fn log_ends(&mut self, config: &Config) {
+        let name = match &config.role {
+            RoleConfig::Terminal(section) => section.name.clone(),
+            RoleConfig::Hub(_) => String::new(),
+        };
+        self.core.end_log = EndLog { wanted: config.log.connections, name };
+    }
+
     /// From here on the link takes these rates, as far as the peers have announced.
     pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         self.core.carrier.set_rates(send, receive);
@@ -40,6 +51,11 @@ impl Engine {
             Role::Terminal(terminal) => terminal.listeners().collect(),
             Role::Hub(_) => Vec::new(),
         }
+    }
+
+    /// The socket for datagrams.
+    pub(crate) fn udp(&self) -> &Udp {
+        &self.udp
     }
 
     /// Accepts from `new` as well, and no more from those that `go`.

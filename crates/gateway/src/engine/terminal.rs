@@ -163,6 +163,7 @@ impl Terminal {
             Phase::Asking(asking) => {
                 tracing::info!(client = %asking.client, "a client of a proxy was too slow");
                 core.counters.bad_requests += 1;
+                core.because(index, "it was too slow to say what it wanted");
                 core.reset_socket(index);
             }
             Phase::Greeting { .. } => open_now(core, now, index, Vec::new()),
@@ -191,6 +192,7 @@ impl Terminal {
                 tracing::warn!(?reason, "the hub is lost, and all connections with it");
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
+                    core.because(index, "the hub was lost");
                     core.detach(index);
                     stream_gone(core, now, index, RefuseReason::Other, "the hub was lost");
                 }
@@ -204,6 +206,7 @@ impl Terminal {
                 if let Some(index) = core.connection_of(key(stream)) {
                     tracing::debug!(%stream, ?reason, "refused by the hub");
                     core.counters.refused(reason);
+                    core.because(index, reason.words());
                     core.detach(index);
                     stream_gone(core, now, index, reason, "");
                 }
@@ -218,6 +221,7 @@ impl Terminal {
                 if let Some(index) = core.connection_of(key(stream)) {
                     tracing::debug!(%stream, ?reason, "reset by the hub");
                     core.counters.reset_by_peer += 1;
+                    core.because(index, "the hub reset it");
                     core.detach(index);
                     stream_gone(core, now, index, RefuseReason::Other, "the connection was reset");
                 }
@@ -311,6 +315,7 @@ fn make_room_to_ask(core: &mut Core) {
     if let Some(index) = oldest.filter(|_| asked().count() >= most) {
         tracing::debug!("a client of a proxy makes room for another");
         core.counters.bad_requests += 1;
+        core.because(index, "it made room for another");
         core.reset_socket(index);
     }
 }
@@ -370,6 +375,7 @@ pub(super) fn wants(
                 }
                 Err(reason) => {
                     core.counters.refused(reason);
+                    core.because(index, reason.words());
                     refuse(core, now, index, reason, "");
                 }
             }
@@ -403,6 +409,7 @@ fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8>) {
         }
         Err(reason) => {
             core.counters.refused(reason);
+            core.because(index, reason.words());
             core.reset_socket(index);
         }
     }

@@ -1,6 +1,7 @@
 //! The datagrams between the two gateways, many to a system call where the kernel can.
 
 use crate::report::UdpCounters;
+use crate::service::handed;
 use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
@@ -8,6 +9,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Buffers that one receiving call fills. With coalescing each holds up to 64 KB.
 const RECEIVE_BUFFERS: usize = 4;
@@ -46,6 +48,9 @@ pub(super) enum Sent {
 impl Udp {
     /// A socket on `address`.
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        if let Some(socket) = handed::datagrams(address) {
+            return Self::from_std(socket);
+        }
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
             socket.set_only_v6(false)?;
@@ -53,7 +58,13 @@ impl Udp {
         socket.set_nonblocking(true)?;
         enlarge(&socket);
         socket.bind(&address.into())?;
-        let socket = UdpSocket::from_std(socket.into());
+        Self::from_std(socket.into())
+    }
+
+    /// A socket that somebody else has made; it must not block.
+    fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
+        let address = socket.local_addr()?;
+        let socket = UdpSocket::from_std(socket);
         let state = UdpSocketState::new((&socket).into())?;
         let buffers = vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER];
         let answered_from = address.ip().is_unspecified().then(BTreeMap::new);
@@ -62,6 +73,11 @@ impl Udp {
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    /// What the service manager keeps over a restart, and by what name.
+    pub(crate) fn to_keep(&self) -> io::Result<(String, BorrowedFd<'_>)> {
+        Ok((handed::name_of("link", self.local_address()?), self.socket.as_fd()))
     }
 
     /// The address in use.

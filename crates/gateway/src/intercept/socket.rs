@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 
+use crate::service::handed;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// How many connections may wait to be accepted; the kernel's own limit may be lower.
@@ -37,6 +38,10 @@ pub fn listen(port: u16) -> io::Result<Listeners> {
 }
 
 fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    if let Some(socket) = handed::listener(address) {
+        set_transparent(&socket2::SockRef::from(&socket), address.ip())?;
+        return Ok(socket);
+    }
     let socket = transparent_socket(address.ip())?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -87,11 +92,15 @@ fn transparent_socket(address: IpAddr) -> io::Result<Socket> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    match address {
-        IpAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
-        IpAddr::V6(_) => socket.set_ip_transparent_v6(true)?,
-    }
+    set_transparent(&socket, address)?;
     Ok(socket)
+}
+
+fn set_transparent(socket: &Socket, address: IpAddr) -> io::Result<()> {
+    match address {
+        IpAddr::V4(_) => socket.set_ip_transparent_v4(true),
+        IpAddr::V6(_) => socket.set_ip_transparent_v6(true),
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,141 @@
+//! Giving up what a gateway does not need of root.
+//!
+//! systemd does this better, before the gateway starts. Where there is none, `user = "bentpipe"`
+//! has a gateway that was started by root become that user, and keep only the capabilities that
+//! its configuration asks for.
+
+use crate::{Config, Role, SourceMode};
+use caps::{CapSet, Capability, CapsHashSet};
+use nix::unistd::{Uid, User};
+use std::ffi::CString;
+use std::io;
+
+/// Why privileges could not be given up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrivilegeError {
+    /// There is nobody of this name.
+    #[error("user: found {0:?}, expected the name of a user of this system")]
+    NoUser(String),
+    /// Only root can become another.
+    #[error("user: only root can become {0:?}; start as root, or leave the key out")]
+    NotRoot(String),
+    /// The kernel, or the list of users.
+    #[error("user: {call}: {source}")]
+    Refused {
+        /// What was refused.
+        call: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The capabilities that `config` cannot do without, and for what.
+pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
+    let mut needed = Vec::new();
+    let mut ports = vec![config.link.listen.port()];
+    match &config.role {
+        Role::Terminal(section) => {
+            if section.intercept.is_some() {
+                needed.push((Capability::CAP_NET_ADMIN, "[intercept]"));
+            }
+            let proxies = section.socks5.iter().chain(&section.connect);
+            ports.extend(proxies.map(std::net::SocketAddr::port));
+        }
+        Role::Hub(section) => {
+            if section.source == SourceMode::Client {
+                needed.push((Capability::CAP_NET_ADMIN, "hub.source"));
+            }
+        }
+    }
+    if ports.iter().any(|port| (1..1024).contains(port)) {
+        needed.push((Capability::CAP_NET_BIND_SERVICE, "a port below 1024"));
+    }
+    needed
+}
+
+/// Becomes the user of the configuration, if it names one, and never gains a privilege again.
+/// To be called before any thread is started and any socket is opened.
+///
+/// # Errors
+/// When there is no such user, or this process may not become it.
+pub fn give_up_privileges(config: &Config) -> Result<(), PrivilegeError> {
+    // SAFETY: prctl with these arguments touches no memory.
+    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
+        tracing::debug!(error = %io::Error::last_os_error(), "PR_SET_NO_NEW_PRIVS");
+    }
+    let Some(name) = &config.user else {
+        if Uid::effective().is_root() {
+            tracing::info!("runs as root; `user` in the configuration would give that up");
+        }
+        return Ok(());
+    };
+    let found = User::from_name(name).map_err(|errno| refused("getpwnam_r", errno))?;
+    let user = found.ok_or_else(|| PrivilegeError::NoUser(name.clone()))?;
+    if Uid::effective() == user.uid {
+        return Ok(());
+    }
+    if !Uid::effective().is_root() {
+        return Err(PrivilegeError::NotRoot(name.clone()));
+    }
+    let kept: CapsHashSet = needed(config).into_iter().map(|(capability, _)| capability).collect();
+    become_user(&user, &kept)?;
+    tracing::info!(user = name, ?kept, "gave up root");
+    Ok(())
+}
+
+fn become_user(user: &User, kept: &CapsHashSet) -> Result<(), PrivilegeError> {
+    let capabilities = |call| {
+        move |error: caps::errors::CapsError| {
+            let source = io::Error::other(error.to_string());
+            PrivilegeError::Refused { call, source }
+        }
+    };
+    let all = caps::read(None, CapSet::Bounding).map_err(capabilities("capabilities"))?;
+    for &capability in all.difference(kept) {
+        let dropped = caps::drop(None, CapSet::Bounding, capability);
+        dropped.map_err(capabilities("PR_CAPBSET_DROP"))?;
+    }
+    caps::securebits::set_keepcaps(true).map_err(capabilities("PR_SET_KEEPCAPS"))?;
+    let name = CString::new(user.name.as_str()).map_err(|error| PrivilegeError::Refused {
+        call: "the user's name",
+        source: io::Error::other(error),
+    })?;
+    nix::unistd::initgroups(&name, user.gid).map_err(|errno| refused("initgroups", errno))?;
+    let (group, uid) = (user.gid, user.uid);
+    nix::unistd::setresgid(group, group, group).map_err(|errno| refused("setresgid", errno))?;
+    nix::unistd::setresuid(uid, uid, uid).map_err(|errno| refused("setresuid", errno))?;
+    for set in [CapSet::Effective, CapSet::Inheritable] {
+        caps::clear(None, set).map_err(capabilities("capset"))?;
+    }
+    caps::set(None, CapSet::Permitted, kept).map_err(capabilities("capset"))?;
+    caps::set(None, CapSet::Effective, kept).map_err(capabilities("capset"))
+}
+
+fn refused(call: &'static str, errno: nix::Error) -> PrivilegeError {
+    PrivilegeError::Refused { call, source: io::Error::from(errno) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(text: &str) -> Vec<&'static str> {
+        let config = Config::parse("test.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        needed(&config).into_iter().map(|(_, what)| what).collect()
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_needed() {
+        let terminal = "role = \"terminal\"\nsecurity = \"none\"\n\
+                        [link]\npeer = \"192.0.2.1:7000\"\n";
+        let socks = |port| format!("{terminal}[socks5]\nlisten = \"127.0.0.1:{port}\"\n");
+        assert_eq!(needs(&socks(1080)), [""; 0]);
+        assert_eq!(needs(&socks(80)), ["a port below 1024"]);
+        let intercept = format!("{terminal}[intercept]\ninterfaces = [\"lan0\"]\n");
+        assert_eq!(needs(&intercept), ["[intercept]"]);
+        let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:500\"\n\
+                   [hub]\nsource = \"client\"\n";
+        assert_eq!(needs(hub), ["hub.source", "a port below 1024"]);
+    }
+}
