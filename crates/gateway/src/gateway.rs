@@ -1,5 +1,6 @@
 //! A gateway as a whole: its sockets, its place in the kernel's tables, and its loop.
 
+use crate::confirming::{self, OnDuty};
 use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, Udp};
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::observe::Observer;
@@ -93,6 +94,8 @@ pub struct Gateway {
     pub(crate) addresses: Addresses,
     /// Taken away when it is dropped.
     pub(crate) interception: Option<Interception>,
+    /// Who confirms intercepted connections.
+    pub(crate) on_duty: Option<OnDuty>,
     role: &'static str,
     controller: Control,
 }
@@ -184,13 +187,16 @@ fn open_terminal(
             listeners.push(listener);
         }
     }
-    let mut interception = None;
+    let (mut interception, mut keeper, mut on_duty) = (None, None, None);
+    let accept = &section.accept;
     if let Some(section) = &section.intercept {
         let transparent = transparent_listeners(section)?;
         addresses.transparent = transparent.iter().map(|listener| listener.address).collect();
         listeners.extend(transparent);
         let port = addresses.transparent.first().map_or(section.port, SocketAddr::port);
-        let installed = Interception::terminal(&terminal_rules(section, port))?;
+        let mut rules = terminal_rules(section, port);
+        keeper = confirming::prepare(&mut rules, accept, &mut on_duty)?;
+        let installed = Interception::terminal(&rules)?;
         log_notes(&installed);
         interception = Some(installed);
     }
@@ -199,7 +205,8 @@ fn open_terminal(
     let mut relay = relay_config(config);
     relay.learnt = state.get(&engine::hub_name(peer));
     let carrier = Carrier::terminal(&relay, peer, Clock::new().now(), rng);
-    let engine = Engine::terminal(carrier, udp, section, &config.limits, listeners, state)?;
+    let engine =
+        Engine::terminal(carrier, udp, section, &config.limits, (listeners, keeper), state)?;
     log_control(config);
     tracing::info!(?addresses, "terminal");
     let (config, controller) = (config.clone(), relay.control);
@@ -211,6 +218,7 @@ fn open_terminal(
         engine,
         addresses,
         interception,
+        on_duty,
         role: "terminal",
         controller,
     })
@@ -251,6 +259,7 @@ fn open_hub(
         engine,
         addresses,
         interception,
+        on_duty: None,
         role: "hub",
         controller,
     })

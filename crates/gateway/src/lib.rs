@@ -18,6 +18,7 @@
 //! ```
 
 mod config;
+mod confirming;
 mod engine;
 mod gateway;
 pub mod intercept;
@@ -35,9 +36,9 @@ mod stop;
 
 pub(crate) use config::Terms;
 pub use config::{
-    AcceptMode, Config, ConfigError, ControlSocket, HubSection, InterceptSection, Limits,
-    LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake, Role, ShareLimits, SourceMode,
-    TerminalEntry, TerminalSection,
+    AcceptMode, AcceptRule, AcceptRules, Config, ConfigError, ConfirmSection, ControlSocket,
+    HubSection, InterceptSection, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking,
+    Mistake, Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection, WhenFull,
 };
 pub use gateway::{Addresses, Error, Gateway, run};
 pub use logging::start_logging;

@@ -38,6 +38,9 @@ pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
         Role::Terminal(section) => {
             if section.intercept.is_some() {
                 needed.push((Capability::CAP_NET_ADMIN, "[intercept]"));
+                if section.accept.confirms() {
+                    needed.push((Capability::CAP_NET_RAW, "accept = \"confirm\" in [intercept]"));
+                }
             }
             let proxies = section.socks5.iter().chain(&section.connect);
             ports.extend(proxies.map(std::net::SocketAddr::port));
@@ -134,6 +137,8 @@ mod tests {
         assert_eq!(needs(&socks(80)), ["a port below 1024"]);
         let intercept = format!("{terminal}[intercept]\ninterfaces = [\"lan0\"]\n");
         assert_eq!(needs(&intercept), ["[intercept]"]);
+        let confirm = format!("accept = \"confirm\"\n{intercept}");
+        assert_eq!(needs(&confirm), ["[intercept]", "accept = \"confirm\" in [intercept]"]);
         let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:500\"\n\
                    [hub]\nsource = \"client\"\n";
         assert_eq!(needs(hub), ["hub.source", "a port below 1024"]);

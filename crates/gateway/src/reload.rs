@@ -7,6 +7,7 @@
 //! ```
 
 use crate::config::Change;
+use crate::confirming;
 use crate::engine::{Admission, Kind, Listener};
 use crate::gateway::{hub_rules, listen, terminal_rules, transparent_listeners};
 use crate::intercept::Interception;
@@ -115,11 +116,15 @@ impl Gateway {
         };
         let opened = new.iter().find(|listener| listener.kind == Kind::Transparent);
         let port = opened.map_or(intercept.port, |listener| listener.address.port());
-        let rules = terminal_rules(intercept, port);
+        let mut rules = terminal_rules(intercept, port);
+        let mut on_duty = self.on_duty;
+        let keeper = confirming::prepare(&mut rules, &section.accept, &mut on_duty)?;
         match &mut self.interception {
             Some(interception) => interception.change_terminal(&rules)?,
             None => self.interception = Some(Interception::terminal(&rules)?),
         }
+        self.on_duty = on_duty;
+        self.engine.confirm(keeper, intercept.confirm)?;
         Ok(())
     }
 

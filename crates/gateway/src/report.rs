@@ -159,6 +159,12 @@ pub struct Counters {
     pub vanished: u64,
     /// Clients whose words to a proxy made no sense, or came too slowly.
     pub bad_requests: u64,
+    /// Intercepted clients for which a server was asked before they were answered.
+    pub knocked: u64,
+    /// Intercepted clients that were gone when their server had answered.
+    pub gone_before_accepted: u64,
+    /// Times that the kernel had no room for SYNs that were kept back; clients send them again.
+    pub knocks_lost: u64,
     /// Clients that connected straight to a transparent listener.
     pub not_intercepted: u64,
     /// Servers that did not take the client's own address.

@@ -50,6 +50,19 @@ fn the_terminals_examples_are_taken() {
 }
 
 #[test]
+fn the_examples_on_confirming_are_taken() {
+    let terminal = find("role = \"terminal\"");
+    let rules = find("[[accept_rule]]").replace("accept = \"early\"\n", "");
+    let intercept = find("interfaces = [\"lan0\"]");
+    let text = format!("{terminal}{rules}{intercept}{}", find("[intercept.confirm]"));
+    let Role::Terminal(section) = Config::parse("terminal.toml", &text).unwrap().role else {
+        panic!("a terminal")
+    };
+    assert_eq!(section.accept.rules.len(), 2);
+    assert_eq!(section.intercept.unwrap().confirm, gateway::ConfirmSection::default());
+}
+
+#[test]
 fn the_page_on_reach_has_examples_that_are_taken() {
     let page = include_str!("../../../docs/guide/reach.md");
     let hub = find("role = \"hub\"");
@@ -74,7 +87,7 @@ fn the_monitoring_pages_examples_are_taken() {
 
 #[test]
 fn every_block_is_one_of_these() {
-    assert_eq!(blocks().len(), 5);
+    assert_eq!(blocks().len(), 7);
 }
 
 /// The table of all keys and the reader agree: a key of the table is known, whatever its value.
@@ -95,7 +108,7 @@ fn every_key_of_the_table_is_known() {
             keys += 1;
             let text = if table.is_empty() {
                 format!("{key} = {{}}\n")
-            } else if table == "terminal" {
+            } else if matches!(table.as_str(), "terminal" | "accept_rule") {
                 format!("[[{table}]]\n{key} = {{}}\n")
             } else {
                 format!("[{table}]\n{key} = {{}}\n")

@@ -26,6 +26,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) rates: &'a str,
     /// `early` or `confirm`.
     pub(crate) accept: &'a str,
+    /// Tables of the terminal.
+    pub(crate) terminal: &'a str,
     /// Keys of the hub before its first table.
     pub(crate) top: &'a str,
     /// Keys of `[hub]`.
@@ -43,6 +45,7 @@ impl Default for Setup<'_> {
             link: "delay 40ms rate 40mbit limit 2bdp",
             rates: "rate_up = \"40mbit\"\nrate_down = \"40mbit\"\nround_trip = \"80ms\"",
             accept: "early",
+            terminal: "",
             top: "",
             hub: "",
             limits: "",
@@ -76,14 +79,14 @@ impl Bed {
         let dir = std::env::temp_dir().join(format!("bentpipe-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).expect("a directory for the test");
         let hub_address = addresses::HUB.0;
-        let Setup { rates, accept, top, hub, limits, drain, .. } = setup;
+        let Setup { rates, accept, terminal, top, hub, limits, drain, .. } = setup;
         let hub = format!(
             "role = \"hub\"\nsecurity = \"none\"\n{top}\n[link]\nlisten = \"{hub_address}:7000\"\n{rates}\n\
              [hub]\n{hub}\n[limits]\ndrain = \"{drain}\"\n{limits}\n"
         );
         let lan = addresses::TERMINAL_LAN.0;
         let terminal = format!(
-            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n\
+            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n{terminal}\n\
              [link]\npeer = \"{hub_address}:7000\"\n{rates}\n\
              [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
              [connect]\nlisten = \"{lan}:3128\"\n[limits]\ndrain = \"{drain}\"\n{limits}\n"
@@ -146,6 +149,17 @@ impl Bed {
         stream
     }
 
+    /// As the client tries to connect, for so long.
+    pub(crate) fn try_connect(
+        &self,
+        address: impl Into<IpAddr>,
+        port: u16,
+        patience: Duration,
+    ) -> std::io::Result<TcpStream> {
+        let address = SocketAddr::new(address.into(), port);
+        self.net.client.run(|| TcpStream::connect_timeout(&address, patience))
+    }
+
     /// Writes `length` bytes of content to a file of the bed's, and returns them.
     pub(crate) fn file(&self, name: &str, length: usize) -> Vec<u8> {
         let content = content(name.len() as u64, length);
@@ -177,10 +191,15 @@ impl Bed {
         self.terminal.wait().expect("a child to wait for");
     }
 
-    /// Kills the hub gateway and starts another in its place, which knows nothing of the first.
-    pub(crate) fn replace_hub(&mut self) {
+    /// Kills the hub gateway: it has no time for a word to the terminal.
+    pub(crate) fn kill_hub(&mut self) {
         self.hub.child().kill().expect("a process of ours");
         self.hub.wait().expect("a child to wait for");
+    }
+
+    /// Kills the hub gateway and starts another in its place, which knows nothing of the first.
+    pub(crate) fn replace_hub(&mut self) {
+        self.kill_hub();
         self.hub = gateway(&self.net.hub, &self.hub_config);
         self.await_path();
     }
@@ -214,7 +233,8 @@ impl Bed {
     fn echoes(&self) -> bool {
         let way = Way::Socks5(SocketAddr::new(addresses::TERMINAL_LAN.0.into(), 1080));
         let address = SocketAddr::new(addresses::SERVER.0.into(), 7);
-        let patience = Duration::from_millis(500);
+        // Long enough for a satellite; where nobody listens yet the answer is there at once.
+        let patience = Duration::from_secs(3);
         let Ok(mut stream) = self.net.client.run(|| connect(way, address, patience)) else {
             pause(Duration::from_millis(20));
             return false;

@@ -13,6 +13,7 @@
 
 mod auto;
 mod bed;
+mod confirm;
 mod crowd;
 mod ends;
 mod faults;

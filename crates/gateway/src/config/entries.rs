@@ -4,8 +4,9 @@
 //! line here. Secrets have a fingerprint here and never their value.
 
 use super::{
-    AcceptMode, Config, HubSection, InterceptSection, Limits, LinkSection, LogSection, Marking,
-    Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection,
+    AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, HubSection, InterceptSection,
+    Limits, LinkSection, LogSection, Marking, Role, ShareLimits, SourceMode, TerminalEntry,
+    TerminalSection, WhenFull,
 };
 use crate::reach::Destinations;
 use std::collections::BTreeMap;
@@ -92,11 +93,7 @@ fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
     let TerminalSection { name, accept, socks5, connect, intercept } = section;
     put(all, "role", "terminal".into());
     put(all, "name", name.clone());
-    let accept = match accept {
-        AcceptMode::Early => "early",
-        AcceptMode::Confirm => "confirm",
-    };
-    put(all, "accept", accept.into());
+    accept_entries(all, accept);
     put(all, "socks5.listen", list(socks5));
     put(all, "connect.listen", list(connect));
     let Some(section) = intercept else {
@@ -111,8 +108,16 @@ fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
         exclude_ports,
         include,
         exclude,
+        confirm: ConfirmSection { most, rate, when_full },
         marking,
     } = section;
+    put(all, "intercept.confirm.most", most.to_string());
+    put(all, "intercept.confirm.rate", rate.to_string());
+    let when_full = match when_full {
+        WhenFull::Refuse => "refuse",
+        WhenFull::Early => "early",
+    };
+    put(all, "intercept.confirm.when_full", when_full.into());
     put(all, "intercept.id", id.clone());
     put(all, "intercept.port", port.to_string());
     put(all, "intercept.interfaces", list(interfaces));
@@ -124,6 +129,19 @@ fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
     put(all, "intercept.mark", optional(mark.as_ref(), "usual"));
     put(all, "intercept.table", optional(table.as_ref(), "usual"));
     put(all, "intercept.priority", optional(priority.as_ref(), "usual"));
+}
+
+fn accept_entries(all: &mut Entries, accept: &AcceptRules) {
+    let word = |mode| match mode {
+        AcceptMode::Early => "early",
+        AcceptMode::Confirm => "confirm",
+    };
+    let AcceptRules { rules, others } = accept;
+    put(all, "accept", word(*others).into());
+    for (index, AcceptRule { networks, ports, accept }) in rules.iter().enumerate() {
+        let value = format!("{} to {} ports {}", word(*accept), list(networks), list(ports));
+        put(all, &format!("accept_rule {}", index + 1), value);
+    }
 }
 
 fn hub_entries(all: &mut Entries, section: &HubSection) {

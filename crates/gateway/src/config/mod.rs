@@ -20,6 +20,7 @@
 //! assert!(error.to_string().starts_with("terminal.toml:8: link.rate_down: found \"10mb\""));
 //! ```
 
+mod accept;
 mod entries;
 mod limits;
 mod log;
@@ -46,6 +47,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use units::{BitRate, Span};
 
+pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub(crate) use share::Terms;
 pub use share::{ShareLimits, TerminalEntry};
 
@@ -84,23 +86,14 @@ pub enum Role {
 pub struct TerminalSection {
     /// By what the hub tells it from other terminals.
     pub name: String,
-    /// When a client is told that its connection stands.
-    pub accept: AcceptMode,
+    /// When clients are told that their connections stand.
+    pub accept: AcceptRules,
     /// Where SOCKS5 is spoken.
     pub socks5: Vec<SocketAddr>,
     /// Where HTTP CONNECT is spoken.
     pub connect: Vec<SocketAddr>,
     /// Transparent interception, when wanted.
     pub intercept: Option<InterceptSection>,
-}
-
-/// When a client is told that its connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AcceptMode {
-    /// At once: a round trip is saved; a refusal reaches the client as a reset.
-    Early,
-    /// Once the server has answered: a refusal is a refusal.
-    Confirm,
 }
 
 /// Transparent interception at a terminal.
@@ -120,6 +113,8 @@ pub struct InterceptSection {
     pub include: Vec<Prefix>,
     /// Destinations to leave alone.
     pub exclude: Vec<Prefix>,
+    /// What bounds clients that wait for their server's answer.
+    pub confirm: ConfirmSection,
     /// Mark, routing table and rule priority, when not the usual.
     pub marking: Marking,
 }

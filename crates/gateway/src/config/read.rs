@@ -3,10 +3,9 @@
 use super::reader::{Item, Reader, Section};
 use super::values;
 use super::{
-    AcceptMode, Config, HubSection, InterceptSection, LinkSection, Marking, Role, SourceMode,
-    TerminalSection,
+    Config, HubSection, InterceptSection, LinkSection, Marking, Role, SourceMode, TerminalSection,
 };
-use super::{limits, reach, terminals};
+use super::{accept, limits, reach, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -149,9 +148,7 @@ fn any_port_for(peer: Option<SocketAddr>) -> SocketAddr {
 }
 
 fn read_terminal(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<TerminalSection> {
-    const MODES: [(&str, AcceptMode); 2] =
-        [("early", AcceptMode::Early), ("confirm", AcceptMode::Confirm)];
-    let accept = top.or(reader, "accept", AcceptMode::Early, |r, i| i.word(r, &MODES));
+    let accept = accept::read_rules(reader, top);
     let name = top.or(reader, "name", own_name(), name);
     let socks5 = read_listeners(reader, top, "socks5", 1080);
     let connect = read_listeners(reader, top, "connect", 3128);
@@ -208,6 +205,7 @@ fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<I
     let exclude_ports = section.or(reader, "exclude_ports", Vec::new(), |r, i| i.list(r, ports));
     let include = section.or(reader, "include", Vec::new(), |r, i| i.list(r, network));
     let exclude = section.or(reader, "exclude", Vec::new(), |r, i| i.list(r, network));
+    let confirm = accept::read_confirm(reader, &mut section);
     let marking = read_marking(reader, &mut section);
     section.finish(reader);
     Some(InterceptSection {
@@ -218,6 +216,7 @@ fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<I
         exclude_ports: exclude_ports?,
         include: include?,
         exclude: exclude?,
+        confirm: confirm?,
         marking: marking?,
     })
 }
@@ -294,7 +293,7 @@ fn interface(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     })
 }
 
-fn ports(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PortRange> {
+pub(super) fn ports(reader: &mut Reader<'_>, item: Item<'_>) -> Option<PortRange> {
     item.text(reader, values::PORTS, |text| text.parse().ok())
 }
 

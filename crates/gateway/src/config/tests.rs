@@ -34,7 +34,7 @@ fn a_short_terminal_gets_the_usual_values() {
     assert_eq!(config.link.mtu, 1500);
     assert_eq!(config.limits.connections, 4096);
     let Role::Terminal(terminal) = config.role else { panic!("a terminal") };
-    assert_eq!(terminal.accept, AcceptMode::Early);
+    assert_eq!(terminal.accept.others, AcceptMode::Early);
     assert_eq!(terminal.socks5, ["127.0.0.1:1080".parse().unwrap()]);
     assert!(terminal.connect.is_empty() && terminal.intercept.is_none());
 }
@@ -81,7 +81,7 @@ fn every_key_of_a_terminal_is_read() {
     assert_eq!(config.limits.vanished, Span::from_secs(60));
     assert_eq!(config.limits.first_bytes, Span::ZERO);
     let Role::Terminal(terminal) = config.role else { panic!("a terminal") };
-    assert_eq!(terminal.accept, AcceptMode::Confirm);
+    assert_eq!(terminal.accept.others, AcceptMode::Confirm);
     assert_eq!(terminal.socks5.len(), 2);
     let intercept = terminal.intercept.unwrap();
     assert_eq!(intercept.include_ports, ["80", "8000-8099"].map(|text| text.parse().unwrap()));
@@ -148,6 +148,7 @@ fn controllers_and_what_is_remembered_are_read() {
     assert!(said.starts_with("g.toml:5: link.controller: found \"cubic\", expected \"s"), "{said}");
 }
 
+mod accept;
 mod shares;
 
 #[test]
@@ -232,9 +233,9 @@ fn what_is_missing_is_named() {
 fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(TERMINAL, "security", "sekurity"),
-        "g.toml:2: sekurity: found a key that is not known here, expected one of accept, connect, \
-         control, intercept, limits, link, log, metrics, name, role, security, socks5, state, \
-         user"
+        "g.toml:2: sekurity: found a key that is not known here, expected one of accept, \
+         accept_rule, connect, control, intercept, limits, link, log, metrics, name, role, \
+         security, socks5, state, user"
     );
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),

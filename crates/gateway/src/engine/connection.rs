@@ -2,6 +2,7 @@
 
 use super::about::About;
 use super::carrier::{Carrier, StreamKey};
+use super::confirm::Knock;
 use super::ending::Ending;
 use super::quota::Holder;
 use super::splice::{Splice, Stream};
@@ -54,6 +55,8 @@ pub(super) enum Phase {
         /// What is left of a proxy's answer to the client.
         preface: Vec<u8>,
     },
+    /// Terminal: the client was intercepted, and is answered when the hub has answered.
+    Knocking(Knock),
     /// Terminal: the client of a proxy is answered when the hub has answered.
     Confirming(Handshake),
     /// Terminal: a last message to the client, and then no more.

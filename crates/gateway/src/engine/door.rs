@@ -4,7 +4,7 @@
 use super::complaints::Complaints;
 use super::core::Core;
 use super::quota::{Holder, Over};
-use crate::{AcceptMode, Limits, Terms};
+use crate::{AcceptRules, Limits, Terms};
 use std::net::{IpAddr, SocketAddr};
 use units::Instant;
 
@@ -15,15 +15,15 @@ const TO_BE_TOLD: u32 = 16;
 /// A terminal's rules for clients.
 #[derive(Debug)]
 pub(super) struct Door {
-    pub(super) mode: AcceptMode,
+    pub(super) accept: AcceptRules,
     terms: Terms,
     complaints: Complaints,
 }
 
 impl Door {
-    pub(super) fn new(mode: AcceptMode, limits: &Limits) -> Self {
+    pub(super) fn new(accept: AcceptRules, limits: &Limits) -> Self {
         let terms = limits.client.of(limits.connections, true);
-        Self { mode, terms, complaints: Complaints::default() }
+        Self { accept, terms, complaints: Complaints::default() }
     }
 
     /// Whether a client may come in whose wish is known; who has the connection then.

@@ -12,6 +12,7 @@ impl Engine {
         match &mut self.role {
             // What comes to the transparent ones now was intercepted before its end.
             Role::Terminal(terminal) => {
+                terminal.confirm_no_more(&mut self.core);
                 let is_proxy = |listener: &Listener| listener.kind != Kind::Transparent;
                 terminal.close(&mut self.core, now, is_proxy);
             }

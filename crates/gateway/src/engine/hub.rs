@@ -42,6 +42,7 @@ impl Hub {
             Phase::Breaking(_) => core.turn_breaking(now, index),
             Phase::Asking(_)
             | Phase::Greeting { .. }
+            | Phase::Knocking(_)
             | Phase::Confirming(_)
             | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
         }
@@ -57,6 +58,7 @@ impl Hub {
             Phase::Breaking(_) => core.turn_breaking(now, index),
             Phase::Asking(_)
             | Phase::Greeting { .. }
+            | Phase::Knocking(_)
             | Phase::Confirming(_)
             | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
         }

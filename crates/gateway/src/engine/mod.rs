@@ -11,9 +11,11 @@
 
 mod about;
 mod admission;
+mod arrival;
 mod asking;
 mod carrier;
 mod complaints;
+mod confirm;
 mod connection;
 mod core;
 mod door;
@@ -35,11 +37,13 @@ mod wait;
 
 use self::core::{Core, FIRST_CONNECTION};
 use crate::gateway::unix_seconds;
+use crate::intercept::Doorkeeper;
 use crate::observe::{self, Observer};
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
 use crate::stop::{Asked, Stop};
 use carrier::Outgoing;
+use confirm::Confirm;
 use connection::Phase;
 use door::Door;
 use hub::Hub;
@@ -64,6 +68,7 @@ const UDP: Token = Token(0);
 const ALARM: Token = Token(1);
 const NAMES: Token = Token(2);
 const STOP: Token = Token(3);
+const KNOCKS: Token = Token(5);
 /// The first listener; the others follow.
 const LISTENERS: usize = 8;
 
@@ -133,11 +138,16 @@ impl Engine {
         udp: Udp,
         config: &crate::TerminalSection,
         limits: &crate::Limits,
-        listeners: Vec<Listener>,
+        (listeners, keeper): (Vec<Listener>, Option<Doorkeeper>),
         state: State,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let mut terminal = Terminal::new(Door::new(config.accept, limits));
+        let bounds = config.intercept.as_ref().map(|section| section.confirm).unwrap_or_default();
+        if let Some(keeper) = &keeper {
+            keeper.register(poll.registry(), KNOCKS)?;
+        }
+        let confirm = keeper.map(|keeper| Confirm::new(keeper, bounds));
+        let mut terminal = Terminal::new(Door::new(config.accept.clone(), limits), confirm);
         for listener in listeners {
             terminal.listen(poll.registry(), listener)?;
         }
@@ -274,7 +284,10 @@ impl Engine {
         self.expire(now);
         self.receive(now);
         let more_clients = match &mut self.role {
-            Role::Terminal(terminal) => terminal.accept(&mut self.core, now),
+            Role::Terminal(terminal) => {
+                let more_knock = terminal.answer_knocks(&mut self.core, now);
+                terminal.accept(&mut self.core, now) || more_knock
+            }
             Role::Hub(hub) => {
                 if std::mem::take(&mut self.names_answered) {
                     hub.resolved(&mut self.core, now);
@@ -393,6 +406,11 @@ impl Engine {
             ALARM => self.alarm.expired(),
             NAMES => self.names_answered = true,
             STOP => self.asked = true,
+            KNOCKS => {
+                if let Role::Terminal(terminal) = &mut self.role {
+                    terminal.somebody_knocks();
+                }
+            }
             Token(observe::FIRST_TOKEN..) => {
                 if let Some(observer) = &mut self.observer {
                     observer.ready(event);

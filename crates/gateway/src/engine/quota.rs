@@ -6,7 +6,7 @@
 
 use crate::Terms;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use units::{Instant, Span};
 
@@ -24,6 +24,9 @@ pub(super) enum Holder {
     /// A client of a terminal, by its address.
     Client(IpAddr),
 }
+
+/// Where there is one share for all.
+pub(super) const TOGETHER: Holder = Holder::Client(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
 /// What there is too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

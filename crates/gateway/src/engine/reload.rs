@@ -1,9 +1,11 @@
 //! What changes in a running engine when the configuration is read again.
 
+use super::confirm::Confirm;
 use super::door::Door;
 use super::ending::EndLog;
-use super::{Admission, Engine, Listener, Role, Udp};
-use crate::{Config, Role as RoleConfig};
+use super::{Admission, Engine, KNOCKS, Listener, Role, Udp};
+use crate::intercept::Doorkeeper;
+use crate::{Config, ConfirmSection, Role as RoleConfig};
 use std::io;
 use units::BitRate;
 
@@ -15,7 +17,7 @@ impl Engine {
         self.log_ends(config);
         match (&mut self.role, &config.role) {
             (Role::Terminal(terminal), RoleConfig::Terminal(section)) => {
-                terminal.door = Door::new(section.accept, &config.limits);
+                terminal.door = Door::new(section.accept.clone(), &config.limits);
             }
             (Role::Hub(hub), RoleConfig::Hub(section)) => {
                 hub.source = section.source;
@@ -43,6 +45,26 @@ impl Engine {
     /// From here on the link takes these rates, as far as the peers have announced.
     pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         self.core.carrier.set_rates(send, receive);
+    }
+
+    /// Has intercepted connections confirmed by `keeper`, if it is a new one, within `bounds`.
+    pub(crate) fn confirm(
+        &mut self,
+        keeper: Option<Doorkeeper>,
+        bounds: ConfirmSection,
+    ) -> io::Result<()> {
+        let Role::Terminal(terminal) = &mut self.role else { return Ok(()) };
+        if let Some(keeper) = keeper {
+            keeper.register(self.poll.registry(), KNOCKS)?;
+            match &mut terminal.confirm {
+                Some(confirm) => confirm.relieve(keeper),
+                None => terminal.confirm = Some(Confirm::new(keeper, bounds)),
+            }
+        }
+        if let Some(confirm) = &mut terminal.confirm {
+            confirm.set_bounds(bounds);
+        }
+        Ok(())
     }
 
     /// The listeners that are open.

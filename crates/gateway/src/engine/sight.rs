@@ -139,7 +139,7 @@ fn phase(phase: &Phase) -> &'static str {
     match phase {
         Phase::Asking(_) => "asking",
         Phase::Greeting { .. } => "greeting",
-        Phase::Confirming(_) => "confirming",
+        Phase::Confirming(_) | Phase::Knocking(_) => "confirming",
         Phase::Farewell { .. } => "farewell",
         Phase::Resolving(_) => "resolving",
         Phase::Connecting(_) => "connecting",

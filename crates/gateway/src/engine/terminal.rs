@@ -1,29 +1,27 @@
 //! The terminal's part: taking clients' connections and opening streams for them.
 //!
 //! ```text
-//!   intercepted ──────────────▶ Greeting ──first bytes, or a few ms──▶ Spliced
+//!   intercepted, early ───────▶ Greeting ──first bytes, or a few ms──▶ Spliced
 //!   SOCKS5, CONNECT ──▶ Asking ──early──▶ Greeting
 //!                          └─────confirm──▶ Confirming ──accepted──▶ Spliced
 //!                                               └───────refused───▶ Farewell
 //! ```
 
-use super::about::About;
+use super::arrival::welcome;
 use super::asking::{ask, farewell, flush, say_farewell};
 use super::carrier::{Peer, StreamKey, target};
-use super::connection::{Asking, Phase};
+use super::confirm::Confirm;
+use super::connection::Phase;
 use super::core::{Core, FIRST_CONNECTION};
 use super::door::Door;
 use super::listener::{Accepted, Kind, Listener};
 use super::{LISTENERS, socket};
 use crate::AcceptMode;
-use crate::intercept;
-use crate::proxy::{Destination, Handshake, RefuseReason};
-use mio::net::TcpStream;
+use crate::proxy::{Destination, RefuseReason};
 use mio::{Registry, Token};
 use relay::{Event, ResetReason};
 use slab::Slab;
 use std::io;
-use std::net::SocketAddr;
 use units::{Instant, Span};
 
 /// Clients accepted before others have their turn.
@@ -44,6 +42,8 @@ pub(super) struct Terminal {
     /// Whose turn it is to accept from.
     turn: usize,
     pub(super) door: Door,
+    /// Where some that are intercepted are confirmed.
+    pub(super) confirm: Option<Confirm>,
     /// Accepting is paused until then, or until a connection closes.
     accept_again: Option<Instant>,
     /// The log hears of it no earlier than then.
@@ -51,10 +51,30 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(door: Door) -> Self {
+    pub(super) fn new(door: Door, confirm: Option<Confirm>) -> Self {
         let listeners = Slab::new();
         let (accept_again, complain_again) = (None, Instant::ZERO);
-        Self { listeners, turn: 0, door, accept_again, complain_again }
+        Self { listeners, turn: 0, door, confirm, accept_again, complain_again }
+    }
+
+    /// Somebody knocks who is to be confirmed.
+    pub(super) fn somebody_knocks(&mut self) {
+        if let Some(confirm) = &mut self.confirm {
+            confirm.is_ready();
+        }
+    }
+
+    /// Confirms nobody any more.
+    pub(super) fn confirm_no_more(&mut self, core: &mut Core) {
+        if let Some(confirm) = &mut self.confirm {
+            confirm.close(core);
+        }
+    }
+
+    /// Takes who has knocked; true when there may be more.
+    pub(super) fn answer_knocks(&mut self, core: &mut Core, now: Instant) -> bool {
+        let door = &mut self.door;
+        self.confirm.as_mut().is_some_and(|confirm| confirm.answer(core, now, door))
     }
 
     /// Accepts from `listener` as well.
@@ -105,16 +125,19 @@ impl Terminal {
         core.room_again = false;
         // One from each in turn, so that a crowd at one does not keep out those at another.
         for _ in 0..ACCEPT_BUDGET {
-            let Some(turn) = self.next_listener() else { return false };
-            if !core.has_room() {
-                core.counters.accept_pauses += 1;
-                self.accept_again = Some(Instant::FAR_FUTURE);
+            let room = core.has_room();
+            let Some(turn) = self.next_listener(room) else {
+                if !room && self.listeners.iter().any(|(_, listener)| listener.may_accept()) {
+                    core.counters.accept_pauses += 1;
+                    self.accept_again = Some(Instant::FAR_FUTURE);
+                }
                 return false;
-            }
+            };
             let listener = &mut self.listeners[turn];
             match listener.accept() {
                 Accepted::Client(stream, client) => {
-                    welcome(core, now, listener, &mut self.door, stream, client);
+                    let confirm = self.confirm.as_mut();
+                    welcome(core, now, listener, &mut self.door, confirm, stream, client);
                 }
                 Accepted::Nobody => {}
                 Accepted::NoRoom(error) => {
@@ -131,11 +154,16 @@ impl Terminal {
         self.listeners.iter().any(|(_, listener)| listener.may_accept())
     }
 
-    /// The next listener at which clients may be waiting.
-    fn next_listener(&mut self) -> Option<usize> {
+    /// The next listener at which clients may be waiting. Without `room` for more only those
+    /// that have a place already: they were let in.
+    fn next_listener(&mut self, room: bool) -> Option<usize> {
+        let expected = self.confirm.as_ref().is_some_and(Confirm::is_expecting);
+        let may = |listener: &Listener| {
+            listener.may_accept() && (room || expected && listener.kind == Kind::Transparent)
+        };
         let ready = |from| {
             let mut all = self.listeners.iter();
-            all.find(|(key, listener)| *key >= from && listener.may_accept()).map(|(key, _)| key)
+            all.find(|(key, listener)| *key >= from && may(listener)).map(|(key, _)| key)
         };
         let found = ready(self.turn).or_else(|| ready(0))?;
         self.turn = found + 1;
@@ -148,7 +176,7 @@ impl Terminal {
             Phase::Asking(_) => ask(core, now, index, &mut self.door),
             Phase::Greeting { .. } => open_greeted(core, now, index),
             // What the client sends meanwhile waits in its socket.
-            Phase::Confirming(_) => {}
+            Phase::Confirming(_) | Phase::Knocking(_) => {}
             Phase::Farewell { .. } => farewell(core, index),
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) => core.turn_splice(now, index),
@@ -157,7 +185,7 @@ impl Terminal {
     }
 
     /// The deadline of a connection has come.
-    pub(super) fn expired(&self, core: &mut Core, now: Instant, index: usize) {
+    pub(super) fn expired(&mut self, core: &mut Core, now: Instant, index: usize) {
         core.set_due(index, None);
         match &core.connections[index].phase {
             Phase::Asking(asking) => {
@@ -167,6 +195,11 @@ impl Terminal {
                 core.reset_socket(index);
             }
             Phase::Greeting { .. } => open_now(core, now, index, Vec::new()),
+            Phase::Knocking(_) => {
+                if let Some(confirm) = &mut self.confirm {
+                    confirm.expired(core, index);
+                }
+            }
             Phase::Confirming(_) => {
                 if let Some(key) = core.connections[index].key {
                     core.carrier.reset(key, ResetReason::TimedOut);
@@ -182,7 +215,7 @@ impl Terminal {
     }
 
     /// Something happened on the relay's side.
-    pub(super) fn event(&self, core: &mut Core, now: Instant, peer: Peer, event: &Event) {
+    pub(super) fn event(&mut self, core: &mut Core, now: Instant, peer: Peer, event: &Event) {
         let key = |stream| StreamKey { peer, stream };
         match *event {
             Event::Connected => {
@@ -194,21 +227,26 @@ impl Terminal {
                     core.counters.lost_with_peer += 1;
                     core.because(index, "the hub was lost");
                     core.detach(index);
-                    stream_gone(core, now, index, RefuseReason::Other, "the hub was lost");
+                    let knocks = matches!(core.connections[index].phase, Phase::Knocking(_));
+                    let reason = match knocks {
+                        true => RefuseReason::NetworkUnreachable,
+                        false => RefuseReason::Other,
+                    };
+                    self.stream_gone(core, now, index, reason, "the hub was lost");
                 }
             }
             Event::Opened { stream, .. } => {
                 // Only terminals open streams.
                 core.carrier.refuse(key(stream), RefuseReason::Policy);
             }
-            Event::Accepted { stream } => accepted(core, key(stream)),
+            Event::Accepted { stream } => self.accepted(core, now, key(stream)),
             Event::Refused { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
                     tracing::debug!(%stream, ?reason, "refused by the hub");
                     core.counters.refused(reason);
                     core.because(index, reason.words());
                     core.detach(index);
-                    stream_gone(core, now, index, reason, "");
+                    self.stream_gone(core, now, index, reason, "");
                 }
             }
             Event::Readable { stream } | Event::Writable { stream } => {
@@ -223,7 +261,13 @@ impl Terminal {
                     core.counters.reset_by_peer += 1;
                     core.because(index, "the hub reset it");
                     core.detach(index);
-                    stream_gone(core, now, index, RefuseReason::Other, "the connection was reset");
+                    self.stream_gone(
+                        core,
+                        now,
+                        index,
+                        RefuseReason::Other,
+                        "the connection was reset",
+                    );
                 }
             }
             Event::Released { stream } => {
@@ -234,89 +278,53 @@ impl Terminal {
             }
         }
     }
-}
 
-/// A client is there: what it wants is known, or it is asked.
-fn welcome(
-    core: &mut Core,
-    now: Instant,
-    listener: &Listener,
-    door: &mut Door,
-    stream: TcpStream,
-    client: SocketAddr,
-) {
-    core.counters.accepted += 1;
-    if let Err(error) = socket::prepare(&stream, &core.limits) {
-        tracing::debug!(%client, %error, "a client was gone at once");
-        return;
-    }
-    let holder = match listener.kind {
-        Kind::Transparent => door.one_more(core, now, client),
-        Kind::Socks5 | Kind::HttpConnect => door.one_more_to_ask(core, now, client),
-    };
-    let Some(holder) = holder else {
-        core.counters.refused(RefuseReason::Limit);
-        socket::close_with_reset(stream);
-        return;
-    };
-    let (phase, due) = match listener.kind {
-        Kind::Transparent => {
-            let local = stream.local_addr().ok();
-            let server =
-                local.and_then(|local| intercept::original_destination(local, listener.address));
-            let Some(server) = server else {
-                tracing::info!(%client, "refused: it connected straight to the transparent port");
-                core.counters.not_intercepted += 1;
-                socket::close_with_reset(stream);
-                return;
-            };
-            let target = target(Destination::Address(server), Some(client));
-            (Phase::Greeting { target, preface: Vec::new() }, core.limits.first_bytes)
+    /// The hub has connected.
+    fn accepted(&mut self, core: &mut Core, now: Instant, key: StreamKey) {
+        let Some(index) = core.connection_of(key) else { return };
+        let connection = &mut core.connections[index];
+        match &connection.phase {
+            Phase::Confirming(handshake) => {
+                let preface = handshake.granted(None);
+                let kept = std::mem::take(&mut connection.kept);
+                core.splice(index, kept, preface);
+            }
+            Phase::Knocking(_) => {
+                if let Some(confirm) = &mut self.confirm {
+                    confirm.accepted(core, now, index);
+                }
+            }
+            // The client was told long ago.
+            Phase::Asking(_)
+            | Phase::Greeting { .. }
+            | Phase::Farewell { .. }
+            | Phase::Resolving(_)
+            | Phase::Connecting(_)
+            | Phase::Spliced(_)
+            | Phase::Breaking(_) => {}
         }
-        Kind::Socks5 | Kind::HttpConnect => {
-            make_room_to_ask(core);
-            let handshake = match listener.kind {
-                Kind::Socks5 => Handshake::socks5(),
-                Kind::Transparent | Kind::HttpConnect => Handshake::http_connect(),
-            };
-            let asking = Asking { handshake, reply: Vec::new(), client };
-            (Phase::Asking(asking), core.limits.handshake)
-        }
-    };
-    let server = phase.target().map(|target| target.destination.clone());
-    let index = core.add(Some(stream), None, phase);
-    core.hold(index, holder);
-    core.connections[index].about = About::new(now, Some(client), server);
-    if let Err(error) = core.register(index) {
-        tracing::warn!(%client, %error, "a client cannot be watched");
-        core.reset_socket(index);
-        return;
     }
-    core.set_due(index, Some(now + due));
-    // A client that had to wait to be accepted may have said something already.
-    if matches!(core.connections[index].phase, Phase::Asking(_)) {
-        ask(core, now, index, door);
-    } else if due.is_zero() {
-        open_now(core, now, index, Vec::new());
-    }
-}
 
-/// Clients that are still being asked have half of the places at most: beyond that the one that
-/// has taken longest goes, so that many who say nothing keep out nobody who does.
-fn make_room_to_ask(core: &mut Core) {
-    let most = (core.limits.connections as usize / 2).max(1);
-    // Most of the time there is nothing to count.
-    if core.connections.len() < most {
-        return;
-    }
-    let asked =
-        || core.connections.iter().filter(|(_, client)| matches!(client.phase, Phase::Asking(_)));
-    let oldest = asked().min_by_key(|(_, client)| client.due).map(|(index, _)| index);
-    if let Some(index) = oldest.filter(|_| asked().count() >= most) {
-        tracing::debug!("a client of a proxy makes room for another");
-        core.counters.bad_requests += 1;
-        core.because(index, "it made room for another");
-        core.reset_socket(index);
+    /// The stream is gone before its time: the client is told as well as it can be.
+    fn stream_gone(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        index: usize,
+        reason: RefuseReason,
+        detail: &str,
+    ) {
+        match &core.connections[index].phase {
+            Phase::Confirming(_) => refuse(core, now, index, reason, detail),
+            Phase::Knocking(_) => {
+                if let Some(confirm) = &mut self.confirm {
+                    confirm.refused(core, index, reason);
+                }
+            }
+            Phase::Asking(_) | Phase::Greeting { .. } | Phase::Farewell { .. } => {}
+            Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
+            Phase::Spliced(_) | Phase::Breaking(_) => core.reset_socket(index),
+        }
     }
 }
 
@@ -342,9 +350,10 @@ pub(super) fn wants(
         return;
     }
     let connection = &mut core.connections[index];
+    let mode = door.accept.mode_for(&destination);
     let target = target(destination, Some(asking.client));
     connection.about.server = Some(target.destination.clone());
-    match door.mode {
+    match mode {
         AcceptMode::Early => {
             asking.reply.extend_from_slice(&asking.handshake.granted(None));
             if let Some(socket) = &connection.socket
@@ -394,7 +403,7 @@ fn open_greeted(core: &mut Core, now: Instant, index: usize) {
 }
 
 /// Opens the stream, with what the client has sent so far.
-fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8>) {
+pub(super) fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8>) {
     let greeted = Phase::Farewell { message: Vec::new(), ended: false };
     let phase = std::mem::replace(&mut core.connections[index].phase, greeted);
     let Phase::Greeting { target, preface } = phase else { return };
@@ -412,37 +421,6 @@ fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8>) {
             core.because(index, reason.words());
             core.reset_socket(index);
         }
-    }
-}
-
-/// The hub has connected.
-fn accepted(core: &mut Core, key: StreamKey) {
-    let Some(index) = core.connection_of(key) else { return };
-    let connection = &mut core.connections[index];
-    match &connection.phase {
-        Phase::Confirming(handshake) => {
-            let preface = handshake.granted(None);
-            let kept = std::mem::take(&mut connection.kept);
-            core.splice(index, kept, preface);
-        }
-        // The client was told long ago.
-        Phase::Asking(_)
-        | Phase::Greeting { .. }
-        | Phase::Farewell { .. }
-        | Phase::Resolving(_)
-        | Phase::Connecting(_)
-        | Phase::Spliced(_)
-        | Phase::Breaking(_) => {}
-    }
-}
-
-/// The stream is gone before its time: the client is told as well as it can be.
-fn stream_gone(core: &mut Core, now: Instant, index: usize, reason: RefuseReason, detail: &str) {
-    match &core.connections[index].phase {
-        Phase::Confirming(_) => refuse(core, now, index, reason, detail),
-        Phase::Asking(_) | Phase::Greeting { .. } | Phase::Farewell { .. } => {}
-        Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
-        Phase::Spliced(_) | Phase::Breaking(_) => core.reset_socket(index),
     }
 }
 

@@ -63,6 +63,8 @@ enum Header {
 pub(super) enum Verdict {
     /// Out of this table; other tables still see the packet.
     Accept,
+    /// The end of the packet.
+    Drop,
     /// Back to the rule behind the jump; out of the table from its first chain.
     Return,
     /// On to another chain, and back at its end.
@@ -112,6 +114,24 @@ impl Expressions {
         self.payload(Header::Transport, FLAGS_OFFSET, 1)
             .masked(&[FLAGS_OF_A_SYN])
             .compare(Compare::NotEqual, &[FLAG_SYN])
+    }
+
+    /// `tcp flags & (fin | syn | rst | ack) == syn`: the first packet of a connection.
+    pub(super) fn opening(self) -> Self {
+        self.payload(Header::Transport, FLAGS_OFFSET, 1)
+            .masked(&[FLAGS_OF_A_SYN])
+            .compare(Compare::Equal, &[FLAG_SYN])
+    }
+
+    /// `meta mark MARK`
+    pub(super) fn marked(self, mark: u32) -> Self {
+        self.meta(Meta::Mark).compare(Compare::Equal, &mark.to_ne_bytes())
+    }
+
+    /// `log group GROUP`: a copy goes to whoever has the group.
+    pub(super) fn log(self, group: u16) -> Self {
+        let data = Attributes::new().put(1, &group.to_be_bytes()); // NFTA_LOG_GROUP
+        self.expression("log", &data)
     }
 
     /// `socket transparent 1`: the packet belongs to a socket here that may use foreign
@@ -195,6 +215,7 @@ impl Expressions {
     pub(super) fn verdict(self, verdict: Verdict) -> Self {
         let (code, chain) = match verdict {
             Verdict::Accept => (1, None),
+            Verdict::Drop => (0, None),
             Verdict::Jump(chain) => (-3i32, Some(chain)),
             Verdict::Goto(chain) => (-4, Some(chain)),
             Verdict::Return => (-5, None),

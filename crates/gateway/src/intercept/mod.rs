@@ -30,6 +30,7 @@
 //! Everything acts on the network namespace of the calling thread.
 
 mod attributes;
+mod confirm;
 mod expressions;
 mod kernel;
 mod nftables;
@@ -42,9 +43,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
+pub(crate) use confirm::{Doorkeeper, Syn};
 pub use prefix::{PortRange, Prefix};
 pub(crate) use ruleset::LONGEST_LIST;
-pub use ruleset::{HubRules, TerminalRules};
+pub use ruleset::{ConfirmRule, ConfirmRules, HubRules, TerminalRules};
 pub use socket::{Listeners, connect_from, listen, original_destination};
 
 use nftables::Nftables;

@@ -302,14 +302,14 @@ impl Batch {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Header {
-    kind: u16,
+pub(super) struct Header {
+    pub(super) kind: u16,
     sequence: u32,
 }
 
 /// The first message of `bytes`, its payload, and what follows; `None` at the end or when what
 /// is there is not a message.
-fn split_message(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
+pub(super) fn split_message(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
     let header = bytes.first_chunk::<HEADER>()?;
     let word = |at: usize| [header[at], header[at + 1], header[at + 2], header[at + 3]];
     let length = u32::from_ne_bytes(word(0)) as usize;
@@ -320,7 +320,7 @@ fn split_message(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
 }
 
 /// The errno of an `NLMSG_ERROR`; 0 for an acknowledgement.
-fn errno(payload: &[u8]) -> i32 {
+pub(super) fn errno(payload: &[u8]) -> i32 {
     payload.first_chunk().map_or(libc::EPROTO, |bytes| i32::from_ne_bytes(*bytes).wrapping_neg())
 }
 

@@ -11,6 +11,14 @@
 //! ports      included port (or any) ─▶ capture
 //! capture    tproxy to the listener, mark, accept
 //! ```
+//! Where some connections are confirmed before their clients are answered, `capture` sends them
+//! to one of two chains, and what was kept back comes by `lo` when it is sent in again:
+//! ```text
+//! prerouting ── SYN from lo with our mark ─▶ early
+//! capture    first rule that fits ─▶ confirm, or early
+//! confirm    log to the doorkeeper, drop
+//! early      tproxy to the listener, mark, accept
+//! ```
 //! The policy route turns the mark into local delivery. Only a SYN can begin an interception:
 //! connections that were there before pass by untouched, as does everything that is not TCP.
 
@@ -24,6 +32,12 @@ use super::prefix::{PortRange, Prefix};
 pub(crate) const LONGEST_LIST: usize = 256;
 /// The chain that takes new connections.
 const CAPTURE: &str = "capture";
+/// The chain that hands them to the listener at once, where that is not so for all.
+const EARLY: &str = "early";
+/// The chain that keeps them back.
+const CONFIRM: &str = "confirm";
+/// Pairs of a network and a range of ports in all rules on confirming.
+const MOST_PAIRS: usize = 1024;
 /// Where the policy rules stand: before the main table (32766).
 const PRIORITY: u32 = 2520;
 
@@ -50,6 +64,30 @@ pub struct TerminalRules {
     pub include_ports: Vec<PortRange>,
     /// No connections to these ports.
     pub exclude_ports: Vec<PortRange>,
+    /// What is kept back until its server has answered; `None`: nothing.
+    pub confirm: Option<ConfirmRules>,
+}
+
+/// Which connections are kept back until their servers have answered.
+#[derive(Clone, Debug)]
+pub struct ConfirmRules {
+    /// The NFLOG group that is told of them.
+    pub group: u16,
+    /// The first that fits decides.
+    pub rules: Vec<ConfirmRule>,
+    /// For those that no rule fits.
+    pub others: bool,
+}
+
+/// Whether some connections are kept back.
+#[derive(Clone, Debug)]
+pub struct ConfirmRule {
+    /// To these networks; to all when empty.
+    pub networks: Vec<Prefix>,
+    /// To these ports; to all when empty.
+    pub ports: Vec<PortRange>,
+    /// Whether they are kept back.
+    pub confirm: bool,
 }
 
 impl TerminalRules {
@@ -67,7 +105,14 @@ impl TerminalRules {
             exclude_destinations: Vec::new(),
             include_ports: Vec::new(),
             exclude_ports: Vec::new(),
+            confirm: None,
         }
+    }
+
+    /// An NFLOG group that other programs are unlikely to use.
+    pub(crate) fn group(&self) -> u16 {
+        // Small ones are those that people choose.
+        number_of(&self.id) as u16 | 0x4000
     }
 
     pub(super) fn plan(&self) -> Result<Plan, InterceptError> {
@@ -88,16 +133,35 @@ impl TerminalRules {
         if self.port == 0 {
             return Err(InterceptError::Configuration("the listener's port is 0".into()));
         }
-        let capture = Chain { name: CAPTURE, hooked: false, rules: self.capture() };
         let ports = Chain { name: "ports", hooked: false, rules: self.ports() };
         let lan = Chain { name: "lan", hooked: false, rules: self.lan() };
         let jump = |name: &String| Rule {
             needs: "",
             expressions: Expressions::new().tcp().arrived_on(name).verdict(Verdict::Jump("lan")),
         };
-        let rules = self.interfaces.iter().map(jump).collect();
-        let prerouting = Chain { name: "prerouting", hooked: true, rules };
-        Plan::new(&self.id, self.mark, self.table, self.priority, [capture, ports, lan, prerouting])
+        let mut chains = self.capture_chains()?;
+        let mut rules: Vec<Rule> = self.interfaces.iter().map(jump).collect();
+        if self.confirm.is_some() {
+            let sent_in = Expressions::new().tcp().arrived_on("lo").marked(self.mark).opening();
+            let rule = Rule { needs: "", expressions: sent_in.verdict(Verdict::Goto(EARLY)) };
+            rules.insert(0, rule);
+        }
+        chains.extend([ports, lan, Chain { name: "prerouting", hooked: true, rules }]);
+        Plan::new(&self.id, self.mark, self.table, self.priority, chains)
+    }
+
+    /// The chains for what is taken; the last is `capture`.
+    fn capture_chains(&self) -> Result<Vec<Chain>, InterceptError> {
+        let chain = |name, rules| Chain { name, hooked: false, rules };
+        let Some(confirm) = &self.confirm else {
+            return Ok(vec![chain(CAPTURE, self.capture())]);
+        };
+        let keep = Rule {
+            needs: "nft_log and nfnetlink_log",
+            expressions: Expressions::new().log(confirm.group).verdict(Verdict::Drop),
+        };
+        let choose = confirm.choose()?;
+        Ok(vec![chain(EARLY, self.capture()), chain(CONFIRM, vec![keep]), chain(CAPTURE, choose)])
     }
 
     fn lan(&self) -> Vec<Rule> {
@@ -165,6 +229,48 @@ impl TerminalRules {
     }
 }
 
+impl ConfirmRules {
+    fn choose(&self) -> Result<Vec<Rule>, InterceptError> {
+        let pairs: usize = self
+            .rules
+            .iter()
+            .map(|rule| rule.networks.len().max(1) * rule.ports.len().max(1))
+            .sum();
+        if pairs > MOST_PAIRS {
+            return Err(InterceptError::Configuration(format!(
+                "{pairs} pairs of networks and ports to confirm or not; at most {MOST_PAIRS} are \
+                 allowed"
+            )));
+        }
+        let on = |matched: Expressions, confirm| {
+            let next = if confirm { CONFIRM } else { EARLY };
+            Rule { needs: "", expressions: matched.verdict(Verdict::Goto(next)) }
+        };
+        let mut chosen = Vec::new();
+        for rule in &self.rules {
+            for network in each(&rule.networks) {
+                for ports in each(&rule.ports) {
+                    let mut matched = Expressions::new();
+                    if let Some(network) = network {
+                        matched = matched.destined_to(network);
+                    }
+                    if let Some(&ports) = ports {
+                        matched = matched.tcp().destined_to_ports(ports);
+                    }
+                    chosen.push(on(matched, rule.confirm));
+                }
+            }
+        }
+        chosen.push(on(Expressions::new(), self.others));
+        Ok(chosen)
+    }
+}
+
+/// Each of the list, or once "any" when it is empty.
+fn each<T>(list: &[T]) -> impl Iterator<Item = Option<&T>> {
+    list.iter().map(Some).chain(list.is_empty().then_some(None))
+}
+
 /// What a hub gateway needs to connect with its clients' own addresses: the servers' answers,
 /// which are for the clients, are delivered here.
 #[derive(Clone, Debug)]
@@ -209,7 +315,7 @@ impl HubRules {
             names => rules.extend(names.iter().map(|name| rule(tcp().arrived_on(name)))),
         }
         let prerouting = Chain { name: "prerouting", hooked: true, rules };
-        Plan::new(&self.id, self.mark, self.table, self.priority, [prerouting])
+        Plan::new(&self.id, self.mark, self.table, self.priority, vec![prerouting])
     }
 }
 
@@ -241,12 +347,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    fn new<const N: usize>(
+    fn new(
         id: &str,
         mark: u32,
         routing_table: u32,
         priority: u32,
-        chains: [Chain; N],
+        chains: Vec<Chain>,
     ) -> Result<Self, InterceptError> {
         let wrong = |what: String| Err(InterceptError::Configuration(what));
         let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
@@ -261,7 +367,7 @@ impl Plan {
             return wrong(format!("routing table {routing_table} belongs to the system"));
         }
         let table = format!("bentpipe_{id}");
-        Ok(Self { table, chains: chains.into(), mark, routing_table, priority })
+        Ok(Self { table, chains, mark, routing_table, priority })
     }
 
     /// The same, but for the beginning of new connections: whoever comes to the end of the
@@ -323,6 +429,33 @@ mod tests {
         rules.include_destinations = vec!["10.0.0.0/8".parse().unwrap(), "::/0".parse().unwrap()];
         rules.exclude_destinations = vec!["10.1.0.0/16".parse().unwrap()];
         assert_eq!(sizes(&rules.plan().unwrap()), [2, 2, 8, 2]);
+    }
+
+    #[test]
+    fn what_is_confirmed_is_chosen_rule_by_rule() {
+        let mut rules = TerminalRules::new("x", &["lan0"], 1080);
+        let rule = |networks: &[&str], ports: &[&str]| ConfirmRule {
+            networks: networks.iter().map(|text| text.parse().unwrap()).collect(),
+            ports: ports.iter().map(|text| text.parse().unwrap()).collect(),
+            confirm: true,
+        };
+        let confirm = |rules| Some(ConfirmRules { group: 7, rules, others: false });
+        rules.confirm = confirm(vec![
+            rule(&["10.0.0.0/8", "fd00::/8"], &["22", "25", "80-90"]),
+            rule(&[], &["443"]),
+            rule(&[], &[]),
+        ]);
+        let plan = rules.plan().unwrap();
+        let sizes: Vec<_> =
+            plan.chains.iter().map(|chain| (chain.name, chain.rules.len())).collect();
+        let expected = [("early", 2), ("confirm", 1), ("capture", 9), ("ports", 1), ("lan", 5)];
+        assert_eq!(sizes[..5], expected);
+        assert_eq!(sizes[5], ("prerouting", 2));
+        // At the end new connections go their ordinary way, and what was kept back still comes in.
+        let plan = plan.without_capture();
+        assert_eq!((plan.chains[0].rules.len(), plan.chains[2].rules.len()), (2, 0));
+        rules.confirm = confirm(vec![rule(&["10.0.0.0/8"; 33], &["22"; 32])]);
+        assert!(complaint(&rules).contains("1056 pairs"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! One thread visits the namespaces in turn; a socket stays in the one where it was made.
 
+mod confirm;
+
 use super::*;
 use nix::sched::{CloneFlags, setns, unshare};
 use rt::netlink::{VethEnd, sysctl};

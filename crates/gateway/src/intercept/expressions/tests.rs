@@ -144,3 +144,20 @@ fn masks_cover_their_bits() {
     assert_eq!(mask(0, 2), [0, 0]);
     assert_eq!(mask(61, 16)[6..9], [0xff, 0xf8, 0]);
 }
+
+#[test]
+fn logging_and_dropping_are_as_nft_says_them() {
+    check(
+        &Expressions::new().opening().marked(u32::from_ne_bytes([0x42, 0x42, 0, 0])),
+        r#"1( 1="payload 2( 1=00000001 2=00000002 3=0000000d 4=00000001 ) )
+           1( 1="bitwise 2( 1=00000001 2=00000001 3=00000001 4( 1=17 ) 5( 1=00 ) ) )
+           1( 1="cmp 2( 1=00000001 2=00000000 3( 1=02 ) ) )
+           1( 1="meta 2( 2=00000003 1=00000001 ) )
+           1( 1="cmp 2( 1=00000001 2=00000000 3( 1=42420000 ) ) )"#,
+    );
+    check(
+        &Expressions::new().log(77).verdict(Verdict::Drop),
+        r#"1( 1="log 2( 1=004d ) )
+           1( 1="immediate 2( 1=00000000 2( 2( 1=00000000 ) ) ) )"#,
+    );
+}

@@ -130,6 +130,15 @@ pub(super) const WHOLE: &[Whole] = &[
         num(s.counted.traffic.stream_bytes_received)
     }),
     ("bentpipe_outages_total", Counter, "Outages noticed.", |s| num(s.counted.traffic.outages)),
+    ("bentpipe_knocks_total", Counter, "Intercepted clients kept back for confirmation.", |s| {
+        num(s.counted.connections.knocked)
+    }),
+    ("bentpipe_knocks_gone_total", Counter, "Those that were gone when let in.", |s| {
+        num(s.counted.connections.gone_before_accepted)
+    }),
+    ("bentpipe_knocks_overrun_total", Counter, "Times that SYNs were lost unread.", |s| {
+        num(s.counted.connections.knocks_lost)
+    }),
     ("bentpipe_loop_rounds_total", Counter, "Rounds of the readiness loop.", |s| {
         num(s.counted.connections.rounds)
     }),
@@ -145,6 +154,13 @@ pub(super) const WORDED: &[Worded] = &[
         help: "Connections refused, by reason.",
         label: "reason",
         values: |s| words(&s.counted.connections.refused),
+    },
+    Worded {
+        name: "bentpipe_shares_used_up_total",
+        kind: Counter,
+        help: "Connections refused because somebody had his share, by what of it.",
+        label: "limit",
+        values: |s| words(&s.counted.connections.limited),
     },
     Worded {
         name: "bentpipe_connections_ended_total",

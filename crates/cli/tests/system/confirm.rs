@@ -1,0 +1,281 @@
+//! A client that is intercepted hears "connected" only when its server has said so.
+
+use crate::bed::{Bed, PATIENCE, Setup, content, exchange, have, pause, read_all};
+use socket2::{Domain, SockRef, Socket, Type};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use testbed::addresses::{CLIENT, SERVER};
+
+const CONFIRM: Setup<'static> = Setup {
+    link: "delay 40ms rate 40mbit limit 2bdp",
+    rates: "rate_up = \"40mbit\"\nrate_down = \"40mbit\"\nround_trip = \"80ms\"",
+    accept: "confirm",
+    terminal: "",
+    top: "",
+    hub: "deny = [\"any port 25\"]",
+    limits: "connect = \"4s\"",
+    drain: "0s",
+};
+
+/// Over a satellite a client loses its patience before the answer can be there.
+const FAR: Setup<'static> = Setup { link: "delay 600ms rate 40mbit limit 2bdp", ..CONFIRM };
+
+fn accepted(listener: &TcpListener) -> TcpStream {
+    SockRef::from(listener).set_read_timeout(Some(PATIENCE)).unwrap();
+    let (stream, _) = listener.accept().expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn nobody_else(listener: &TcpListener) {
+    listener.set_nonblocking(true).unwrap();
+    let error = listener.accept().map(|(_, client)| client).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+}
+
+fn refused(bed: &Bed, server: IpAddr, port: u16) -> ErrorKind {
+    bed.try_connect(server, port, PATIENCE).unwrap_err().kind()
+}
+
+#[test]
+fn what_the_server_says_the_client_hears() {
+    let Some(bed) = Bed::build("confirm", &CONFIRM) else { return };
+    let both = [IpAddr::from(SERVER.0), IpAddr::from(SERVER.1)];
+    for server in both {
+        assert_eq!(refused(&bed, server, 4444), ErrorKind::ConnectionRefused, "a closed port");
+    }
+    assert_eq!(refused(&bed, both[0], 25), ErrorKind::HostUnreachable, "a rule of the hub's");
+    // Nobody has this address, which the hub's neighbours tell by their silence.
+    let nobody = refused(&bed, "10.3.0.77".parse().unwrap(), 80);
+    assert_eq!(nobody, ErrorKind::HostUnreachable);
+    for server in both {
+        let listener = bed.listen(server, 9000);
+        let client = bed.connect(server, 9000);
+        exchange(client, accepted(&listener), 300_000);
+        nobody_else(&listener);
+    }
+    let (terminal, _) = bed.finish();
+    let connections = &terminal["connections"];
+    assert_eq!(connections["knocked"], 6, "{terminal}");
+    assert_eq!(connections["refused"]["connection_refused"], 2, "{terminal}");
+    assert_eq!(connections["refused"]["policy"], 1, "{terminal}");
+    assert_eq!(connections["gone_before_accepted"], 0, "{terminal}");
+}
+
+#[test]
+fn programs_say_it_in_their_own_words() {
+    if !have(&["curl", "nft", "nginx"]) {
+        return;
+    }
+    let Some(bed) = Bed::build("confirm-words", &CONFIRM) else { return };
+    let server = SERVER.0;
+    let run = |args: &[&str]| {
+        let output = bed.run_on_client("curl", args);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let url = format!("http://{server}:4444/");
+    let (code, words) = run(&["-sSv", &url]);
+    assert!(code == Some(7) && words.contains("Connection refused"), "{code:?} {words}");
+    // A firewall that throws packets away: the client waits as long as it likes to.
+    let rules = "add table inet t; add chain inet t i { type filter hook input priority 0; }; \
+                 add rule inet t i tcp dport 81 drop";
+    let mut nft = Command::new("nft");
+    nft.arg(rules);
+    let mut nft = bed.net.server.start(nft).expect("nft starts");
+    assert!(nft.wait().expect("a child to wait for").success());
+    let (code, words) = run(&["-sSv", "--connect-timeout", "4", &format!("http://{server}:81/")]);
+    assert!(code == Some(28) && !words.contains("Connected"), "{code:?} {words}");
+    // And what works works.
+    let page = bed.file("page.bin", 500_000);
+    let dir = bed.dir.display();
+    std::fs::write(
+        bed.dir.join("nginx.conf"),
+        format!(
+            "daemon off; pid {dir}/nginx.pid; error_log /dev/null;\nevents {{}}\n\
+             http {{ access_log off; server {{ listen 8080; root {dir}; }} }}\n"
+        ),
+    )
+    .unwrap();
+    let conf = bed.dir.join("nginx.conf").display().to_string();
+    let user = ["-g", "user root;", "-c", &conf];
+    let _nginx = bed.start_on_server("nginx", &user, 8080);
+    let (code, words) = run(&["-sS", "-o", "got.bin", &format!("http://{server}:8080/page.bin")]);
+    assert_eq!(code, Some(0), "{words}");
+    assert!(std::fs::read(bed.dir.join("got.bin")).unwrap() == page);
+}
+
+#[test]
+fn a_server_that_speaks_first_is_heard_from_its_first_byte() {
+    let Some(bed) = Bed::build("confirm-banner", &CONFIRM) else { return };
+    let listener = bed.listen(SERVER.0, 2222);
+    let banner = content(3, 50_000);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for last in [false, true] {
+                let mut server = accepted(&listener);
+                server.write_all(b"SSH-2.0-here\r\n").unwrap();
+                // One that says all and closes before its client is even connected.
+                if last {
+                    server.write_all(&banner).unwrap();
+                } else {
+                    server.read_exact(&mut [0]).unwrap();
+                }
+            }
+        });
+        let mut client = bed.connect(SERVER.0, 2222);
+        let mut line = [0; 14];
+        client.read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"SSH-2.0-here\r\n");
+        client.write_all(b"x").unwrap();
+        let mut client = bed.connect(SERVER.0, 2222);
+        let (got, end) = read_all(&mut client);
+        end.expect("a clean end");
+        assert!(got[..14] == line && got[14..] == banner, "{} bytes", got.len());
+    });
+}
+
+#[test]
+fn two_hundred_at_once_are_each_let_in_once() {
+    let Some(bed) = Bed::build("confirm-crowd", &CONFIRM) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut served: Vec<_> = (0..200).map(|_| accepted(&listener)).collect();
+            for server in &mut served {
+                let mut number = [0; 4];
+                server.read_exact(&mut number).unwrap();
+                server.write_all(&number).unwrap();
+            }
+            nobody_else(&listener);
+        });
+        let clients: Vec<_> = (0..200u32)
+            .map(|number| {
+                let bed = &bed;
+                scope.spawn(move || {
+                    let mut client = bed.connect(SERVER.0, 9000);
+                    client.write_all(&number.to_be_bytes()).unwrap();
+                    let mut echo = [0; 4];
+                    client.read_exact(&mut echo).unwrap();
+                    assert_eq!(echo, number.to_be_bytes());
+                })
+            })
+            .collect();
+        for client in clients {
+            client.join().unwrap();
+        }
+    });
+    let (terminal, hub) = bed.finish();
+    assert_eq!(terminal["connections"]["knocked"], 200, "{terminal}");
+    assert!(hub["connections"]["connected"].as_u64() >= Some(200), "{hub}");
+}
+
+#[test]
+fn a_client_that_asks_again_opens_nothing_twice() {
+    let Some(bed) = Bed::build("confirm-again", &FAR) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    #[expect(clippy::disallowed_methods, reason = "a lower bound on what a round trip takes")]
+    let begun = Instant::now();
+    // Linux sends its SYN again after a second; the answer is there after 1.2.
+    let client = bed.connect(SERVER.0, 9000);
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(1200), "{took:?}: before the server can have answered");
+    eprintln!("confirmed after {took:?}, where a round trip is 1.2 s: what confirming costs");
+    exchange(client, accepted(&listener), 10_000);
+    nobody_else(&listener);
+    let (terminal, _) = bed.finish();
+    assert_eq!(terminal["connections"]["knocked"], 1, "{terminal}");
+}
+
+#[test]
+fn a_client_that_gives_up_leaves_nothing_and_may_come_again() {
+    let Some(bed) = Bed::build("confirm-gone", &FAR) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    let server = SocketAddr::new(SERVER.0.into(), 9000);
+    let from = |port: u16| {
+        let client = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        client.set_reuse_address(true).unwrap();
+        client.bind(&SocketAddr::new(CLIENT.0.into(), port).into()).unwrap();
+        client
+    };
+    // It waits a tenth of a second, and never comes back: its connection is given up.
+    let gone = bed.net.client.run(|| from(5000).connect_timeout(&server.into(), SHORT));
+    assert_eq!(gone.unwrap_err().kind(), ErrorKind::TimedOut);
+    // Another does, and begins anew from the same port while the server is still being asked.
+    let client = bed.net.client.run(|| {
+        assert!(from(5001).connect_timeout(&server.into(), SHORT).is_err());
+        let again = from(5001);
+        again.connect_timeout(&server.into(), PATIENCE).map(|()| TcpStream::from(again))
+    });
+    let client = client.expect("the second attempt");
+    let (one, other) = (accepted(&listener), accepted(&listener));
+    let port_of = |stream: &TcpStream| stream.peer_addr().unwrap().port();
+    let hub_sees = [port_of(&one), port_of(&other)];
+    let (mut gone, served) = (one, other);
+    exchange(client, served, 10_000);
+    assert!(gone.read(&mut [0]).is_err(), "a reset: {hub_sees:?}");
+    nobody_else(&listener);
+    let (terminal, _) = bed.finish();
+    assert_eq!(terminal["connections"]["knocked"], 2, "{terminal}");
+    assert_eq!(terminal["connections"]["gone_before_accepted"], 1, "{terminal}");
+}
+
+const SHORT: Duration = Duration::from_millis(100);
+
+#[test]
+fn without_a_hub_nobody_is_told_that_he_is_connected() {
+    let Some(mut bed) = Bed::build("confirm-alone", &CONFIRM) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    bed.kill_hub();
+    let error = bed.try_connect(SERVER.0, 9000, Duration::from_millis(1500)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    nobody_else(&listener);
+    // The terminal gives the hub fourteen seconds, and says so to a client that still waits.
+    let error = bed.try_connect(SERVER.0, 9000, PATIENCE).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NetworkUnreachable);
+    bed.replace_hub();
+    let listener = bed.listen(SERVER.0, 9001);
+    let client = bed.connect(SERVER.0, 9001);
+    exchange(client, accepted(&listener), 10_000);
+}
+
+#[test]
+fn each_port_has_its_own_manner() {
+    let rules = "[[accept_rule]]\nports = [22, 4444]\naccept = \"confirm\"\n\
+                 [intercept.confirm]\nmost = 2\nwhen_full = \"early\"\n";
+    let setup = Setup { accept: "early", terminal: rules, ..CONFIRM };
+    let Some(bed) = Bed::build("confirm-rules", &setup) else { return };
+    assert_eq!(refused(&bed, SERVER.0.into(), 4444), ErrorKind::ConnectionRefused);
+    let mut early = bed.connect(SERVER.0, 4445);
+    assert_eq!(early.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    // Two wait for a server that does not answer; the third is beyond the bound.
+    let full = bed.net.server.run(|| {
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        listener.bind(&SocketAddr::new(SERVER.0.into(), 22).into()).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut waiting = Vec::new();
+        for _ in 0..4 {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&address);
+            waiting.push(socket);
+        }
+        (listener, waiting)
+    });
+    std::thread::scope(|scope| {
+        let bed = &bed;
+        let wait = move || bed.try_connect(SERVER.0, 22, Duration::from_millis(900)).is_err();
+        let two = [scope.spawn(wait), scope.spawn(wait)];
+        pause(Duration::from_millis(300));
+        let third = bed.try_connect(SERVER.0, 22, SHORT * 5);
+        assert!(third.is_ok(), "answered early: {third:?}");
+        for client in two {
+            assert!(client.join().unwrap());
+        }
+    });
+    drop(full);
+    let (terminal, _) = bed.finish();
+    assert!(terminal["connections"]["limited"]["confirming"].as_u64() >= Some(1), "{terminal}");
+}

@@ -1,0 +1,73 @@
+//! When clients are told, by where they go.
+
+use super::*;
+use crate::proxy::Destination;
+
+const RULES: &str = r#"
+    accept = "early"
+    [[accept_rule]]
+    ports = [22, "8000-8099"]
+    networks = ["10.0.0.0/8", "fd00::/8"]
+    accept = "confirm"
+    [[accept_rule]]
+    networks = "10.0.0.0/8"
+    accept = "early"
+    [[accept_rule]]
+    ports = 25
+    accept = "confirm"
+"#;
+
+fn terminal(more: &str) -> TerminalSection {
+    let text = TERMINAL.replace("[link]", &format!("{more}\n[link]"));
+    match Config::parse("g.toml", &text).unwrap().role {
+        Role::Terminal(terminal) => terminal,
+        Role::Hub(_) => panic!("a terminal"),
+    }
+}
+
+#[test]
+fn the_first_rule_that_fits_decides() {
+    use AcceptMode::{Confirm, Early};
+    let accept = terminal(RULES).accept;
+    let address = |text: &str| Destination::Address(text.parse().unwrap());
+    let name = |port| Destination::Name("example.org".into(), port);
+    for (destination, mode) in [
+        (address("10.1.1.1:22"), Confirm),
+        (address("10.1.1.1:8050"), Confirm),
+        (address("[fd00::1]:22"), Confirm),
+        (address("10.1.1.1:25"), Early),
+        (address("192.0.2.1:25"), Confirm),
+        (address("192.0.2.1:22"), Early),
+        // A name has no network.
+        (name(22), Early),
+        (name(25), Confirm),
+    ] {
+        assert_eq!(accept.mode_for(&destination), mode, "{destination}");
+    }
+    assert!(accept.confirms());
+    assert!(terminal("accept = \"confirm\"").accept.confirms());
+    assert!(!terminal("").accept.confirms());
+    assert_eq!(accept.for_interception().len(), 3);
+}
+
+#[test]
+fn who_waits_is_bounded() {
+    let confirm = |text: &str| {
+        let more = format!("[intercept]\ninterfaces = \"lan0\"\n{text}");
+        terminal(&more).intercept.unwrap().confirm
+    };
+    assert_eq!(confirm(""), ConfirmSection::default());
+    let told = confirm("[intercept.confirm]\nmost = 10\nrate = 5\nwhen_full = \"early\"\n");
+    assert_eq!(told, ConfirmSection { most: 10, rate: 5, when_full: WhenFull::Early });
+}
+
+#[test]
+fn mistakes_in_rules_have_their_lines() {
+    let said = |more: &str| said(TERMINAL, "[link]", &format!("{more}\n[link]"));
+    assert_eq!(
+        said("[[accept_rule]]\nports = 22"),
+        "g.toml:3: accept_rule.accept: found nothing, expected \"early\" or \"confirm\""
+    );
+    assert!(said("[[accept_rule]]\naccept = \"late\"").contains("found \"late\""));
+    assert!(said("[[accept_rule]]\naccept = \"early\"\nport = 1").contains("accept_rule.port"));
+}

@@ -1,0 +1,248 @@
+//! Intercepted connections whose clients are answered only when their server has answered.
+//!
+//! ```text
+//!   SYN ──▶ Knocking ──accepted──▶ SYN sent in ──the listener accepts──▶ Spliced
+//!              └──────refused────▶ RST, ICMP or silence
+//! ```
+//!
+//! A SYN that comes again while its server is being asked changes only what is sent in later, so
+//! nothing is opened twice, and a client that has begun anew from the same port is the one that
+//! is let in. A client that is gone by then never comes out of the listener, and its connection to
+//! the server is given up. What the server says first waits in the stream.
+
+use super::about::About;
+use super::carrier::target;
+use super::connection::Phase;
+use super::core::Core;
+use super::door::Door;
+use super::quota::{Quotas, TOGETHER};
+use crate::intercept::{Doorkeeper, Syn};
+use crate::proxy::{Destination, RefuseReason};
+use crate::{ConfirmSection, Terms, WhenFull};
+use relay::ResetReason;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use units::{Instant, Span};
+
+/// SYNs that are taken before others have their turn.
+const BUDGET: usize = 64;
+/// What the hub's answer may take beyond the time that the hub gives the server.
+const GRACE: Span = Span::from_secs(10);
+/// How long a client that was let in may take to come out of the listener: as long as the kernel
+/// repeats its answer a few times.
+const ENTERING: Span = Span::from_secs(8);
+
+/// Both ends of a connection, without what belongs to one interface.
+type Ends = (SocketAddr, SocketAddr);
+
+/// A client that waits for its server's answer.
+#[derive(Debug)]
+pub(super) struct Knock {
+    /// The last that came.
+    syn: Syn,
+    /// The server has answered.
+    let_in: bool,
+}
+
+/// The clients that wait, and who lets them in.
+#[derive(Debug)]
+pub(super) struct Confirm {
+    keeper: Doorkeeper,
+    /// Bounded by `bounds`.
+    waiting: BTreeMap<Ends, usize>,
+    bounds: ConfirmSection,
+    /// Only one share: all newcomers together.
+    newcomers: Quotas,
+    heard: bool,
+    closed: bool,
+}
+
+impl Confirm {
+    /// Clients that `keeper` keeps back, within `bounds`.
+    pub(super) fn new(keeper: Doorkeeper, bounds: ConfirmSection) -> Self {
+        Self {
+            keeper,
+            waiting: BTreeMap::new(),
+            bounds,
+            newcomers: Quotas::default(),
+            heard: true,
+            closed: false,
+        }
+    }
+
+    /// Another takes the doorkeeper's place.
+    pub(super) fn relieve(&mut self, keeper: Doorkeeper) {
+        (self.keeper, self.heard) = (keeper, true);
+    }
+
+    /// Bounds those that come from now on.
+    pub(super) fn set_bounds(&mut self, bounds: ConfirmSection) {
+        self.bounds = bounds;
+    }
+
+    /// Somebody knocks.
+    pub(super) fn is_ready(&mut self) {
+        self.heard = true;
+    }
+
+    /// Takes who has knocked; true when there may be more.
+    pub(super) fn answer(&mut self, core: &mut Core, now: Instant, door: &mut Door) -> bool {
+        if !std::mem::take(&mut self.heard) {
+            return false;
+        }
+        let mut knocks = Vec::new();
+        let heard = self.keeper.knocks(BUDGET, |syn| knocks.push(syn));
+        self.heard = heard.more;
+        core.counters.knocks_lost += u64::from(heard.lost);
+        for syn in knocks {
+            self.knock(core, now, door, syn);
+        }
+        heard.more
+    }
+
+    /// New connections pass by from now on. Those that wait for an answer will as well, as soon as
+    /// their clients try again, so nobody is let in for whom two servers' answers would come.
+    pub(super) fn close(&mut self, core: &mut Core) {
+        self.closed = true;
+        for index in self.waiting.values().copied().collect::<Vec<_>>() {
+            let Some(connection) = core.connections.get(index) else { continue };
+            if matches!(&connection.phase, Phase::Knocking(knock) if !knock.let_in) {
+                if let Some(key) = connection.key {
+                    core.carrier.reset(key, ResetReason::Aborted);
+                }
+                self.forget(core, index);
+            }
+        }
+    }
+
+    /// Clients that have been let in and that the listener has not handed over yet.
+    pub(super) fn is_expecting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn knock(&mut self, core: &mut Core, now: Instant, door: &mut Door, syn: Syn) {
+        if let Some(index) = self.find(core, ends(syn.client, syn.server))
+            && let Phase::Knocking(knock) = &mut core.connections[index].phase
+        {
+            knock.syn = syn;
+            if knock.let_in {
+                // The kernel's answer was lost, or the client has begun anew.
+                self.keeper.let_in(&knock.syn);
+            }
+            return;
+        }
+        if self.closed {
+            return;
+        }
+        if self.keeper.is_forged(&syn) {
+            tracing::debug!(client = %syn.client, "a SYN from an address of our own");
+            return;
+        }
+        let ConfirmSection { most, rate, when_full } = self.bounds;
+        let terms = Terms { connections: u32::MAX, rate: Some(rate), burst: most };
+        let place = self.waiting.len() < most as usize && core.has_room();
+        if !place || self.newcomers.ask(now, &TOGETHER, &terms).is_err() {
+            core.counters.limited("confirming");
+            match when_full {
+                WhenFull::Early => self.keeper.let_in(&syn),
+                WhenFull::Refuse => self.turn_away(core, &syn, RefuseReason::Limit),
+            }
+            return;
+        }
+        let Some(holder) = door.one_more(core, now, syn.client) else {
+            self.turn_away(core, &syn, RefuseReason::Limit);
+            return;
+        };
+        core.counters.knocked += 1;
+        let (client, server) = (syn.client, syn.server);
+        match core.carrier.open(now, target(Destination::Address(server), Some(client))) {
+            Ok(key) => {
+                core.counters.opened += 1;
+                let knock = Knock { syn, let_in: false };
+                let index = core.add(None, Some(key), Phase::Knocking(knock));
+                let wanted = relay::Destination::Address(server);
+                core.connections[index].about = About::new(now, Some(client), Some(wanted));
+                core.hold(index, holder);
+                core.set_due(index, Some(now + core.limits.connect + GRACE));
+                self.waiting.insert(ends(client, server), index);
+            }
+            Err(reason) => self.turn_away(core, &syn, reason),
+        }
+    }
+
+    fn turn_away(&self, core: &mut Core, syn: &Syn, reason: RefuseReason) {
+        core.counters.refused(reason);
+        self.keeper.refuse(syn, reason);
+    }
+
+    /// The server has answered: the client may come in.
+    pub(super) fn accepted(&mut self, core: &mut Core, now: Instant, index: usize) {
+        let Phase::Knocking(knock) = &mut core.connections[index].phase else { return };
+        knock.let_in = true;
+        self.keeper.let_in(&knock.syn);
+        // It has a place, also where there are no others.
+        core.room_again = true;
+        core.set_due(index, Some(now + ENTERING));
+    }
+
+    /// The stream is gone: the client hears why, if it has not been let in yet. One that has will
+    /// come out of the listener, and is reset there.
+    pub(super) fn refused(&mut self, core: &mut Core, index: usize, reason: RefuseReason) {
+        let Phase::Knocking(knock) = &core.connections[index].phase else { return };
+        if !knock.let_in {
+            self.keeper.refuse(&knock.syn, reason);
+            self.forget(core, index);
+        }
+    }
+
+    /// Neither an answer of the hub's nor the client has come.
+    pub(super) fn expired(&mut self, core: &mut Core, index: usize) {
+        let connection = &core.connections[index];
+        let Phase::Knocking(knock) = &connection.phase else { return };
+        if let Some(key) = connection.key {
+            core.carrier.reset(key, ResetReason::TimedOut);
+        }
+        if knock.let_in {
+            core.counters.gone_before_accepted += 1;
+            core.because(index, "the client was gone when its server had answered");
+        } else {
+            tracing::debug!(server = %knock.syn.server, "the hub gave no answer");
+            core.counters.refused(RefuseReason::NetworkUnreachable);
+            self.keeper.refuse(&knock.syn, RefuseReason::NetworkUnreachable);
+            core.because(index, "the hub gave no answer");
+        }
+        self.forget(core, index);
+    }
+
+    /// The connection of a client that comes out of the listener, if it was let in for that.
+    pub(super) fn claim(
+        &mut self,
+        core: &Core,
+        client: SocketAddr,
+        server: SocketAddr,
+    ) -> Option<usize> {
+        let ends = ends(client, server);
+        let found = self.find(core, ends);
+        self.waiting.remove(&ends);
+        found
+    }
+
+    fn forget(&mut self, core: &mut Core, index: usize) {
+        if let Phase::Knocking(knock) = &core.connections[index].phase {
+            self.waiting.remove(&ends(knock.syn.client, knock.syn.server));
+        }
+        core.remove(index);
+    }
+
+    fn find(&self, core: &Core, ends: Ends) -> Option<usize> {
+        self.waiting.get(&ends).copied().filter(|&index| {
+            let connection = core.connections.get(index);
+            connection.is_some_and(|found| matches!(found.phase, Phase::Knocking(_)))
+        })
+    }
+}
+
+fn ends(client: SocketAddr, server: SocketAddr) -> Ends {
+    let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
+    (plain(client), plain(server))
+}

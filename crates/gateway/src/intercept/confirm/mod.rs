@@ -1,0 +1,206 @@
+//! Keeping clients' SYNs back until their server has answered.
+//!
+//! ```text
+//! client ─SYN→ [prerouting: a port that is confirmed: log to us, drop]
+//!                                     │
+//!                                     ▼
+//!                            Doorkeeper::knocks ──▶ the engine asks the hub to connect
+//!                                                        │ connected       │ refused
+//!                      Doorkeeper::let_in  ◀─────────────┘                 ▼
+//!                                     │                  Doorkeeper::refuse: RST, ICMP, silence
+//!                                     ▼
+//!  the client's own SYN ─▶ [output, with our mark] ─▶ lo ─▶ [prerouting: tproxy] ─▶ listener
+//! ```
+//!
+//! A listener answers a SYN before anybody can be asked, so the SYN must not reach it earlier. What
+//! is sent in is the packet that the client has sent, with all its options, so the kernel speaks
+//! with the client as if nothing had been between; what is kept from the listener is only the
+//! first packet of a connection, never one that follows.
+
+mod nflog;
+mod syn;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use relay::RefuseReason;
+use rt::netlink::Netlink;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::InterceptError;
+use nflog::Heard;
+use nflog::Nflog;
+pub(crate) use syn::Syn;
+use syn::Unreachable;
+
+/// Hears clients' SYNs, and sends packets of clients and to clients.
+#[derive(Debug)]
+pub(crate) struct Doorkeeper {
+    log: Nflog,
+    /// Packets from here come back as if they had arrived, and are captured.
+    inward: Pair,
+    /// Packets from here go where they are addressed.
+    outward: Pair,
+    /// ICMPv6 wants a source address, which the kernel puts in here.
+    icmp6: Option<Socket>,
+    netlink: Netlink,
+}
+
+/// A socket for whole packets of each family.
+#[derive(Debug)]
+struct Pair {
+    v4: Socket,
+    v6: Option<Socket>,
+}
+
+impl Doorkeeper {
+    /// Opens what is needed; `first` is the NFLOG group to try first, `mark` the firewall mark by
+    /// which the rules know what is sent in.
+    ///
+    /// # Errors
+    /// When a socket is refused: `EPERM` without `CAP_NET_RAW` or `CAP_NET_ADMIN`.
+    pub(crate) fn open(first: u16, mark: u32) -> Result<Self, InterceptError> {
+        // First what is refused more often.
+        let inward = Pair::open(Some(mark))?;
+        let outward = Pair::open(None)?;
+        let icmp6 = match icmp6() {
+            Ok(socket) => Some(socket),
+            Err(_) if inward.v6.is_none() => None,
+            Err(source) => return Err(raw_refused("IPPROTO_ICMPV6", source)),
+        };
+        let netlink = Netlink::open().map_err(InterceptError::routing)?;
+        Ok(Self { log: Nflog::open(first)?, inward, outward, icmp6, netlink })
+    }
+
+    /// The NFLOG group to which the rules are to log.
+    pub(crate) fn group(&self) -> u16 {
+        self.log.group()
+    }
+
+    /// Has the loop wake with `token` when somebody knocks.
+    pub(crate) fn register(&self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut SourceFd(&self.log.descriptor()), token, Interest::READABLE)
+    }
+
+    /// Hands over who has knocked since, at most `limit`.
+    pub(crate) fn knocks(&mut self, limit: usize, mut take: impl FnMut(Syn)) -> Heard {
+        self.log.receive(limit, |packet| match Syn::parse(packet) {
+            Some(syn) => take(syn),
+            None => tracing::debug!("a SYN that is not whole"),
+        })
+    }
+
+    /// Whether the SYN says that it comes from this host itself, or from no host at all. The kernel
+    /// would throw it away where packets arrive, but it asks nobody where they are sent.
+    pub(crate) fn is_forged(&mut self, syn: &Syn) -> bool {
+        let client = syn.client.ip();
+        client.is_unspecified()
+            || client.is_loopback()
+            || client.is_multicast()
+            || client == IpAddr::from(Ipv4Addr::BROADCAST)
+            || self.netlink.is_own(client).unwrap_or(true)
+    }
+
+    /// Sends the client's SYN on to the listener.
+    pub(crate) fn let_in(&self, syn: &Syn) {
+        self.inward.send(syn.packet(), syn.server);
+    }
+
+    /// Tells the client why its connection does not come about, as the network would have: a
+    /// server that does not answer says nothing.
+    pub(crate) fn refuse(&self, syn: &Syn, reason: RefuseReason) {
+        let what = match reason {
+            RefuseReason::ConnectionRefused | RefuseReason::Limit | RefuseReason::Other => {
+                self.outward.send(&syn.reset(), syn.client);
+                return;
+            }
+            RefuseReason::TimedOut => return,
+            RefuseReason::Policy => Unreachable::Prohibited,
+            RefuseReason::HostUnreachable | RefuseReason::NameNotFound => Unreachable::Host,
+            RefuseReason::NetworkUnreachable => Unreachable::Network,
+        };
+        let message = syn.unreachable(what);
+        match (&self.icmp6, syn.client) {
+            (_, SocketAddr::V4(_)) => self.outward.send(&message, syn.client),
+            (Some(socket), SocketAddr::V6(_)) => send(socket, &message, syn.client),
+            (None, SocketAddr::V6(_)) => {}
+        }
+    }
+}
+
+impl Pair {
+    fn open(mark: Option<u32>) -> Result<Self, InterceptError> {
+        let v4 = raw(Domain::IPV4, mark).map_err(|source| raw_refused("IPPROTO_RAW", source))?;
+        let v6 = match raw(Domain::IPV6, mark) {
+            Ok(socket) => Some(socket),
+            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => None,
+            Err(source) => return Err(raw_refused("IPPROTO_RAW", source)),
+        };
+        Ok(Self { v4, v6 })
+    }
+
+    fn send(&self, packet: &[u8], to: SocketAddr) {
+        let socket = if to.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
+        if let Some(socket) = socket {
+            send(socket, packet, to);
+        }
+    }
+}
+
+/// Sends once: who is not reached asks again, as TCP does.
+fn send(socket: &Socket, packet: &[u8], to: SocketAddr) {
+    let to = SockAddr::from(SocketAddr::new(to.ip(), 0));
+    if let Err(error) = socket.send_to(packet, &to) {
+        tracing::debug!(?to, %error, "a packet for a client was not sent");
+    }
+}
+
+/// A socket that takes whole packets, and receives none (a protocol of 255 never does).
+fn raw(domain: Domain, mark: Option<u32>) -> io::Result<Socket> {
+    let raw = Protocol::from(libc::IPPROTO_RAW);
+    let socket = Socket::new(domain, Type::RAW.nonblocking(), Some(raw))?;
+    if domain == Domain::IPV6 {
+        socket.set_header_included_v6(true)?;
+    }
+    if let Some(mark) = mark {
+        socket.set_mark(mark)?;
+    }
+    Ok(socket)
+}
+
+fn icmp6() -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV6, Type::RAW.nonblocking(), Some(Protocol::ICMPV6))?;
+    deafen(&socket)?;
+    Ok(socket)
+}
+
+/// Lets the kernel pass on none of the ICMPv6 messages that arrive (RFC 3542 3.2).
+fn deafen(socket: &Socket) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    const ICMP6_FILTER: libc::c_int = 1;
+    let all = [u32::MAX; 8];
+    // SAFETY: `all` is an icmp6_filter, 32 bytes, and outlives the call.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_ICMPV6,
+            ICMP6_FILTER,
+            all.as_ptr().cast(),
+            size_of_val(&all) as libc::socklen_t,
+        )
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn raw_refused(protocol: &str, source: io::Error) -> InterceptError {
+    let advice = match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "; to confirm intercepted connections needs CAP_NET_RAW, to answer them early does not"
+        }
+        Some(_) | None => "",
+    };
+    let call = format!("socket(SOCK_RAW, {protocol}) or SO_MARK on it");
+    InterceptError::Refused { call, source, advice: advice.into() }
+}

@@ -1,0 +1,183 @@
+//! Packets that a rule of the packet filter logs to us (`log group N`, NFLOG).
+
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::super::InterceptError;
+use super::super::attributes::{Attributes, find};
+use super::super::nftables::{errno, split_message};
+
+/// The subsystem of `NETLINK_NETFILTER` that this is, in the upper byte of message types.
+const SUBSYSTEM: u16 = 4;
+const PACKET: u16 = SUBSYSTEM << 8; // NFULNL_MSG_PACKET
+const CONFIG: u16 = (SUBSYSTEM << 8) | 1; // NFULNL_MSG_CONFIG
+/// `NFULA_PAYLOAD`
+const PAYLOAD: u16 = 9;
+/// Groups that are tried before giving up: somebody else may have the first.
+const TRIES: u16 = 8;
+/// How long the kernel may take to answer; it answers before `send` returns.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of packets that may wait for us.
+const BUFFER: usize = 1 << 20;
+
+/// A group of NFLOG that is ours.
+#[derive(Debug)]
+pub(super) struct Nflog {
+    socket: Socket,
+    group: u16,
+    buffer: Vec<u8>,
+}
+
+/// What came of listening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// More may wait.
+    pub(crate) more: bool,
+    /// The kernel had no room for some, which were lost.
+    pub(crate) lost: bool,
+}
+
+impl Nflog {
+    /// Takes `first`, or one of the groups behind it.
+    pub(super) fn open(first: u16) -> Result<Self, InterceptError> {
+        let call = "socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER)";
+        let refused = |source| InterceptError::refused(call, source, "nfnetlink");
+        let protocol = Protocol::from(libc::NETLINK_NETFILTER);
+        let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(protocol))
+            .map_err(refused)?;
+        socket.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
+        // What does not fit is sent again by its sender.
+        let _ = socket.set_recv_buffer_size(BUFFER);
+        let mut this = Self { socket, group: first, buffer: vec![0; 64 * 1024] };
+        let mut tries = 0..TRIES;
+        loop {
+            this.group = first.wrapping_add(tries.next().unwrap_or_default());
+            let taken = this.bind();
+            let somebodys = |source: &io::Error| {
+                // Which of the two depends on whether it is another process's.
+                matches!(source.raw_os_error(), Some(libc::EBUSY | libc::EPERM))
+            };
+            match taken {
+                Ok(()) => break,
+                Err(source) if somebodys(&source) && !tries.is_empty() => {}
+                Err(source) => {
+                    let call = format!("NFULNL_MSG_CONFIG (group {})", this.group);
+                    return Err(InterceptError::refused(call, source, "nfnetlink_log"));
+                }
+            }
+        }
+        this.socket.set_nonblocking(true).map_err(refused)?;
+        Ok(this)
+    }
+
+    pub(super) fn group(&self) -> u16 {
+        self.group
+    }
+
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Hands over at most `limit` packets, from their network headers on.
+    pub(super) fn receive(&mut self, limit: usize, mut take: impl FnMut(&[u8])) -> Heard {
+        let mut lost = false;
+        for _ in 0..limit {
+            let count = match self.socket.read(&mut self.buffer) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Heard { more: false, lost };
+                }
+                Err(error) => {
+                    lost |= error.raw_os_error() == Some(libc::ENOBUFS);
+                    continue;
+                }
+            };
+            packets(&self.buffer[..count], &mut take);
+        }
+        Heard { more: true, lost }
+    }
+
+    /// Asks for the group's packets, each whole and at once.
+    fn bind(&mut self) -> io::Result<()> {
+        const BIND: u8 = 1; // NFULNL_CFG_CMD_BIND
+        const WHOLE: u8 = 2; // NFULNL_COPY_PACKET
+        self.ask(&Attributes::new().put(1, &[BIND]))?; // NFULA_CFG_CMD
+        let mode = [&0xffff_u32.to_be_bytes()[..], &[WHOLE, 0]].concat();
+        let how = Attributes::new()
+            .put(2, &mode) // NFULA_CFG_MODE
+            .number(5, 1); // NFULA_CFG_QTHRESH: none waits for another
+        self.ask(&how)
+    }
+
+    fn ask(&mut self, body: &Attributes) -> io::Result<()> {
+        let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+        let mut message = Vec::new();
+        message.extend_from_slice(&(20 + body.as_bytes().len() as u32).to_ne_bytes());
+        message.extend_from_slice(&CONFIG.to_ne_bytes());
+        message.extend_from_slice(&flags.to_ne_bytes());
+        message.extend_from_slice(&[0; 8]); // sequence, port
+        message.extend_from_slice(&[0, 0]); // AF_UNSPEC, version
+        message.extend_from_slice(&self.group.to_be_bytes());
+        message.extend_from_slice(body.as_bytes());
+        self.socket.send(&message)?;
+        loop {
+            let count = self.socket.read(&mut self.buffer)?;
+            let mut rest = &self.buffer[..count];
+            while let Some((header, payload, next)) = split_message(rest) {
+                rest = next;
+                if header.kind == libc::NLMSG_ERROR as u16 {
+                    return match errno(payload) {
+                        0 => Ok(()),
+                        code => Err(io::Error::from_raw_os_error(code)),
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// The packets of one datagram of the kernel's.
+fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8])) {
+    while let Some((header, payload, next)) = split_message(rest) {
+        rest = next;
+        // Behind the family, the version and the group.
+        let attributes = payload.get(4..).unwrap_or_default();
+        if header.kind == PACKET
+            && let Some(packet) = find(attributes, PAYLOAD)
+        {
+            take(packet);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_found_in_what_the_kernel_says() {
+        let body = Attributes::new().number(2, 7).put(PAYLOAD, b"packet").text(10, "prefix");
+        let mut message = Vec::new();
+        message.extend_from_slice(&(20 + body.as_bytes().len() as u32).to_ne_bytes());
+        message.extend_from_slice(&PACKET.to_ne_bytes());
+        message.extend_from_slice(&[0; 10]);
+        message.extend_from_slice(&[2, 0, 0, 77]);
+        message.extend_from_slice(body.as_bytes());
+        let twice = [&message[..], &message].concat();
+        let mut found = Vec::new();
+        packets(&twice, &mut |packet| found.push(packet.to_vec()));
+        assert_eq!(found, [b"packet", b"packet"]);
+        // Anything shorter, or broken, is no packet and no panic.
+        for len in 0..message.len() {
+            packets(&message[..len], &mut |_| panic!("half a message"));
+        }
+        for at in 0..message.len() {
+            let mut broken = message.clone();
+            broken[at] ^= 0xff;
+            packets(&broken, &mut |_| {});
+        }
+    }
+}
