@@ -6,17 +6,34 @@
 //!   clauses ── clauses of the specification that no test names (a list, not a failure)
 //! ```
 //!
+//! And `cargo run -p xtask -- deb` makes the Debian package.
+//!
 //! Each check prints every violation with what was found and what is allowed.
 
 use std::process::ExitCode;
 
 mod clauses;
+mod deb;
 mod layers;
 mod sizes;
 mod sources;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("deb", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest))
+    {
+        let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+        return match deb::build(&rest) {
+            Ok(package) => {
+                println!("{}", package.display());
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let checks: &[fn() -> Result<Report, String>] =
         match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["check"] => &[layers::check, sizes::check, clauses::check],
@@ -24,7 +41,7 @@ fn main() -> ExitCode {
             ["sizes"] => &[sizes::check],
             ["clauses"] => &[clauses::check],
             _ => {
-                eprintln!("usage: cargo run -p xtask -- check | layers | sizes | clauses");
+                eprintln!("usage: cargo run -p xtask -- check | layers | sizes | clauses | deb");
                 return ExitCode::from(2);
             }
         };

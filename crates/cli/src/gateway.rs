@@ -15,7 +15,8 @@ pub(crate) struct Arguments {
     /// The configuration, TOML
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Check the configuration, say in a few lines what it means, and stop
+    /// Check the configuration, say in a few lines what it means and what this machine lacks
+    /// for it, and stop; ends with 0 unless the file is wrong
     #[arg(long)]
     check: bool,
 }
@@ -23,7 +24,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let config = gateway::Config::load(&arguments.config).map_err(|error| format!("\n{error}"))?;
     if arguments.check {
-        return values::print(&config.to_string());
+        let warnings: String =
+            gateway::check(&config).iter().map(|warning| format!("{warning}\n")).collect();
+        return values::print(&format!("{config}{warnings}"));
     }
     gateway::start_logging(&config.log);
     gateway::give_up_privileges(&config).map_err(|error| error.to_string())?;

@@ -7,6 +7,7 @@ mod demo;
 mod emulate;
 mod gateway;
 mod lab;
+mod manual;
 mod values;
 mod version;
 
@@ -29,6 +30,9 @@ enum Command {
     Emulate(emulate::Arguments),
     Gateway(gateway::Arguments),
     Version(version::Arguments),
+    #[command(hide = true)]
+    Manual(manual::Manual),
+    Completions(manual::Completions),
 }
 
 /// What a command ends with; the message goes to standard error.
@@ -42,6 +46,8 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(arguments),
         Command::Emulate(arguments) => emulate::run(arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Manual(arguments) => manual::manual(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
         Command::Version(arguments) => version::run(&arguments),
     };
     match outcome {

@@ -17,6 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check;
 mod config;
 mod confirming;
 mod engine;
@@ -34,6 +35,7 @@ mod service;
 mod state;
 mod stop;
 
+pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, AcceptRule, AcceptRules, Config, ConfigError, ConfirmSection, ControlSocket,

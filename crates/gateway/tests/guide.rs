@@ -26,6 +26,14 @@ fn the_readmes_examples_are_taken() {
 }
 
 #[test]
+fn the_packages_configurations_are_taken() {
+    let hub = include_str!("../../../packaging/debian/hub.toml");
+    let terminal = include_str!("../../../packaging/debian/terminal.toml");
+    assert!(matches!(Config::parse("hub.toml", hub).unwrap().role, Role::Hub(_)));
+    assert!(matches!(Config::parse("terminal.toml", terminal).unwrap().role, Role::Terminal(_)));
+}
+
+#[test]
 fn the_hubs_examples_are_taken() {
     let hub = find("role = \"hub\"");
     Config::parse("hub.toml", hub).unwrap();

@@ -1,18 +1,14 @@
 //! A configuration in a few lines, for people who check one.
 
-use super::{Config, Role};
+use super::{AcceptMode, Config, HubSection, LinkSection, Role, SourceMode, TerminalSection};
 use std::fmt;
 use units::BitRate;
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (role, peer) = match &self.role {
-            Role::Terminal(terminal) => (format!("terminal {:?}", terminal.name), self.link.peer),
-            Role::Hub(_) => ("hub".to_owned(), None),
-        };
-        match peer {
-            Some(hub) => writeln!(f, "{role}, of the hub at {hub}")?,
-            None => writeln!(f, "{role}, on {}", self.link.listen)?,
+        match &self.role {
+            Role::Terminal(section) => terminal(f, section, &self.link)?,
+            Role::Hub(section) => hub(f, section, &self.link)?,
         }
         let rate = |rate: Option<BitRate>| match rate {
             Some(rate) => rate.to_string(),
@@ -22,8 +18,64 @@ impl fmt::Display for Config {
         writeln!(f, "controller {}", link.controller)?;
         writeln!(f, "rate up {}, rate down {}", rate(link.rate_up), rate(link.rate_down))?;
         match &self.state {
-            Some(path) => writeln!(f, "rates are remembered in {}", path.display()),
-            None => writeln!(f, "rates are not remembered: there is no `state`"),
+            Some(path) => writeln!(f, "rates are remembered in {}", path.display())?,
+            None => writeln!(f, "rates are not remembered: there is no `state`")?,
         }
+        let limits = &self.limits;
+        writeln!(
+            f,
+            "at most {} connections; asked to stop, those that run have {} to finish",
+            limits.connections, limits.drain
+        )?;
+        if let Some(user) = &self.user {
+            writeln!(f, "started by root it becomes {user}")?;
+        }
+        Ok(())
+    }
+}
+
+fn terminal(
+    f: &mut fmt::Formatter<'_>,
+    section: &TerminalSection,
+    link: &LinkSection,
+) -> fmt::Result {
+    match link.peer {
+        Some(hub) => writeln!(f, "terminal {:?}, of the hub at {hub}", section.name)?,
+        None => writeln!(f, "terminal {:?}", section.name)?,
+    }
+    for (name, addresses) in [("SOCKS5", &section.socks5), ("HTTP CONNECT", &section.connect)] {
+        for address in addresses {
+            writeln!(f, "clients ask by {name} on {address}")?;
+        }
+    }
+    if let Some(intercept) = &section.intercept {
+        writeln!(f, "TCP connections from {} are intercepted", intercept.interfaces.join(", "))?;
+        if !intercept.include.is_empty() || !intercept.include_ports.is_empty() {
+            writeln!(f, "  but only those that `include` and `include_ports` name")?;
+        }
+        if !intercept.exclude.is_empty() || !intercept.exclude_ports.is_empty() {
+            writeln!(f, "  but not those that `exclude` and `exclude_ports` name")?;
+        }
+    }
+    match section.accept.others {
+        AcceptMode::Early => writeln!(f, "clients hear at once that they are connected")?,
+        AcceptMode::Confirm => writeln!(f, "clients hear so when the server has answered")?,
+    }
+    match section.accept.rules.len() {
+        0 => Ok(()),
+        rules => writeln!(f, "  unless one of {rules} rules on that says otherwise"),
+    }
+}
+
+fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> fmt::Result {
+    writeln!(f, "hub, on {}", link.listen)?;
+    match section.source {
+        SourceMode::Own => writeln!(f, "servers see the hub's address")?,
+        SourceMode::Client => writeln!(f, "servers see the client's address")?,
+    }
+    if section.guarded {
+        writeln!(f, "the hub's own addresses are refused to terminals")
+    } else {
+        writeln!(f, "terminals may reach the hub's own addresses")
     }
 }

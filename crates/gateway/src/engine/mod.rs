@@ -23,7 +23,7 @@ mod drain;
 mod ending;
 mod hub;
 mod listener;
-mod path;
+pub(crate) mod path;
 mod quota;
 mod reload;
 mod resolver;

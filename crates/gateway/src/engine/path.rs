@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 /// Largest IP packet to `peer`, bytes: the first link's, or less where a router has said so.
-pub(super) fn mtu(peer: SocketAddr) -> io::Result<usize> {
+pub(crate) fn mtu(peer: SocketAddr) -> io::Result<usize> {
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     let (socket, level, option) = match peer {
         SocketAddr::V4(_) => {

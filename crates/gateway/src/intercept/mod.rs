@@ -52,6 +52,16 @@ pub use socket::{Listeners, connect_from, listen, original_destination};
 use nftables::Nftables;
 use ruleset::Plan;
 
+/// Settings of the kernel that a terminal with clients on `interfaces` should know of.
+pub(crate) fn notes_for_terminal(interfaces: &[String]) -> Vec<String> {
+    kernel::notes(interfaces, kernel::Role::Terminal)
+}
+
+/// The same for a hub with servers on `interfaces`.
+pub(crate) fn notes_for_hub(interfaces: &[String]) -> Vec<String> {
+    kernel::notes(interfaces, kernel::Role::Hub)
+}
+
 /// Why an interception could not be put in place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

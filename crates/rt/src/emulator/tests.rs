@@ -503,6 +503,16 @@ fn super_packets_end_the_run_with_a_reason() {
 }
 
 #[test]
+fn an_interface_that_is_deleted_ends_the_run() {
+    between_interfaces(|mut net| {
+        let running = Running::start(emulate("delay 1ms"));
+        net.delete_link("b").unwrap();
+        let error = running.thread.join().unwrap().unwrap_err();
+        assert!(error.to_string().contains("inner-b is gone"), "{error}");
+    });
+}
+
+#[test]
 fn the_stop_flag_and_the_duration_end_a_run() {
     let config = |duration| {
         let ports = Ports::UdpRelay {

@@ -80,6 +80,11 @@ pub enum PacketError {
         /// The kernel's number for what it is (`ARPHRD_*`).
         found: u16,
     },
+    /// The interface is not there any more.
+    Gone {
+        /// The interface.
+        interface: String,
+    },
     /// A frame arrived that no wire carries: several packets in one.
     Oversized {
         /// The interface.
@@ -101,6 +106,9 @@ impl fmt::Display for PacketError {
             Self::NotEthernet { interface, found } => {
                 write!(f, "{interface} is not an Ethernet interface (its type is {found}, not 1)")
             }
+            Self::Gone { interface } => {
+                write!(f, "{interface} is gone: it was deleted, or moved to another namespace")
+            }
             Self::Oversized { interface, len, limit } => write!(
                 f,
                 "{interface} handed on a frame of {len} bytes where its MTU allows {limit}: \
@@ -116,7 +124,7 @@ impl std::error::Error for PacketError {
         match self {
             Self::Refused { source, .. } => Some(source),
             Self::Interface(error) => Some(error),
-            Self::NotEthernet { .. } | Self::Oversized { .. } => None,
+            Self::NotEthernet { .. } | Self::Gone { .. } | Self::Oversized { .. } => None,
         }
     }
 }
@@ -137,6 +145,8 @@ pub struct PacketSocket {
     mtu: usize,
     batch: ReceiveBatch,
     counts: KernelCounts,
+    /// The kernel has said that the interface is down, and nothing has come since.
+    down: bool,
     /// What is not as it should be, for people.
     notes: Vec<String>,
 }
@@ -173,7 +183,16 @@ impl PacketSocket {
         let batch = ReceiveBatch::new(64, frame_limit(mtu) + 1);
         let counts = KernelCounts::default();
         let interface = interface.to_owned();
-        Ok(Self { socket, interface, mtu, batch, counts, notes })
+        Ok(Self { socket, interface, mtu, batch, counts, down: false, notes })
+    }
+
+    /// Whether the socket is bound to an interface that exists, in whatever namespace: the kernel
+    /// takes it off one that goes.
+    fn is_bound(&self) -> bool {
+        let Ok(address) = self.socket.local_addr() else { return true };
+        // SAFETY: the storage is larger than any address, and a packet socket's is of this shape.
+        let address = unsafe { &*address.as_ptr().cast::<libc::sockaddr_ll>() };
+        address.sll_ifindex > 0
     }
 
     /// The interface's name.
@@ -197,7 +216,7 @@ impl PacketSocket {
     /// many the kernel handed over; less than asked for means that no more are waiting.
     ///
     /// # Errors
-    /// The kernel's, and [`PacketError::Oversized`].
+    /// The kernel's, [`PacketError::Oversized`] and [`PacketError::Gone`].
     pub fn receive(
         &mut self,
         limit: usize,
@@ -205,14 +224,21 @@ impl PacketSocket {
     ) -> Result<usize, PacketError> {
         let limit = limit.min(self.batch.capacity());
         let count = match self.batch.receive(self.socket.as_raw_fd(), limit) {
-            // The interface is down; it may come back.
-            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => 0,
+            // The interface is down, and may come up again; or this is its end.
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
+                self.down = true;
+                0
+            }
             Err(source) => {
                 let interface = self.interface.clone();
                 return Err(PacketError::Refused { interface, call: "recvmmsg", source });
             }
             Ok(count) => count,
         };
+        self.down &= count == 0;
+        if self.down && !self.is_bound() {
+            return Err(PacketError::Gone { interface: self.interface.clone() });
+        }
         for index in 0..count {
             let message = self.batch.message(index);
             let beside = message.beside();

@@ -1,0 +1,215 @@
+//! What stands in a configuration's way on this machine, looked at without starting anything.
+//!
+//! A configuration can be right and still not work here, or not now: an interface that is not
+//! there yet, a port that somebody has, a right that this user lacks. Nothing of that makes the
+//! file wrong, so all of it is a warning. Ports are tried for a moment; nothing else is touched.
+
+use crate::engine::{self, path};
+use crate::{Config, InterceptSection, Role, SourceMode, intercept, privileges};
+use caps::{CapSet, Capability};
+use nix::unistd::{Uid, User};
+use socket2::{Domain, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+/// Something that an operator should know before the gateway starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The key in the configuration that it is about.
+    pub key: String,
+    /// What is the matter, and what to do.
+    pub text: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "warning: {}: {}", self.key, self.text)
+    }
+}
+
+/// Looks whether this machine has what `config` needs, for the user who asks.
+pub fn check(config: &Config) -> Vec<Warning> {
+    let mut found = Findings::default();
+    ports(&mut found, config);
+    rights(&mut found, config);
+    kernel(&mut found, config);
+    if let Some(state) = &config.state {
+        state_file(&mut found, state);
+    }
+    if let Some(peer) = config.link.peer
+        && let Err(error) = path::mtu(peer)
+    {
+        found.add("link.peer", format!("there is no way to {peer} now: {error}"));
+    }
+    let (wanted, has) = (config.limits.connections, engine::raise_descriptor_limit());
+    if has < u64::from(wanted) + 100 {
+        let text = format!("{wanted} connections want as many descriptors, and {has} are allowed");
+        found.add("limits.connections", text + "; see LimitNOFILE or ulimit -n");
+    }
+    found.warnings
+}
+
+#[derive(Default)]
+struct Findings {
+    warnings: Vec<Warning>,
+}
+
+impl Findings {
+    fn add(&mut self, key: &str, text: impl Into<String>) {
+        self.warnings.push(Warning { key: key.into(), text: text.into() });
+    }
+}
+
+/// Whether every address can be listened on.
+fn ports(found: &mut Findings, config: &Config) {
+    let mut try_one = |key: &str, address: SocketAddr, kind: Type| {
+        let error = match bind(address, kind) {
+            Ok(()) => return,
+            Err(error) => error,
+        };
+        let advice = match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => "; it is in use now, by a gateway that runs or another",
+            Some(libc::EADDRNOTAVAIL) => "; this machine has no such address now",
+            Some(libc::EACCES) => "; ports below 1024 need CAP_NET_BIND_SERVICE",
+            Some(_) | None => "",
+        };
+        found.add(key, format!("cannot listen on {address}: {error}{advice}"));
+    };
+    try_one("link.listen", config.link.listen, Type::DGRAM);
+    if let Role::Terminal(section) = &config.role {
+        for (key, _, addresses) in crate::reload::proxies(section) {
+            for &address in addresses {
+                try_one(key, address, Type::STREAM);
+            }
+        }
+        if let Some(InterceptSection { port, .. }) = &section.intercept {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+            try_one("intercept.port", address, Type::STREAM);
+        }
+    }
+    if let Some(address) = config.metrics {
+        try_one("metrics.listen", address, Type::STREAM);
+    }
+}
+
+/// As the gateway would, and away again at once.
+fn bind(address: SocketAddr, kind: Type) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address(address), kind, None)?;
+    if kind == Type::STREAM {
+        socket.set_reuse_address(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+    }
+    socket.bind(&address.into())?;
+    // Two that do not listen may share an address.
+    if kind == Type::STREAM { socket.listen(1) } else { Ok(()) }
+}
+
+/// Whether this user may do what is needed.
+fn rights(found: &mut Findings, config: &Config) {
+    let root = Uid::effective().is_root();
+    if let Some(name) = &config.user {
+        match User::from_name(name) {
+            Ok(Some(user)) if !root && Uid::effective() != user.uid => {
+                found.add("user", "only root can become another user, and this is not root");
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => found.add("user", format!("this system has no user {name:?}")),
+            Err(error) => found.add("user", format!("{name:?} cannot be looked up: {error}")),
+        }
+    }
+    for (capability, what) in privileges::needed(config) {
+        let has = |capability: Capability| caps::has_cap(None, CapSet::Effective, capability);
+        if !has(capability).unwrap_or(true) {
+            found.add(what, format!("needs {capability}, which this user has not"));
+        }
+    }
+}
+
+/// Settings of the kernel, and interfaces.
+fn kernel(found: &mut Findings, config: &Config) {
+    let notes = match &config.role {
+        Role::Terminal(section) => match &section.intercept {
+            Some(section) => intercept::notes_for_terminal(&section.interfaces),
+            None => Vec::new(),
+        },
+        Role::Hub(section) if section.source == SourceMode::Client => {
+            intercept::notes_for_hub(&section.interfaces)
+        }
+        Role::Hub(_) => Vec::new(),
+    };
+    for note in notes {
+        found.add("kernel", note);
+    }
+}
+
+/// Whether what is remembered can be read and written.
+fn state_file(found: &mut Findings, path: &Path) {
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => found.add("state", "it is not an ordinary file"),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => found.add("state", format!("{}: {error}", path.display())),
+    }
+    let folder = path.ancestors().skip(1).find(|folder| folder.exists());
+    let Some(folder) = folder else { return };
+    if let Err(error) = nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK) {
+        let text = format!("nothing can be written in {}: {error}", folder.display());
+        found.add("state", text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    fn warnings(text: &str) -> Vec<Warning> {
+        check(&Config::parse("test.toml", text).unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    fn terminal(more: &str) -> String {
+        format!(
+            "role = \"terminal\"\nsecurity = \"none\"\n[link]\npeer = \"127.0.0.1:7000\"\n\
+             [limits]\nconnections = 10\n{more}"
+        )
+    }
+
+    #[test]
+    fn what_is_missing_here_is_told_with_its_key() {
+        let fine = terminal("[socks5]\nlisten = \"127.0.0.1:0\"\n");
+        assert_eq!(warnings(&fine), []);
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = taken.local_addr().map(|address| (address, taken)).unwrap();
+        let text = terminal(&format!(
+            "[socks5]\nlisten = [\"{}\", \"192.0.2.77:1080\"]\n\
+             [intercept]\ninterfaces = [\"nosuch0\"]\n",
+            taken.0
+        ));
+        let text =
+            format!("state = \"/proc/self/status/peers.toml\"\nuser = \"no-such-user\"\n{text}");
+        let all = warnings(&text);
+        for (key, words) in [
+            ("socks5.listen", "in use now"),
+            ("socks5.listen", "192.0.2.77:1080"),
+            ("user", "no user \"no-such-user\""),
+            ("kernel", "no interface \"nosuch0\""),
+            ("state", "Not a directory"),
+        ] {
+            let told = all.iter().any(|found| found.key == key && found.text.contains(words));
+            assert!(told, "{key}: {words}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn looking_takes_nothing() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let text = terminal(&format!("[socks5]\nlisten = \"{free}\"\n"));
+        assert_eq!(warnings(&text), []);
+        assert_eq!(warnings(&text), []);
+        TcpListener::bind(free).unwrap();
+    }
+}

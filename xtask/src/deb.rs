@@ -1,0 +1,159 @@
+//! The Debian package: `cargo run -p xtask -- deb [--binary FILE] [--out DIR]`.
+//!
+//! Everything is staged as it will lie on the system, and packed by `dpkg-deb`. Manual pages and
+//! completions are what the binary itself writes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Files of the package, from where in the repository, and how they may be used. (The folder of the
+/// configurations is for root and the gateway only; `postinst` sees to it.)
+const FILES: [(&str, &str, u32); 8] = [
+    ("packaging/systemd/bentpipe@.service", "usr/lib/systemd/system/bentpipe@.service", 0o644),
+    ("packaging/debian/hub.toml", "etc/bentpipe/hub.toml", 0o644),
+    ("packaging/debian/terminal.toml", "etc/bentpipe/terminal.toml", 0o644),
+    ("packaging/debian/bentpipe.default", "etc/default/bentpipe", 0o644),
+    ("packaging/debian/copyright", "usr/share/doc/bentpipe/copyright", 0o644),
+    ("packaging/debian/postinst", "DEBIAN/postinst", 0o755),
+    ("packaging/debian/prerm", "DEBIAN/prerm", 0o755),
+    ("packaging/debian/postrm", "DEBIAN/postrm", 0o755),
+];
+
+/// Builds the package; tells where it is.
+pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no repository")?;
+    let (mut binary, mut out) = (None, root.join("target/debian"));
+    for pair in arguments.chunks(2) {
+        match pair {
+            ["--binary", file] => binary = Some(PathBuf::from(file)),
+            ["--out", folder] => out = PathBuf::from(folder),
+            _ => return Err("usage: cargo run -p xtask -- deb [--binary FILE] [--out DIR]".into()),
+        }
+    }
+    let binary = match binary {
+        Some(binary) => binary,
+        None => {
+            let build = ["build", "--release", "--locked", "--package", "bentpipe"];
+            run(Command::new("cargo").args(build).current_dir(root))?;
+            root.join("target/release/bentpipe")
+        }
+    };
+    let version = run(Command::new(&binary).arg("version"))?;
+    let version = version.trim().strip_prefix("bentpipe ").ok_or("a binary without a version")?;
+    let architecture = run(Command::new("dpkg").arg("--print-architecture"))?;
+    let architecture = architecture.trim();
+    let stage = out.join("stage");
+    if stage.exists() {
+        fs::remove_dir_all(&stage).map_err(|error| format!("{}: {error}", stage.display()))?;
+    }
+    lay_out(root, &binary, &stage)?;
+    write_control(&stage, version, architecture)?;
+    let package = out.join(format!("bentpipe_{version}_{architecture}.deb"));
+    run(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).args([&stage, &package]))?;
+    Ok(package)
+}
+
+/// Puts every file where it will be.
+fn lay_out(root: &Path, binary: &Path, stage: &Path) -> Result<(), String> {
+    for (from, to, mode) in FILES {
+        copy(&root.join(from), &stage.join(to), mode)?;
+    }
+    let program = stage.join("usr/bin/bentpipe");
+    copy(binary, &program, 0o755)?;
+    run(Command::new("strip").args(["--strip-unneeded"]).arg(&program))?;
+    let documents = stage.join("usr/share/doc/bentpipe");
+    for page in ["README.md", "CHANGELOG.md"] {
+        copy(&root.join(page), &documents.join(page), 0o644)?;
+    }
+    for entry in list(&root.join("docs/guide"))? {
+        if entry.extension().is_some_and(|extension| extension == "md") {
+            let name = entry.file_name().unwrap_or_default();
+            copy(&entry, &documents.join("guide").join(name), 0o644)?;
+        }
+    }
+    let pages = stage.join("usr/share/man/man1");
+    make(&pages)?;
+    run(Command::new(&program).arg("manual").arg(&pages))?;
+    for page in list(&pages)? {
+        run(Command::new("gzip").args(["-9", "-n"]).arg(&page))?;
+    }
+    for (shell, place) in [
+        ("bash", "usr/share/bash-completion/completions/bentpipe"),
+        ("zsh", "usr/share/zsh/vendor-completions/_bentpipe"),
+        ("fish", "usr/share/fish/vendor_completions.d/bentpipe.fish"),
+    ] {
+        let text = run(Command::new(&program).args(["completions", shell]))?;
+        write(&stage.join(place), &text, 0o644)?;
+    }
+    Ok(())
+}
+
+fn write_control(stage: &Path, version: &str, architecture: &str) -> Result<(), String> {
+    let kilobytes = run(Command::new("du").args(["-sk"]).arg(stage.join("usr")))?;
+    let kilobytes = kilobytes.split_whitespace().next().unwrap_or("0").to_owned();
+    let control = format!(
+        "Package: bentpipe\n\
+         Version: {version}\n\
+         Architecture: {architecture}\n\
+         Maintainer: The bentpipe authors <bentpipe@bentpipe.invalid>\n\
+         Installed-Size: {kilobytes}\n\
+         Depends: libc6 (>= 2.34), libgcc-s1, adduser\n\
+         Recommends: systemd\n\
+         Section: net\n\
+         Priority: optional\n\
+         Description: ordinary TCP over satellite links, by XSTP\n \
+         Two gateways, one at the user's terminal and one at the hub, take TCP connections, carry\n \
+         them over the satellite by XSTP, and hand them on as TCP. With a link emulator, a simulator\n \
+         and a laboratory that repeats published experiments.\n"
+    );
+    write(&stage.join("DEBIAN/control"), &control, 0o644)?;
+    let conffiles: String = FILES
+        .iter()
+        .filter(|(_, to, _)| to.starts_with("etc/"))
+        .map(|(_, to, _)| format!("/{to}\n"))
+        .collect();
+    write(&stage.join("DEBIAN/conffiles"), &conffiles, 0o644)?;
+    let find = "find usr -type f -print0 | sort -z | xargs -0 md5sum";
+    let sums = run(Command::new("sh").args(["-c", find]).current_dir(stage))?;
+    write(&stage.join("DEBIAN/md5sums"), &sums, 0o644)
+}
+
+fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+    let bytes = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
+    write(to, bytes, mode)
+}
+
+fn write(to: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<(), String> {
+    make(to.parent().unwrap_or(to))?;
+    let failed = |error: std::io::Error| format!("{}: {error}", to.display());
+    fs::write(to, content).map_err(failed)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(failed)
+}
+
+/// A folder that everybody may enter, and all above it.
+fn make(folder: &Path) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        all.push(entry.map_err(failed)?.path());
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// What a program writes; that it fails, or is not there, is an error.
+fn run(command: &mut Command) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{program}: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{program} ended with {}: {}", output.status, said.trim()));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("{program}: {error}"))
+}
