@@ -22,8 +22,6 @@ pub struct Bulk {
     pub queue_drops: u64,
     /// Payload bytes that the upload brought, bits per second.
     pub upload_bps: f64,
-    /// Seconds after the first byte by which the in-order front lies behind at the end.
-    pub retransmitted: u64,
 }
 
 /// Downloads for `length` from the first byte on, on `downloads` connections; with `upload`,
@@ -88,6 +86,5 @@ fn report(setting: &Setting, rig: &Rig, first: Instant, end: Instant, waits: u64
         fullest_queue: rate.time_for(counters.fullest.bytes),
         queue_drops: counters.dropped(satlink::DropCause::QueueFull).packets,
         upload_bps: per_second(rig.hub.server.received().between(first, end).bytes),
-        retransmitted: 0,
     }
 }

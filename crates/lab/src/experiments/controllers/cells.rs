@@ -51,6 +51,8 @@ const NARROW: Expected = goal(
     "a return channel of 1 kbit/s still works",
     "half of what can pass, or more",
 );
+const NARROW_WHY: &str = "it works, but slowly: an answer takes seconds on such a channel, and the rate \
+                          is found answer by answer; POLLs follow what is answered";
 const QUEUE: Expected = goal(
     "its own queue",
     "alone it keeps no queue",
@@ -158,7 +160,7 @@ impl Seen<'_> {
             ),
             share(&OWN, steady("own", "2 flows"), 0.95, 1.0, "the second comes to a full link"),
             share(&BESIDE, steady("compete", "1 cubic"), 0.5, 2.0, "both begin together"),
-            share(&NARROW, steady("return", "1 kbit/s"), 0.5, 2.0, "POLLs follow what is answered"),
+            share(&NARROW, steady("return", "1 kbit/s"), 0.5, 2.0, NARROW_WHY),
             QUEUE.claim(
                 most < 0.1,
                 format!("{most:.3} of a round trip at most"),

@@ -26,14 +26,15 @@ fn looked_at(point: &Point) -> &'static [&'static str] {
         &["seconds", "overhead_percent", "retransmission_percent", "cycles", "probes"];
     const RADIO: &[&str] = &["100/latency_s", "1024/latency_s", "1024/frames", "1024/octets"];
     match (point.study, point.key.as_str()) {
-        (_, key) if key.ends_with(Party::Steady.name()) => &[],
         (FIGURES, _) => &TRANSFER[..4],
         (AMBIGUITIES, "no-slot-before/corruption-10s/20/on" | "reordered/handoff-1s/5/off") => {
             TRANSFER
         }
-        (congestion::MODELLED, "1s/50/on") => TRANSFER,
-        (congestion::QUEUED, "3000/off" | "3000/on") => &["seconds", "queue_drops", "random_drops"],
-        (return_of_link::STUDY, "20s/off" | "20s/on") => &["seconds"],
+        (congestion::MODELLED, "1s/50/on" | "1s/50/steady") => TRANSFER,
+        (congestion::QUEUED, "3000/off" | "3000/on" | "3000/steady") => {
+            &["seconds", "queue_drops", "random_drops"]
+        }
+        (return_of_link::STUDY, "20s/off" | "20s/on" | "20s/steady") => &["seconds"],
         ("radio-stacks", "chosen/1200" | "timer/1200" | "noise/9600") => RADIO,
         ("radio-compression", "filled/with noise of 1e-4/9600") => RADIO,
         _ => &[],
