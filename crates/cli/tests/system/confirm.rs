@@ -1,7 +1,7 @@
 //! A client that is intercepted hears "connected" only when its server has said so.
 
 use crate::bed::{Bed, PATIENCE, Setup, content, exchange, have, pause, read_all};
-use socket2::{Domain, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -222,6 +222,52 @@ fn a_client_that_gives_up_leaves_nothing_and_may_come_again() {
 }
 
 const SHORT: Duration = Duration::from_millis(100);
+
+/// A SYN to the server's port 4444 that says it comes from somebody else on the LAN.
+fn forged_syn(number: u16) -> Vec<u8> {
+    let from = [10, 1, 0, 10 + (number % 200) as u8];
+    let mut tcp = vec![0; 20];
+    tcp[..2].copy_from_slice(&(1024 + number).to_be_bytes());
+    tcp[2..4].copy_from_slice(&4444u16.to_be_bytes());
+    tcp[4..6].copy_from_slice(&number.to_be_bytes());
+    (tcp[12], tcp[13], tcp[14]) = (5 << 4, 2, 0xff);
+    let summed = [&from[..], &SERVER.0.octets(), &[0, 6, 0, 20], &tcp].concat();
+    let words = summed.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+    tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+    // The kernel puts in what is zero: number and checksum.
+    let head = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0];
+    [&head[..], &from, &SERVER.0.octets(), &tcp].concat()
+}
+
+#[test]
+fn a_flood_of_syns_takes_the_places_that_there_are_and_no_more() {
+    let terminal = "[intercept.confirm]\nmost = 50\nrate = 200\n";
+    let setup = Setup { terminal, ..CONFIRM };
+    let Some(bed) = Bed::build("confirm-flood", &setup) else { return };
+    let raw = Some(Protocol::from(255));
+    let raw = bed.net.client.run(|| Socket::new(Domain::IPV4, Type::RAW, raw)).unwrap();
+    let server = SocketAddr::new(SERVER.0.into(), 0).into();
+    let sent = (0..5_000).filter(|&number| raw.send_to(&forged_syn(number), &server).is_ok());
+    assert!(sent.count() > 1_000);
+    // Who comes behind them is refused while the places are taken, and served soon after.
+    let listener = bed.listen(SERVER.0, 9000);
+    let tries = (0..200).find_map(|_| {
+        let tried = bed.try_connect(SERVER.0, 9000, PATIENCE);
+        if tried.is_err() {
+            pause(SHORT);
+        }
+        tried.ok()
+    });
+    exchange(tries.expect("a place at last"), accepted(&listener), 10_000);
+    let (terminal, hub) = bed.finish();
+    let count = |report: &serde_json::Value, key: &str| report["connections"][key].as_u64();
+    assert!(count(&terminal, "most_at_once") <= Some(55), "{terminal}");
+    assert!(terminal["connections"]["limited"]["confirming"].as_u64() >= Some(500), "{terminal}");
+    assert_eq!(count(&terminal, "opened"), count(&hub, "opened"), "{terminal} {hub}");
+}
 
 #[test]
 fn without_a_hub_nobody_is_told_that_he_is_connected() {
