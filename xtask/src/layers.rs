@@ -17,8 +17,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testbed", &["units", "satlink", "rt"]),
     ("sim", &["units", "satlink", "simtcp", "xstp", "association", "relay"]),
     ("gateway", &["units", "xstp", "association", "relay", "rt", "console"]),
+    // The gateway only in tests: what looks at one must not need one.
+    ("monitor", &["units", "rt", "gateway"]),
     ("lab", &["units", "satlink", "xstp", "relay", "rt", "sim", "simtcp", "testbed", "gateway"]),
-    ("bentpipe", &["units", "satlink", "rt", "sim", "testbed", "gateway", "lab", "console"]),
+    (
+        "bentpipe",
+        &["units", "satlink", "rt", "sim", "testbed", "gateway", "monitor", "lab", "console"],
+    ),
     ("xtask", &[]),
 ];
 

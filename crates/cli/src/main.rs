@@ -3,11 +3,14 @@
 //! Exit codes: 0 for success, 1 for what failed, 2 for arguments that make no sense.
 
 mod bench;
+mod capture;
 mod demo;
 mod emulate;
 mod gateway;
 mod lab;
 mod manual;
+mod status;
+mod top;
 mod values;
 mod version;
 
@@ -29,6 +32,9 @@ enum Command {
     Lab(lab::Arguments),
     Emulate(emulate::Arguments),
     Gateway(gateway::Arguments),
+    Status(status::Arguments),
+    Top(top::Arguments),
+    Capture(capture::Arguments),
     Version(version::Arguments),
     #[command(hide = true)]
     Manual(manual::Manual),
@@ -46,6 +52,9 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(arguments),
         Command::Emulate(arguments) => emulate::run(arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Top(arguments) => top::run(arguments),
+        Command::Capture(arguments) => capture::run(arguments),
         Command::Manual(arguments) => manual::manual(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),
         Command::Version(arguments) => version::run(&arguments),

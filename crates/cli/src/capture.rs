@@ -1,0 +1,50 @@
+//! `bentpipe capture`.
+
+use crate::{Outcome, values};
+use monitor::{Client, Request};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use units::Span;
+
+/// Capture what passes a running gateway, after decryption, as pcapng
+///
+/// The file holds what users send: it is made readable by its owner alone. Ends with Ctrl-C, or
+/// with the bounds that are given. Wireshark shows it with contrib/wireshark/bentpipe.lua.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The file to write; - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    write: PathBuf,
+    /// The gateway's control socket; the only one in /run/bentpipe unless given
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Only what passes between the hub and one terminal
+    #[arg(long, value_name = "NAME")]
+    terminal: Option<String>,
+    /// End after so many packets
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    seconds: Option<Span>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Outcome {
+    let Arguments { write, socket, terminal, count, seconds } = arguments;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| format!("signals: {error}"))?;
+    }
+    let client = Client::find(socket.as_deref()).map_err(|error| error.to_string())?;
+    let request = Request { terminal, count, seconds: seconds.map(Span::as_secs_f64) };
+    let captured =
+        monitor::capture(client, request, &write, &stop).map_err(|error| error.to_string())?;
+    let missing = match captured.missing {
+        Some(missing) => format!("{missing} more were not taken fast enough"),
+        None => "the gateway ended without a last word".to_owned(),
+    };
+    eprintln!("{} packets; {missing}", captured.packets);
+    Ok(())
+}

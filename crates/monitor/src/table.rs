@@ -1,0 +1,180 @@
+//! A status as a page of text.
+
+use crate::words::{bytes, count, fit, fit_right, or_dash, rate, safe, share, time};
+use crate::{Status, Terminal};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The columns of terminals: heading, width, and whether numbers stand in it.
+const COLUMNS: [(&str, usize, bool); 11] = [
+    ("TERMINAL", 16, false),
+    ("STATE", 14, false),
+    ("ADDRESS", 21, false),
+    ("MODE", 11, false),
+    ("RATE", 11, true),
+    ("ROUND TRIP", 10, true),
+    ("QUEUE", 7, true),
+    ("AGAIN", 6, true),
+    ("STREAMS", 7, true),
+    ("SENT", 8, true),
+    ("RECEIVED", 8, true),
+];
+
+/// The status as people read it: a few lines on the gateway, one on each terminal.
+pub fn table(status: &Status) -> String {
+    let mut out = head(status);
+    out.push('\n');
+    if status.terminals.is_empty() {
+        out.push_str("no terminal is here\n");
+        return out;
+    }
+    row(&mut out, &COLUMNS.map(|(heading, _, _)| heading.to_owned()));
+    for terminal in &status.terminals {
+        row(&mut out, &cells(terminal));
+    }
+    out
+}
+
+fn head(status: &Status) -> String {
+    let Status { gateway, connections, udp, process, rounds, .. } = status;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{} {:?}, version {}, process {}, up {}, controller {}{}",
+        safe(&gateway.role),
+        gateway.name,
+        safe(&gateway.version),
+        gateway.pid,
+        time(gateway.uptime_seconds),
+        safe(&gateway.controller),
+        gateway.link.as_ref().map(|link| format!(", on {}", safe(link))).unwrap_or_default(),
+    );
+    let _ = writeln!(
+        out,
+        "connections  {} open of {}; {} opened, {} completed, {} reset, {} lost, {} vanished; refused {}",
+        count(status.open),
+        count(status.limit),
+        count(connections.opened),
+        count(connections.completed),
+        count(connections.reset_by_sockets + connections.reset_by_peer),
+        count(connections.lost_with_peer),
+        count(connections.vanished),
+        reasons(&connections.refused),
+    );
+    let _ = writeln!(
+        out,
+        "datagrams    sent {} ({}), received {} ({}); dropped {}",
+        count(udp.sent),
+        bytes(udp.sent_bytes),
+        count(udp.received),
+        bytes(udp.received_bytes),
+        reasons(&status.association.dropped),
+    );
+    let of = |some: Option<u64>| or_dash(some.map(count));
+    let _ = writeln!(
+        out,
+        "machine      processor {}, memory {}, descriptors {} of {}; woke at most {} late",
+        time(process.cpu_seconds),
+        or_dash(process.resident_bytes.map(bytes)),
+        of(process.open_descriptors),
+        of(process.most_descriptors),
+        time(rounds.late.most_seconds),
+    );
+    out
+}
+
+/// `12 (policy 8, limit 4)`.
+fn reasons(map: &BTreeMap<String, u64>) -> String {
+    let all: u64 = map.values().sum();
+    let named: Vec<String> = map
+        .iter()
+        .filter(|&(_, &number)| number > 0)
+        .map(|(reason, &number)| format!("{} {}", safe(reason), count(number)))
+        .collect();
+    if named.is_empty() { "0".into() } else { format!("{} ({})", count(all), named.join(", ")) }
+}
+
+fn cells(terminal: &Terminal) -> [String; 11] {
+    let lost = terminal.retransmitted as f64 / terminal.data_sent.max(1) as f64;
+    [
+        safe(&terminal.terminal),
+        state(terminal),
+        safe(&terminal.address),
+        safe(&terminal.mode),
+        or_dash(terminal.rate_bits_per_second.map(|bits| rate(bits as f64))),
+        or_dash(terminal.round_trip_seconds.map(time)),
+        or_dash(terminal.queue_seconds.map(time)),
+        share(lost),
+        count(terminal.streams),
+        bytes(terminal.stream_bytes_sent),
+        bytes(terminal.stream_bytes_received),
+    ]
+}
+
+/// Whether it is there, and how it is.
+pub(crate) fn state(terminal: &Terminal) -> String {
+    if !terminal.connected {
+        return "not connected".into();
+    }
+    match (terminal.outage_seconds, terminal.silent_seconds) {
+        (Some(outage), _) => format!("outage {}", time(outage)),
+        (None, Some(silent)) if silent > 30.0 => format!("silent {}", time(silent)),
+        (None, Some(_) | None) => "connected".into(),
+    }
+}
+
+fn row(out: &mut String, cells: &[String]) {
+    let mut line = String::new();
+    for (cell, (_, width, number)) in cells.iter().zip(COLUMNS) {
+        line.push_str(&if number { fit_right(cell, width) } else { fit(cell, width) });
+        line.push_str("  ");
+    }
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn example() -> Status {
+        let text = r#"{
+            "version": 1, "answer": "status", "new": {"field": 1},
+            "gateway": {"role": "hub", "name": "hub", "version": "0.1.0", "controller": "steady",
+                        "link": "10.2.0.2:7000", "pid": 812, "uptime_seconds": 8000.5},
+            "open": 12, "limit": 4096,
+            "connections": {"opened": 10233, "completed": 10200, "refused": {"policy": 8, "limit": 4}},
+            "udp": {"sent": 1234567, "sent_bytes": 1600000000, "received": 9, "received_bytes": 99},
+            "association": {"dropped": {"bad_tag": 0, "replayed": 1}},
+            "terminals": [
+                {"terminal": "boat", "address": "192.0.2.9:4000", "connected": true, "mode": "steady",
+                 "silent_seconds": 0.2, "rate_bits_per_second": 9800000, "round_trip_seconds": 0.612,
+                 "queue_seconds": 0.003, "streams": 12, "data_sent": 1000, "retransmitted": 12,
+                 "stream_bytes_sent": 1200000000, "stream_bytes_received": 34000000, "mtu_bytes": 1500},
+                {"terminal": "bus\u001b[31m", "connected": true, "outage_seconds": 7.25, "mode": "free"}
+            ],
+            "loop": {"late": {"most_seconds": 0.0012}},
+            "process": {"cpu_seconds": 12.5, "resident_bytes": 34000000, "open_descriptors": 45}
+        }"#;
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_status_is_a_page_of_text() {
+        let page = table(&example());
+        let lines: Vec<&str> = page.lines().collect();
+        assert_eq!(
+            lines[0],
+            "hub \"hub\", version 0.1.0, process 812, up 2 h 13 min, controller steady, on 10.2.0.2:7000"
+        );
+        assert!(lines[1].ends_with("refused 12 (limit 4, policy 8)"), "{page}");
+        assert!(lines[2].ends_with("dropped 1 (replayed 1)"), "{page}");
+        assert!(lines[3].contains("descriptors 45 of –; woke at most 1.2 ms late"), "{page}");
+        assert!(lines[5].starts_with("TERMINAL"), "{page}");
+        for part in ["boat", "9.80 Mbit/s", "612 ms", "1.2 %", "1.20 GB", "34.0 MB"] {
+            assert!(lines[6].contains(part), "{part} in {page}");
+        }
+        assert!(lines[7].contains("outage 7.2 s") && !page.contains('\u{1b}'), "{page}");
+        assert!(table(&Status::default()).ends_with("no terminal is here\n"));
+    }
+}

@@ -1,0 +1,181 @@
+//! From counters to rates: what has changed since the last look.
+
+use crate::{Connection, Status};
+use std::collections::{BTreeMap, VecDeque};
+use units::Instant;
+
+/// Looks that are remembered for the lines of blocks.
+const HISTORY: usize = 60;
+
+/// What was seen, and how fast it changes.
+#[derive(Debug, Default)]
+pub(crate) struct Sampler {
+    status: Status,
+    connections: Vec<(Connection, Flow)>,
+    terminals: BTreeMap<String, Way>,
+    seen: BTreeMap<u64, (u64, u64)>,
+    at: Option<Instant>,
+    /// What went through the datagram socket.
+    link: (Flow, u64, u64),
+}
+
+/// Bits per second each way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Flow {
+    /// From this side's sockets, towards the other gateway.
+    pub(crate) out: f64,
+    /// From the other gateway, to this side's sockets.
+    pub(crate) back: f64,
+}
+
+/// A terminal's way lately.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Way {
+    /// Its goodput.
+    pub(crate) flow: Flow,
+    /// The share of data packets that were sent again.
+    pub(crate) again: f64,
+    /// Goodput at each look, both ways together.
+    pub(crate) history: VecDeque<f64>,
+    sent: u64,
+    received: u64,
+    data: u64,
+    repeated: u64,
+}
+
+impl Sampler {
+    /// Takes what was seen at `now`.
+    pub(crate) fn take(&mut self, now: Instant, status: Status, connections: Vec<Connection>) {
+        let seconds =
+            self.at.map(|at| now.since(at).as_secs_f64()).filter(|&seconds| seconds > 0.0);
+        // What began anew, or was not seen before, has no rate yet.
+        let rate = |new: u64, old: u64| {
+            seconds.map_or(0.0, |seconds| new.saturating_sub(old) as f64 * 8.0 / seconds)
+        };
+        let (_, sent, received) = self.link;
+        let flow = Flow {
+            out: rate(status.udp.sent_bytes, sent),
+            back: rate(status.udp.received_bytes, received),
+        };
+        self.link = (flow, status.udp.sent_bytes, status.udp.received_bytes);
+
+        let mut ways = std::mem::take(&mut self.terminals);
+        for terminal in &status.terminals {
+            let known = ways.remove(&terminal.terminal);
+            let is_new = known.is_none();
+            let mut way = known.unwrap_or_default();
+            if !is_new {
+                way.flow.out = rate(terminal.stream_bytes_sent, way.sent);
+                way.flow.back = rate(terminal.stream_bytes_received, way.received);
+                let repeated = terminal.retransmitted.saturating_sub(way.repeated);
+                let data = terminal.data_sent.saturating_sub(way.data);
+                way.again = repeated as f64 / data.max(repeated).max(1) as f64;
+                way.history.push_back(way.flow.out + way.flow.back);
+                if way.history.len() > HISTORY {
+                    way.history.pop_front();
+                }
+            }
+            (way.sent, way.received) = (terminal.stream_bytes_sent, terminal.stream_bytes_received);
+            (way.data, way.repeated) = (terminal.data_sent, terminal.retransmitted);
+            self.terminals.insert(terminal.terminal.clone(), way);
+        }
+
+        let before = std::mem::take(&mut self.seen);
+        self.connections = connections
+            .into_iter()
+            .map(|one| {
+                let (from, to) = (one.bytes_from_socket, one.bytes_to_socket);
+                // A connection that is new has done all of it since the last look.
+                let (old_from, old_to) = before.get(&one.number).copied().unwrap_or((0, 0));
+                self.seen.insert(one.number, (from, to));
+                let flow = Flow { out: rate(from, old_from), back: rate(to, old_to) };
+                (one, flow)
+            })
+            .collect();
+        self.status = status;
+        self.at = Some(now);
+    }
+
+    /// The last status.
+    pub(crate) fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// The last connections, with their rates.
+    pub(crate) fn connections(&self) -> &[(Connection, Flow)] {
+        &self.connections
+    }
+
+    /// A terminal's way lately.
+    pub(crate) fn way(&self, terminal: &str) -> Option<&Way> {
+        self.terminals.get(terminal)
+    }
+
+    /// What goes through the datagram socket, everything included.
+    pub(crate) fn link(&self) -> Flow {
+        self.link.0
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::table::tests::example;
+    use units::Span;
+
+    pub(crate) fn two_looks() -> Sampler {
+        let mut sampler = Sampler::default();
+        let mut status = example();
+        let connection = |number, from, to| Connection {
+            number,
+            terminal: Some("boat".into()),
+            client: Some(format!("10.1.0.{number}:5000")),
+            server: Some("example.org:443".into()),
+            state: "open".into(),
+            age_seconds: 65.0,
+            bytes_from_socket: from,
+            bytes_to_socket: to,
+        };
+        let start = Instant::ZERO + Span::from_secs(9);
+        sampler.take(start, status.clone(), vec![connection(1, 1000, 0), connection(2, 0, 500)]);
+        assert_eq!(sampler.way("boat").unwrap().flow, Flow::default(), "no rate at first sight");
+        status.terminals[0].stream_bytes_sent += 250_000;
+        status.terminals[0].data_sent += 200;
+        status.terminals[0].retransmitted += 20;
+        status.udp.sent_bytes += 300_000;
+        let connections = vec![connection(2, 0, 250_500), connection(3, 125_000, 0)];
+        sampler.take(start + Span::from_secs(2), status, connections);
+        sampler
+    }
+
+    #[test]
+    fn rates_are_what_has_changed_over_time() {
+        let sampler = two_looks();
+        let way = sampler.way("boat").unwrap();
+        assert_eq!((way.flow.out, way.flow.back, way.again), (1e6, 0.0, 0.1));
+        assert_eq!(sampler.link().out, 1.2e6);
+        let flows: Vec<(u64, f64, f64)> = sampler
+            .connections()
+            .iter()
+            .map(|(one, flow)| (one.number, flow.out, flow.back))
+            .collect();
+        assert_eq!(flows, [(2, 0.0, 1e6), (3, 5e5, 0.0)]);
+    }
+
+    #[test]
+    fn a_terminal_that_began_anew_has_no_negative_rate_and_history_is_bounded() {
+        let mut sampler = two_looks();
+        let mut status = example();
+        status.terminals[0].stream_bytes_sent = 10;
+        let mut at = Instant::ZERO + Span::from_secs(20);
+        for _ in 0..200 {
+            sampler.take(at, status.clone(), Vec::new());
+            at += Span::from_secs(1);
+        }
+        let way = sampler.way("boat").unwrap();
+        assert_eq!((way.flow.out, way.history.len()), (0.0, HISTORY));
+        status.terminals.clear();
+        sampler.take(at, status, Vec::new());
+        assert!(sampler.way("boat").is_none(), "who is gone is forgotten");
+    }
+}
