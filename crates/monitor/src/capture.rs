@@ -116,7 +116,7 @@ impl Blocks {
             let [kind, len] = [0, 4]
                 .map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
             let len = len as usize;
-            if len < 12 || len % 4 != 0 || len > MAX_BLOCK {
+            if len < 12 || !len.is_multiple_of(4) || len > MAX_BLOCK {
                 return Err(io::Error::new(ErrorKind::InvalidData, "this is no capture"));
             }
             let Some(block) = self.bytes[self.whole..].get(..len) else { break };

@@ -47,6 +47,8 @@ struct Client {
     pipe: Pipe<UnixStream>,
     /// It is gone when nothing has passed by then.
     until: Instant,
+    /// Its capture has ended: it is gone once it has read the rest.
+    leaving: bool,
 }
 
 /// The capture that runs; there is one at a time.
@@ -162,7 +164,7 @@ impl Control {
             }
             let place = self.clients.vacant_entry();
             if let Ok(pipe) = Pipe::new(stream, registry, Token(self.first + place.key())) {
-                place.insert(Client { pipe, until: now + PATIENCE });
+                place.insert(Client { pipe, until: now + PATIENCE, leaving: false });
             }
         }
     }
@@ -176,8 +178,11 @@ impl Control {
         if client.pipe.pending() < before || captures && client.pipe.pending() == 0 {
             client.until = now + PATIENCE;
         }
-        if client.until <= now {
+        if client.until <= now || client.leaving && client.pipe.pending() == 0 {
             return Ok(Served::Over);
+        }
+        if client.leaving {
+            return Ok(Served::Waits);
         }
         if captures {
             client.pipe.ignore()?;
@@ -294,6 +299,7 @@ impl Control {
         let now = desk.sight.epoch_unix_ns() + desk.sight.now.as_nanos();
         if let Some(client) = self.clients.get_mut(client) {
             capture.end(now, missed, client.pipe.output());
+            client.leaving = true;
         }
         tracing::info!("the capture has ended");
     }

@@ -158,3 +158,47 @@ fn promtool_has_nothing_to_say() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && said.trim().is_empty(), "{said}");
 }
+
+const DASHBOARD: &str = include_str!("../../../../../contrib/grafana/bentpipe.json");
+const RULES: &str = include_str!("../../../../../contrib/prometheus/bentpipe.rules.yml");
+
+/// The names that a gateway has: those of HELP lines, and of a histogram's parts.
+fn known() -> BTreeSet<String> {
+    let page = render(&example(), Format::Text);
+    let name = |line: &str| line.split(['{', ' ']).next().unwrap_or_default().to_owned();
+    let samples = page.lines().filter(|line| !line.starts_with('#')).map(name);
+    let helped = page.lines().filter_map(|line| line.strip_prefix("# HELP ")).map(name);
+    samples.chain(helped).collect()
+}
+
+/// Names of metrics in `text`.
+fn named(text: &str) -> BTreeSet<String> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with("bentpipe_") || word.starts_with("process_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn dashboard_and_alerts_name_metrics_that_exist() {
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let (mut ids, mut used) = (BTreeSet::new(), named(RULES));
+    for panel in panels {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "an id twice");
+        if panel["type"] == "row" {
+            continue;
+        }
+        assert_eq!(panel["datasource"]["uid"], "${datasource}");
+        for target in panel["targets"].as_array().unwrap() {
+            let names = named(target["expr"].as_str().unwrap());
+            assert!(!names.is_empty(), "{target}");
+            used.extend(names);
+        }
+    }
+    used.extend(named(&dashboard["templating"].to_string()));
+    let known = known();
+    let unknown: Vec<&String> = used.difference(&known).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    assert!(used.len() > 30 && panels.len() > 15);
+}
