@@ -64,7 +64,12 @@ pub(crate) fn example() -> Status {
         },
         terminals: vec![terminal("boat"), terminal("a \"b\\\nc} 1\n# TYPE")],
         rounds,
-        process: ProcessStatus::default(),
+        process: ProcessStatus {
+            cpu_seconds: 1.5,
+            resident_bytes: Some(1),
+            open_descriptors: Some(2),
+            most_descriptors: Some(3),
+        },
     }
 }
 
