@@ -100,6 +100,9 @@ field(relay, "relay.final", "uint64", "Final offset")
 field(relay, "relay.used", "uint64", "Shared credit used")
 field(relay, "relay.reason", "uint8", "Reason", base.DEC, REASONS)
 field(relay, "relay.credit", "uint64", "Credit, bytes")
+field(relay, "relay.packet", "bytes", "IP packet")
+field(relay, "relay.piece.number", "uint32", "Number of the packet in pieces")
+field(relay, "relay.piece.total", "uint32", "Its length")
 
 local KINDS = {
   [1] = "Hello", [2] = "Welcome", [3] = "Data", [4] = "Unknown", [5] = "Cookie",
@@ -119,6 +122,8 @@ field(association, "bentpipe.mac1", "bytes", "First MAC")
 field(association, "bentpipe.mac2", "bytes", "Second MAC")
 field(association, "bentpipe.nonce", "bytes", "Nonce")
 field(association, "bentpipe.payload", "bytes", "Sealed payload")
+field(association, "bentpipe.probe", "uint32", "Number of the Probe")
+field(association, "bentpipe.probe.size", "uint32", "Size of the Probe")
 field(association, "bentpipe.tag", "bytes", "Tag")
 
 local e = {
@@ -291,6 +296,39 @@ local function stream_frame(c, tree, flags, start)
   return words .. string.format(", %d bytes%s", len, has(0x08) and ", end" or "")
 end
 
+-- An IP packet that is carried as it is, or a piece of one.
+local function packet_frame(c, tree, flags, pinfo)
+  local is_piece = flags % 8 == 6
+  local words = is_piece and "PIECE" or "DATAGRAM"
+  if is_piece then
+    local number, range = c:varint("number")
+    tree:add(f["relay.piece.number"], range, number)
+    local total
+    total, range = c:varint("total")
+    tree:add(f["relay.piece.total"], range, total)
+    local offset
+    offset, range = c:varint("offset")
+    tree:add(f["relay.offset"], range, offset)
+    words = string.format("PIECE of %d at %d of %d", number, offset, total)
+  end
+  local len = c:left()
+  if flags >= 0x20 then
+    local range
+    len, range = c:varint("length")
+    tree:add(f["relay.length"], range, len)
+  end
+  if len == 0 then
+    error({ message = words .. " without a packet" }, 0)
+  end
+  local packet = c:take(len, "packet")
+  tree:add(f["relay.packet"], packet)
+  if not is_piece then
+    local version = math.floor(packet:range(0, 1):uint() / 16)
+    pcall(Dissector.call, Dissector.get(version == 6 and "ipv6" or "ip"), packet:tvb(), pinfo, tree)
+  end
+  return words .. string.format(", %d bytes", len)
+end
+
 local function control_frame(c, tree, flags, start)
   local kind, by_hub = flags % 64, flags >= 0x40
   local name = FRAMES[kind]
@@ -324,7 +362,7 @@ local function control_frame(c, tree, flags, start)
 end
 
 -- What the frames of a packet say, in words.
-local function relay_frames(tvb, tree)
+local function relay_frames(tvb, pinfo, tree)
   local c = cursor(tvb)
   local words = {}
   while c:left() > 0 do
@@ -333,8 +371,14 @@ local function relay_frames(tvb, tree)
     local ok = guarded(branch, e.frame, function()
       local flags, range = c:uint(1, "frame")
       branch:add(f["relay.flags"], range)
-      local read = flags >= 0x80 and stream_frame or control_frame
-      local said = read(c, branch, flags, start)
+      local said
+      if flags >= 0x80 then
+        said = stream_frame(c, branch, flags, start)
+      elseif flags < 0x40 and (flags % 32 == 5 or flags % 32 == 6) then
+        said = packet_frame(c, branch, flags, pinfo)
+      else
+        said = control_frame(c, branch, flags, start)
+      end
       branch:set_text("Relay: " .. said)
       branch:set_len(c.at - start)
       branch:add(f["relay.frame"], tvb:range(start, c.at - start), said):set_generated()
@@ -347,8 +391,8 @@ local function relay_frames(tvb, tree)
   return words
 end
 
-function relay.dissector(tvb, _, tree)
-  relay_frames(tvb, tree)
+function relay.dissector(tvb, pinfo, tree)
+  relay_frames(tvb, pinfo, tree)
   return tvb:len()
 end
 
@@ -633,7 +677,7 @@ local function data_part(c, tree, pinfo, number, us, is_relay, words)
   end
   local data = c:take(c:left(), "data")
   if is_relay then
-    for _, said in ipairs(relay_frames(data:tvb(), tree)) do
+    for _, said in ipairs(relay_frames(data:tvb(), pinfo, tree)) do
       table.insert(words, said)
     end
   else
@@ -772,6 +816,11 @@ local function sealed_datagram(c, tree, pinfo, root, kind)
     local payload = c:take(len, "payload")
     if kind == 3 and association.prefs.clear then
       xstp.dissector(payload:tvb(), pinfo, root)
+    elseif (kind == 6 or kind == 7) and len >= 4 and association.prefs.clear then
+      tree:add(f["bentpipe.probe"], payload:range(0, 4))
+      if kind == 7 and len >= 8 then
+        tree:add(f["bentpipe.probe.size"], payload:range(4, 4))
+      end
     else
       tree:add(f["bentpipe.payload"], payload)
     end
