@@ -104,7 +104,7 @@ const SEALED: [&str; 11] = [
     "01 000001 | ac 05 01 12 0b 6578616d706c652e6f7267 0050 0a000001 1388 02 6869 \
      02 05 00 00 41 | 03 05 10 | 04 7f",
     // A datagram of UDP with its length, and a piece of a larger packet.
-    "01 000002 | 25 1d 45 00 001d 0000 0000 40 11 0000 0a000001 0a000002 1388 0035 0009 0000 78 \
+    "01 000002 | 25 1d 45 00 001d 0000 0000 40 11 0000 0a000001 0a000002 1388 0009 0009 0000 78 \
      | 06 07 dc0b 05 | 616263",
     "01 000003 | 05",
     "20 000005 | cafef00d",
@@ -156,7 +156,7 @@ fn the_specifications_layouts_are_understood() {
     assert_eq!(fields(&file, "relay.open == 1", &open, &[]), ["example.org:80|10.0.0.1:5000|1"]);
 
     let carried = ["udp.dstport", "relay.piece.total", "relay.offset"];
-    assert_eq!(fields(&file, "relay.packet", &carried, &[]), ["9721,53|1500|5"]);
+    assert_eq!(fields(&file, "relay.packet", &carried, &[]), ["9721,9|1500|5"]);
 
     let published: Vec<_> = PUBLISHED.iter().map(|text| (253, octets(text))).collect();
     let file = scratch.capture("published.pcapng", &published);
