@@ -2,6 +2,7 @@
 
 use crate::confirming::{self, OnDuty};
 use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, Udp};
+use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::observe::Observer;
 use crate::service::Service;
@@ -60,6 +61,9 @@ pub enum Error {
     /// The kernel does not tell which addresses are the hub's own.
     #[error("hub.own_addresses: {0}; \"allow\" would do without")]
     Addresses(rt::netlink::NetlinkError),
+    /// What carries packets as they are.
+    #[error(transparent)]
+    Forward(#[from] crate::ForwardError),
     /// The readiness loop itself.
     #[error("the readiness loop: {0}")]
     Loop(#[from] io::Error),
@@ -129,6 +133,9 @@ impl Gateway {
             Role::Hub(section) => open_hub(config, section, udp, addresses),
         }?;
         gateway.engine.set_observer(observer)?;
+        if let Some(section) = &config.forward {
+            gateway.engine.set_forwarding(Forwarding::open(section, &config.role)?)?;
+        }
         gateway.engine.log_ends(config);
         gateway.keep_sockets();
         Ok(gateway)

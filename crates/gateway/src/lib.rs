@@ -21,6 +21,7 @@ mod check;
 mod config;
 mod confirming;
 mod engine;
+mod forward;
 mod gateway;
 pub mod intercept;
 mod life;
@@ -39,9 +40,11 @@ pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, AcceptRule, AcceptRules, Config, ConfigError, ConfirmSection, ControlSocket,
-    HubSection, InterceptSection, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking,
-    Mistake, Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection, WhenFull,
+    ForwardSection, HubSection, InterceptSection, Limits, LinkSection, LogFormat, LogLevel,
+    LogSection, Marking, Mistake, Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection,
+    WhenFull,
 };
+pub use forward::ForwardError;
 pub use gateway::{Addresses, Error, Gateway, run};
 pub use logging::start_logging;
 pub use privileges::{PrivilegeError, give_up_privileges};

@@ -173,6 +173,8 @@ pub struct Counters {
     pub accept_pauses: u64,
     /// Most connections at once.
     pub most_at_once: u64,
+    /// Packets that are carried as they are.
+    pub forwarded: ForwardCounters,
     /// Rounds of the readiness loop.
     pub rounds: u64,
     /// Bytes read from clients and servers.
@@ -201,6 +203,27 @@ impl Counters {
         };
         *self.refused.entry(name).or_default() += 1;
     }
+}
+
+/// Packets that are carried as they are.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ForwardCounters {
+    /// From the interface to the other gateway.
+    pub sent: u64,
+    /// From the other gateway to the interface.
+    pub received: u64,
+    /// Not between two hosts, or our own datagrams.
+    pub left_alone: u64,
+    /// With nobody at the other end, or for a network without a terminal.
+    pub nowhere: u64,
+    /// At a hub: with a source that is not in the terminal's networks.
+    pub foreign_source: u64,
+    /// At a hub: to a destination that terminals may not reach.
+    pub denied: u64,
+    /// The other gateway carries packets, this one does not.
+    pub unwanted: u64,
+    /// The kernel did not take.
+    pub not_taken: u64,
 }
 
 /// What went through the datagram socket.

@@ -134,3 +134,18 @@ fn every_key_of_the_table_is_known() {
     }
     assert!(keys > 25, "{keys} keys");
 }
+
+#[test]
+fn the_page_on_other_traffic_shows_what_a_gateway_takes() {
+    let page = include_str!("../../../docs/guide/other-traffic.md");
+    let terminal = "role = \"terminal\"\nsecurity = \"none\"\n[link]\npeer = \"10.2.0.2:7000\"\n\
+                    [socks5]\nlisten = \"127.0.0.1:1080\"\n";
+    let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"10.2.0.2:7000\"\n";
+    let blocks: Vec<&str> =
+        page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), 5);
+    for block in blocks {
+        let base = if block.contains("interfaces") { terminal } else { hub };
+        gateway::Config::parse("guide.toml", &format!("{base}{block}")).expect(block);
+    }
+}

@@ -34,5 +34,7 @@ pub mod packet;
 pub mod pcap;
 pub mod sched;
 mod sockets;
+mod tun;
 
 pub use clock::Clock;
+pub use tun::Tun;

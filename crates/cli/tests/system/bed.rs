@@ -36,6 +36,10 @@ pub(crate) struct Setup<'a> {
     pub(crate) limits: &'a str,
     /// `limits.drain` of both gateways.
     pub(crate) drain: &'a str,
+    /// Further tables of the terminal.
+    pub(crate) terminal_tables: &'a str,
+    /// Further tables of the hub.
+    pub(crate) hub_tables: &'a str,
 }
 
 impl Default for Setup<'_> {
@@ -50,6 +54,8 @@ impl Default for Setup<'_> {
             hub: "",
             limits: "",
             drain: "0s",
+            terminal_tables: "",
+            hub_tables: "",
         }
     }
 }
@@ -80,16 +86,17 @@ impl Bed {
         fs::create_dir_all(&dir).expect("a directory for the test");
         let hub_address = addresses::HUB.0;
         let Setup { rates, accept, terminal, top, hub, limits, drain, .. } = setup;
+        let Setup { terminal_tables, hub_tables, .. } = setup;
         let hub = format!(
             "role = \"hub\"\nsecurity = \"none\"\n{top}\n[link]\nlisten = \"{hub_address}:7000\"\n{rates}\n\
-             [hub]\n{hub}\n[limits]\ndrain = \"{drain}\"\n{limits}\n"
+             [hub]\n{hub}\n[limits]\ndrain = \"{drain}\"\n{limits}\n{hub_tables}\n"
         );
         let lan = addresses::TERMINAL_LAN.0;
         let terminal = format!(
             "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n{terminal}\n\
              [link]\npeer = \"{hub_address}:7000\"\n{rates}\n\
              [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
-             [connect]\nlisten = \"{lan}:3128\"\n[limits]\ndrain = \"{drain}\"\n{limits}\n"
+             [connect]\nlisten = \"{lan}:3128\"\n[limits]\ndrain = \"{drain}\"\n{limits}\n{terminal_tables}\n"
         );
         let hub_config = hub;
         let hub = gateway(&net.hub, &hub_config);

@@ -18,5 +18,6 @@ mod crowd;
 mod ends;
 mod faults;
 mod life;
+mod packets;
 mod path;
 mod programs;

@@ -4,9 +4,9 @@
 //! line here. Secrets have a fingerprint here and never their value.
 
 use super::{
-    AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, HubSection, InterceptSection,
-    Limits, LinkSection, LogSection, Marking, Role, ShareLimits, SourceMode, TerminalEntry,
-    TerminalSection, WhenFull,
+    AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, ForwardSection, HubSection,
+    InterceptSection, Limits, LinkSection, LogSection, Marking, Role, ShareLimits, SourceMode,
+    TerminalEntry, TerminalSection, WhenFull,
 };
 use crate::reach::Destinations;
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ impl Config {
     /// All that is configured, usual values included.
     pub(crate) fn entries(&self) -> Entries {
         let all = &mut Entries::new();
-        let Self { role, link, limits, state, control, metrics, log, user } = self;
+        let Self { role, link, limits, state, control, metrics, log, user, forward } = self;
+        forward_entries(all, forward.as_ref());
         link_entries(all, link);
         limit_entries(all, limits);
         let state = state.as_ref().map(|path| path.display());
@@ -55,6 +56,42 @@ fn link_entries(all: &mut Entries, link: &LinkSection) {
     put(all, "link.round_trip", round_trip.to_string());
     put(all, "link.mtu", mtu.to_string());
     put(all, "link.overhead", overhead.to_string());
+}
+
+fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {
+    let Some(section) = section else {
+        put(all, "forward", "none".into());
+        return;
+    };
+    let ForwardSection {
+        id,
+        device,
+        mtu,
+        interfaces,
+        protocols,
+        include,
+        exclude,
+        include_ports,
+        exclude_ports,
+        refuse,
+        networks,
+        marking,
+    } = section;
+    put(all, "forward.id", id.clone());
+    put(all, "forward.device", device.clone());
+    put(all, "forward.mtu", mtu.to_string());
+    put(all, "forward.interfaces", list(interfaces));
+    put(all, "forward.protocols", list(protocols));
+    put(all, "forward.include", list(include));
+    put(all, "forward.exclude", list(exclude));
+    put(all, "forward.include_ports", list(include_ports));
+    put(all, "forward.exclude_ports", list(exclude_ports));
+    put(all, "forward.refuse", format!("{refuse:?}"));
+    put(all, "forward.networks", list(networks));
+    let Marking { mark, table, priority } = marking;
+    put(all, "forward.mark", optional(mark.as_ref(), "usual"));
+    put(all, "forward.table", optional(table.as_ref(), "usual"));
+    put(all, "forward.priority", optional(priority.as_ref(), "usual"));
 }
 
 fn limit_entries(all: &mut Entries, limits: &Limits) {

@@ -24,7 +24,8 @@ impl Config {
     /// change in a running gateway, the old ones elsewhere; and what that means, by key.
     pub(crate) fn merged(&self, new: &Self) -> (Self, Vec<Change>) {
         // Taken apart whole: a new field has to be given its place.
-        let Self { role, link, limits, state: _, control: _, metrics: _, log, user: _ } = new;
+        let Self { role, link, limits, state: _, control: _, metrics: _, log, user: _, forward: _ } =
+            new;
         let LinkSection {
             rate_up,
             rate_down,

@@ -22,6 +22,7 @@
 
 mod accept;
 mod entries;
+mod forward;
 mod limits;
 mod log;
 mod merged;
@@ -70,6 +71,37 @@ pub struct Config {
     pub log: LogSection,
     /// Whom a gateway becomes that root has started; nobody else when `None`.
     pub user: Option<String>,
+    /// What is carried as it is; nothing when `None`.
+    pub forward: Option<ForwardSection>,
+}
+
+/// What is carried as it is, beside the connections.
+#[derive(Clone, Debug, Default)]
+pub struct ForwardSection {
+    /// Names what is written into the kernel's tables.
+    pub id: String,
+    /// The TUN interface.
+    pub device: String,
+    /// Its MTU, bytes.
+    pub mtu: u32,
+    /// A terminal's: the clients' interfaces; `lan*` is allowed.
+    pub interfaces: Vec<String>,
+    /// Numbers of protocols that are carried; all when empty.
+    pub protocols: Vec<u8>,
+    /// Destinations to carry to; all when empty.
+    pub include: Vec<Prefix>,
+    /// Destinations to leave alone.
+    pub exclude: Vec<Prefix>,
+    /// Ports of TCP and UDP to carry to; all when empty.
+    pub include_ports: Vec<PortRange>,
+    /// Ports of TCP and UDP to leave alone.
+    pub exclude_ports: Vec<PortRange>,
+    /// Protocol and ports that are refused with an ICMP message.
+    pub refuse: Vec<(u8, PortRange)>,
+    /// A hub's: the networks of its terminals.
+    pub networks: Vec<Prefix>,
+    /// Mark, routing table and rule priority, when not the usual.
+    pub marking: Marking,
 }
 
 /// Which end of the satellite link this is, and what only that end is told.

@@ -5,7 +5,7 @@ use super::values;
 use super::{
     Config, HubSection, InterceptSection, LinkSection, Marking, Role, SourceMode, TerminalSection,
 };
-use super::{accept, limits, reach, terminals};
+use super::{accept, forward, limits, reach, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -32,6 +32,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let control = super::observe::control(reader, &mut top);
     let metrics = super::observe::metrics(reader, &mut top);
     let log = super::log::read(reader, &mut top);
+    let forward = forward::read(reader, &mut top, role == RoleWord::Hub);
     let user = top.or(reader, "user", None, |r, i| user(r, i).map(Some));
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
@@ -47,6 +48,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         metrics: metrics?,
         log: log?,
         user: user?,
+        forward: forward?,
     })
 }
 
@@ -256,7 +258,7 @@ fn read_hub(
     })
 }
 
-fn read_marking(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<Marking> {
+pub(super) fn read_marking(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<Marking> {
     let number = |r: &mut Reader<'_>, i: Item<'_>| i.integer(r, 1..=u32::MAX).map(Some);
     let mark = section.or(reader, "mark", None, number);
     let table = section.or(reader, "table", None, |r, i| {
@@ -283,7 +285,7 @@ pub(super) fn whole_seconds(reader: &mut Reader<'_>, item: Item<'_>) -> Option<S
     })
 }
 
-fn interface(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
+pub(super) fn interface(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     item.parsed(reader, "an interface's name, such as \"eth0\"", |text| {
         // The kernel's rule: 15 bytes, no slash, no space. A star at the end stands for any.
         let stem = text.strip_suffix('*').unwrap_or(text);
@@ -332,7 +334,7 @@ fn own_name() -> String {
     if (1..=64).contains(&name.len()) { name } else { "terminal".into() }
 }
 
-fn id(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
+pub(super) fn id(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
     item.parsed(reader, "1 to 32 letters, digits and underscores", |text| {
         let fits = (1..=32).contains(&text.len())
             && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -149,6 +149,7 @@ fn controllers_and_what_is_remembered_are_read() {
 }
 
 mod accept;
+mod forward;
 mod shares;
 
 #[test]
@@ -234,8 +235,8 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(TERMINAL, "security", "sekurity"),
         "g.toml:2: sekurity: found a key that is not known here, expected one of accept, \
-         accept_rule, connect, control, intercept, limits, link, log, metrics, name, role, \
-         security, socks5, state, user"
+         accept_rule, connect, control, forward, intercept, limits, link, log, metrics, name, \
+         role, security, socks5, state, user"
     );
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),
@@ -245,8 +246,8 @@ fn unknown_keys_are_named_with_the_known_ones() {
     // A hub has no clients of its own.
     assert_eq!(
         said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
-        "g.toml:3: socks5: found a key that is not known here, expected one of control, hub, \
-         limits, link, log, metrics, role, security, state, terminal, user"
+        "g.toml:3: socks5: found a key that is not known here, expected one of control, \
+         forward, hub, limits, link, log, metrics, role, security, state, terminal, user"
     );
 }
 

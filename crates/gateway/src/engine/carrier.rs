@@ -171,6 +171,29 @@ impl Carrier {
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
     }
 
+    /// Carries a packet as it is; false when there is no way to the peer.
+    pub(super) fn send_datagram(&mut self, now: Instant, peer: Peer, packet: &[u8]) -> bool {
+        self.relay(peer).is_some_and(|relay| relay.send_datagram(now, packet))
+    }
+
+    /// The next packet that a peer has carried here as it was.
+    pub(super) fn take_datagram(&mut self) -> Option<(Peer, Vec<u8>)> {
+        match &mut self.side {
+            Side::Terminal { relay, .. } => Some((None, relay.take_datagram()?)),
+            Side::Hub(hub) => hub.take_datagram().map(|(peer, packet)| (Some(peer), packet)),
+        }
+    }
+
+    /// At a hub, the terminal that `choose` chooses by the names of all that are here.
+    pub(super) fn peer_at_home(
+        &self,
+        choose: impl for<'n> FnOnce(&mut dyn Iterator<Item = &'n str>) -> Option<&'n str>,
+    ) -> Option<Peer> {
+        let Side::Hub(hub) = &self.side else { return None };
+        let chosen = choose(&mut hub.peers().filter_map(|peer| hub.name(peer)))?;
+        hub.peers().find(|&peer| hub.name(peer) == Some(chosen)).map(Some)
+    }
+
     /// When [`Carrier::handle_timeout`] wants to be called, or more can be sent.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         match &self.side {

@@ -21,6 +21,7 @@ mod core;
 mod door;
 mod drain;
 mod ending;
+mod forward;
 mod hub;
 mod listener;
 pub(crate) mod path;
@@ -108,6 +109,8 @@ pub(crate) struct Engine {
     draining: Option<Instant>,
     /// Who looks on.
     observer: Option<Observer>,
+    /// What is carried as it is goes by this.
+    tunnel: Option<Box<forward::Tunnel>>,
     /// When the loop last woke.
     woke: Instant,
 }
@@ -200,6 +203,7 @@ impl Engine {
             asked: true,
             draining: None,
             observer: None,
+            tunnel: None,
             woke: clock.now(),
         })
     }
@@ -283,6 +287,7 @@ impl Engine {
         let now = self.clock.now();
         self.expire(now);
         self.receive(now);
+        self.carry_in(now);
         let more_clients = match &mut self.role {
             Role::Terminal(terminal) => {
                 let more_knock = terminal.answer_knocks(&mut self.core, now);
@@ -303,17 +308,20 @@ impl Engine {
                 Role::Hub(hub) => hub.turn(&mut self.core, now, index),
             }
         }
+        let more_packets = self.carry_out(now);
         let more_to_send = self.transmit(now);
         self.events(now);
         let more_asked = self.observe(now);
         self.still = if moved == self.moved() { self.still.saturating_add(1) } else { 0 };
+        let more_asked = more_asked || more_packets;
         more_clients || more_to_send || more_asked || self.udp_readable || self.core.waiting() > 0
     }
 
     /// A number that changes when anything moves.
     fn moved(&self) -> u64 {
         let (udp, counters) = (self.udp.counters(), &self.core.counters);
-        udp.sent + udp.received + counters.bytes_from_sockets + counters.bytes_to_sockets
+        let packets = counters.forwarded.moved();
+        udp.sent + udp.received + counters.bytes_from_sockets + counters.bytes_to_sockets + packets
     }
 
     fn expire(&mut self, now: Instant) {
@@ -409,6 +417,11 @@ impl Engine {
             KNOCKS => {
                 if let Role::Terminal(terminal) = &mut self.role {
                     terminal.somebody_knocks();
+                }
+            }
+            forward::TUN => {
+                if let Some(tunnel) = &mut self.tunnel {
+                    tunnel.readable = true;
                 }
             }
             Token(observe::FIRST_TOKEN..) => {

@@ -91,6 +91,26 @@ impl Expressions {
         self.meta(Meta::TransportProtocol).compare(Compare::Equal, &[6])
     }
 
+    /// `meta l4proto NUMBER`
+    pub(super) fn protocol(self, number: u8) -> Self {
+        self.meta(Meta::TransportProtocol).compare(Compare::Equal, &[number])
+    }
+
+    /// `meta mark != 0`
+    pub(super) fn marked_already(self) -> Self {
+        self.meta(Meta::Mark).compare(Compare::NotEqual, &0u32.to_ne_bytes())
+    }
+
+    /// `reject with icmpx port-unreachable`
+    pub(super) fn reject(self) -> Self {
+        const ICMPX_UNREACHABLE: u32 = 2;
+        const PORT_UNREACHABLE: u8 = 1;
+        let data = Attributes::new()
+            .number(1, ICMPX_UNREACHABLE) // NFTA_REJECT_TYPE
+            .put(2, &[PORT_UNREACHABLE]); // NFTA_REJECT_ICMP_CODE
+        self.expression("reject", &data)
+    }
+
     /// `meta nfproto ipv4` or `ipv6`, by the family of `address`.
     pub(super) fn family(self, address: IpAddr) -> Self {
         let family = if address.is_ipv4() { FAMILY_IPV4 } else { FAMILY_IPV6 };
@@ -179,7 +199,7 @@ impl Expressions {
         masked.compare(Compare::Equal, &network)
     }
 
-    /// `tcp dport RANGE`
+    /// `th dport RANGE`, of a protocol with ports.
     pub(super) fn destined_to_ports(self, ports: PortRange) -> Self {
         let loaded = self.payload(Header::Transport, 2, 2);
         let (first, last) = (ports.first().to_be_bytes(), ports.last().to_be_bytes());

@@ -32,6 +32,7 @@
 mod attributes;
 mod confirm;
 mod expressions;
+mod forwarding;
 mod kernel;
 mod nftables;
 mod prefix;
@@ -44,6 +45,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
 pub(crate) use confirm::{Doorkeeper, Syn};
+pub(crate) use forwarding::ForwardRules;
 pub use prefix::{PortRange, Prefix};
 pub(crate) use ruleset::LONGEST_LIST;
 pub use ruleset::{ConfirmRule, ConfirmRules, HubRules, TerminalRules};
@@ -177,6 +179,14 @@ impl Interception {
         Self::install(rules.plan()?, notes)
     }
 
+    /// Sends what is to be carried as it is out by the TUN interface, which is there and up.
+    ///
+    /// # Errors
+    /// As [`Interception::terminal`].
+    pub(crate) fn forward(rules: &ForwardRules) -> Result<Self, InterceptError> {
+        Self::install(rules.plan()?, kernel::notes(&rules.interfaces, kernel::Role::Terminal))
+    }
+
     /// What the administrator should know: settings of the kernel that stand in the way, and
     /// what an earlier run had left behind. Nothing of this was changed, except for the latter.
     pub fn notes(&self) -> &[String] {
@@ -294,7 +304,12 @@ impl Interception {
     }
 
     fn add_routing(&mut self, any: IpAddr) -> Result<(), InterceptError> {
-        let route = Route::local_default(any, self.plan.routing_table);
+        let route = match &self.plan.device {
+            None => Route::local_default(any, self.plan.routing_table),
+            Some(device) => {
+                Route { table: self.plan.routing_table, ..Route::to(any, 0).on(device) }
+            }
+        };
         let added = self.netlink.add_route(&route);
         self.settle(added, &route.to_string())?;
         self.routes.push(route);

@@ -344,10 +344,12 @@ pub(super) struct Plan {
     pub(super) mark: u32,
     pub(super) routing_table: u32,
     pub(super) priority: u32,
+    /// Where marked packets leave; delivered here when `None`.
+    pub(super) device: Option<String>,
 }
 
 impl Plan {
-    fn new(
+    pub(super) fn new(
         id: &str,
         mark: u32,
         routing_table: u32,
@@ -367,7 +369,7 @@ impl Plan {
             return wrong(format!("routing table {routing_table} belongs to the system"));
         }
         let table = format!("bentpipe_{id}");
-        Ok(Self { table, chains, mark, routing_table, priority })
+        Ok(Self { table, chains, mark, routing_table, priority, device: None })
     }
 
     /// The same, but for the beginning of new connections: whoever comes to the end of the
@@ -381,7 +383,7 @@ impl Plan {
     }
 }
 
-fn check_interfaces(names: &[String]) -> Result<(), InterceptError> {
+pub(super) fn check_interfaces(names: &[String]) -> Result<(), InterceptError> {
     if names.len() > LONGEST_LIST {
         let message = format!("{} interfaces; at most {LONGEST_LIST} are allowed", names.len());
         return Err(InterceptError::Configuration(message));
@@ -401,7 +403,7 @@ fn check_interfaces(names: &[String]) -> Result<(), InterceptError> {
 
 /// A mark or table number that other programs are unlikely to use, and other ids do not share:
 /// "bp" and a hash (FNV-1a, folded to 16 bits) of the id.
-fn number_of(id: &str) -> u32 {
+pub(super) fn number_of(id: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let hash = id.bytes().fold(0x811c_9dc5, step);
     0x6270_0000 | ((hash >> 16) ^ (hash & 0xffff))

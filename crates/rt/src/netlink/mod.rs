@@ -22,7 +22,7 @@ mod route;
 #[cfg(test)]
 mod tests;
 
-pub use route::{MarkRule, Route, RouteKind};
+pub use route::{DestinationRule, MarkRule, Route, RouteKind};
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
@@ -384,6 +384,22 @@ impl Netlink {
     /// # Errors
     /// `ENOENT` when there is none.
     pub fn delete_rule(&mut self, rule: &MarkRule) -> Result<(), NetlinkError> {
+        self.change(&format!("RTM_DELRULE ({rule})"), RouteNetlinkMessage::DelRule(rule.message()))
+    }
+
+    /// Adds a policy rule for a destination.
+    ///
+    /// # Errors
+    /// `EEXIST` when there is one like it.
+    pub fn add_destination_rule(&mut self, rule: &DestinationRule) -> Result<(), NetlinkError> {
+        self.create(&format!("RTM_NEWRULE ({rule})"), RouteNetlinkMessage::NewRule(rule.message()))
+    }
+
+    /// Removes one that was added with the same words.
+    ///
+    /// # Errors
+    /// `ENOENT` when there is none.
+    pub fn delete_destination_rule(&mut self, rule: &DestinationRule) -> Result<(), NetlinkError> {
         self.change(&format!("RTM_DELRULE ({rule})"), RouteNetlinkMessage::DelRule(rule.message()))
     }
 

@@ -189,6 +189,42 @@ pub struct MarkRule {
     pub priority: u32,
 }
 
+/// A policy rule: packets to a network look their route up in a table of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DestinationRule {
+    /// Network and prefix length.
+    pub destination: (IpAddr, u8),
+    /// The table.
+    pub table: u32,
+    /// The rule's place: lower comes first, `main` is at 32766.
+    pub priority: u32,
+}
+
+impl DestinationRule {
+    pub(super) fn message(&self) -> RuleMessage {
+        let (network, length) = self.destination;
+        let mut message = RuleMessage::default();
+        message.header.family = family(network);
+        message.header.dst_len = length;
+        message.header.action = RuleAction::ToTable;
+        message.header.table = u8::try_from(self.table).unwrap_or(0);
+        message.attributes = vec![
+            RuleAttribute::Destination(network),
+            RuleAttribute::Table(self.table),
+            RuleAttribute::Priority(self.priority),
+            RuleAttribute::Protocol(PROTOCOL),
+        ];
+        message
+    }
+}
+
+impl fmt::Display for DestinationRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { destination: (network, length), table, priority } = self;
+        write!(f, "priority {priority} to {network}/{length} table {table}")
+    }
+}
+
 /// What keeps a rule of ours apart from another's of the same words: the kernel compares this, too.
 /// Numbers above 4 are for whoever wants one (`rtnetlink(7)`).
 const PROTOCOL: RouteProtocol = RouteProtocol::Other(98);

@@ -1,0 +1,195 @@
+//! Traffic that is not split, carried beside connections that are.
+
+use crate::bed::{Bed, Setup, have, pause};
+use rt::netlink::Netlink;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io::{ErrorKind, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use testbed::addresses::{CLIENT, SERVER};
+
+const CARRY: &str = "[forward]\ninterfaces = [\"lan\"]\nrefuse = [\"udp/443\"]\n";
+const HOME: &str = "[forward]\nnetworks = [\"10.1.0.0/24\", \"fd00:1::/64\"]\n";
+
+fn build(name: &str, setup: &Setup<'_>) -> Option<Bed> {
+    if let Err(error) = std::fs::metadata("/dev/net/tun") {
+        eprintln!("skipped: /dev/net/tun: {error}");
+        return None;
+    }
+    let setup = Setup { terminal_tables: CARRY, hub_tables: HOME, ..*setup };
+    Bed::build(name, &setup)
+}
+
+/// A UDP socket on the client, or on the server.
+fn udp(bed: &Bed, at_server: bool, address: impl Into<IpAddr>, port: u16) -> UdpSocket {
+    let host = if at_server { &bed.net.server } else { &bed.net.client };
+    let address = SocketAddr::new(address.into(), port);
+    let socket = host.run(|| UdpSocket::bind(address)).expect("a free port");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket
+}
+
+/// Answers everything with itself until `done`.
+fn echo(socket: &UdpSocket, done: &AtomicBool) {
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let mut buffer = vec![0; 65_536];
+    while !done.load(Ordering::Relaxed) {
+        if let Ok((len, from)) = socket.recv_from(&mut buffer) {
+            socket.send_to(&buffer[..len], from).unwrap();
+        }
+    }
+}
+
+fn raw(bed: &Bed, at_server: bool, protocol: i32) -> Socket {
+    let host = if at_server { &bed.net.server } else { &bed.net.client };
+    let make = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(protocol)));
+    let socket = host.run(make).expect("root may");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket
+}
+
+/// Reads packets until one has `wanted` behind its IP header; its source.
+fn await_raw(socket: &Socket, wanted: &[u8]) -> IpAddr {
+    let mut buffer = [MaybeUninit::uninit(); 2048];
+    loop {
+        let (len, from) = socket.recv_from(&mut buffer).expect("a packet in time");
+        let bytes: Vec<u8> = buffer[..len]
+            .iter()
+            .map(|byte| {
+                // SAFETY: the kernel has written the first `len` bytes.
+                unsafe { byte.assume_init() }
+            })
+            .collect();
+        if bytes.get(20..) == Some(wanted) {
+            return from.as_socket().expect("an address").ip();
+        }
+    }
+}
+
+/// UDP of many sizes and ICMP, both families, while a download takes all that the link has.
+#[test]
+fn udp_and_icmp_pass_beside_a_download() {
+    let setup = Setup {
+        link: "delay 40ms rate 8mbit limit 2bdp",
+        rates: "rate_up = \"8mbit\"\nrate_down = \"8mbit\"\nround_trip = \"80ms\"",
+        ..Setup::default()
+    };
+    let Some(bed) = build("packets", &setup) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    let mut download = bed.connect(SERVER.0, 9000);
+    let (mut server, _) = listener.accept().unwrap();
+    let done = AtomicBool::new(false);
+    let far = [udp(&bed, true, SERVER.0, 5000), udp(&bed, true, SERVER.1, 5000)];
+    thread::scope(|scope| {
+        scope.spawn(
+            || while !done.load(Ordering::Relaxed) && server.write_all(&[7; 4096]).is_ok() {},
+        );
+        scope.spawn(|| {
+            let mut buffer = vec![0; 65_536];
+            while !done.load(Ordering::Relaxed) && download.read(&mut buffer).is_ok() {}
+        });
+        for socket in &far {
+            let done = &done;
+            scope.spawn(move || echo(socket, done));
+        }
+        pause(Duration::from_secs(1));
+        for (from, to) in
+            [(IpAddr::from(CLIENT.0), IpAddr::from(SERVER.0)), (CLIENT.1.into(), SERVER.1.into())]
+        {
+            let near = udp(&bed, false, from, 0);
+            near.connect(SocketAddr::new(to, 5000)).unwrap();
+            let mut answered = 0;
+            // The last two are larger than a packet of the link, and than one of the LAN.
+            for size in [12, 160, 160, 160, 500, 1_200, 1_400, 1_452, 4_000] {
+                for attempt in 0..5u8 {
+                    let packet = vec![attempt; size];
+                    near.send(&packet).unwrap();
+                    let mut buffer = vec![0; 65_536];
+                    if near.recv(&mut buffer).is_ok_and(|len| buffer[..len] == packet[..]) {
+                        answered += 1;
+                    }
+                }
+            }
+            assert!(answered >= 43, "{answered} of 45 to {to}");
+        }
+        if have(&["ping"]) {
+            let (v4, v6) = (SERVER.0.to_string(), SERVER.1.to_string());
+            for to in [v4, v6] {
+                bed.succeed_on_client("ping", &["-c", "5", "-i", "0.2", "-w", "10", &to]);
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    let (terminal, hub) = bed.finish();
+    for report in [&terminal, &hub] {
+        let carried = &report["connections"]["forwarded"];
+        assert!(carried["sent"].as_u64() >= Some(90), "{carried}");
+        assert!(carried["received"].as_u64() >= Some(90), "{carried}");
+        assert_eq!(carried["denied"], 0, "{carried}");
+    }
+}
+
+/// What has no ports and no handshake: ESP, and TCP of which only one direction is seen.
+#[test]
+fn ipsec_and_flows_seen_in_one_direction_pass_untouched() {
+    let Some(bed) = build("one-way", &Setup::default()) else { return };
+    let to = SockAddr::from(SocketAddr::from((SERVER.0, 0)));
+    let esp = [0, 0, 1, 7, 0, 0, 0, 1, 0xde, 0xad, 0xbe, 0xef];
+    let (near, far) = (raw(&bed, false, 50), raw(&bed, true, 50));
+    near.send_to(&esp, &to).unwrap();
+    assert_eq!(await_raw(&far, &esp), IpAddr::from(CLIENT.0));
+    // Data in mid-flow, and a SYN-ACK whose SYN went another way.
+    let (near, far) = (raw(&bed, false, 6), raw(&bed, true, 6));
+    for flags in [0x18, 0x12] {
+        let mut segment = vec![0x15, 0xb3, 0x27, 0x0f, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 1, 0];
+        segment.extend([0, 0, 0, 0]);
+        near.send_to(&segment, &to).unwrap();
+        assert_eq!(await_raw(&far, &segment), IpAddr::from(CLIENT.0));
+    }
+    let (terminal, hub) = bed.finish();
+    assert!(terminal["connections"]["forwarded"]["sent"].as_u64() >= Some(3), "{terminal}");
+    assert!(hub["connections"]["forwarded"]["received"].as_u64() >= Some(3), "{hub}");
+    // The bed's own look at the way is all that was intercepted or asked for.
+    assert_eq!(terminal["connections"]["accepted"], hub["connections"]["opened"]);
+}
+
+/// QUIC's port is refused at once, so that browsers take TCP; and nobody passes for another.
+#[test]
+fn refused_ports_are_answered_and_foreign_sources_are_not_believed() {
+    let Some(bed) = build("refused", &Setup::default()) else { return };
+    let quic = udp(&bed, false, CLIENT.0, 0);
+    quic.connect(SocketAddr::from((SERVER.0, 443))).unwrap();
+    quic.send(b"hello").unwrap();
+    let answer = quic.recv(&mut [0; 16]).unwrap_err();
+    assert_eq!(answer.kind(), ErrorKind::ConnectionRefused, "at once");
+    let far = udp(&bed, true, SERVER.0, 5000);
+    far.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let other = Ipv4Addr::new(192, 0, 2, 77);
+    bed.net.client.run(|| Netlink::open()?.add_address("eth0", other.into(), 32)).unwrap();
+    let foreign = udp(&bed, false, other, 0);
+    let own = udp(&bed, false, CLIENT.0, 0);
+    for (socket, arrives) in [(&own, true), (&foreign, false)] {
+        socket.send_to(b"hello", SocketAddr::from((SERVER.0, 5000))).unwrap();
+        assert_eq!(far.recv_from(&mut [0; 16]).is_ok(), arrives);
+    }
+    let (_, hub) = bed.finish();
+    assert_eq!(hub["connections"]["forwarded"]["foreign_source"], 1);
+}
+
+/// A gateway that is killed leaves packets their ordinary way.
+#[test]
+fn packets_go_their_ordinary_way_when_the_terminal_gateway_was_killed() {
+    let Some(mut bed) = build("packets-killed", &Setup::default()) else { return };
+    let far = udp(&bed, true, SERVER.0, 5000);
+    let near = udp(&bed, false, CLIENT.0, 0);
+    let arrives = |bytes: &[u8]| {
+        near.send_to(bytes, SocketAddr::from((SERVER.0, 5000))).unwrap();
+        far.recv_from(&mut [0; 16]).is_ok()
+    };
+    assert!(arrives(b"carried"));
+    bed.kill_terminal();
+    assert!(arrives(b"forwarded"));
+}

@@ -1,0 +1,88 @@
+//! `[forward]`: what is carried as it is, at both ends.
+
+use super::read::{self, read_marking};
+use super::reader::{Item, Reader, Section};
+use super::{ForwardSection, values};
+
+/// Protocols by names that people use.
+const PROTOCOLS: [(&str, &[u8]); 8] = [
+    ("tcp", &[6]),
+    ("udp", &[17]),
+    ("icmp", &[1, 58]),
+    ("esp", &[50]),
+    ("ah", &[51]),
+    ("gre", &[47]),
+    ("sctp", &[132]),
+    ("igmp", &[2]),
+];
+
+/// Reads it; `hub`: of a hub, which says where replies go instead of what is taken.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    top: &mut Section<'_>,
+    hub: bool,
+) -> Option<Option<ForwardSection>> {
+    let Some(mut section) = top.section(reader, "forward") else { return Some(None) };
+    let usual = if hub { "hub_forward" } else { "terminal_forward" };
+    let id = section.or(reader, "id", usual.into(), read::id);
+    let device = section.or(reader, "device", "bentpipe0".into(), device);
+    let mtu = section.or(reader, "mtu", 1500, |r, i| i.integer(r, 1280..=9000));
+    let marking = read_marking(reader, &mut section);
+    let mut all = ForwardSection {
+        id: id?,
+        device: device?,
+        mtu: mtu?,
+        marking: marking?,
+        ..ForwardSection::default()
+    };
+    if hub {
+        let expected = "the terminals' networks, such as [\"10.1.0.0/24\"]";
+        all.networks = section
+            .required(reader, "networks", expected, |r, i| i.some(r, expected, read::network))?;
+    } else {
+        let expected = "the clients' interfaces, such as [\"lan0\"]";
+        all.interfaces = section.required(reader, "interfaces", expected, |r, i| {
+            i.some(r, expected, read::interface)
+        })?;
+        let protocols = section.or(reader, "protocols", Vec::new(), |r, i| i.list(r, protocol));
+        all.protocols = protocols?.concat();
+        all.include = section.or(reader, "include", Vec::new(), |r, i| i.list(r, read::network))?;
+        all.exclude = section.or(reader, "exclude", Vec::new(), |r, i| i.list(r, read::network))?;
+        all.include_ports =
+            section.or(reader, "include_ports", Vec::new(), |r, i| i.list(r, read::ports))?;
+        all.exclude_ports =
+            section.or(reader, "exclude_ports", Vec::new(), |r, i| i.list(r, read::ports))?;
+        all.refuse = section.or(reader, "refuse", Vec::new(), |r, i| i.list(r, refused))?;
+    }
+    section.finish(reader);
+    Some(Some(all))
+}
+
+fn device(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {
+    item.parsed(reader, "a name for an interface, such as \"bentpipe0\"", |text| {
+        let fits = (1..=15).contains(&text.len())
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+        fits.then(|| text.to_owned())
+    })
+}
+
+fn protocol(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Vec<u8>> {
+    let expected =
+        "a protocol: \"udp\", \"icmp\", \"esp\", \"ah\", \"gre\", \"sctp\", \"tcp\", or its number";
+    item.text(reader, expected, |text| {
+        let named = PROTOCOLS.iter().find(|(name, _)| *name == text);
+        named.map(|(_, numbers)| numbers.to_vec()).or_else(|| Some(vec![text.parse().ok()?]))
+    })
+}
+
+/// `udp/443`, `tcp/8000-8080`.
+fn refused(reader: &mut Reader<'_>, item: Item<'_>) -> Option<(u8, crate::intercept::PortRange)> {
+    let expected = format!("\"udp/\" or \"tcp/\" and {}", values::PORTS);
+    item.parsed(reader, &expected, |text| match text.split_once('/')? {
+        ("udp", ports) => Some((17, ports.parse().ok()?)),
+        ("tcp", ports) => Some((6, ports.parse().ok()?)),
+        _ => None,
+    })
+}

@@ -1,0 +1,41 @@
+//! `[forward]`.
+
+use super::*;
+
+#[test]
+fn what_is_carried_is_read_for_each_role() {
+    let text = format!(
+        "{TERMINAL}\n[forward]\ninterfaces = \"lan0\"\nprotocols = [\"udp\", \"icmp\", 50]\n\
+         refuse = [\"udp/443\"]\ninclude_ports = [53]\nmark = 7\n"
+    );
+    let forward = Config::parse("g.toml", &text).unwrap().forward.unwrap();
+    assert_eq!((forward.id.as_str(), forward.device.as_str()), ("terminal_forward", "bentpipe0"));
+    assert_eq!(forward.protocols, [17, 1, 58, 50]);
+    assert_eq!(forward.refuse, [(17, "443".parse().unwrap())]);
+    assert_eq!((forward.mtu, forward.marking.mark), (1500, Some(7)));
+    let text = format!("{HUB}\n[forward]\nnetworks = [\"10.1.0.0/24\"]\n");
+    let forward = Config::parse("g.toml", &text).unwrap().forward.unwrap();
+    assert_eq!((forward.id.as_str(), forward.networks.len()), ("hub_forward", 1));
+    assert!(Config::parse("g.toml", HUB).unwrap().forward.is_none());
+}
+
+#[test]
+fn what_makes_no_sense_is_told() {
+    let complaint = |base: &str, lines: &str| {
+        Config::parse("g.toml", &format!("{base}\n[forward]\n{lines}")).unwrap_err().to_string()
+    };
+    assert!(complaint(TERMINAL, "").contains("forward.interfaces: found nothing"));
+    assert!(complaint(HUB, "").contains("forward.networks: found nothing"));
+    assert!(complaint(HUB, "networks = []").contains("the terminals' networks"));
+    assert!(complaint(HUB, "networks = \"::/0\"\ninterfaces = \"lan\"").contains("not known"));
+    for (lines, words) in [
+        ("protocols = \"udpp\"", "a protocol"),
+        ("protocols = 256", "a protocol"),
+        ("refuse = \"icmp/8\"", "\"udp/\" or \"tcp/\""),
+        ("device = \"a/b\"", "a name for an interface"),
+        ("mtu = 1000", "from 1280 to 9000"),
+    ] {
+        let said = complaint(TERMINAL, &format!("interfaces = \"lan0\"\n{lines}\n"));
+        assert!(said.contains(words), "{said}");
+    }
+}
