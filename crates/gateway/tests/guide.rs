@@ -146,6 +146,6 @@ fn the_page_on_other_traffic_shows_what_a_gateway_takes() {
     assert_eq!(blocks.len(), 5);
     for block in blocks {
         let base = if block.contains("interfaces") { terminal } else { hub };
-        gateway::Config::parse("guide.toml", &format!("{base}{block}")).expect(block);
+        Config::parse("guide.toml", &format!("{base}{block}")).expect(block);
     }
 }

@@ -84,15 +84,23 @@ fn udp_and_icmp_pass_beside_a_download() {
     let done = AtomicBool::new(false);
     let far = [udp(&bed, true, SERVER.0, 5000), udp(&bed, true, SERVER.1, 5000)];
     thread::scope(|scope| {
-        scope.spawn(
-            || while !done.load(Ordering::Relaxed) && server.write_all(&[7; 4096]).is_ok() {},
-        );
-        scope.spawn(|| {
+        let done = &done;
+        scope.spawn(move || {
+            while server.write_all(&[7; 4096]).is_ok() {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        scope.spawn(move || {
             let mut buffer = vec![0; 65_536];
-            while !done.load(Ordering::Relaxed) && download.read(&mut buffer).is_ok() {}
+            while download.read(&mut buffer).is_ok_and(|len| len > 0) {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
         });
         for socket in &far {
-            let done = &done;
             scope.spawn(move || echo(socket, done));
         }
         pause(Duration::from_secs(1));

@@ -39,12 +39,12 @@ impl Ends {
     pub(crate) fn is_between_hosts(&self) -> bool {
         let host = |address: IpAddr| match address {
             IpAddr::V4(ip) => {
-                !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast())
-                    && !(ip.is_loopback() || ip.is_link_local())
+                let many = ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast();
+                !many && !ip.is_loopback() && !ip.is_link_local()
             }
             IpAddr::V6(ip) => {
-                !(ip.is_unspecified() || ip.is_multicast())
-                    && !(ip.is_loopback() || ip.is_unicast_link_local())
+                let many = ip.is_unspecified() || ip.is_multicast();
+                !many && !ip.is_loopback() && !ip.is_unicast_link_local()
             }
         };
         host(self.source) && host(self.destination.ip())
