@@ -387,22 +387,6 @@ impl Netlink {
         self.change(&format!("RTM_DELRULE ({rule})"), RouteNetlinkMessage::DelRule(rule.message()))
     }
 
-    /// Adds a policy rule for a destination.
-    ///
-    /// # Errors
-    /// `EEXIST` when there is one like it.
-    pub fn add_destination_rule(&mut self, rule: &DestinationRule) -> Result<(), NetlinkError> {
-        self.create(&format!("RTM_NEWRULE ({rule})"), RouteNetlinkMessage::NewRule(rule.message()))
-    }
-
-    /// Removes one that was added with the same words.
-    ///
-    /// # Errors
-    /// `ENOENT` when there is none.
-    pub fn delete_destination_rule(&mut self, rule: &DestinationRule) -> Result<(), NetlinkError> {
-        self.change(&format!("RTM_DELRULE ({rule})"), RouteNetlinkMessage::DelRule(rule.message()))
-    }
-
     /// Switches off what lets a veth hand on packets larger than its MTU or without checksums:
     /// segmentation and receive offloads, scatter-gather, checksum offloads.
     ///

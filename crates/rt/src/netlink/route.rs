@@ -1,6 +1,7 @@
 //! Routes and policy rules, and how they are said in netlink.
 
 use super::{Netlink, NetlinkError, family};
+use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::route::{
     RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
@@ -215,6 +216,24 @@ impl DestinationRule {
             RuleAttribute::Protocol(PROTOCOL),
         ];
         message
+    }
+}
+
+impl Netlink {
+    /// Adds a policy rule for a destination.
+    ///
+    /// # Errors
+    /// `EEXIST` when there is one like it.
+    pub fn add_destination_rule(&mut self, rule: &DestinationRule) -> Result<(), NetlinkError> {
+        self.create(&format!("RTM_NEWRULE ({rule})"), RouteNetlinkMessage::NewRule(rule.message()))
+    }
+
+    /// Removes one that was added with the same words.
+    ///
+    /// # Errors
+    /// `ENOENT` when there is none.
+    pub fn delete_destination_rule(&mut self, rule: &DestinationRule) -> Result<(), NetlinkError> {
+        self.change(&format!("RTM_DELRULE ({rule})"), RouteNetlinkMessage::DelRule(rule.message()))
     }
 }
 
