@@ -41,13 +41,17 @@ impl Manager {
             let names: Vec<&str> = self.kept.iter().map(|(name, _)| name.as_str()).collect();
             command.env("LISTEN_FDS", names.len().to_string());
             command.env("LISTEN_FDNAMES", names.join(":"));
+            let mut places = String::new();
             for (number, (_, socket)) in self.kept.iter().enumerate() {
                 let socket = socket2::SockRef::from(socket);
                 // Only bash gets it as this number; the gateway has it where systemd would put it.
                 socket.set_cloexec(false).unwrap();
                 let from = std::os::fd::AsRawFd::as_raw_fd(&*socket);
-                words.push_str(&format!(" {}<&{from} {from}<&-", number + 3));
+                // By numbers that nobody has: one that is moved must not lie on another.
+                words.push_str(&format!(" 10{number}<&{from}"));
+                places.push_str(&format!(" {}<&10{number} 10{number}<&-", number + 3));
             }
+            words.push_str(&places);
         }
         command.args(["-c", &words, env!("CARGO_BIN_EXE_bentpipe")]).arg(file);
         command.env("NOTIFY_SOCKET", self.folder.join("notify"));
@@ -66,6 +70,8 @@ impl Manager {
             let socket = unsafe { OwnedFd::from_raw_fd(*number) };
             let name = text.lines().find_map(|line| line.strip_prefix("FDNAME=")).unwrap();
             assert!(text.contains("FDSTORE=1\n"), "{text}");
+            // Other tests' children are not to inherit it.
+            socket2::SockRef::from(&socket).set_cloexec(true).unwrap();
             self.kept.push((name.to_owned(), socket));
         }
         if text.contains("FDSTOREREMOVE=1\n") {

@@ -69,6 +69,7 @@ pub(crate) struct Bed {
     terminal: Process,
     hub: Process,
     hub_config: String,
+    terminal_config: String,
     emulator: Option<JoinHandle<()>>,
 }
 
@@ -100,9 +101,11 @@ impl Bed {
         );
         let hub_config = hub;
         let hub = gateway(&net.hub, &hub_config);
-        let terminal = gateway(&net.terminal, &terminal);
+        let terminal_config = terminal;
+        let file = dir.join("terminal.toml");
+        let terminal = gateway_from(&net.terminal, &file, &terminal_config);
         let emulator = Some(emulator);
-        let mut bed = Self { net, link, dir, terminal, hub, hub_config, emulator };
+        let mut bed = Self { net, link, dir, terminal, hub, hub_config, terminal_config, emulator };
         bed.await_path();
         Some(bed)
     }
@@ -185,6 +188,15 @@ impl Bed {
     /// Asks the terminal gateway to stop when what runs has finished.
     pub(crate) fn drain_terminal(&self) {
         self.terminal.terminate();
+    }
+
+    /// Has the terminal gateway read another configuration; when it is in force shows elsewhere.
+    pub(crate) fn reload_terminal(&mut self, change: impl Fn(&str) -> String) {
+        let text = change(&self.terminal_config);
+        fs::write(self.dir.join("terminal.toml"), text).expect("room on the disk");
+        let id = self.terminal.child().id().to_string();
+        let sent = Command::new("kill").args(["-HUP", &id]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "SIGHUP was not sent");
     }
 
     /// Waits for the terminal gateway's end, and returns what it counted.
@@ -330,14 +342,25 @@ fn emulate(net: &Satellite, words: &str) -> (Handle, JoinHandle<()>) {
     (readiness.recv().expect("the emulator began"), thread)
 }
 
+/// A gateway whose configuration never touches a disk.
 pub(crate) fn gateway(host: &Host, config: &str) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bentpipe"));
-    command.args(["gateway", "--config", "/dev/stdin"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let mut process = host.start(command).expect("the gateway starts");
+    let mut process = start(host, Path::new("/dev/stdin"), Stdio::piped());
     let mut input = process.child().stdin.take().expect("standard input is a pipe");
     input.write_all(config.as_bytes()).expect("the gateway reads its configuration");
     process
+}
+
+/// A gateway that can be given another configuration.
+fn gateway_from(host: &Host, file: &Path, config: &str) -> Process {
+    fs::write(file, config).expect("room on the disk");
+    start(host, file, Stdio::null())
+}
+
+fn start(host: &Host, file: &Path, input: Stdio) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bentpipe"));
+    command.args(["gateway", "--config"]).arg(file);
+    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    host.start(command).expect("the gateway starts")
 }
 
 fn output_of(process: &mut Process) -> Output {

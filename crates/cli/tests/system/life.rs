@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, PATIENCE, Setup, content, pause, read_all};
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 use testbed::addresses::{HUB_WAN, SERVER};
 
@@ -19,16 +19,7 @@ fn a_terminal_that_stops_finishes_downloads_and_lets_new_connections_pass() {
     old_server.write_all(first).unwrap();
     bed.drain_terminal();
     // New connections go straight to the server as soon as the rules are exchanged.
-    let straight = (0..500).any(|_| {
-        let new: TcpStream = bed.connect(SERVER.0, 9000);
-        let (_, seen) = listener.accept().unwrap();
-        let straight = seen == new.local_addr().unwrap();
-        if !straight {
-            pause(Duration::from_millis(20));
-        }
-        straight
-    });
-    assert!(straight, "new connections are still intercepted");
+    assert!(soon(|| goes_straight(&bed, &listener)), "new connections are still intercepted");
     old_server.write_all(second).unwrap();
     drop(old_server);
     old.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -39,4 +30,56 @@ fn a_terminal_that_stops_finishes_downloads_and_lets_new_connections_pass() {
     let terminal = bed.ended_terminal();
     assert!(terminal["seconds"].as_f64() < Some(50.0), "it did not wait for its limit: {terminal}");
     assert_eq!(terminal["connections"]["lost_with_peer"], 0);
+}
+
+#[test]
+fn a_download_goes_on_while_the_rules_of_interception_change() {
+    let Some(mut bed) = Bed::build("reload", &Setup::default()) else { return };
+    let (listener, other) = (bed.listen(SERVER.0, 9000), bed.listen(SERVER.0, 9001));
+    let mut old = bed.connect(SERVER.0, 9000);
+    let (mut old_server, seen) = listener.accept().unwrap();
+    assert_eq!(seen.ip(), HUB_WAN.0, "by way of the hub");
+    let sent = content(6, 6_000_000);
+    let mut thirds = sent.chunks(2_000_000);
+    let mut send = || old_server.write_all(thirds.next().unwrap()).unwrap();
+    let reader = std::thread::spawn(move || {
+        old.set_read_timeout(Some(PATIENCE)).unwrap();
+        read_all(&mut old)
+    });
+    send();
+    assert!(!goes_straight(&bed, &other));
+    // One port is left alone from now on, and the other is not.
+    let interfaces = "interfaces = [\"lan\"]";
+    let excluded = format!("{interfaces}\nexclude_ports = [9001]\nmark = 77");
+    bed.reload_terminal(|text| text.replace(interfaces, &excluded));
+    assert!(soon(|| goes_straight(&bed, &other)), "the new rule is not in force");
+    assert!(!goes_straight(&bed, &listener));
+    send();
+    // None is intercepted any more, but the one that was.
+    bed.reload_terminal(|text| text.replace(&format!("[intercept]\n{interfaces}\n"), ""));
+    assert!(soon(|| goes_straight(&bed, &listener)), "interception is still in force");
+    send();
+    drop(old_server);
+    let (got, end) = reader.join().unwrap();
+    end.expect("a clean end");
+    assert!(got == sent, "{} bytes", got.len());
+}
+
+/// Whether a new connection of the client's reaches the server without the gateways.
+fn goes_straight(bed: &Bed, listener: &TcpListener) -> bool {
+    let port = listener.local_addr().unwrap().port();
+    let new: TcpStream = bed.connect(SERVER.0, port);
+    let (_, seen) = listener.accept().unwrap();
+    seen == new.local_addr().unwrap()
+}
+
+/// Whether `it` is so before long.
+fn soon(mut it: impl FnMut() -> bool) -> bool {
+    (0..500).any(|_| {
+        let so = it();
+        if !so {
+            pause(Duration::from_millis(20));
+        }
+        so
+    })
 }
