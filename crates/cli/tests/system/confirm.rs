@@ -17,6 +17,8 @@ const CONFIRM: Setup<'static> = Setup {
     hub: "deny = [\"any port 25\"]",
     limits: "connect = \"4s\"",
     drain: "0s",
+    terminal_tables: "",
+    hub_tables: "",
 };
 
 /// Over a satellite a client loses its patience before the answer can be there.
