@@ -181,7 +181,8 @@ impl Books {
         association: Counters,
         segments: u64,
     ) -> Option<Account> {
-        let session = relay.session()?;
+        // Books are compared of one session; of one that has just begun the peer has not heard.
+        let session = relay.session().filter(|_| relay.is_connected())?;
         Some(Account {
             incarnation: session.incarnation(),
             session: *session.statistics(),
