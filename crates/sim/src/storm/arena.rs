@@ -51,6 +51,10 @@ pub(crate) trait End {
     fn promised_rate(&self) -> Option<(BitRate, Span)>;
     /// The first promise that it found broken, or has broken, and what struck within.
     fn verdict(&mut self, strikes: &mut Strikes) -> Result<(), Damage>;
+    /// When its clock has passed every stamp that it used, where that matters.
+    fn fresh_from(&self) -> Instant {
+        Instant::ZERO
+    }
     /// Whether it has nothing more to do.
     fn is_settled(&self) -> bool;
     /// Its lives, the present one last.
@@ -265,7 +269,8 @@ impl Arena {
 
     fn order(&mut self, end: usize, order: Order) {
         if let Order::Restart { amnesia } = order {
-            self.cast.clocks[end].set_right(self.now);
+            let fresh_from = self.cast.ends[end].fresh_from();
+            self.cast.clocks[end].set_right(self.now, fresh_from);
             self.due[end] = None;
             // Who forgets everything waits until nothing of it is left in the network.
             if amnesia {

@@ -58,10 +58,11 @@ impl Clock {
         self.since = time;
     }
 
-    /// Is set right at `time`: it shows more than it ever did, and than stamps did that went on
-    /// while it had leapt back: starting takes a second.
-    pub(crate) fn set_right(&mut self, time: Instant) {
-        let shown = self.at(time).max(self.latest + self.back + Span::from_secs(1));
+    /// Is set right at `time`: it shows more than it ever did, starting takes a second, and it is
+    /// `fresh_from` at least: it has passed the stamps of POLLs, which may run ahead of it by more.
+    pub(crate) fn set_right(&mut self, time: Instant, fresh_from: Instant) {
+        let least = self.latest + self.back + Span::from_secs(1);
+        let shown = self.at(time).max(least).max(fresh_from);
         self.shown = shown;
         self.since = time;
     }
@@ -99,7 +100,10 @@ mod tests {
         let second = Instant::ZERO + Span::from_secs(1);
         clock.leap(second, Leap::Back(Span::from_secs(2)));
         assert_eq!(clock.at(second), Instant::from_nanos(4_000_000_000));
-        clock.set_right(second);
+        clock.set_right(second, Instant::ZERO);
         assert!(clock.at(second) > Instant::from_nanos(6_000_000_000));
+        let fresh_from = Instant::from_nanos(60_000_000_000);
+        clock.set_right(second, fresh_from);
+        assert_eq!(clock.at(second), fresh_from);
     }
 }

@@ -273,15 +273,6 @@ impl<L: Life> Host<L> {
         self.setup.is_client && self.closed_in_calm
     }
 
-    /// When its clock can tell a new incarnation from the last one: published segments are known
-    /// by their stamps, so no host may begin with those that it used before.
-    fn fresh_from(&self) -> Instant {
-        match self.setup.config.profile {
-            Profile::Published(_) => self.latest.max(self.renewable_at) + Span::from_millis(2),
-            Profile::Sealed => Instant::ZERO,
-        }
-    }
-
     fn is_stale(&self, flying: &Flying) -> bool {
         // What an association guards: only what names its incarnation may come from an old one.
         let names_itself = flying.bytes.first().is_some_and(|types| types & 0xf0 != 0);
@@ -388,6 +379,15 @@ impl<L: Life> End for Host<L> {
 
     fn promised_rate(&self) -> Option<(BitRate, Span)> {
         self.setup.config.max_rate.map(|rate| (rate, self.setup.config.catch_up))
+    }
+
+    /// When its clock can tell a new incarnation from the last one: published segments are known
+    /// by their stamps, so no host may begin with those that it used before.
+    fn fresh_from(&self) -> Instant {
+        match self.setup.config.profile {
+            Profile::Published(_) => self.latest.max(self.renewable_at) + Span::from_millis(2),
+            Profile::Sealed => Instant::ZERO,
+        }
     }
 
     fn verdict(&mut self, strikes: &mut Strikes) -> Result<(), Damage> {

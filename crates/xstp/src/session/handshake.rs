@@ -103,7 +103,14 @@ impl Handshake {
     /// BGN went out; the timer waits `timeout` for an answer if it does not run already.
     pub(super) fn on_begin_sent(&mut self, now: Instant, stamp: u32, timeout: Span) {
         self.begin_due = false;
-        self.begun = Some((stamp, now));
+        // With a clock that was set back a stamp is used for long. Which of these is answered
+        // cannot be known; from the first one no round trip seems too short.
+        let same = |(last, at): (u32, Instant)| {
+            last == stamp && (now < at || now.since(at) > Span::from_millis(1))
+        };
+        if !self.begun.is_some_and(same) {
+            self.begun = Some((stamp, now));
+        }
         let wait = timeout * (1 << self.tries.min(DOUBLINGS));
         self.retry_at.get_or_insert(now + wait);
     }

@@ -100,6 +100,8 @@ pub struct Session {
     credit: bool,
     /// When the table last went from empty to not empty.
     armed_at: Instant,
+    /// The latest time at which something may have been sent.
+    stamped_at: Instant,
     last_data_sent: Option<Instant>,
     last_stat_sent: Option<Instant>,
     /// More parts of the list that is being sent are due at once.
@@ -197,6 +199,7 @@ impl Session {
             ended: false,
             credit: true,
             armed_at: now,
+            stamped_at: Instant::ZERO,
             last_data_sent: None,
             last_stat_sent: None,
             in_list: false,
@@ -289,17 +292,18 @@ impl Session {
     }
 
     /// When another session between the same ends can begin, on the clock that this one was driven
-    /// by: as published its stamps must be after all that this one used, and POLLs in quick
-    /// succession run ahead of the clock (XSTP-4.1.4).
+    /// by: as published its stamps must be after all that this one used. POLLs in quick
+    /// succession run ahead of the clock, and a clock that was set back is behind them all
+    /// (XSTP-4.1.4, XSTP-4.1.5).
     pub fn renewable_at(&self) -> Instant {
-        match (&self.config.profile, self.polling.last_sent()) {
-            (Profile::Published(_), Some(sent)) => {
-                let ahead = self.polling.count().wrapping_sub(stamp_of(&self.config.profile, sent));
-                let ahead = u64::try_from(ahead as i32).unwrap_or(0);
-                sent + self.config.profile.tick() * (ahead + 1)
-            }
-            (Profile::Published(_) | Profile::Sealed, _) => Instant::ZERO,
-        }
+        let Profile::Published(_) = &self.config.profile else { return Instant::ZERO };
+        let tick = self.config.profile.tick();
+        let stamped = self.stamped_at + tick;
+        self.polling.last_sent().map_or(stamped, |sent| {
+            let ahead = self.polling.count().wrapping_sub(stamp_of(&self.config.profile, sent));
+            let ahead = u64::try_from(ahead as i32).unwrap_or(0);
+            stamped.max(sent + tick * (ahead + 1))
+        })
     }
 
     /// The incarnation that is running, once there is one.

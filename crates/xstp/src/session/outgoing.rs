@@ -51,6 +51,7 @@ impl Session {
             if !self.state.is_connected() {
                 return None;
             }
+            self.stamped_at = self.stamped_at.max(now);
             self.watch_interleave(now);
             self.watch_credit();
             self.transmit_data(now, upper, out).or_else(|| self.transmit_control(now, upper, out))

@@ -79,9 +79,15 @@ impl Session {
         }
     }
 
-    /// The stamp of a segment sent at `now`.
+    /// The stamp of a segment sent at `now`. As published it never goes back, even where the clock
+    /// does: what is stamped before a BGN or BGNAK is taken for another incarnation's, and what
+    /// another incarnation sent before this one began must stay before them all.
     pub(super) fn stamp(&self, now: Instant) -> u32 {
-        stamp_of(&self.config.profile, now)
+        let shown = match self.config.profile {
+            Profile::Published(_) => now.max(self.stamped_at),
+            Profile::Sealed => now,
+        };
+        stamp_of(&self.config.profile, shown)
     }
 
     /// The clock that POLL counts follow, where they do.

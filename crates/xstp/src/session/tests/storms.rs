@@ -93,3 +93,56 @@ fn what_a_client_sends_before_bgnak_says_whose_it_is() {
     let mut read = [0; 100];
     assert_eq!(peer.read(&mut read), 10);
 }
+
+/// XSTP-4.1.5: a clock that is set back between one BGNAK and the next does not let the stamps of
+/// this incarnation go back to where an earlier one's were. A storm (connections 73877) had a
+/// client that heard the second BGNAK only, and took the old server's packets for this one's.
+#[test]
+fn stamps_do_not_go_back_with_the_clock() {
+    let [client, server] = published();
+    let (mut client, mut server) = (Hand::client(&client), Hand::server(&server));
+    let begin = client.send(at(0));
+    server.hear_all(at(90_000), &begin);
+    let lost = server.send(at(90_000));
+    assert!(!lost.is_empty());
+    assert_eq!(server.session.renewable_at(), at(90_001));
+    // The old server sent this when its clock showed 89,500; now the clock is set back by 1 s.
+    let old = Segment::data(Seq24::ZERO, b"old").stamped(89_500);
+    let begin = client.send(at(10_000));
+    server.hear_all(at(89_000), &begin);
+    let answer = server.send(at(89_000));
+    client.hear_all(at(10_300), &answer);
+    assert_eq!(client.session.state(), State::Established);
+    assert_eq!(client.hear(at(10_301), &old), Err(ReceiveError::OtherIncarnation));
+    server.upper.push(b"new");
+    server.session.wake();
+    let new = server.send(at(89_001));
+    client.hear_all(at(10_302), &new);
+    assert_eq!(client.upper.delivered, [(0, b"new".to_vec())], "what is new is taken");
+    assert!(server.session.renewable_at() >= at(90_001), "the successor's stamps are above");
+}
+
+/// XSTP-4.1.5: the same for BGN; and the echo of a stamp that was used for long measures no round
+/// trip that is too short.
+#[test]
+fn a_client_whose_clock_is_set_back_before_bgnak_keeps_its_stamps() {
+    let [client, server] = published();
+    let (mut client, mut server) = (Hand::client(&client), Hand::server(&server));
+    let profile = server.session.config.profile;
+    let stamps = |sent: &[Vec<u8>]| -> Vec<u32> {
+        sent.iter().map(|octets| Segment::decode(&profile, octets).unwrap().stamp()).collect()
+    };
+    let first = stamps(&client.send(at(90_000)));
+    client.upper.push_many(3, 100);
+    client.session.wake();
+    let mut again = client.send(at(85_000));
+    again.extend(client.send(at(88_000)));
+    again.extend(client.send(at(96_000)));
+    assert!(!again.is_empty());
+    assert!(stamps(&again).iter().all(|stamp| *stamp >= first[0]), "{:?}", stamps(&again));
+    server.hear_all(at(500), &again[..1]);
+    assert_eq!(
+        server.hear(at(501), &Segment::data(Seq24::new(1), b"old").stamped(first[0] - 1)),
+        Err(ReceiveError::OtherIncarnation)
+    );
+}
