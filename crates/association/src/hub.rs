@@ -295,7 +295,7 @@ impl Hub {
                 null::answer(heard.index, &ephemeral, &welcome, self.entropy.as_mut())
             }
             From::Key { key, answer } => {
-                let terminal = self.terminal(key).ok_or(OpenError::Stranger)?;
+                let terminal = self.terminal(key).ok_or(OpenError::Stranger { key })?;
                 terminal.latest = said.timestamp;
                 answer.welcome(heard.index, &terminal.preshared, &welcome)
             }
@@ -322,7 +322,7 @@ impl Hub {
                 Ok((owner, 0))
             }
             From::Key { key, .. } => {
-                let terminal = self.terminal(*key).ok_or(OpenError::Stranger)?;
+                let terminal = self.terminal(*key).ok_or(OpenError::Stranger { key: *key })?;
                 let owner = Owner { name: terminal.name.clone(), key: Some(*key) };
                 let latest = terminal.latest;
                 if heard.payload.timestamp > latest {

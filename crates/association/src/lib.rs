@@ -233,7 +233,10 @@ pub enum OpenError {
     /// The tag does not fit: damaged, or not from the peer.
     Tag,
     /// From a terminal whose key is not known here.
-    Stranger,
+    Stranger {
+        /// The key, which it has proved to own.
+        key: PublicKey,
+    },
     /// A Hello that is not later than one that was accepted before.
     Stale,
     /// More Hellos than this hub works for.
@@ -268,7 +271,7 @@ impl fmt::Display for OpenError {
             }
             Self::Replayed { counter } => write!(f, "datagram {counter} was seen before"),
             Self::Tag => write!(f, "datagram is damaged, or not from the peer"),
-            Self::Stranger => write!(f, "terminal with a key that is not known here"),
+            Self::Stranger { key } => write!(f, "terminal whose key is not known here: {key}"),
             Self::Stale => write!(f, "Hello that is not later than one before it"),
             Self::Busy => write!(f, "too many Hellos"),
             Self::Full => write!(f, "no room for another terminal"),
@@ -323,7 +326,7 @@ impl Counters {
             OpenError::UnknownIndex { .. } => self.unknown_index += 1,
             OpenError::Replayed { .. } => self.replayed += 1,
             OpenError::Tag => self.bad_tag += 1,
-            OpenError::Stranger => self.strangers += 1,
+            OpenError::Stranger { .. } => self.strangers += 1,
             OpenError::Stale => self.stale += 1,
             OpenError::Busy => self.busy += 1,
             OpenError::Full => self.full += 1,

@@ -24,6 +24,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let config = gateway::Config::load(&arguments.config).map_err(|error| format!("\n{error}"))?;
     if arguments.check {
+        config.keys().map_err(|error| format!("keys: {error}"))?;
         let warnings: String =
             gateway::check(&config).iter().map(|warning| format!("{warning}\n")).collect();
         return values::print(&format!("{config}{warnings}"));

@@ -7,6 +7,7 @@ mod capture;
 mod demo;
 mod emulate;
 mod gateway;
+mod key;
 mod lab;
 mod manual;
 mod status;
@@ -32,6 +33,7 @@ enum Command {
     Lab(lab::Arguments),
     Emulate(emulate::Arguments),
     Gateway(gateway::Arguments),
+    Key(key::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
     Capture(capture::Arguments),
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(arguments),
         Command::Emulate(arguments) => emulate::run(arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Key(arguments) => key::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Top(arguments) => top::run(arguments),
         Command::Capture(arguments) => capture::run(arguments),

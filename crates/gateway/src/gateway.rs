@@ -8,17 +8,16 @@ use crate::observe::Observer;
 use crate::service::Service;
 use crate::state::State;
 use crate::{
-    Config, HubSection, InterceptSection, LinkSection, Report, Role, SourceMode, Stop,
+    Config, HubSection, InterceptSection, KeyError, LinkSection, Report, Role, SourceMode, Stop,
     TerminalSection,
 };
 use relay::{Control, RelayConfig};
 use rt::Clock;
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use units::{BitRate, Instant, RngStream};
+use units::{BitRate, Instant};
 
 /// Why a gateway does not start, or stops before it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +63,9 @@ pub enum Error {
     /// What carries packets as they are.
     #[error(transparent)]
     Forward(#[from] crate::ForwardError),
+    /// The keys that the configuration names.
+    #[error("keys: {0}")]
+    Keys(#[from] KeyError),
     /// The readiness loop itself.
     #[error("the readiness loop: {0}")]
     Loop(#[from] io::Error),
@@ -166,6 +168,7 @@ impl Gateway {
             peers: self.engine.take_peers(),
             connections: self.engine.counters().clone(),
             udp: self.engine.udp_counters().clone(),
+            association: self.engine.association(),
             traffic: self.engine.traffic(),
         })
     }
@@ -207,11 +210,10 @@ fn open_terminal(
         log_notes(&installed);
         interception = Some(installed);
     }
-    let rng = random("terminal");
     let state = open_state(config);
-    let mut relay = relay_config(config);
+    let mut relay = relay_config(config)?;
     relay.learnt = state.get(&engine::hub_name(peer));
-    let carrier = Carrier::terminal(&relay, peer, Clock::new().now(), rng);
+    let carrier = Carrier::terminal(&relay, peer, Clock::new().now());
     let engine =
         Engine::terminal(carrier, udp, section, &config.limits, (listeners, keeper), state)?;
     log_control(config);
@@ -252,7 +254,7 @@ fn open_hub(
         .iter()
         .filter_map(|entry| Some((entry.name.as_str(), entry.memory?)))
         .collect();
-    let carrier = Carrier::hub(&relay_config(config), &state, &memory, random("hub"));
+    let carrier = Carrier::hub(&relay_config(config)?, &state, &memory);
     let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
     let engine = Engine::hub(carrier, udp, section, admission, &config.limits, state)?;
     log_control(config);
@@ -311,7 +313,7 @@ pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
 }
 
 /// What the relay is told of the configuration.
-fn relay_config(config: &Config) -> RelayConfig {
+fn relay_config(config: &Config) -> Result<RelayConfig, Error> {
     let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, .. } = &config.link;
     let (name, send, receive) = match &config.role {
         Role::Terminal(terminal) => (terminal.name.as_str(), *rate_up, *rate_down),
@@ -330,7 +332,8 @@ fn relay_config(config: &Config) -> RelayConfig {
     relay.max_streams = config.limits.connections as usize * 2;
     relay.initial_round_trip = *round_trip;
     relay.wall_clock_ns = Clock::new().epoch_unix_ns();
-    relay
+    relay.security = config.keys()?;
+    Ok(relay)
 }
 
 /// What was remembered when the gateway last stopped.
@@ -342,13 +345,6 @@ fn open_state(config: &Config) -> State {
 /// `at` in seconds since 1970.
 pub(crate) fn unix_seconds(clock: &Clock, at: Instant) -> u64 {
     (clock.epoch_unix_ns() + at.as_nanos()) / 1_000_000_000
-}
-
-/// A random stream that nobody can foretell.
-fn random(name: &str) -> RngStream {
-    // The standard library keys its hash maps from the system's randomness.
-    let [seed, run] = [0; 2].map(|_: u64| RandomState::new().build_hasher().finish());
-    RngStream::new(seed, run, name)
 }
 
 /// How fast this side sends, as far as it is told.

@@ -24,6 +24,7 @@ mod engine;
 mod forward;
 mod gateway;
 pub mod intercept;
+mod keys;
 mod life;
 mod logging;
 pub mod observe;
@@ -40,14 +41,16 @@ pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, AcceptRule, AcceptRules, Config, ConfigError, ConfirmSection, ControlSocket,
-    ForwardSection, HubSection, InterceptSection, Limits, LinkSection, LogFormat, LogLevel,
-    LogSection, Marking, Mistake, Role, ShareLimits, SourceMode, TerminalEntry, TerminalSection,
-    WhenFull,
+    ForwardSection, HubSection, InterceptSection, KeySource, Limits, LinkSection, LogFormat,
+    LogLevel, LogSection, Marking, Mistake, NoiseSection, PeerKey, Role, SecuritySection,
+    ShareLimits, SourceMode, TerminalEntry, TerminalSection, WhenFull,
 };
 pub use forward::ForwardError;
 pub use gateway::{Addresses, Error, Gateway, run};
+pub use keys::{KeyError, SystemEntropy, generate_key, generate_preshared_key, public_key};
 pub use logging::start_logging;
 pub use privileges::{PrivilegeError, give_up_privileges};
 pub use reach::{Destinations, Rule};
+pub use relay::{PresharedKey, PrivateKey, PublicKey};
 pub use report::{Counters, PeerReport, Report, Traffic, UdpCounters};
 pub use stop::Stop;

@@ -1,5 +1,6 @@
 //! What a gateway has done, for people and for programs.
 
+use crate::observe::AssociationCounters;
 use crate::proxy::RefuseReason;
 use relay::{Relay, Totals};
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub struct Report {
     pub connections: Counters,
     /// Its datagram socket.
     pub udp: UdpCounters,
+    /// Its associations.
+    pub association: AssociationCounters,
     /// Its sessions and streams.
     #[serde(flatten)]
     pub traffic: Traffic,

@@ -34,6 +34,16 @@ fn the_packages_configurations_are_taken() {
 }
 
 #[test]
+fn the_examples_with_keys_are_taken() {
+    let blocks = blocks_of(include_str!("../../../docs/guide/security.md"));
+    let [hub, terminal] = blocks[..] else { panic!("two blocks") };
+    let role = |text| Config::parse("security.toml", text).unwrap().role;
+    assert!(matches!(role(terminal), Role::Terminal(_)));
+    let Role::Hub(hub) = role(hub) else { panic!("a hub") };
+    assert!(hub.terminals.iter().all(|terminal| terminal.key.is_some()));
+}
+
+#[test]
 fn the_hubs_examples_are_taken() {
     let hub = find("role = \"hub\"");
     Config::parse("hub.toml", hub).unwrap();
@@ -77,6 +87,9 @@ fn the_page_on_reach_has_examples_that_are_taken() {
     let terminal = find("role = \"terminal\"");
     for block in blocks_of(page) {
         let base = if block.contains("[limits.client]") { terminal } else { hub };
+        // The page has terminals of its own.
+        let terminals = hub.find("[[terminal]]").filter(|_| block.contains("[[terminal]]"));
+        let base = terminals.map_or(base, |at| &base[..at]);
         Config::parse("reach.toml", &format!("{base}{block}")).unwrap();
     }
 }

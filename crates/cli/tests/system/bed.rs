@@ -1,5 +1,6 @@
 //! The network, the link, the gateways, and what every test needs of them.
 
+use gateway::{PrivateKey, SystemEntropy};
 use rt::emulator::{Emulator, EmulatorConfig, Handle};
 use serde_json::Value;
 use std::fs;
@@ -88,14 +89,23 @@ impl Bed {
         let hub_address = addresses::HUB.0;
         let Setup { rates, accept, terminal, top, hub, limits, drain, .. } = setup;
         let Setup { terminal_tables, hub_tables, .. } = setup;
+        let [shore, boat] = [(); 2].map(|()| PrivateKey::generate(&mut SystemEntropy));
+        let (own, known) = (shore.to_text(), format!("public_key = \"{}\"", boat.public()));
+        // What a test tells of a terminal, it tells of this one.
+        let tables = if hub_tables.contains("[[terminal]]") {
+            hub_tables.replace("[[terminal]]\n", &format!("[[terminal]]\n{known}\n"))
+        } else {
+            format!("{hub_tables}\n[[terminal]]\nname = \"boat\"\n{known}\n")
+        };
         let hub = format!(
-            "role = \"hub\"\nsecurity = \"none\"\n{top}\n[link]\nlisten = \"{hub_address}:7000\"\n{rates}\n\
-             [hub]\n{hub}\n[limits]\ndrain = \"{drain}\"\n{limits}\n{hub_tables}\n"
+            "role = \"hub\"\nprivate_key = \"{own}\"\n{top}\n[link]\nlisten = \"{hub_address}:7000\"\n{rates}\n\
+             [hub]\n{hub}\n[limits]\ndrain = \"{drain}\"\n{limits}\n{tables}\n"
         );
+        let (own, known) = (boat.to_text(), shore.public());
         let lan = addresses::TERMINAL_LAN.0;
         let terminal = format!(
-            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"{accept}\"\n{terminal}\n\
-             [link]\npeer = \"{hub_address}:7000\"\n{rates}\n\
+            "role = \"terminal\"\nprivate_key = \"{own}\"\naccept = \"{accept}\"\n{terminal}\n\
+             [link]\npeer = \"{hub_address}:7000\"\npeer_public_key = \"{known}\"\n{rates}\n\
              [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
              [connect]\nlisten = \"{lan}:3128\"\n[limits]\ndrain = \"{drain}\"\n{limits}\n{terminal_tables}\n"
         );

@@ -30,6 +30,7 @@ mod observe;
 mod reach;
 mod read;
 mod reader;
+mod security;
 mod share;
 mod summary;
 mod terminals;
@@ -49,6 +50,7 @@ use std::path::{Path, PathBuf};
 use units::{BitRate, Span};
 
 pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
+pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
 pub(crate) use share::Terms;
 pub use share::{ShareLimits, TerminalEntry};
 
@@ -57,6 +59,8 @@ pub use share::{ShareLimits, TerminalEntry};
 pub struct Config {
     /// Which end of the satellite link this is.
     pub role: Role,
+    /// What secures the link.
+    pub security: SecuritySection,
     /// The link between the two gateways.
     pub link: LinkSection,
     /// Bounds and times.

@@ -70,7 +70,12 @@ mod tests {
     use crate::Config;
 
     fn parse(more: &str) -> Result<Config, crate::ConfigError> {
-        Config::parse("t", &format!("role = \"hub\"\n[link]\nlisten = \"127.0.0.1:0\"\n{more}"))
+        Config::parse(
+            "t",
+            &format!(
+                "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:0\"\n{more}"
+            ),
+        )
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What each key means, and what it must be.
 
 use super::reader::{Item, Reader, Section};
+use super::security::{self, PeerKey, Word};
 use super::values;
 use super::{
     Config, HubSection, InterceptSection, LinkSection, Marking, Role, SourceMode, TerminalSection,
@@ -24,9 +25,9 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let role = top.required(reader, "role", "\"terminal\" or \"hub\"", |reader, item| {
         item.word(reader, &ROLES)
     })?;
-    let open =
-        top.or(reader, "security", false, |reader, item| item.word(reader, &[("none", true)]));
-    let link = read_link(reader, &mut top, role, open.unwrap_or(true));
+    let word = security::word(reader, &mut top);
+    let private = security::read_private(reader, &mut top, word);
+    let (link, hub_key) = read_link(reader, &mut top, role, word).unzip();
     let limits = limits::read(reader, &mut top);
     let state = top.or(reader, "state", None, |r, i| state(r, i).map(Some));
     let control = super::observe::control(reader, &mut top);
@@ -36,11 +37,13 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let user = top.or(reader, "user", None, |r, i| user(r, i).map(Some));
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
-        RoleWord::Hub => read_hub(reader, &mut top, link.as_ref()).map(Role::Hub),
+        RoleWord::Hub => read_hub(reader, &mut top, link.as_ref(), word).map(Role::Hub),
     };
     top.finish(reader);
+    let security = security::section(word, private?, hub_key?)?;
     Some(Config {
         role: role?,
+        security,
         link: link?,
         limits: limits?,
         state: state?,
@@ -56,8 +59,8 @@ fn read_link(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
     role: RoleWord,
-    open: bool,
-) -> Option<LinkSection> {
+    word: Word,
+) -> Option<(LinkSection, Option<PeerKey>)> {
     let Some(mut section) = top.section(reader, "link") else {
         let expected = "a table, `[link]`, with the other gateway's address or our own";
         top.required(reader, "link", expected, |_, _| Some(()));
@@ -66,13 +69,14 @@ fn read_link(
     let hub = role == RoleWord::Hub;
     let address = "the hub's address and port";
     let (listen, peer) = if hub {
-        let listen = section.required(reader, "listen", address, |r, i| listen_address(r, i, open));
+        let listen = section.required(reader, "listen", address, |r, i| i.address(r));
         (listen, Some(None))
     } else {
         let peer = section.required(reader, "peer", address, |r, i| i.address(r));
         let usual = any_port_for(peer);
         (section.or(reader, "listen", usual, |r, i| same_family(r, i, peer)), peer.map(Some))
     };
+    let hub_key = if hub { Some(None) } else { security::read_hub(reader, &mut section, word) };
     let rate_up = section.or(reader, "rate_up", None, |r, i| i.rate(r));
     let rate_down = section.or(reader, "rate_down", None, |r, i| i.rate(r));
     let own = if hub { rate_down } else { rate_up };
@@ -84,7 +88,7 @@ fn read_link(
     let overhead = section.or(reader, "overhead", 0, |r, i| i.integer(r, 0..=500));
     section.finish(reader);
 
-    Some(LinkSection {
+    let link = LinkSection {
         listen: listen?,
         peer: peer?,
         rate_up: rate_up?,
@@ -93,7 +97,8 @@ fn read_link(
         round_trip: round_trip?,
         mtu: mtu?,
         overhead: overhead?,
-    })
+    };
+    Some((link, hub_key?))
 }
 
 /// What sends at the rate `own`, which is `None` where it was wrong and nothing was read.
@@ -112,17 +117,6 @@ fn read_controller(
         let words = Control::ALL.map(|control| (control.name(), control));
         item.word(reader, &words)
     })
-}
-
-/// Where a hub listens: beyond loopback only when it was said aloud that nothing secures it.
-fn listen_address(reader: &mut Reader<'_>, item: Item<'_>, open: bool) -> Option<SocketAddr> {
-    const EXPECTED: &str = "a loopback address, or `security = \"none\"` beside it: whoever reaches \
-                            this port can connect through the hub";
-    let address = item.as_str().and_then(|text| text.parse::<SocketAddr>().ok());
-    match address {
-        Some(address) if !open && !address.ip().is_loopback() => reader.wrong(&item, EXPECTED),
-        Some(_) | None => item.address(reader),
-    }
 }
 
 /// Where a terminal sends from: an address of its hub's family.
@@ -227,6 +221,7 @@ fn read_hub(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
     link: Option<&LinkSection>,
+    word: Word,
 ) -> Option<HubSection> {
     const SOURCES: [(&str, SourceMode); 2] =
         [("own", SourceMode::Own), ("client", SourceMode::Client)];
@@ -234,7 +229,7 @@ fn read_hub(
     // listens on loopback only serves its own machine.
     let guarded = link.is_some_and(|link| !link.listen.ip().is_loopback());
     let usual = HubSection { guarded, ..HubSection::default() };
-    let terminals = terminals::read(reader, top);
+    let terminals = terminals::read(reader, top, word);
     let Some(mut section) = top.section(reader, "hub") else {
         return Some(HubSection { terminals: terminals?, ..usual });
     };

@@ -1,5 +1,6 @@
 //! What one of many may take.
 
+use super::PeerKey;
 use crate::intercept::Prefix;
 use crate::reach::Destinations;
 
@@ -17,8 +18,10 @@ pub struct ShareLimits {
 /// What a hub knows of one of its terminals.
 #[derive(Clone, Debug)]
 pub struct TerminalEntry {
-    /// The name that the terminal has in its own configuration.
+    /// What the terminal is called here; without keys also in its own configuration.
     pub name: String,
+    /// Its public key, where keys secure the link.
+    pub key: Option<PeerKey>,
     /// What it may take, where that is not the usual.
     pub share: ShareLimits,
     /// Bytes of buffer for it in each direction, where that is not the usual.

@@ -1,6 +1,8 @@
 //! A configuration in a few lines, for people who check one.
 
-use super::{AcceptMode, Config, HubSection, LinkSection, Role, SourceMode, TerminalSection};
+use super::{
+    AcceptMode, Config, HubSection, LinkSection, Role, SecuritySection, SourceMode, TerminalSection,
+};
 use std::fmt;
 use units::BitRate;
 
@@ -9,6 +11,22 @@ impl fmt::Display for Config {
         match &self.role {
             Role::Terminal(section) => terminal(f, section, &self.link)?,
             Role::Hub(section) => hub(f, section, &self.link)?,
+        }
+        match (&self.security, &self.role) {
+            (SecuritySection::None, _) => writeln!(f, "NOTHING secures the link")?,
+            (SecuritySection::Noise(noise), Role::Terminal(_)) => {
+                let hub = noise.hub.as_ref().map(|key| key.public.to_string());
+                let hub = hub.unwrap_or_default();
+                writeln!(f, "own key in {}, the hub's public key is {hub}", noise.private)?;
+            }
+            (SecuritySection::Noise(noise), Role::Hub(hub)) => {
+                let count = hub.terminals.len();
+                writeln!(
+                    f,
+                    "own key in {}, terminals known by their keys: {count}",
+                    noise.private
+                )?;
+            }
         }
         let rate = |rate: Option<BitRate>| match rate {
             Some(rate) => rate.to_string(),

@@ -2,13 +2,23 @@
 
 use super::limits::read_share;
 use super::reader::{Reader, Section};
+use super::security::{self, Word};
 use super::{TerminalEntry, reach, read, values};
 
 /// Most terminals that a hub may be told of.
 const MOST: usize = 10_000;
 
-pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Vec<TerminalEntry>> {
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    top: &mut Section<'_>,
+    word: Word,
+) -> Option<Vec<TerminalEntry>> {
     let sections = top.sections(reader, "terminal")?;
+    if sections.is_empty() && word == Word::Noise {
+        let expected = "the terminals, each begun by `[[terminal]]`, with name and public_key";
+        reader.mistake(1, "terminal", "nothing", expected);
+        return None;
+    }
     if sections.len() > MOST {
         let found = format!("{} terminals", sections.len());
         reader.mistake(1, "terminal", &found, &format!("at most {MOST}"));
@@ -17,7 +27,7 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Vec
     let mut all: Option<Vec<TerminalEntry>> = Some(Vec::new());
     for mut section in sections {
         let line = section.line();
-        let entry = read_one(reader, &mut section);
+        let entry = read_one(reader, &mut section, word);
         section.finish(reader);
         match (&mut all, entry) {
             (Some(list), Some(entry)) => {
@@ -33,9 +43,13 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Vec
     all
 }
 
-fn read_one(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<TerminalEntry> {
-    let expected = "the name that the terminal has in its own configuration";
-    let name = section.required(reader, "name", expected, read::name);
+fn read_one(
+    reader: &mut Reader<'_>,
+    section: &mut Section<'_>,
+    word: Word,
+) -> Option<TerminalEntry> {
+    let name = section.required(reader, "name", "what the terminal is called", read::name);
+    let key = security::read_terminal(reader, section, word);
     let share = read_share(reader, section);
     let memory = section
         .or(reader, "memory", None, |r, i| i.parsed(r, values::MEMORY, values::memory).map(Some));
@@ -43,6 +57,7 @@ fn read_one(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<Termin
     let clients = section.or(reader, "clients", None, |r, i| i.list(r, read::network).map(Some));
     Some(TerminalEntry {
         name: name?,
+        key: key?,
         share: share?,
         memory: memory?,
         destinations: destinations?,

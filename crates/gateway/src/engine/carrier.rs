@@ -3,6 +3,8 @@
 mod seen;
 
 use super::path;
+use super::strangers::Strangers;
+use crate::SystemEntropy;
 use crate::proxy::Destination;
 use crate::report::{PeerReport, Traffic};
 use crate::state::State;
@@ -11,7 +13,7 @@ use relay::{
     StreamId, Target, TransmitBatch,
 };
 use std::net::SocketAddr;
-use units::{BitRate, Instant, RngStream};
+use units::{BitRate, Instant};
 
 /// Which peer: `None` is a terminal's hub.
 pub(crate) type Peer = Option<PeerId>;
@@ -40,6 +42,7 @@ pub(crate) struct Carrier {
     side: Side,
     /// Datagrams that were not taken: broken, replayed, or from nobody known.
     bad_datagrams: u64,
+    strangers: Strangers,
 }
 
 #[derive(Debug)]
@@ -50,34 +53,28 @@ enum Side {
 
 impl Carrier {
     /// A terminal's: the relay with the hub at `hub`.
-    pub(crate) fn terminal(
-        config: &RelayConfig,
-        hub: SocketAddr,
-        now: Instant,
-        rng: RngStream,
-    ) -> Self {
-        let relay = Box::new(Relay::terminal(config, now, rng));
-        let mut carrier = Self { side: Side::Terminal { relay, hub }, bad_datagrams: 0 };
+    pub(crate) fn terminal(config: &RelayConfig, hub: SocketAddr, now: Instant) -> Self {
+        let relay = Box::new(Relay::terminal(config, now, SystemEntropy));
+        let mut carrier = Self {
+            side: Side::Terminal { relay, hub },
+            bad_datagrams: 0,
+            strangers: Strangers::default(),
+        };
         carrier.check_paths();
         carrier
     }
 
     /// A hub's: a relay with each terminal, which begins with what is remembered of it. `memory`
     /// has the bytes of buffer of terminals for which they are not the usual.
-    pub(crate) fn hub(
-        config: &RelayConfig,
-        state: &State,
-        memory: &[(&str, u64)],
-        rng: RngStream,
-    ) -> Self {
-        let mut hub = Box::new(Hub::new(config, rng));
+    pub(crate) fn hub(config: &RelayConfig, state: &State, memory: &[(&str, u64)]) -> Self {
+        let mut hub = Box::new(Hub::new(config, SystemEntropy));
         for (name, learnt) in state.all() {
             hub.remember(name, learnt);
         }
         for (name, bytes) in memory {
             hub.set_memory(name, *bytes);
         }
-        Self { side: Side::Hub(hub), bad_datagrams: 0 }
+        Self { side: Side::Hub(hub), bad_datagrams: 0, strangers: Strangers::default() }
     }
 
     /// Opens a stream; what is written before the next [`Carrier::poll_transmit`] rides with the
@@ -152,7 +149,7 @@ impl Carrier {
         };
         if let Err(error) = taken {
             self.bad_datagrams += 1;
-            tracing::debug!(%from, %error, "a datagram was not taken");
+            self.strangers.not_taken(now, from, &error);
         }
     }
 
@@ -165,7 +162,10 @@ impl Carrier {
     ) -> Option<Outgoing> {
         let mut batch = TransmitBatch::new(buffer, most);
         let (destination, transmit) = match &mut self.side {
-            Side::Terminal { relay, hub } => (*hub, relay.poll_transmit(now, &mut batch)?),
+            Side::Terminal { relay, hub } => {
+                self.strangers.not_answered(relay, *hub);
+                (*hub, relay.poll_transmit(now, &mut batch)?)
+            }
             Side::Hub(hub) => hub.poll_transmit(now, &mut batch)?,
         };
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
@@ -218,7 +218,7 @@ impl Carrier {
         }
     }
 
-    /// The name that a terminal gave itself; empty where there is none.
+    /// What a terminal is called, with keys by its key; empty where there is none.
     pub(crate) fn name(&self, peer: Peer) -> &str {
         match (&self.side, peer) {
             (Side::Hub(hub), Some(peer)) => hub.name(peer).unwrap_or_default(),
@@ -226,12 +226,15 @@ impl Carrier {
         }
     }
 
-    /// A peer as people know it: its number, and where it is while it is there.
+    /// A peer as people know it: its name and number, and where it is, while it is there.
     pub(crate) fn describe(&self, peer: Peer) -> String {
         match (&self.side, peer) {
-            (Side::Hub(hub), Some(peer)) => match hub.address(peer) {
-                Some(address) => format!("{peer} at {}", plain(address)),
-                None => peer.to_string(),
+            (Side::Hub(hub), Some(peer)) => match (hub.name(peer), hub.address(peer)) {
+                // Without keys a name is what somebody says it is.
+                (Some(name), Some(address)) => {
+                    format!("{} ({peer}) at {}", name.escape_debug(), plain(address))
+                }
+                (_, _) => peer.to_string(),
             },
             (Side::Terminal { hub, .. }, _) => hub.to_string(),
             (Side::Hub(_), None) => "nobody".into(),

@@ -31,6 +31,7 @@ mod resolver;
 mod sight;
 mod socket;
 mod splice;
+mod strangers;
 mod terminal;
 mod timer;
 mod udp;
@@ -39,7 +40,7 @@ mod wait;
 use self::core::{Core, FIRST_CONNECTION};
 use crate::gateway::unix_seconds;
 use crate::intercept::Doorkeeper;
-use crate::observe::{self, Observer};
+use crate::observe::{self, AssociationCounters, Observer};
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
 use crate::stop::{Asked, Stop};
@@ -268,6 +269,11 @@ impl Engine {
     /// What went through the datagram socket.
     pub(crate) fn udp_counters(&self) -> &UdpCounters {
         self.udp.counters()
+    }
+
+    /// What associations have counted.
+    pub(crate) fn association(&self) -> AssociationCounters {
+        self.core.carrier.association()
     }
 
     /// What sessions and streams have counted.

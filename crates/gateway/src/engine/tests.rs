@@ -6,5 +6,6 @@ mod harness;
 mod limits;
 mod observe;
 mod reload;
+mod security;
 mod shares;
 mod transfers;

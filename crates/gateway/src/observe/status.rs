@@ -70,6 +70,10 @@ pub struct AssociationCounters {
     pub hellos: u64,
     /// Unknowns sent, or heeded.
     pub unknowns: u64,
+    /// Times that a terminal has renewed its keys.
+    pub renewals: u64,
+    /// Cookies sent, or taken: the hub was busy with Hellos.
+    pub cookies: u64,
     /// Datagrams that were not taken, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
 }

@@ -12,7 +12,7 @@ use super::report::{DemoRun, Report};
 use super::view::View;
 use super::{DemoConfig, Plan};
 use crate::LabError;
-use crate::live::{Gateway, GatewayRates, Way};
+use crate::live::{Acquainted, Gateway, GatewayRates, Way};
 use rt::Clock;
 use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports, Summary};
 use satlink::Direction;
@@ -53,16 +53,18 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     let (hub_port, proxy) = (free_udp()?, free_tcp()?);
     let relay = Relay::start(plan, hub_port)?;
     let link = gateway_link(plan)?;
+    let Acquainted { hub_top, hub_end, terminal_top, terminal_link } = Acquainted::new();
     let mut hub = Gateway::start(
         None,
         "hub",
-        &format!("role = \"hub\"\n[link]\nlisten = \"{hub_port}\"\n{link}"),
+        &format!("role = \"hub\"\n{hub_top}[link]\nlisten = \"{hub_port}\"\n{link}{hub_end}"),
     )?;
     let mut terminal = Gateway::start(
         None,
         "terminal",
         &format!(
-            "role = \"terminal\"\naccept = \"early\"\n[link]\npeer = \"{}\"\n{link}\
+            "role = \"terminal\"\n{terminal_top}accept = \"early\"\n\
+             [link]\npeer = \"{}\"\n{terminal_link}{link}\
              [socks5]\nlisten = \"{proxy}\"\n",
             relay.address
         ),

@@ -1,5 +1,6 @@
 //! The two gateways, as processes of the program that this is.
 
+use super::keys::Acquainted;
 use crate::LabError;
 use satlink::{Direction, LinkConfig};
 use serde::Serialize;
@@ -91,12 +92,13 @@ impl Gateways {
 
     fn pair(net: &Satellite, link: &str, port: u16, clients: &str) -> Result<Self, LabError> {
         let hub = addresses::HUB.0;
+        let Acquainted { hub_top, hub_end, terminal_top, terminal_link } = Acquainted::new();
         let hub_config = format!(
-            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{hub}:{port}\"\n{link}{AT_ONCE}"
+            "role = \"hub\"\n{hub_top}[link]\nlisten = \"{hub}:{port}\"\n{link}{AT_ONCE}{hub_end}"
         );
         let terminal_config = format!(
-            "role = \"terminal\"\nsecurity = \"none\"\naccept = \"early\"\n\
-             [link]\npeer = \"{hub}:{port}\"\n{link}{clients}{AT_ONCE}"
+            "role = \"terminal\"\n{terminal_top}accept = \"early\"\n\
+             [link]\npeer = \"{hub}:{port}\"\n{terminal_link}{link}{clients}{AT_ONCE}"
         );
         let hub = Gateway::start(Some(&net.hub), "hub", &hub_config)?;
         let terminal = Gateway::start(Some(&net.terminal), "terminal", &terminal_config)?;

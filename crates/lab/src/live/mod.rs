@@ -11,11 +11,13 @@
 
 mod emulation;
 mod gateways;
+mod keys;
 mod meter;
 
 pub use emulation::Emulation;
 pub(crate) use gateways::Gateway;
 pub use gateways::{Counters, GatewayRates};
+pub(crate) use keys::Acquainted;
 pub use meter::{Reading, Traffic};
 
 use crate::LabError;

@@ -42,12 +42,18 @@ impl Carrier {
             + counters.unknown_index
             + counters.replayed
             + counters.bad_tag
+            + counters.strangers
+            + counters.stale
+            + counters.busy
             + counters.full;
         let dropped = [
             ("malformed", counters.malformed),
             ("unknown_index", counters.unknown_index),
             ("replayed", counters.replayed),
             ("bad_tag", counters.bad_tag),
+            ("stranger", counters.strangers),
+            ("stale_hello", counters.stale),
+            ("busy", counters.busy),
             ("full", counters.full),
             // From another address than the hub's, or opened and then not understood.
             ("other", self.bad_datagrams.saturating_sub(named)),
@@ -57,6 +63,8 @@ impl Carrier {
             opened: counters.opened,
             hellos: counters.hellos,
             unknowns: counters.unknowns,
+            renewals: counters.renewals,
+            cookies: counters.cookies,
             dropped: dropped.into(),
         }
     }
@@ -66,7 +74,7 @@ impl Carrier {
         self.name_of(connection.key?.peer)
     }
 
-    /// What a hub's peer calls itself.
+    /// What a hub's peer is called.
     pub(crate) fn name_of(&self, peer: Peer) -> Option<&str> {
         match &self.side {
             Side::Hub(hub) => hub.name(peer?),

@@ -26,7 +26,9 @@ impl Running {
         if std::env::var_os("BENTPIPE_LOG").is_some() {
             crate::start_logging(&crate::LogSection::default());
         }
-        let config = Config::parse("test.toml", text).unwrap();
+        // Where no keys are told, none are meant.
+        let open = if text.contains("private_key") { "" } else { "security = \"none\"\n" };
+        let config = Config::parse("test.toml", &format!("{open}{text}")).unwrap();
         let stop = Stop::new().unwrap();
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -53,6 +55,12 @@ impl Running {
     pub(super) fn stop(self) -> Report {
         self.stop.stop();
         self.join()
+    }
+
+    /// Stops it and leaves it where it is.
+    pub(super) fn halt(&mut self) {
+        self.stop.stop();
+        self.thread.take().unwrap().join().unwrap();
     }
 
     /// Asks it to stop when what runs has finished.

@@ -108,6 +108,15 @@ pub(super) const WHOLE: &[Whole] = &[
         "Unknowns heeded, or sent by a hub: one side had lost the association.",
         |s| num(s.counted.association.unknowns),
     ),
+    ("bentpipe_association_renewals_total", Counter, "Keys renewed, at a terminal.", |s| {
+        num(s.counted.association.renewals)
+    }),
+    (
+        "bentpipe_association_cookies_total",
+        Counter,
+        "Cookies sent, or taken at a terminal: the hub was busy with Hellos.",
+        |s| num(s.counted.association.cookies),
+    ),
     ("bentpipe_sessions_total", Counter, "XSTP sessions begun.", |s| {
         num(s.counted.traffic.sessions)
     }),

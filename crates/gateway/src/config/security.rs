@@ -1,0 +1,179 @@
+//! `security`, and the keys that it needs: who this gateway is, and whom it talks to.
+
+use super::reader::{Item, Reader, Section};
+use relay::{PresharedKey, PrivateKey, PublicKey};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What secures the link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecuritySection {
+    /// Nothing, as somebody has said in so many words.
+    None,
+    /// Keys.
+    Noise(NoiseSection),
+}
+
+/// The keys of a gateway. Those of a hub's terminals stand with the terminals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoiseSection {
+    /// This side's private key.
+    pub private: KeySource<PrivateKey>,
+    /// At a terminal, the hub's.
+    pub hub: Option<PeerKey>,
+}
+
+/// What is known of the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerKey {
+    /// Its public key.
+    pub public: PublicKey,
+    /// A secret shared with it, if there is one.
+    pub preshared: Option<KeySource<PresharedKey>>,
+}
+
+/// A secret key, or where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource<T> {
+    /// In the configuration itself.
+    Here(T),
+    /// In a file that holds nothing else.
+    File(PathBuf),
+}
+
+/// What `security` says; nothing when what it says makes no sense, which was told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    None,
+    Noise,
+    Wrong,
+}
+
+const PRIVATE: &str = "the file with this gateway's key, made by `bentpipe key generate FILE`; or \
+                       `security = \"none\"` if nothing is to secure the link";
+const HUB: &str = "the hub's public key, as `bentpipe key show FILE` prints it there";
+const TERMINAL: &str = "the terminal's public key, as `bentpipe key show FILE` prints it there";
+const KEY: &str = "a key, 44 characters as `bentpipe key` prints them";
+const FILE: &str = "an absolute path, such as \"/etc/bentpipe/key\"";
+
+pub(super) fn word(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Word {
+    const WORDS: [(&str, Word); 2] = [("noise", Word::Noise), ("none", Word::None)];
+    let word = top.or(reader, "security", Word::Noise, |reader, item| item.word(reader, &WORDS));
+    word.unwrap_or(Word::Wrong)
+}
+
+/// This side's private key, which must be there when `security` says so.
+pub(super) fn read_private(
+    reader: &mut Reader<'_>,
+    top: &mut Section<'_>,
+    word: Word,
+) -> Option<Option<KeySource<PrivateKey>>> {
+    let key = read_secret(reader, top, word, ["private_key", "private_key_file"])?;
+    if key.is_none() && word == Word::Noise {
+        reader.mistake(top.line(), "private_key_file", "nothing", PRIVATE);
+        return None;
+    }
+    Some(key)
+}
+
+/// What a terminal's `[link]` says of the hub.
+pub(super) fn read_hub(
+    reader: &mut Reader<'_>,
+    link: &mut Section<'_>,
+    word: Word,
+) -> Option<Option<PeerKey>> {
+    read_peer(reader, link, word, "peer_public_key", HUB)
+}
+
+/// What a hub's `[[terminal]]` says of one.
+pub(super) fn read_terminal(
+    reader: &mut Reader<'_>,
+    terminal: &mut Section<'_>,
+    word: Word,
+) -> Option<Option<PeerKey>> {
+    read_peer(reader, terminal, word, "public_key", TERMINAL)
+}
+
+/// All of it, once the parts are read.
+pub(super) fn section(
+    word: Word,
+    private: Option<KeySource<PrivateKey>>,
+    hub: Option<PeerKey>,
+) -> Option<SecuritySection> {
+    match word {
+        Word::None => Some(SecuritySection::None),
+        Word::Noise => Some(SecuritySection::Noise(NoiseSection { private: private?, hub })),
+        Word::Wrong => None,
+    }
+}
+
+fn read_peer(
+    reader: &mut Reader<'_>,
+    section: &mut Section<'_>,
+    word: Word,
+    key: &'static str,
+    expected: &str,
+) -> Option<Option<PeerKey>> {
+    let public = match word {
+        Word::Noise => section.required(reader, key, expected, parse).map(Some),
+        Word::None | Word::Wrong => section.or(reader, key, None, |r, i| unwanted(r, &i, word)),
+    };
+    let preshared = read_secret(reader, section, word, ["preshared_key", "preshared_key_file"]);
+    let (public, preshared) = (public?, preshared?);
+    Some(public.map(|public| PeerKey { public, preshared }))
+}
+
+/// A secret, in the configuration or in a file.
+fn read_secret<T: FromStr>(
+    reader: &mut Reader<'_>,
+    section: &mut Section<'_>,
+    word: Word,
+    [here, file]: [&'static str; 2],
+) -> Option<Option<KeySource<T>>> {
+    let key = |r: &mut Reader<'_>, i: Item<'_>| match word {
+        // What was found is not repeated: it may be a secret with a character too many.
+        Word::Noise => match i.as_str().map(str::parse) {
+            Some(Ok(key)) => Some(Some(KeySource::Here(key))),
+            Some(Err(_)) | None => {
+                r.mistake(i.line(), i.key(), "something else", KEY);
+                None
+            }
+        },
+        Word::None | Word::Wrong => unwanted(r, &i, word),
+    };
+    let here = section.or(reader, here, None, key);
+    let file = match section.take(reader, file) {
+        None => Some(None),
+        Some(item) if word != Word::Noise => unwanted(reader, &item, word),
+        Some(item) if matches!(here, Some(Some(_))) => {
+            reader.wrong(&item, "the key itself or a file, not both")
+        }
+        Some(item) => item.parsed(reader, FILE, |text| {
+            let path = PathBuf::from(text);
+            path.is_absolute().then_some(Some(KeySource::File(path)))
+        }),
+    };
+    Some(here?.or(file?))
+}
+
+fn parse<T: FromStr>(reader: &mut Reader<'_>, item: Item<'_>) -> Option<T> {
+    item.parsed(reader, KEY, |text| text.parse().ok())
+}
+
+/// A key where none is used: to ignore it would let somebody believe in it.
+fn unwanted<T>(reader: &mut Reader<'_>, item: &Item<'_>, word: Word) -> Option<Option<T>> {
+    if word == Word::None {
+        reader.mistake(item.line(), item.key(), "a key", "none beside `security = \"none\"`");
+    }
+    None
+}
+
+impl<T> fmt::Display for KeySource<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here(_) => f.write_str("(in the configuration)"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}

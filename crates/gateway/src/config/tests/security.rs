@@ -1,0 +1,111 @@
+//! What is said about keys that are missing, wrong, or of no use.
+
+use super::said;
+use crate::{Config, KeySource, PrivateKey, Role, SecuritySection, SystemEntropy};
+
+const PRIVATE: &str = "iHAS+5qpJcTxyPnoVmyQvWA9VWi7Ax2UYuaj5vMlFlc=";
+const PUBLIC: &str = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+
+fn terminal() -> String {
+    format!(
+        "role = \"terminal\"\nprivate_key_file = \"/etc/bentpipe/key\"\n[link]\n\
+         peer = \"192.0.2.1:7000\"\npeer_public_key = \"{PUBLIC}\"\n[socks5]\n"
+    )
+}
+
+fn hub() -> String {
+    format!(
+        "role = \"hub\"\nprivate_key = \"{PRIVATE}\"\n[link]\nlisten = \"0.0.0.0:7000\"\n\
+         [[terminal]]\nname = \"boat\"\npublic_key = \"{PUBLIC}\"\n\
+         preshared_key_file = \"/etc/bentpipe/boat\"\n"
+    )
+}
+
+#[test]
+fn keys_are_what_secures_a_link_unless_told_otherwise() {
+    let config = Config::parse("g.toml", &terminal()).unwrap();
+    let SecuritySection::Noise(noise) = &config.security else { panic!("noise") };
+    assert_eq!(noise.private, KeySource::File("/etc/bentpipe/key".into()));
+    assert_eq!(noise.hub.as_ref().unwrap().public.to_string(), PUBLIC);
+    assert_eq!(noise.hub.as_ref().unwrap().preshared, None);
+    let config = Config::parse("g.toml", &format!("{}[hub]\n", hub())).unwrap();
+    let SecuritySection::Noise(noise) = &config.security else { panic!("noise") };
+    assert_eq!(noise.private, KeySource::Here(PRIVATE.parse().unwrap()));
+    let Role::Hub(hub) = &config.role else { panic!("a hub") };
+    let key = hub.terminals[0].key.as_ref().unwrap();
+    assert_eq!(key.public.to_string(), PUBLIC);
+    assert_eq!(key.preshared, Some(KeySource::File("/etc/bentpipe/boat".into())));
+    let explicit = terminal().replacen("[link]", "security = \"noise\"\n[link]", 1);
+    assert!(Config::parse("g.toml", &explicit).is_ok());
+    let summary = config.to_string();
+    assert!(summary.contains("terminals known by their keys: 1"), "{summary}");
+    assert!(!summary.contains(PRIVATE) && !format!("{config:?}").contains(PRIVATE));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let missing = said(&terminal(), "private_key_file = \"/etc/bentpipe/key\"\n", "");
+    assert!(missing.starts_with("g.toml:1: private_key_file: found nothing, expected the file"));
+    assert!(missing.contains("`bentpipe key generate FILE`; or `security = \"none\"`"));
+    let missing = said(&terminal(), &format!("peer_public_key = \"{PUBLIC}\"\n"), "");
+    assert!(missing.starts_with("g.toml:3: link.peer_public_key: found nothing"), "{missing}");
+    let missing = said(&hub(), &format!("public_key = \"{PUBLIC}\"\n"), "");
+    assert!(missing.starts_with("g.toml:5: terminal.public_key: found nothing"), "{missing}");
+    let text = hub();
+    let terminals = text.find("[[terminal]]").unwrap();
+    let missing = said(&text, &text[terminals..], "");
+    assert!(missing.starts_with("g.toml:1: terminal: found nothing, expected the terminals"));
+    // On loopback too.
+    let missing = said(&hub(), &format!("private_key = \"{PRIVATE}\"\n"), "");
+    assert!(missing.starts_with("g.toml:1: private_key_file: found nothing"), "{missing}");
+}
+
+#[test]
+fn a_wrong_key_is_told_and_a_secret_one_is_not_shown() {
+    let cut = &PRIVATE[1..];
+    let wrong = said(&hub(), PRIVATE, cut);
+    assert!(wrong.starts_with("g.toml:2: private_key: found something else, expected a key"));
+    assert!(!wrong.contains(&cut[..10]));
+    let wrong = said(&terminal(), PUBLIC, "abc");
+    assert!(wrong.starts_with("g.toml:5: link.peer_public_key: found \"abc\", expected a key"));
+    let wrong = said(&terminal(), "/etc/bentpipe/key", "key");
+    assert!(
+        wrong.contains("private_key_file: found \"key\", expected an absolute path"),
+        "{wrong}"
+    );
+    let both = format!("private_key_file = \"/a\"\nprivate_key = \"{PRIVATE}\"\n");
+    let wrong = said(&hub(), &format!("private_key = \"{PRIVATE}\"\n"), &both);
+    assert!(wrong.contains("the key itself or a file, not both"), "{wrong}");
+}
+
+#[test]
+fn keys_beside_no_security_are_refused() {
+    let none = "security = \"none\"\n[link]";
+    let useless = said(&terminal(), "[link]", none);
+    let lines: Vec<&str> = useless.lines().collect();
+    assert_eq!(lines.len(), 2, "{useless}");
+    assert!(lines[0].starts_with("g.toml:2: private_key_file: found a key, expected none beside"));
+    assert!(lines[1].starts_with("g.toml:6: link.peer_public_key: found a key, expected none"));
+    let useless = said(&hub(), "[link]", none);
+    assert_eq!(useless.lines().count(), 3, "{useless}");
+    assert!(!useless.contains(PRIVATE), "{useless}");
+}
+
+#[test]
+fn keys_that_do_not_go_together_are_refused() {
+    let keys = |text: &str| Config::parse("g.toml", text).unwrap().keys();
+    let plain = hub().replace("preshared_key_file = \"/etc/bentpipe/boat\"\n", "");
+    let other = PrivateKey::generate(&mut SystemEntropy).public().to_string();
+    // The public key above is the private key's own.
+    let own = PRIVATE.parse::<PrivateKey>().unwrap().public().to_string();
+    let error = keys(&plain.replace(PUBLIC, &own)).unwrap_err().to_string();
+    assert!(error.contains("this side's own"), "{error}");
+    let twice = format!(
+        "{}[[terminal]]\nname = \"buoy\"\npublic_key = \"{other}\"\n",
+        plain.replace(PUBLIC, &other)
+    );
+    let error = keys(&twice).unwrap_err().to_string();
+    assert!(error.contains("public key of \"buoy\" is there twice"), "{error}");
+    let error = keys(&terminal()).unwrap_err().to_string();
+    assert!(error.starts_with("/etc/bentpipe/key: "), "{error}");
+}

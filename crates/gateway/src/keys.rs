@@ -1,0 +1,240 @@
+//! Keys in files, and randomness from the system.
+
+use crate::config::{KeySource, NoiseSection, PeerKey, SecuritySection};
+use crate::{Config, Role};
+use relay::{
+    Entropy, KeyTextError, Keys, KeysError, Known, PresharedKey, PrivateKey, PublicKey, Security,
+};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// A key's file is no longer than this.
+const MOST_BYTES: u64 = 4096;
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Everybody on the machine can read or write the file.
+    #[error("{}: not only its owner can read or change it (mode {mode:03o}): \
+             chmod 600 {}", path.display(), path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The file holds something else.
+    #[error("{}: {source}", path.display())]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold.
+        source: KeyTextError,
+    },
+    /// The file is there already.
+    #[error("{}: is there already; a key is never overwritten", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be made.
+    #[error("{}: cannot be written: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The keys do not go together.
+    #[error("{0}")]
+    Keys(#[from] KeysError),
+}
+
+/// The operating system's generator.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    /// # Panics
+    /// When the system has no randomness to give: there is nothing safe to do without.
+    fn fill(&mut self, out: &mut [u8]) {
+        getrandom::fill(out).expect("the system gives random bytes");
+    }
+}
+
+/// Makes a private key in a new file at `path` that only its owner can read.
+///
+/// # Errors
+/// When there is something at `path`, or it cannot be written.
+pub fn generate_key(path: &Path) -> Result<PublicKey, KeyError> {
+    let key = PrivateKey::generate(&mut SystemEntropy);
+    write(path, &key.to_text())?;
+    Ok(key.public())
+}
+
+/// Makes a secret for two gateways to share, as [`generate_key`].
+///
+/// # Errors
+/// As [`generate_key`].
+pub fn generate_preshared_key(path: &Path) -> Result<(), KeyError> {
+    write(path, &PresharedKey::generate(&mut SystemEntropy).to_text())
+}
+
+/// The public key of the private one in the file at `path`.
+///
+/// # Errors
+/// When the file cannot be read, is not its owner's alone, or holds no key.
+pub fn public_key(path: &Path) -> Result<PublicKey, KeyError> {
+    read::<PrivateKey>(path).map(|key| key.public())
+}
+
+impl Config {
+    /// Reads the keys that this configuration names.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the keys do not go together.
+    pub fn keys(&self) -> Result<Security, KeyError> {
+        let SecuritySection::Noise(NoiseSection { private, hub }) = &self.security else {
+            return Ok(Security::None);
+        };
+        let known = match &self.role {
+            Role::Terminal(_) => hub.iter().map(|key| known("hub", key)).collect(),
+            Role::Hub(section) => {
+                let keyed = section.terminals.iter();
+                keyed.filter_map(|entry| Some(known(&entry.name, entry.key.as_ref()?))).collect()
+            }
+        };
+        let known: Result<Vec<Known>, KeyError> = known;
+        Ok(Security::Noise(Arc::new(Keys::new(secret(private)?, known?)?)))
+    }
+}
+
+fn known(name: &str, key: &PeerKey) -> Result<Known, KeyError> {
+    let preshared = match &key.preshared {
+        Some(source) => secret(source)?,
+        None => PresharedKey::NONE,
+    };
+    Ok(Known { name: name.into(), public: key.public, preshared })
+}
+
+fn secret<T: FromStr<Err = KeyTextError> + Clone>(source: &KeySource<T>) -> Result<T, KeyError> {
+    match source {
+        KeySource::Here(key) => Ok(key.clone()),
+        KeySource::File(path) => read(path),
+    }
+}
+
+fn read<T: FromStr<Err = KeyTextError>>(path: &Path) -> Result<T, KeyError> {
+    let failed = |source| KeyError::Read { path: path.into(), source };
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let mode = metadata.permissions().mode() & 0o777;
+    // What is no file, such as a pipe, has no lasting permissions.
+    if metadata.is_file() && mode & 0o007 != 0 {
+        return Err(KeyError::Open { path: path.into(), mode });
+    }
+    if metadata.is_file() && mode & 0o070 != 0 {
+        let path = path.display();
+        tracing::warn!(%path, mode = format_args!("{mode:03o}"), "the group can read this key");
+    }
+    let mut text = String::new();
+    file.take(MOST_BYTES).read_to_string(&mut text).map_err(failed)?;
+    text.parse().map_err(|source| KeyError::Text { path: path.into(), source })
+}
+
+/// Writes a new file; what cannot be written whole is not left behind.
+fn write(path: &Path, text: &str) -> Result<(), KeyError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.into() },
+        _ => KeyError::Write { path: path.into(), source },
+    };
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    let written = writeln!(file, "{text}").and_then(|()| file.sync_all());
+    if written.is_err() {
+        let _ = fs::remove_file(path); // The first error is the one to tell.
+    }
+    written.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("bentpipe-{}-{name}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn file(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_only_its_owner_reads_it() {
+        let folder = Folder::new("keys");
+        let path = folder.file("key");
+        let public = generate_key(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(public_key(&path).unwrap(), public);
+        let before = fs::read(&path).unwrap();
+        assert!(matches!(generate_key(&path), Err(KeyError::Exists { .. })));
+        assert!(matches!(generate_preshared_key(&path), Err(KeyError::Exists { .. })));
+        assert_eq!(fs::read(&path).unwrap(), before);
+        generate_preshared_key(&folder.file("psk")).unwrap();
+        let keys = [&before, &fs::read(folder.file("psk")).unwrap()].map(Vec::len);
+        assert_eq!(keys, [45, 45]);
+    }
+
+    #[test]
+    fn a_key_that_others_read_or_that_is_none_is_refused() {
+        let folder = Folder::new("open-keys");
+        let path = folder.file("key");
+        generate_key(&path).unwrap();
+        for (mode, taken) in [(0o600, true), (0o400, true), (0o640, true), (0o604, false)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let result = public_key(&path);
+            assert_eq!(result.is_ok(), taken, "{mode:o}");
+            if let Err(error) = result {
+                assert!(error.to_string().contains("chmod 600"), "{error}");
+            }
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        for wrong in ["", "abc\n", "\0", &"A".repeat(5000)] {
+            fs::write(&path, wrong).unwrap();
+            assert!(matches!(public_key(&path), Err(KeyError::Text { .. })), "{wrong:?}");
+        }
+        assert!(matches!(public_key(&folder.file("none")), Err(KeyError::Read { .. })));
+    }
+
+    #[test]
+    fn the_systems_randomness_does_not_repeat() {
+        let key = || PrivateKey::generate(&mut SystemEntropy).to_text();
+        assert_ne!(key(), key());
+    }
+}
