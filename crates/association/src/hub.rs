@@ -108,6 +108,11 @@ impl Hub {
         }
     }
 
+    /// This hub's public key, where it has keys.
+    pub fn public_key(&self) -> Option<PublicKey> {
+        self.secrets.as_ref().map(|secrets| secrets.keys.public())
+    }
+
     /// Takes `keys` for those that this hub has had, of which the private one must be the same;
     /// the associations of terminals that are not known any more, or not under that name, end.
     /// Returns these.

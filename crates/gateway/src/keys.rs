@@ -58,6 +58,9 @@ pub enum KeyError {
         /// What the system said.
         source: io::Error,
     },
+    /// This side's own key is another than the one that it runs with.
+    #[error("this gateway's own key has changed; that needs a restart")]
+    OwnKey,
     /// The keys do not go together.
     #[error("{0}")]
     Keys(#[from] KeysError),

@@ -11,8 +11,12 @@ use crate::confirming;
 use crate::engine::{Admission, Kind, Listener};
 use crate::gateway::{hub_rules, listen, terminal_rules, transparent_listeners};
 use crate::intercept::Interception;
-use crate::{Config, Error, Gateway, HubSection, Role, SourceMode, TerminalSection, logging};
+use crate::{
+    Config, Error, Gateway, HubSection, KeyError, Role, SourceMode, TerminalSection, logging,
+};
+use relay::{Keys, Security};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 impl Gateway {
     /// Reads its configuration from `file` again when it is asked to reload.
@@ -51,6 +55,7 @@ impl Gateway {
     /// Everything that can be refused is done first.
     fn put_in_force(&mut self, config: Config) -> Result<(), Error> {
         let mut admission = None;
+        let mut keys = None;
         let (send, receive) = match &config.role {
             Role::Terminal(section) => {
                 let section = section.clone();
@@ -62,11 +67,15 @@ impl Gateway {
             Role::Hub(section) => {
                 let rules = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
                 admission = Some(rules);
+                keys = self.new_keys(&config)?;
                 self.change_hub_rules(section)?;
                 (config.link.rate_down, config.link.rate_up)
             }
         };
         self.engine.apply(&config, admission);
+        if let Some(keys) = keys {
+            self.engine.set_keys(keys);
+        }
         let (old, new) = (&self.config.link, &config.link);
         if (old.rate_up, old.rate_down) != (new.rate_up, new.rate_down) {
             self.engine.set_rates(send, receive);
@@ -76,6 +85,15 @@ impl Gateway {
         }
         self.config = config;
         Ok(())
+    }
+
+    /// A hub's list of terminals, whose files are read again; its own key has to be the same.
+    fn new_keys(&self, config: &Config) -> Result<Option<Arc<Keys>>, Error> {
+        match config.keys()? {
+            Security::None => Ok(None),
+            Security::Noise(keys) if self.engine.own_key() == Some(keys.public()) => Ok(Some(keys)),
+            Security::Noise(_) => Err(Error::Keys(KeyError::OwnKey)),
+        }
     }
 
     /// Listeners that `section` wants and that are not there yet.

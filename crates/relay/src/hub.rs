@@ -8,7 +8,7 @@ use crate::{
     DisconnectReason, Event, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals, Transmit,
     TransmitBatch,
 };
-use association::{Entropy, HubReceived, Keys, Sealed};
+use association::{Entropy, HubReceived, Keys, PublicKey, Sealed};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -161,6 +161,11 @@ impl Hub {
             totals.add(&peer.relay.totals());
         }
         totals
+    }
+
+    /// This hub's public key, where it has keys.
+    pub fn public_key(&self) -> Option<PublicKey> {
+        self.association.public_key()
     }
 
     /// Takes another list of terminals, under the same private key: see

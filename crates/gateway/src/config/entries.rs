@@ -5,12 +5,13 @@
 
 use super::{
     AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, ForwardSection, HubSection,
-    InterceptSection, Limits, LinkSection, LogSection, Marking, Role, ShareLimits, SourceMode,
-    TerminalEntry, TerminalSection, WhenFull,
+    InterceptSection, KeySource, Limits, LinkSection, LogSection, Marking, NoiseSection, PeerKey,
+    Role, SecuritySection, ShareLimits, SourceMode, TerminalEntry, TerminalSection, WhenFull,
 };
 use crate::reach::Destinations;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Keys with the names of their tables, and values as a file would say them.
 type Entries = BTreeMap<String, String>;
@@ -19,7 +20,9 @@ impl Config {
     /// All that is configured, usual values included.
     pub(crate) fn entries(&self) -> Entries {
         let all = &mut Entries::new();
-        let Self { role, link, limits, state, control, metrics, log, user, forward } = self;
+        let Self { role, security, link, limits, state, control, metrics, log, user, forward } =
+            self;
+        security_entries(all, security);
         forward_entries(all, forward.as_ref());
         link_entries(all, link);
         limit_entries(all, limits);
@@ -43,6 +46,37 @@ impl Config {
 
 fn put(all: &mut Entries, key: &str, value: String) {
     all.insert(key.to_owned(), value);
+}
+
+fn security_entries(all: &mut Entries, security: &SecuritySection) {
+    let SecuritySection::Noise(NoiseSection { private, hub }) = security else {
+        put(all, "security", "none".into());
+        return;
+    };
+    put(all, "security", "noise".into());
+    let private = match private {
+        KeySource::Here(key) => format!("that of {}", key.public()),
+        KeySource::File(path) => path.display().to_string(),
+    };
+    put(all, "private_key", private);
+    if let Some(hub) = hub {
+        peer_entries(all, "link", "peer_public_key", Some(hub));
+    }
+}
+
+fn peer_entries(all: &mut Entries, table: &str, name: &str, peer: Option<&PeerKey>) {
+    let Some(PeerKey { public, preshared }) = peer else { return };
+    put(all, &format!("{table}.{name}"), public.to_string());
+    let preshared = match preshared {
+        Some(KeySource::Here(key)) => {
+            let mut hasher = DefaultHasher::new();
+            key.to_text().hash(&mut hasher);
+            format!("one with fingerprint {:016x}", hasher.finish())
+        }
+        Some(KeySource::File(path)) => path.display().to_string(),
+        None => "none".into(),
+    };
+    put(all, &format!("{table}.preshared_key"), preshared);
 }
 
 fn link_entries(all: &mut Entries, link: &LinkSection) {
@@ -215,10 +249,11 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
 }
 
 fn known_terminal_entries(all: &mut Entries, entry: &TerminalEntry) {
-    let TerminalEntry { name, share, memory, destinations: Destinations { allow, deny }, clients } =
-        entry;
+    let TerminalEntry { name, key, share, memory, destinations, clients } = entry;
+    let Destinations { allow, deny } = destinations;
     let table = format!("terminal.{name:?}");
     share_entries(all, &table, *share);
+    peer_entries(all, &table, "public_key", key.as_ref());
     let key = |key: &str| format!("{table}.{key}");
     put(all, &key("memory"), optional(memory.as_ref(), "usual"));
     put(all, &key("allow"), list(allow));

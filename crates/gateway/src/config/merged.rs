@@ -1,8 +1,8 @@
 //! What of a new configuration can take the place of the old one while the gateway runs.
 
 use super::{
-    Config, HubSection, InterceptSection, Limits, LinkSection, LogSection, Role, TerminalEntry,
-    TerminalSection,
+    Config, HubSection, InterceptSection, Limits, LinkSection, LogSection, Role, SecuritySection,
+    TerminalEntry, TerminalSection,
 };
 use std::collections::BTreeSet;
 
@@ -24,8 +24,21 @@ impl Config {
     /// change in a running gateway, the old ones elsewhere; and what that means, by key.
     pub(crate) fn merged(&self, new: &Self) -> (Self, Vec<Change>) {
         // Taken apart whole: a new field has to be given its place.
-        let Self { role, link, limits, state: _, control: _, metrics: _, log, user: _, forward: _ } =
-            new;
+        let Self {
+            role,
+            security: _,
+            link,
+            limits,
+            state: _,
+            control: _,
+            metrics: _,
+            log,
+            user: _,
+            forward: _,
+        } = new;
+        // Whether there are keys is decided at the start; a hub's list of them can change.
+        let keyed = matches!(self.security, SecuritySection::Noise(_));
+        let same = keyed == matches!(new.security, SecuritySection::Noise(_));
         let LinkSection {
             rate_up,
             rate_down,
@@ -43,7 +56,7 @@ impl Config {
         let log = LogSection { level: *level, connections: *connections, ..self.log.clone() };
         let role = match (&self.role, role) {
             (Role::Terminal(old), Role::Terminal(new)) => Role::Terminal(terminal(old, new)),
-            (Role::Hub(old), Role::Hub(new)) => Role::Hub(hub(old, new)),
+            (Role::Hub(old), Role::Hub(new)) => Role::Hub(hub(old, new, same)),
             (old @ Role::Terminal(_), Role::Hub(_)) | (old @ Role::Hub(_), Role::Terminal(_)) => {
                 old.clone()
             }
@@ -60,10 +73,16 @@ fn terminal(old: &TerminalSection, new: &TerminalSection) -> TerminalSection {
     TerminalSection { name: old.name.clone(), accept, socks5, connect, intercept }
 }
 
-fn hub(old: &HubSection, new: &HubSection) -> HubSection {
+fn hub(old: &HubSection, new: &HubSection, same_security: bool) -> HubSection {
     let terminals = new.terminals.iter().map(|entry| {
         let before = old.terminals.iter().find(|before| before.name == entry.name);
-        TerminalEntry { memory: before.and_then(|before| before.memory), ..entry.clone() }
+        let memory = before.and_then(|before| before.memory);
+        let key = if same_security {
+            entry.key.clone()
+        } else {
+            before.and_then(|before| before.key.clone())
+        };
+        TerminalEntry { memory, key, ..entry.clone() }
     });
     HubSection { terminals: terminals.collect(), ..new.clone() }
 }
@@ -124,7 +143,7 @@ mod tests {
     #[test]
     fn another_role_is_a_restart() {
         let old = config(OLD);
-        let hub = "role = \"hub\"\n[link]\nlisten = \"127.0.0.1:7000\"\n";
+        let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:7000\"\n";
         let (merged, changes) = old.merged(&Config::parse("hub.toml", hub).unwrap());
         assert!(matches!(merged.role, Role::Terminal(_)));
         let role = changes.iter().find(|change| change.key == "role").unwrap();

@@ -9,10 +9,11 @@ use crate::proxy::Destination;
 use crate::report::{PeerReport, Traffic};
 use crate::state::State;
 use relay::{
-    Event, Hub, PeerId, Priority, RefuseReason, Relay, RelayConfig, ResetReason, StreamError,
-    StreamId, Target, TransmitBatch,
+    Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
+    StreamError, StreamId, Target, TransmitBatch,
 };
 use std::net::SocketAddr;
+use std::sync::Arc;
 use units::{BitRate, Instant};
 
 /// Which peer: `None` is a terminal's hub.
@@ -75,6 +76,21 @@ impl Carrier {
             hub.set_memory(name, *bytes);
         }
         Self { side: Side::Hub(hub), bad_datagrams: 0, strangers: Strangers::default() }
+    }
+
+    /// A hub's own public key, where it has keys.
+    pub(crate) fn own_key(&self) -> Option<PublicKey> {
+        match &self.side {
+            Side::Hub(hub) => hub.public_key(),
+            Side::Terminal { .. } => None,
+        }
+    }
+
+    /// Takes another list of terminals at a hub, under the same key of its own.
+    pub(crate) fn set_keys(&mut self, keys: Arc<Keys>) {
+        if let Side::Hub(hub) = &mut self.side {
+            hub.set_keys(keys);
+        }
     }
 
     /// Opens a stream; what is written before the next [`Carrier::poll_transmit`] rides with the

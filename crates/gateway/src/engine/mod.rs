@@ -51,9 +51,11 @@ use door::Door;
 use hub::Hub;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use relay::{Keys, PublicKey};
 use rt::Clock;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use terminal::Terminal;
 use timer::Alarm;
 use udp::Sent;
@@ -269,6 +271,16 @@ impl Engine {
     /// What went through the datagram socket.
     pub(crate) fn udp_counters(&self) -> &UdpCounters {
         self.udp.counters()
+    }
+
+    /// A hub's own public key, where it has keys.
+    pub(crate) fn own_key(&self) -> Option<PublicKey> {
+        self.core.carrier.own_key()
+    }
+
+    /// Takes another list of terminals at a hub: those that are not on it any more are lost.
+    pub(crate) fn set_keys(&mut self, keys: Arc<Keys>) {
+        self.core.carrier.set_keys(keys);
     }
 
     /// What associations have counted.

@@ -28,7 +28,8 @@ impl Running {
         }
         // Where no keys are told, none are meant.
         let open = if text.contains("private_key") { "" } else { "security = \"none\"\n" };
-        let config = Config::parse("test.toml", &format!("{open}{text}")).unwrap();
+        let text = format!("{open}{text}");
+        let config = Config::parse("test.toml", &text).unwrap();
         let stop = Stop::new().unwrap();
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -42,7 +43,7 @@ impl Running {
             tracing::info!("{}", serde_json::to_string(&report).unwrap());
             report
         });
-        Self { addresses, text: text.into(), file, stop, thread: Some(thread) }
+        Self { addresses, text, file, stop, thread: Some(thread) }
     }
 
     /// Has it read another configuration; when that is in force shows elsewhere.

@@ -1,9 +1,9 @@
 //! Gateways with keys.
 
-use super::harness::{Pair, Running, echo, pattern, pause_ms, read_exactly, serve};
+use super::harness::{Pair, Running, echo, open, pattern, pause_ms, read_exactly, serve};
 use crate::{PrivateKey, SystemEntropy};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -91,6 +91,51 @@ fn a_hub_that_restarts_is_found_again() {
     let mut stream = pair.connect(server);
     stream.write_all(b"again").unwrap();
     assert_eq!(read_exactly(&mut stream, 5), b"again");
+}
+
+#[test]
+fn a_terminal_that_is_struck_off_the_list_is_out_and_others_go_on() {
+    let (shore, boat, buoy) = (key(), key(), key());
+    let hub = hub("127.0.0.1:0", &shore, &boat);
+    let server = echo();
+    let entry = format!("[[terminal]]\nname = \"buoy\"\npublic_key = \"{}\"\n", buoy.public());
+    hub.reload(|text| format!("{text}{entry}"));
+    let [boat, buoy] = [&boat, &buoy].map(|own| terminal(address(&hub), own, &shore));
+    let proxy = |terminal: &Running| terminal.addresses.socks5[0];
+    let mut connections = [&boat, &buoy].map(|terminal| {
+        let mut stream = connect_by(proxy(terminal), server);
+        stream.write_all(b"x").unwrap();
+        assert_eq!(read_exactly(&mut stream, 1), b"x");
+        stream
+    });
+    hub.reload(|text| text.replace("name = \"boat\"", "name = \"barge\"") + &entry);
+    // The boat's key has another name now, and begins anew; the buoy's stays as it is.
+    assert_eq!(connections[0].read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    connections[1].write_all(b"still here").unwrap();
+    assert_eq!(read_exactly(&mut connections[1], 10), b"still here");
+    // A key of its own changes with a restart only, and the list at once all the same.
+    let own = shore.to_text();
+    hub.reload(|text| {
+        let text = text.replace("name = \"boat\"", "name = \"barge\"") + &entry;
+        text.replace(&own, &key().to_text())
+    });
+    let mut again = connect_by(proxy(&boat), server);
+    again.write_all(b"as before").unwrap();
+    assert_eq!(read_exactly(&mut again, 9), b"as before");
+    connections[1].write_all(b"still here").unwrap();
+    assert_eq!(read_exactly(&mut connections[1], 10), b"still here");
+}
+
+/// A connection to `server` by the SOCKS5 proxy at `proxy`.
+fn connect_by(proxy: SocketAddr, server: SocketAddr) -> TcpStream {
+    let SocketAddr::V4(server) = server else { panic!("a server on IPv4") };
+    let mut stream = open(proxy);
+    stream.write_all(&[5, 1, 0, 5, 1, 0, 1]).unwrap();
+    stream.write_all(&server.ip().octets()).unwrap();
+    stream.write_all(&server.port().to_be_bytes()).unwrap();
+    assert_eq!(read_exactly(&mut stream, 4), [5, 0, 5, 0]);
+    read_exactly(&mut stream, 8);
+    stream
 }
 
 /// A NAT between terminal and hub, which gives the terminal another address when told.
