@@ -8,8 +8,7 @@ use crate::checksum::{UNKNOWN_KEY, write_tag};
 use crate::cookie::MacKeys;
 use crate::entropy::{Entropy, draw};
 use crate::handshake::{
-    EPHEMERAL_AT, From, Heard, SUITE_NOISE, SUITE_NULL, WelcomePayload, array, check_len,
-    check_suite,
+    From, Heard, SUITE_NOISE, SUITE_NULL, WelcomePayload, check_len, check_suite,
 };
 use crate::keys::{Keys, PresharedKey, PublicKey, Security};
 use crate::wire::{Header, Kind, OVERHEAD, Sealed};
@@ -231,14 +230,14 @@ impl Hub {
         header: Header,
         datagram: &[u8],
     ) -> Result<HubReceived<'static>, OpenError> {
-        let heard = match &mut self.secrets {
+        let (heard, said) = match &mut self.secrets {
             None => {
                 check_suite(header, SUITE_NULL)?;
                 let heard = null::hear(header, datagram)?;
                 if self.answer_again(from, datagram) {
                     return Ok(HubReceived::Nothing);
                 }
-                heard
+                (heard, datagram)
             }
             Some(secrets) => {
                 check_suite(header, SUITE_NOISE)?;
@@ -257,18 +256,19 @@ impl Hub {
                     }
                 }
                 let keys = secrets.keys.clone();
-                if self.answer_again(from, datagram) {
+                let said = &datagram[..noise::MACS_AT];
+                if self.answer_again(from, said) {
                     return Ok(HubReceived::Nothing);
                 }
-                noise::hear(&keys, header, datagram, self.entropy.as_mut())?
+                (noise::hear(&keys, header, datagram, self.entropy.as_mut())?, said)
             }
         };
-        self.answer_hello(now, from, heard, array(&datagram[EPHEMERAL_AT..]))
+        self.answer_hello(now, from, heard, said)
     }
 
     /// A Hello that comes again gets the same answer: the Welcome was lost or is on its way.
     fn answer_again(&mut self, from: SocketAddr, hello: &[u8]) -> bool {
-        let Some(welcome) = self.table.welcome(&array(&hello[EPHEMERAL_AT..])) else {
+        let Some(welcome) = self.table.welcome(hello) else {
             return false;
         };
         self.welcome(from, welcome);
@@ -280,7 +280,7 @@ impl Hub {
         now: Instant,
         from: SocketAddr,
         heard: Heard,
-        ephemeral: [u8; 32],
+        hello: &[u8],
     ) -> Result<HubReceived<'static>, OpenError> {
         let said = heard.payload;
         let (owner, before) = self.admit(now, &heard)?;
@@ -310,7 +310,7 @@ impl Hub {
             limits: said.limits,
             association,
             continues,
-            ephemeral,
+            hello: hello.into(),
             welcome: bytes.clone(),
         };
         self.table.add(now, hub_index, heard.index, keys, pending);

@@ -64,6 +64,23 @@ fn a_hello_that_comes_twice_gets_the_same_welcome() {
     }
 }
 
+/// ASC-2.2: without keys anyone can change a Hello on its way; the true one is answered too.
+#[test]
+fn a_hello_that_was_changed_does_not_take_the_place_of_the_true_one() {
+    let (mut terminal, mut hub) = (terminal(Suite::Null, 1, at(0)), hub(Suite::Null, 1));
+    let hello = hello_of(&mut terminal, at(0)).expect("hello");
+    let mut changed = hello.clone();
+    changed[3] ^= 1;
+    let end = changed.len() - 16;
+    let tag = xxhash_rust::xxh3::xxh3_128_with_seed(&changed[..end], 0x6265_6e74_7069_7065);
+    changed[end..].copy_from_slice(&tag.to_be_bytes());
+    hub.handle_datagram(at(0), elsewhere(), &mut changed).expect("looks right");
+    let _ = answer_of(&mut hub);
+    hub.handle_datagram(at(1), home(), &mut hello.clone()).expect("hello");
+    let (_, mut welcome) = answer_of(&mut hub).expect("welcome");
+    assert_eq!(terminal.handle_datagram(at(1), &mut welcome), Ok(TerminalReceived::Established));
+}
+
 /// ASC-4.2
 #[test]
 fn a_restarted_hub_is_found_by_the_next_datagram() {

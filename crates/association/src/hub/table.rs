@@ -44,8 +44,8 @@ pub(super) struct Pending {
     pub(super) association: u64,
     /// The association that gets these keys; none: a new one.
     pub(super) continues: Option<PeerId>,
-    /// Of the Hello.
-    pub(super) ephemeral: [u8; 32],
+    /// The Hello without what changes when it comes again.
+    pub(super) hello: Box<[u8]>,
     pub(super) welcome: Vec<u8>,
 }
 
@@ -186,12 +186,10 @@ impl Table {
         }
     }
 
-    /// The Welcome to the Hello of `ephemeral`, while its keys are not in force.
-    pub(super) fn welcome(&self, ephemeral: &[u8; 32]) -> Option<Vec<u8>> {
+    /// The Welcome to `hello`, while its keys are not in force.
+    pub(super) fn welcome(&self, hello: &[u8]) -> Option<Vec<u8>> {
         self.held.values().find_map(|held| match &held.stage {
-            Stage::Pending(pending) if pending.ephemeral == *ephemeral => {
-                Some(pending.welcome.clone())
-            }
+            Stage::Pending(pending) if *pending.hello == *hello => Some(pending.welcome.clone()),
             Stage::Pending(_) | Stage::Current(_) | Stage::Previous(..) => None,
         })
     }
