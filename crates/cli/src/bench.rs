@@ -34,8 +34,13 @@ struct Link {
     /// Only scenarios whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// The ways to measure: cubic, bbr, bentpipe
-    #[arg(long, value_name = "WAY", value_delimiter = ',', default_value = "cubic,bbr,bentpipe")]
+    /// The ways to measure: cubic, bbr, single, bentpipe
+    #[arg(
+        long,
+        value_name = "WAY",
+        value_delimiter = ',',
+        default_value = "cubic,bbr,single,bentpipe"
+    )]
     ways: Vec<Way>,
     /// How long bulk transfers are measured, from their first byte
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]

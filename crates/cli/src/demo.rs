@@ -4,7 +4,7 @@ use crate::{Outcome, values};
 use lab::demo::{self, DemoConfig};
 use std::path::PathBuf;
 
-/// Show three ways over an emulated satellite link, side by side
+/// Show four ways over an emulated satellite link, side by side
 ///
 /// Client, terminal, satellite link, hub and server are network namespaces on this machine; the
 /// TCP is the kernel's. Plain cubic, plain bbr and the gateways each download the same file, make

@@ -32,9 +32,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     gateway::start_logging(&config.log);
     gateway::give_up_privileges(&config).map_err(|error| error.to_string())?;
     let stop = gateway::Stop::on_signals().map_err(|error| format!("signals: {error}"))?;
-    let running = gateway::Gateway::open(&config).map_err(|error| error.to_string())?;
-    let running = running.reloading_from(arguments.config.clone());
-    let report = running.run(&stop).map_err(|error| error.to_string())?;
+    let report =
+        gateway::run(&config, Some(&arguments.config), &stop).map_err(|error| error.to_string())?;
     let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
     // Whoever started this may have gone meanwhile.
     let _ = writeln!(std::io::stdout(), "{line}");

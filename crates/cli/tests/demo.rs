@@ -58,7 +58,7 @@ fn assert_picture(scratch: &Scratch) {
 }
 
 #[test]
-fn three_ways_end_with_a_table_json_and_a_plot() {
+fn four_ways_end_with_a_table_json_and_a_plot() {
     let scratch = Scratch::new("demo");
     let output = scratch.demo(&[]);
     let told = String::from_utf8_lossy(&output.stderr);
@@ -72,7 +72,7 @@ fn three_ways_end_with_a_table_json_and_a_plot() {
     let json = scratch.json();
     let runs = json["runs"].as_array().unwrap();
     let names: Vec<&str> = runs.iter().filter_map(|run| run["name"].as_str()).collect();
-    assert_eq!(names, ["cubic", "bbr", "bentpipe"]);
+    assert_eq!(names, ["cubic", "bbr", "single", "bentpipe"]);
     runs.iter().for_each(check_run);
     assert_picture(&scratch);
 }

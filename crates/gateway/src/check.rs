@@ -89,6 +89,10 @@ fn ports(found: &mut Findings, config: &Config) {
             try_one("intercept.port", address, Type::STREAM);
         }
     }
+    if let Role::Single(section) = &config.role {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, section.port));
+        try_one("single.port", address, Type::STREAM);
+    }
     if let Some(address) = config.metrics {
         try_one("metrics.listen", address, Type::STREAM);
     }
@@ -140,6 +144,11 @@ fn kernel(found: &mut Findings, config: &Config) {
             intercept::notes_for_hub(&section.interfaces)
         }
         Role::Hub(_) => Vec::new(),
+        Role::Single(section) => {
+            let interfaces: Vec<String> =
+                section.satellite.iter().chain(&section.network).cloned().collect();
+            intercept::notes_for_terminal(&interfaces)
+        }
     };
     for note in notes {
         found.add("kernel", note);

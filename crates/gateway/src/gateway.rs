@@ -6,6 +6,7 @@ use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::observe::Observer;
 use crate::service::Service;
+use crate::single::SingleGateway;
 use crate::state::State;
 use crate::{
     Config, HubSection, InterceptSection, KeyError, LinkSection, Report, Role, SourceMode, Stop,
@@ -16,6 +17,7 @@ use rt::Clock;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::path::PathBuf;
 use units::{BitRate, Instant};
 
@@ -37,8 +39,10 @@ pub enum Error {
     #[error("intercept: {0}")]
     Intercept(#[from] InterceptError),
     /// The transparent listeners.
-    #[error("intercept.port: cannot listen on port {port} transparently: {source}{advice}")]
+    #[error("{key}: cannot listen on port {port} transparently: {source}{advice}")]
     Transparent {
+        /// The key in the configuration.
+        key: &'static str,
         /// The port.
         port: u16,
         /// What the kernel said.
@@ -66,6 +70,12 @@ pub enum Error {
     /// The keys that the configuration names.
     #[error("keys: {0}")]
     Keys(#[from] KeyError),
+    /// [`Gateway`] is one of a pair; for the other kind there is [`SingleGateway`].
+    #[error("role = \"single\" has no partner")]
+    NoPartner,
+    /// What two-segment splitting asks of the kernel.
+    #[error("{0}")]
+    Single(String),
     /// The readiness loop itself.
     #[error("the readiness loop: {0}")]
     Loop(#[from] io::Error),
@@ -106,12 +116,21 @@ pub struct Gateway {
     controller: Control,
 }
 
-/// Runs the gateway that `config` describes until `stop` is asked for.
+/// Runs the gateway that `config` describes until `stop` is asked for; a reload reads `file`.
 ///
 /// # Errors
 /// As [`Gateway::open`] and [`Gateway::run`].
-pub fn run(config: &Config, stop: &Stop) -> Result<Report, Error> {
-    Gateway::open(config)?.run(stop)
+pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, Error> {
+    match &config.role {
+        Role::Terminal(_) | Role::Hub(_) => {
+            let mut gateway = Gateway::open(config)?;
+            if let Some(file) = file {
+                gateway = gateway.reloading_from(file.to_owned());
+            }
+            gateway.run(stop)
+        }
+        Role::Single(section) => SingleGateway::open(section, config)?.run(stop),
+    }
 }
 
 impl Gateway {
@@ -133,6 +152,7 @@ impl Gateway {
         let mut gateway = match &config.role {
             Role::Terminal(section) => open_terminal(config, section, udp, addresses),
             Role::Hub(section) => open_hub(config, section, udp, addresses),
+            Role::Single(_) => Err(Error::NoPartner),
         }?;
         gateway.engine.set_observer(observer)?;
         if let Some(section) = &config.forward {
@@ -170,6 +190,7 @@ impl Gateway {
             udp: self.engine.udp_counters().clone(),
             association: self.engine.association(),
             traffic: self.engine.traffic(),
+            single: None,
         })
     }
 }
@@ -275,14 +296,19 @@ fn open_hub(
 }
 
 pub(crate) fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Listener>, Error> {
+    listen_transparently("intercept.port", section.port)
+}
+
+/// Listeners on both loopback addresses for what interception leads to `port`, which `key` names.
+pub(crate) fn listen_transparently(key: &'static str, port: u16) -> Result<Vec<Listener>, Error> {
     let transparent = |source: io::Error| {
         let advice = match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => "; this needs CAP_NET_ADMIN",
             Some(_) | None => "",
         };
-        Error::Transparent { port: section.port, source, advice }
+        Error::Transparent { key, port, source, advice }
     };
-    let both = intercept::listen(section.port).map_err(transparent)?;
+    let both = intercept::listen(port).map_err(transparent)?;
     [Some(both.v4), both.v6]
         .into_iter()
         .flatten()
@@ -317,7 +343,7 @@ fn relay_config(config: &Config) -> Result<RelayConfig, Error> {
     let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, .. } = &config.link;
     let (name, send, receive) = match &config.role {
         Role::Terminal(terminal) => (terminal.name.as_str(), *rate_up, *rate_down),
-        Role::Hub(_) => ("hub", *rate_down, *rate_up),
+        Role::Hub(_) | Role::Single(_) => ("hub", *rate_down, *rate_up),
     };
     let mut relay = RelayConfig::new(name).with_rates(send, receive);
     if let Some(memory) = config.limits.memory {
@@ -354,7 +380,7 @@ fn log_control(config: &Config) {
     tracing::info!(%controller, up = rate(rate_up), down = rate(rate_down), "rates");
 }
 
-fn log_notes(interception: &Interception) {
+pub(crate) fn log_notes(interception: &Interception) {
     for note in interception.notes() {
         tracing::warn!(%note, "interception");
     }

@@ -115,6 +115,8 @@ impl Config {
         };
         let known = match &self.role {
             Role::Terminal(_) => hub.iter().map(|key| known("hub", key)).collect(),
+            // It speaks with nobody.
+            Role::Single(_) => Ok(Vec::new()),
             Role::Hub(section) => {
                 let keyed = section.terminals.iter();
                 keyed.filter_map(|entry| Some(known(&entry.name, entry.key.as_ref()?))).collect()

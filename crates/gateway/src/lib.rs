@@ -11,8 +11,9 @@
 //! [`Report`] tells what it did.
 //!
 //! ```no_run
-//! let config = gateway::Config::load("terminal.toml".as_ref())?;
-//! let report = gateway::run(&config, &gateway::Stop::on_signals()?)?;
+//! let file = "terminal.toml".as_ref();
+//! let config = gateway::Config::load(file)?;
+//! let report = gateway::run(&config, Some(file), &gateway::Stop::on_signals()?)?;
 //! println!("{}", serde_json::to_string(&report)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -34,6 +35,7 @@ mod reach;
 mod reload;
 mod report;
 mod service;
+mod single;
 mod state;
 mod stop;
 
@@ -43,7 +45,7 @@ pub use config::{
     AcceptMode, AcceptRule, AcceptRules, Config, ConfigError, ConfirmSection, ControlSocket,
     ForwardSection, HubSection, InterceptSection, KeySource, Limits, LinkSection, LogFormat,
     LogLevel, LogSection, Marking, Mistake, NoiseSection, PeerKey, Role, SecuritySection,
-    ShareLimits, SourceMode, TerminalEntry, TerminalSection, WhenFull,
+    ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection, WhenFull,
 };
 pub use forward::ForwardError;
 pub use gateway::{Addresses, Error, Gateway, run};
@@ -52,5 +54,6 @@ pub use logging::start_logging;
 pub use privileges::{PrivilegeError, give_up_privileges};
 pub use reach::{Destinations, Rule};
 pub use relay::{PresharedKey, PrivateKey, PublicKey};
-pub use report::{Counters, PeerReport, Report, Traffic, UdpCounters};
+pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};
+pub use single::SingleGateway;
 pub use stop::Stop;

@@ -45,6 +45,7 @@ pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
             let proxies = section.socks5.iter().chain(&section.connect);
             ports.extend(proxies.map(std::net::SocketAddr::port));
         }
+        Role::Single(_) => needed.push((Capability::CAP_NET_ADMIN, "[single]")),
         Role::Hub(section) => {
             if section.source == SourceMode::Client {
                 needed.push((Capability::CAP_NET_ADMIN, "hub.source"));

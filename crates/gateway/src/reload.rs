@@ -71,6 +71,7 @@ impl Gateway {
                 self.change_hub_rules(section)?;
                 (config.link.rate_down, config.link.rate_up)
             }
+            Role::Single(_) => return Err(Error::NoPartner),
         };
         self.engine.apply(&config, admission);
         if let Some(keys) = keys {

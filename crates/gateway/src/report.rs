@@ -10,7 +10,7 @@ use units::{BitRate, Instant, Span};
 /// What a gateway has done by the time it stopped.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// `terminal` or `hub`.
+    /// `terminal`, `hub` or `single`.
     pub role: &'static str,
     /// How long it ran, seconds.
     pub seconds: f64,
@@ -27,6 +27,20 @@ pub struct Report {
     /// Its sessions and streams.
     #[serde(flatten)]
     pub traffic: Traffic,
+    /// What a gateway without a partner sent over the satellite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub single: Option<SingleReport>,
+}
+
+/// What a gateway without a partner (two-segment splitting) sent over the satellite.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SingleReport {
+    /// The congestion control of the connections over the satellite.
+    pub congestion: String,
+    /// Bytes that they were given to send.
+    pub bytes_to_satellite: u64,
+    /// Bytes that the kernel sent again.
+    pub bytes_repeated: u64,
 }
 
 /// What a gateway knows of the way to a peer.

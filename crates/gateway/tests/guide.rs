@@ -81,6 +81,14 @@ fn the_examples_on_confirming_are_taken() {
 }
 
 #[test]
+fn the_page_on_two_segments_has_examples_that_are_taken() {
+    for block in blocks_of(include_str!("../../../docs/guide/two-segment.md")) {
+        let config = Config::parse("single.toml", block).unwrap();
+        assert!(matches!(config.role, Role::Single(_)));
+    }
+}
+
+#[test]
 fn the_page_on_reach_has_examples_that_are_taken() {
     let page = include_str!("../../../docs/guide/reach.md");
     let hub = find("role = \"hub\"");

@@ -4,7 +4,7 @@
 //!   experiments  published results, run again and judged: `bentpipe lab`
 //!   live         one network with an emulated satellite link, one way of carrying TCP over it
 //!   bench        what each way reaches, against what it must reach, as JSON
-//!   demo         three ways side by side, for people
+//!   demo         four ways side by side, for people
 //!   watch        one simulated run, captured and sampled
 //!   fuzz         storms, one for each seed
 //! ```

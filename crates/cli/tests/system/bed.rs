@@ -339,7 +339,7 @@ pub(crate) fn exchange(mut client: TcpStream, mut server: TcpStream, length: usi
     });
 }
 
-fn emulate(net: &Satellite, words: &str) -> (Handle, JoinHandle<()>) {
+pub(crate) fn emulate(net: &Satellite, words: &str) -> (Handle, JoinHandle<()>) {
     let ports = format!("{} {} ", Satellite::TO_HUB, Satellite::TO_TERMINAL);
     let words: Vec<String> = (ports + words).split_whitespace().map(String::from).collect();
     let config = EmulatorConfig::from_words(&words).expect("a link");

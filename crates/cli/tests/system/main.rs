@@ -21,3 +21,4 @@ mod life;
 mod packets;
 mod path;
 mod programs;
+mod single;

@@ -6,7 +6,8 @@
 use super::{
     AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, ForwardSection, HubSection,
     InterceptSection, KeySource, Limits, LinkSection, LogSection, Marking, NoiseSection, PeerKey,
-    Role, SecuritySection, ShareLimits, SourceMode, TerminalEntry, TerminalSection, WhenFull,
+    Role, SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
+    WhenFull,
 };
 use crate::reach::Destinations;
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ impl Config {
         match role {
             Role::Terminal(section) => terminal_entries(all, section),
             Role::Hub(section) => hub_entries(all, section),
+            Role::Single(section) => single_entries(all, section),
         }
         std::mem::take(all)
     }
@@ -126,6 +128,55 @@ fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {
     put(all, "forward.mark", optional(mark.as_ref(), "usual"));
     put(all, "forward.table", optional(table.as_ref(), "usual"));
     put(all, "forward.priority", optional(priority.as_ref(), "usual"));
+}
+
+fn source_word(source: SourceMode) -> &'static str {
+    match source {
+        SourceMode::Own => "own",
+        SourceMode::Client => "client",
+    }
+}
+
+fn single_entries(all: &mut Entries, section: &SingleSection) {
+    let SingleSection {
+        id,
+        satellite,
+        network,
+        networks,
+        port,
+        rate,
+        burst,
+        round_trip,
+        congestion,
+        initial_window,
+        mtu,
+        overhead,
+        source,
+        include_ports,
+        exclude_ports,
+        exclude,
+    } = section;
+    put(all, "role", "single".into());
+    for (key, value) in [
+        ("id", id.clone()),
+        ("satellite", list(satellite)),
+        ("network", list(network)),
+        ("networks", list(networks)),
+        ("port", port.to_string()),
+        ("rate", optional(rate.as_ref(), "no bound")),
+        ("burst", burst.to_string()),
+        ("round_trip", round_trip.to_string()),
+        ("congestion", optional(congestion.as_ref(), "the system's")),
+        ("initial_window", optional(initial_window.as_ref(), "the system's")),
+        ("mtu", mtu.to_string()),
+        ("overhead", overhead.to_string()),
+        ("source", source_word(*source).into()),
+        ("include_ports", list(include_ports)),
+        ("exclude_ports", list(exclude_ports)),
+        ("exclude", list(exclude)),
+    ] {
+        put(all, &format!("single.{key}"), value);
+    }
 }
 
 fn limit_entries(all: &mut Entries, limits: &Limits) {
@@ -228,11 +279,7 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
     } = section;
     put(all, "role", "hub".into());
     put(all, "hub.id", id.clone());
-    let source = match source {
-        SourceMode::Own => "own",
-        SourceMode::Client => "client",
-    };
-    put(all, "hub.source", source.into());
+    put(all, "hub.source", source_word(*source).into());
     put(all, "hub.interfaces", list(interfaces));
     put(all, "hub.clients", list(clients));
     put(all, "hub.allow", list(allow));

@@ -57,9 +57,10 @@ impl Config {
         let role = match (&self.role, role) {
             (Role::Terminal(old), Role::Terminal(new)) => Role::Terminal(terminal(old, new)),
             (Role::Hub(old), Role::Hub(new)) => Role::Hub(hub(old, new, same)),
-            (old @ Role::Terminal(_), Role::Hub(_)) | (old @ Role::Hub(_), Role::Terminal(_)) => {
-                old.clone()
-            }
+            // Nothing of a gateway without a partner changes while it runs, nor does a role.
+            (old @ Role::Single(_), _)
+            | (old @ Role::Terminal(_), Role::Hub(_) | Role::Single(_))
+            | (old @ Role::Hub(_), Role::Terminal(_) | Role::Single(_)) => old.clone(),
         };
         let merged = Self { role, link, limits, log, ..self.clone() };
         let changes = changes(self, new, &merged);

@@ -32,6 +32,7 @@ mod read;
 mod reader;
 mod security;
 mod share;
+mod single;
 mod summary;
 mod terminals;
 mod values;
@@ -45,7 +46,7 @@ pub(crate) use merged::Change;
 use reader::Reader;
 use relay::Control;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use units::{BitRate, Span};
 
@@ -53,6 +54,7 @@ pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
 pub(crate) use share::Terms;
 pub use share::{ShareLimits, TerminalEntry};
+pub use single::SingleSection;
 
 /// Everything that a gateway is told.
 #[derive(Clone, Debug)]
@@ -115,6 +117,8 @@ pub enum Role {
     Terminal(TerminalSection),
     /// At the hub: connects on to the servers.
     Hub(HubSection),
+    /// At the sending earth station, with nothing at the other end: TCP on both sides.
+    Single(SingleSection),
 }
 
 /// What only a terminal is told.
@@ -280,6 +284,22 @@ impl Default for HubSection {
     }
 }
 
+impl Default for LinkSection {
+    /// Any port, rates to be found, packets of 1,500 bytes, a round trip of 600 ms.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            peer: None,
+            rate_up: None,
+            rate_down: None,
+            controller: Control::default(),
+            round_trip: Span::from_millis(600),
+            mtu: 1500,
+            overhead: 0,
+        }
+    }
+}
+
 impl Default for Limits {
     /// 4,096 connections; 20 s to connect, 4 ms for first bytes, 10 s for a proxy's handshake,
     /// keep-alive after 60 s, a peer that says nothing for 120 s has vanished, and 10 s to finish.
@@ -336,6 +356,7 @@ impl Config {
     fn id(&self) -> &str {
         match &self.role {
             Role::Hub(hub) => &hub.id,
+            Role::Single(single) => &single.id,
             Role::Terminal(terminal) => {
                 terminal.intercept.as_ref().map_or("terminal", |intercept| &intercept.id)
             }

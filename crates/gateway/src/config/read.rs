@@ -2,9 +2,11 @@
 
 use super::reader::{Item, Reader, Section};
 use super::security::{self, PeerKey, Word};
+use super::single::read_single;
 use super::values;
 use super::{
-    Config, HubSection, InterceptSection, LinkSection, Marking, Role, SourceMode, TerminalSection,
+    Config, HubSection, InterceptSection, LinkSection, Marking, Role, SecuritySection, SourceMode,
+    TerminalSection,
 };
 use super::{accept, forward, limits, reach, terminals};
 use crate::intercept::{PortRange, Prefix};
@@ -17,14 +19,18 @@ use units::{BitRate, Span};
 enum RoleWord {
     Terminal,
     Hub,
+    Single,
 }
 
 pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
-    const ROLES: [(&str, RoleWord); 2] = [("terminal", RoleWord::Terminal), ("hub", RoleWord::Hub)];
+    const ROLES: [(&str, RoleWord); 3] =
+        [("terminal", RoleWord::Terminal), ("hub", RoleWord::Hub), ("single", RoleWord::Single)];
     // Without a role the rest can only be guessed at.
-    let role = top.required(reader, "role", "\"terminal\" or \"hub\"", |reader, item| {
-        item.word(reader, &ROLES)
-    })?;
+    let expected = "\"terminal\", \"hub\" or \"single\"";
+    let role = top.required(reader, "role", expected, |reader, item| item.word(reader, &ROLES))?;
+    if role == RoleWord::Single {
+        return single(reader, top);
+    }
     let word = security::word(reader, &mut top);
     let private = security::read_private(reader, &mut top, word);
     let (link, hub_key) = read_link(reader, &mut top, role, word).unzip();
@@ -38,6 +44,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let role = match role {
         RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
         RoleWord::Hub => read_hub(reader, &mut top, link.as_ref(), word).map(Role::Hub),
+        RoleWord::Single => unreachable!("it was read above"),
     };
     top.finish(reader);
     let security = security::section(word, private?, hub_key?)?;
@@ -52,6 +59,27 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         log: log?,
         user: user?,
         forward: forward?,
+    })
+}
+
+/// What has no partner has no link to it, and nothing to secure or to remember.
+fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
+    let limits = limits::read(reader, &mut top);
+    let log = super::log::read(reader, &mut top);
+    let user = top.or(reader, "user", None, |r, i| user(r, i).map(Some));
+    let section = read_single(reader, &mut top);
+    top.finish(reader);
+    Some(Config {
+        role: Role::Single(section?),
+        security: SecuritySection::None,
+        link: LinkSection::default(),
+        limits: limits?,
+        state: None,
+        control: None,
+        metrics: None,
+        log: log?,
+        user: user?,
+        forward: None,
     })
 }
 

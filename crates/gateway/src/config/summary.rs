@@ -1,8 +1,10 @@
 //! A configuration in a few lines, for people who check one.
 
 use super::{
-    AcceptMode, Config, HubSection, LinkSection, Role, SecuritySection, SourceMode, TerminalSection,
+    AcceptMode, Config, HubSection, LinkSection, Role, SecuritySection, SingleSection, SourceMode,
+    TerminalSection,
 };
+use crate::engine::single::available_congestion_controls;
 use std::fmt;
 use units::BitRate;
 
@@ -11,6 +13,7 @@ impl fmt::Display for Config {
         match &self.role {
             Role::Terminal(section) => terminal(f, section, &self.link)?,
             Role::Hub(section) => hub(f, section, &self.link)?,
+            Role::Single(section) => return write_single(f, section),
         }
         match (&self.security, &self.role) {
             (SecuritySection::None, _) => writeln!(f, "NOTHING secures the link")?,
@@ -19,6 +22,7 @@ impl fmt::Display for Config {
                 let hub = hub.unwrap_or_default();
                 writeln!(f, "own key in {}, the hub's public key is {hub}", noise.private)?;
             }
+            (SecuritySection::Noise(_), Role::Single(_)) => {}
             (SecuritySection::Noise(noise), Role::Hub(hub)) => {
                 let count = hub.terminals.len();
                 writeln!(
@@ -95,5 +99,23 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
         writeln!(f, "the hub's own addresses are refused to terminals")
     } else {
         writeln!(f, "terminals may reach the hub's own addresses")
+    }
+}
+
+fn write_single(f: &mut fmt::Formatter<'_>, section: &SingleSection) -> fmt::Result {
+    writeln!(f, "single, with the satellite behind {}", section.satellite.join(", "))?;
+    match section.rate {
+        Some(rate) => writeln!(f, "sends at most {rate} over it, {} at once", section.burst)?,
+        None => writeln!(f, "sends over it as fast as the congestion control lets it")?,
+    }
+    let congestion = section.congestion.as_deref().unwrap_or("the system's");
+    writeln!(f, "congestion control: {congestion}")?;
+    let known = available_congestion_controls();
+    if section.congestion.as_ref().is_some_and(|wanted| !known.contains(wanted)) {
+        writeln!(f, "which this kernel does not have at present: it has {}", known.join(", "))?;
+    }
+    match section.initial_window {
+        Some(window) => writeln!(f, "initial window: {window} segments"),
+        None => writeln!(f, "initial window: the system's"),
     }
 }

@@ -152,16 +152,17 @@ mod accept;
 mod forward;
 mod security;
 mod shares;
+mod single;
 
 #[test]
 fn words_and_roles_are_checked() {
     assert_eq!(
         said(TERMINAL, "\"terminal\"", "\"client\""),
-        "g.toml:1: role: found \"client\", expected \"terminal\" or \"hub\""
+        "g.toml:1: role: found \"client\", expected \"terminal\" or \"hub\" or \"single\""
     );
     assert_eq!(
         said(HUB, "role = \"hub\"\n", ""),
-        "g.toml:1: role: found nothing, expected \"terminal\" or \"hub\""
+        "g.toml:1: role: found nothing, expected \"terminal\", \"hub\" or \"single\""
     );
     assert_eq!(
         said(TERMINAL, "security = \"none\"", "security = \"tls\""),

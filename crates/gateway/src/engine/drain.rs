@@ -3,6 +3,9 @@
 use super::{Engine, Kind, Listener, Role};
 use units::{Instant, Span};
 
+/// How long the farewell to the other gateway may take.
+const FAREWELL: Span = Span::from_millis(100);
+
 impl Engine {
     /// Takes no new connections any more, and ends when all that run are over at both ends, or
     /// after `limit`. The proxies' listeners close once those who wait in their queues are in.
@@ -31,5 +34,34 @@ impl Engine {
         // A connection is gone here as soon as its last byte is the other gateway's to deliver;
         // its stream, when that gateway has it.
         now >= limit || (self.core.connections.is_empty() && self.core.carrier.open_streams() == 0)
+    }
+
+    /// Ends everything, and tells the other gateway, which would otherwise have to find out.
+    pub(super) fn farewell(&mut self) {
+        let now = self.clock.now();
+        self.remember(now);
+        self.peers = self.core.carrier.peers(now);
+        let open: Vec<usize> = self.core.connections.iter().map(|(index, _)| index).collect();
+        for index in open {
+            self.core.reset_socket(index);
+        }
+        self.core.carrier.close(now);
+        let end = now + FAREWELL;
+        loop {
+            let now = self.clock.now();
+            if now >= end {
+                return;
+            }
+            if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
+                self.core.carrier.handle_timeout(now);
+            }
+            if !self.transmit(now) && self.pending.is_none() {
+                while self.core.carrier.poll_event().is_some() {}
+                match self.core.carrier.poll_timeout() {
+                    Some(due) if due < end => self.clock.sleep_until(due),
+                    Some(_) | None => return,
+                }
+            }
+        }
     }
 }

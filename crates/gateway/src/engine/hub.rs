@@ -279,7 +279,7 @@ fn refuse(core: &mut Core, index: usize, reason: RefuseReason) {
 }
 
 /// What a failed attempt means to the client.
-fn reason_of(error: &io::Error) -> RefuseReason {
+pub(super) fn reason_of(error: &io::Error) -> RefuseReason {
     match error.raw_os_error() {
         Some(libc::ECONNREFUSED | libc::ECONNRESET) => RefuseReason::ConnectionRefused,
         Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => RefuseReason::HostUnreachable,

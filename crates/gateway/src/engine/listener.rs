@@ -83,6 +83,11 @@ impl Listener {
         (handed::name_of(kind, self.address), self.socket.as_fd())
     }
 
+    /// The socket itself.
+    pub(super) fn socket(&self) -> &TcpListener {
+        &self.socket
+    }
+
     /// Clients are waiting.
     pub(super) fn is_ready(&mut self) {
         self.ready = true;

@@ -29,6 +29,7 @@ mod quota;
 mod reload;
 mod resolver;
 mod sight;
+pub(crate) mod single;
 mod socket;
 mod splice;
 mod strangers;
@@ -59,7 +60,7 @@ use std::sync::Arc;
 use terminal::Terminal;
 use timer::Alarm;
 use udp::Sent;
-use units::{Instant, Span};
+use units::Instant;
 
 pub(crate) use admission::Admission;
 pub(crate) use carrier::{Carrier, hub_name};
@@ -82,8 +83,6 @@ const RECEIVE_BUDGET: usize = 8;
 const TRANSMIT_BUDGET: usize = 64;
 /// Bytes of a batch: what the kernel takes in one call.
 const BATCH: usize = 63 * 1024;
-/// How long the farewell to the other gateway may take.
-const FAREWELL: Span = Span::from_millis(100);
 
 /// A gateway at work.
 #[derive(Debug)]
@@ -476,35 +475,6 @@ impl Engine {
             }
         }
         self.core.queue(index);
-    }
-
-    /// Ends everything, and tells the other gateway, which would otherwise have to find out.
-    fn farewell(&mut self) {
-        let now = self.clock.now();
-        self.remember(now);
-        self.peers = self.core.carrier.peers(now);
-        let open: Vec<usize> = self.core.connections.iter().map(|(index, _)| index).collect();
-        for index in open {
-            self.core.reset_socket(index);
-        }
-        self.core.carrier.close(now);
-        let end = now + FAREWELL;
-        loop {
-            let now = self.clock.now();
-            if now >= end {
-                return;
-            }
-            if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
-                self.core.carrier.handle_timeout(now);
-            }
-            if !self.transmit(now) && self.pending.is_none() {
-                while self.core.carrier.poll_event().is_some() {}
-                match self.core.carrier.poll_timeout() {
-                    Some(due) if due < end => self.clock.sleep_until(due),
-                    Some(_) | None => return,
-                }
-            }
-        }
     }
 }
 

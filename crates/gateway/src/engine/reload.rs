@@ -25,7 +25,8 @@ impl Engine {
                     hub.admission = admission;
                 }
             }
-            (Role::Terminal(_), RoleConfig::Hub(_)) | (Role::Hub(_), RoleConfig::Terminal(_)) => {
+            (Role::Terminal(_), RoleConfig::Hub(_) | RoleConfig::Single(_))
+            | (Role::Hub(_), RoleConfig::Terminal(_) | RoleConfig::Single(_)) => {
                 unreachable!("a running gateway keeps its role")
             }
         }
@@ -37,7 +38,7 @@ impl Engine {
     pub(crate) fn log_ends(&mut self, config: &Config) {
         let name = match &config.role {
             RoleConfig::Terminal(section) => section.name.clone(),
-            RoleConfig::Hub(_) => String::new(),
+            RoleConfig::Hub(_) | RoleConfig::Single(_) => String::new(),
         };
         self.core.end_log = EndLog { wanted: config.log.connections, name };
     }

@@ -30,11 +30,8 @@ pub(super) fn close_with_reset(stream: TcpStream) {
     drop(stream);
 }
 
-/// For how long nothing has come from the other end, when it owes TCP an answer.
-///
-/// A reader that merely takes its time answers the probes of its closed window, so it is told
-/// apart from one that is gone.
-pub(super) fn unanswered_for(stream: &TcpStream) -> Option<Span> {
+/// What the kernel knows of a TCP connection; `None` when the socket is none.
+pub(super) fn information(stream: &TcpStream) -> Option<libc::tcp_info> {
     // SAFETY: all zeroes is a valid value of this plain C structure.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -48,7 +45,16 @@ pub(super) fn unanswered_for(stream: &TcpStream) -> Option<Span> {
             &raw mut len,
         )
     };
-    if status != 0 || (info.tcpi_unacked == 0 && info.tcpi_probes == 0) {
+    (status == 0).then_some(info)
+}
+
+/// For how long nothing has come from the other end, when it owes TCP an answer.
+///
+/// A reader that merely takes its time answers the probes of its closed window, so it is told
+/// apart from one that is gone.
+pub(super) fn unanswered_for(stream: &TcpStream) -> Option<Span> {
+    let info = information(stream)?;
+    if info.tcpi_unacked == 0 && info.tcpi_probes == 0 {
         return None;
     }
     Some(Span::from_millis(u64::from(info.tcpi_last_ack_recv)))

@@ -69,6 +69,7 @@ impl Forwarding {
                 let homes = Homes::new(section, hub);
                 (None, Some(Routes::add(section, &homes.all())?), homes)
             }
+            Role::Single(_) => unreachable!("without a partner there is nothing to forward to"),
         };
         Ok(Self { tun, homes, _rules: rules, _routes: routes })
     }

@@ -48,7 +48,9 @@ pub(crate) use confirm::{Doorkeeper, Syn};
 pub(crate) use forwarding::ForwardRules;
 pub use prefix::{PortRange, Prefix};
 pub(crate) use ruleset::LONGEST_LIST;
+pub(crate) use ruleset::number_of;
 pub use ruleset::{ConfirmRule, ConfirmRules, HubRules, TerminalRules};
+pub(crate) use socket::connect_prepared;
 pub use socket::{Listeners, connect_from, listen, original_destination};
 
 use nftables::Nftables;

@@ -403,7 +403,7 @@ pub(super) fn check_interfaces(names: &[String]) -> Result<(), InterceptError> {
 
 /// A mark or table number that other programs are unlikely to use, and other ids do not share:
 /// "bp" and a hash (FNV-1a, folded to 16 bits) of the id.
-pub(super) fn number_of(id: &str) -> u32 {
+pub(crate) fn number_of(id: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let hash = id.bytes().fold(0x811c_9dc5, step);
     0x6270_0000 | ((hash >> 16) ^ (hash & 0xffff))

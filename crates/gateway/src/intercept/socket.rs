@@ -67,30 +67,59 @@ pub fn original_destination(local: SocketAddr, listener: SocketAddr) -> Option<S
 /// # Errors
 /// The kernel's; `EPERM` without `CAP_NET_ADMIN`, `ENETUNREACH` without a route to the server.
 pub fn connect_from(client: SocketAddr, server: SocketAddr) -> io::Result<TcpStream> {
-    match connect_once(client, server) {
+    connect_prepared(Some(client), server, |_| Ok(()))
+}
+
+/// As [`connect_from`], or with the host's own address where there is no `source`; the socket is
+/// prepared before its first packet leaves.
+pub(crate) fn connect_prepared(
+    source: Option<SocketAddr>,
+    server: SocketAddr,
+    prepare: impl Fn(&Socket) -> io::Result<()>,
+) -> io::Result<TcpStream> {
+    match connect_once(source, server, &prepare) {
         // The client may use one port for several servers, or use it again at once.
         Err(error)
-            if client.port() != 0
-                && matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL)) =>
+            if matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL)) =>
         {
-            connect_once(SocketAddr::new(client.ip(), 0), server)
+            match source.filter(|source| source.port() != 0) {
+                Some(source) => {
+                    connect_once(Some(SocketAddr::new(source.ip(), 0)), server, &prepare)
+                }
+                None => Err(error),
+            }
         }
         result => result,
     }
 }
 
-fn connect_once(client: SocketAddr, server: SocketAddr) -> io::Result<TcpStream> {
-    let socket = transparent_socket(client.ip())?;
-    socket.bind(&client.into())?;
+fn connect_once(
+    source: Option<SocketAddr>,
+    server: SocketAddr,
+    prepare: &impl Fn(&Socket) -> io::Result<()>,
+) -> io::Result<TcpStream> {
+    let socket = match source {
+        Some(source) => {
+            let socket = transparent_socket(source.ip())?;
+            socket.bind(&source.into())?;
+            socket
+        }
+        None => tcp_socket(server.ip())?,
+    };
+    prepare(&socket)?;
     match socket.connect(&server.into()) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         Ok(()) | Err(_) => Ok(socket.into()),
     }
 }
 
-fn transparent_socket(address: IpAddr) -> io::Result<Socket> {
+fn tcp_socket(address: IpAddr) -> io::Result<Socket> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
-    let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))
+}
+
+fn transparent_socket(address: IpAddr) -> io::Result<Socket> {
+    let socket = tcp_socket(address)?;
     socket.set_reuse_address(true)?;
     set_transparent(&socket, address)?;
     Ok(socket)

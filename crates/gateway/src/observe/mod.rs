@@ -75,6 +75,7 @@ impl Observer {
         let (role, name) = match &config.role {
             Role::Terminal(terminal) => ("terminal", terminal.name.clone()),
             Role::Hub(hub) => ("hub", hub.id.clone()),
+            Role::Single(single) => ("single", single.id.clone()),
         };
         let controller = config.link.controller.name();
         let control = match &config.control {

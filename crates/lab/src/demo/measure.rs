@@ -97,6 +97,8 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     run.notes.extend(outcome.emulator.end.reasons.iter().cloned());
     run.retransmissions = match &outcome.gateways {
         None => served.map(|served| served.retransmissions),
+        // It counts bytes, and on one of its two sides.
+        Some(_) if way == Way::Single => None,
         Some(gateways) => gateways.hub.get("retransmitted").and_then(serde_json::Value::as_u64),
     };
     Ok(run)

@@ -1,5 +1,6 @@
 //! The two gateways, as processes of the program that this is.
 
+use super::BedConfig;
 use super::keys::Acquainted;
 use crate::LabError;
 use satlink::{Direction, LinkConfig};
@@ -58,19 +59,24 @@ impl GatewayRates {
 /// What each gateway counted, in its own words.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counters {
-    /// The terminal's.
+    /// The terminal's; null where it has none.
     pub terminal: Value,
     /// The hub's.
     pub hub: Value,
 }
 
-/// Both gateways, running.
+/// The gateways of one way, running.
 #[derive(Debug)]
 pub(super) struct Gateways {
-    terminal: Gateway,
+    /// None with two-segment splitting.
+    terminal: Option<Gateway>,
     hub: Gateway,
 }
 
+/// The congestion control of two-segment splitting: it does not take each loss for congestion.
+const CONGESTION: &str = "bbr";
+/// Its initial window, segments.
+const INITIAL_WINDOW: u32 = 32;
 /// UDP port of the hub on the satellite's side; the second hub's is the next one.
 const PORT: u16 = 4500;
 
@@ -90,6 +96,29 @@ impl Gateways {
         Self::pair(net, link, PORT + 1, &format!("[socks5]\nlisten = \"{lan}:{socks}\"\n"))
     }
 
+    /// One gateway at the hub, and a plain router at the terminal.
+    pub(super) fn start_single(
+        net: &Satellite,
+        config: &BedConfig,
+        bypass: u16,
+    ) -> Result<Self, LabError> {
+        let rates = match config.rates {
+            Some(rates) => rates,
+            None => GatewayRates::of(&config.link)?,
+        };
+        let [a, b, c, _] = addresses::CLIENT.0.octets();
+        let text = format!(
+            "role = \"single\"\n[single]\nsatellite = [\"sat\"]\nsource = \"own\"\n\
+             congestion = \"{CONGESTION}\"\nrate = \"{}bit\"\nround_trip = \"{}ms\"\n\
+             initial_window = {INITIAL_WINDOW}\nnetworks = [\"{a}.{b}.{c}.0/24\"]\n\
+             exclude_ports = [{bypass}]\n",
+            rates.forward.as_bps(),
+            config.link.round_trip().as_millis().max(1),
+        );
+        let hub = Gateway::start(Some(&net.hub), "single", &text)?;
+        Ok(Self { terminal: None, hub })
+    }
+
     fn pair(net: &Satellite, link: &str, port: u16, clients: &str) -> Result<Self, LabError> {
         let hub = addresses::HUB.0;
         let Acquainted { hub_top, hub_end, terminal_top, terminal_link } = Acquainted::new();
@@ -102,12 +131,14 @@ impl Gateways {
         );
         let hub = Gateway::start(Some(&net.hub), "hub", &hub_config)?;
         let terminal = Gateway::start(Some(&net.terminal), "terminal", &terminal_config)?;
-        Ok(Self { terminal, hub })
+        Ok(Self { terminal: Some(terminal), hub })
     }
 
-    /// Whether both still run.
+    /// Whether they still run.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
-        self.terminal.check()?;
+        if let Some(terminal) = &mut self.terminal {
+            terminal.check()?;
+        }
         self.hub.check()
     }
 
@@ -115,7 +146,8 @@ impl Gateways {
         self.check()?;
         // The hub first: with its terminal gone it would have less to tell.
         let hub = self.hub.stop();
-        Ok(Counters { terminal: self.terminal.stop(), hub })
+        let terminal = self.terminal.map_or(Value::Null, Gateway::stop);
+        Ok(Counters { terminal, hub })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   client ── terminal ══ emulator ══ hub ── server
-//!             gateway                gateway        (only for Way::Bentpipe)
+//!             gateway                gateway        (Way::Bentpipe; Way::Single: the hub's)
 //! ```
 //!
 //! Client and server are the same programs for every way, on the kernel's own TCP. The emulator
@@ -41,19 +41,23 @@ pub enum Way {
     Cubic,
     /// End to end, with bbr at the sender.
     Bbr,
+    /// Through one gateway at the hub, by two-segment splitting: the kernel's TCP on both sides,
+    /// bbr towards the satellite, shaped to its rate.
+    Single,
     /// Through the gateways; the kernel's default congestion control on either side.
     Bentpipe,
 }
 
 impl Way {
     /// All ways, in the order of tables.
-    pub const ALL: [Self; 3] = [Self::Cubic, Self::Bbr, Self::Bentpipe];
+    pub const ALL: [Self; 4] = [Self::Cubic, Self::Bbr, Self::Single, Self::Bentpipe];
 
     /// The name in tables, JSON and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
             Self::Bbr => "bbr",
+            Self::Single => "single",
             Self::Bentpipe => "bentpipe",
         }
     }
@@ -63,7 +67,7 @@ impl Way {
         match self {
             Self::Cubic => "cubic",
             Self::Bbr => "bbr",
-            Self::Bentpipe => "-",
+            Self::Single | Self::Bentpipe => "-",
         }
     }
 }
@@ -79,7 +83,9 @@ impl FromStr for Way {
 
     fn from_str(text: &str) -> Result<Self, LabError> {
         Self::ALL.into_iter().find(|way| way.name() == text).ok_or_else(|| {
-            LabError::Request(format!("way: found {text:?}, expected cubic, bbr or bentpipe"))
+            LabError::Request(format!(
+                "way: found {text:?}, expected cubic, bbr, single or bentpipe"
+            ))
         })
     }
 }
@@ -161,6 +167,7 @@ impl Bed {
         let mut second = None;
         let gateways = match config.way {
             Way::Cubic | Way::Bbr => None,
+            Way::Single => Some(Gateways::start_single(&net, config, BYPASS)?),
             Way::Bentpipe => {
                 let link = config.link_keys()?;
                 // What arrives from now on came through the gateways, or is meant not to.

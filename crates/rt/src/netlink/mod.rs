@@ -18,6 +18,7 @@
 //! ```
 
 mod ethtool;
+mod lookup;
 mod route;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ fn terminal(more: &str) -> TerminalSection {
     let text = TERMINAL.replace("[link]", &format!("{more}\n[link]"));
     match Config::parse("g.toml", &text).unwrap().role {
         Role::Terminal(terminal) => terminal,
-        Role::Hub(_) => panic!("a terminal"),
+        Role::Hub(_) | Role::Single(_) => panic!("a terminal"),
     }
 }
 

@@ -5,7 +5,7 @@ use super::*;
 fn hub(more: &str) -> HubSection {
     match Config::parse("g.toml", &format!("{HUB}{more}")).unwrap().role {
         Role::Hub(hub) => hub,
-        Role::Terminal(_) => panic!("a hub"),
+        Role::Terminal(_) | Role::Single(_) => panic!("a hub"),
     }
 }
 
@@ -14,7 +14,7 @@ fn terminal(proxies: &str) -> TerminalSection {
     let text = text.replace("[link]", &format!("{proxies}\n[link]"));
     match Config::parse("g.toml", &text).unwrap().role {
         Role::Terminal(terminal) => terminal,
-        Role::Hub(_) => panic!("a terminal"),
+        Role::Hub(_) | Role::Single(_) => panic!("a terminal"),
     }
 }
 

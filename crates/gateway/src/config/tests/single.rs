@@ -1,0 +1,66 @@
+//! `role = "single"`.
+
+use super::*;
+
+const SINGLE: &str = r#"role = "single"
+[single]
+satellite = ["sat0"]
+rate = "10mbit"
+"#;
+
+fn single(text: &str) -> SingleSection {
+    match Config::parse("g.toml", text).unwrap().role {
+        Role::Single(section) => section,
+        Role::Hub(_) | Role::Terminal(_) => panic!("a gateway without a partner"),
+    }
+}
+
+#[test]
+fn a_short_one_gets_the_usual_values() {
+    let section = single(SINGLE);
+    assert_eq!(section.satellite, ["sat0"]);
+    assert_eq!(section.rate, Some(BitRate::from_mbps(10)));
+    assert_eq!((section.source, section.port, section.mtu), (SourceMode::Client, 7900, 1500));
+    assert_eq!((section.congestion, section.initial_window), (None, None));
+    assert_eq!(section.burst, Span::from_millis(20));
+}
+
+#[test]
+fn every_key_is_read() {
+    let more = r#"network = ["lan0"]
+networks = ["10.1.0.0/24"]
+burst = "5ms"
+round_trip = "550ms"
+congestion = "bbr"
+initial_window = 32
+mtu = 1400
+overhead = 18
+source = "own"
+port = 8000
+id = "dish"
+include_ports = [80]
+exclude_ports = ["22-23"]
+exclude = "10.0.0.0/8"
+"#;
+    let section = single(&format!("{SINGLE}{more}"));
+    assert_eq!(section.congestion.as_deref(), Some("bbr"));
+    assert_eq!((section.initial_window, section.mtu, section.overhead), (Some(32), 1400, 18));
+    assert_eq!((section.burst, section.round_trip), (Span::from_millis(5), Span::from_millis(550)));
+    assert_eq!((section.network.len(), section.networks.len(), section.port), (1, 1, 8000));
+    assert_eq!(section.source, SourceMode::Own);
+}
+
+#[test]
+fn what_needs_the_networks_asks_for_them() {
+    for (more, key) in
+        [("network = \"lan0\"", "network"), ("initial_window = 32", "initial_window")]
+    {
+        let said = said(SINGLE, "rate", &format!("{more}\nrate"));
+        assert!(said.starts_with("g.toml:2: single.networks: found none"), "{said}");
+        assert!(said.contains(&format!("single.{key} goes by them")), "{said}");
+    }
+    let said = said(SINGLE, "\"10mbit\"", "\"10mbit\"\n[link]\nlisten = \"0.0.0.0:7000\"");
+    assert!(said.contains("link"), "it has no partner: {said}");
+    let said = super::said(SINGLE, "satellite = [\"sat0\"]", "congestion = \"b/r\"");
+    assert!(said.contains("single.satellite") && said.contains("single.congestion"), "{said}");
+}

@@ -1,0 +1,105 @@
+//! Taking clients, and beginning to connect onwards for them.
+
+use super::Single;
+use super::pair::{Pair, Side};
+use crate::SourceMode;
+use crate::engine::hub::reason_of;
+use crate::engine::listener::Accepted;
+use crate::engine::socket;
+use crate::intercept;
+use mio::net::TcpStream;
+use std::io;
+use std::net::SocketAddr;
+use units::{Instant, Span};
+
+/// Clients accepted before others have their turn.
+const ACCEPT_BUDGET: usize = 64;
+/// How long accepting pauses when the system has no descriptors.
+const ACCEPT_PAUSE: Span = Span::from_millis(200);
+impl Single {
+    /// Accepts who waits; true when more wait.
+    pub(super) fn accept(&mut self, now: Instant) -> bool {
+        if self.accept_again.is_some_and(|again| now < again) {
+            return false;
+        }
+        self.accept_again = None;
+        let mut budget = ACCEPT_BUDGET;
+        for number in 0..self.listeners.len() {
+            while self.listeners[number].listener.may_accept() {
+                if budget == 0 {
+                    return true;
+                }
+                budget -= 1;
+                if self.pairs.len() >= self.limits.connections as usize {
+                    self.counters.accept_pauses += 1;
+                    self.accept_again = Some(Instant::FAR_FUTURE);
+                    return false;
+                }
+                match self.listeners[number].listener.accept() {
+                    Accepted::Client(stream, client) => self.welcome(now, number, stream, client),
+                    Accepted::Nobody => {}
+                    Accepted::NoRoom(error) => {
+                        tracing::debug!(%error, "accepting pauses until there is room");
+                        self.counters.accept_pauses += 1;
+                        self.accept_again = Some(now + ACCEPT_PAUSE);
+                        return false;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn welcome(&mut self, now: Instant, number: usize, client: TcpStream, from: SocketAddr) {
+        self.counters.accepted += 1;
+        let facing = &self.listeners[number];
+        let local = client.local_addr().ok();
+        let server =
+            local.and_then(|local| intercept::original_destination(local, facing.listener.address));
+        let Some(server) = server else {
+            tracing::info!(client = %from, "refused: it connected straight to the transparent port");
+            self.counters.not_intercepted += 1;
+            socket::close_with_reset(client);
+            return;
+        };
+        let satellite = if facing.clients { Side::Client } else { Side::Server };
+        let onward = socket::prepare(&client, &self.limits)
+            .and_then(|()| self.connect(from, server, satellite));
+        let onward = match onward {
+            Ok(onward) => onward,
+            Err(error) => {
+                tracing::debug!(client = %from, %server, %error, "not connected");
+                self.counters.refused(reason_of(&error));
+                socket::close_with_reset(client);
+                return;
+            }
+        };
+        let index = self.pairs.insert(Pair::new(client, onward, (from, server), satellite, now));
+        self.counters.most_at_once = self.counters.most_at_once.max(self.pairs.len() as u64);
+        if let Err(error) = self.register(index) {
+            tracing::warn!(client = %from, %error, "a client cannot be watched");
+            self.remove(index).reset();
+            return;
+        }
+        self.set_due(index, Some(now + self.limits.connect));
+    }
+
+    /// Begins to connect onwards.
+    fn connect(
+        &mut self,
+        client: SocketAddr,
+        server: SocketAddr,
+        satellite: Side,
+    ) -> io::Result<TcpStream> {
+        let source = match self.source {
+            SourceMode::Client => Some(client),
+            SourceMode::Own => None,
+        };
+        let tuning = &self.tuning;
+        let prepare = |socket: &socket2::Socket| match satellite {
+            Side::Server => tuning.apply(socket),
+            Side::Client => Ok(()),
+        };
+        intercept::connect_prepared(source, server, prepare).map(TcpStream::from_std)
+    }
+}

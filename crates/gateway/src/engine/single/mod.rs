@@ -1,0 +1,496 @@
+//! Two-segment splitting: one gateway at the sending earth station, TCP on both sides of it, and
+//! nothing at the remote end (ITU-R S.1711, two-segment splitting).
+//!
+//! ```text
+//!   remote client ══ satellite ══ gateway ── network ── server
+//!       its own TCP, with our windows,       the server's TCP, with a
+//!       congestion control and pacing        round trip of milliseconds
+//! ```
+//!
+//! A loop of its own, simpler than that of a pair of gateways: sockets on both sides, and a
+//! [`Bucket`] from which all connections together send over the satellite.
+
+mod bucket;
+mod clients;
+mod pair;
+mod pipe;
+mod satellite;
+
+pub(crate) use satellite::available_congestion_controls;
+
+use super::hub::reason_of;
+use super::listener::Listener;
+use super::socket;
+use super::timer::{Alarm, Deadlines};
+use crate::config::SingleSection;
+use crate::logging::CONNECTIONS;
+use crate::report::{Counters, SingleReport};
+use crate::service::Service;
+use crate::stop::{Asked, Stop};
+use crate::{Limits, SourceMode};
+use bucket::Bucket;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use pair::{BREAKING_LOOKS, Pair, Phase, Side, Tally, Turn};
+use rt::Clock;
+use rt::netlink::NetlinkError;
+use satellite::{InitialWindow, Tuning};
+use slab::Slab;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+use units::{Instant, Span};
+
+const STOP: Token = Token(0);
+const ALARM: Token = Token(1);
+/// The first listener; the others follow.
+const LISTENERS: usize = 8;
+/// The first connection's client; its server follows, then the next one's client.
+const SOCKETS: usize = 64;
+
+/// Room for one read from a socket.
+const SCRATCH: usize = 64 * 1024;
+/// How often it is looked who has vanished, and what the kernel repeats.
+const SWEEP: Span = Span::from_millis(100);
+
+/// Why a gateway of this kind does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// The kernel has no such congestion control.
+    #[error("single.congestion: found {found:?}, and this kernel has {known}{advice}")]
+    Congestion { found: String, known: String, advice: &'static str },
+    /// The routes for the initial window.
+    #[error("single.initial_window: {0}")]
+    InitialWindow(#[from] NetlinkError),
+    /// Something else that the kernel did not give.
+    #[error(transparent)]
+    Kernel(#[from] io::Error),
+}
+
+/// A listener, and on which side of its connections the satellite is.
+#[derive(Debug)]
+pub(crate) struct Facing {
+    pub(crate) listener: Listener,
+    /// Its clients come over the satellite; otherwise their servers are beyond it.
+    pub(crate) clients: bool,
+}
+
+/// A gateway between two TCPs, at work.
+#[derive(Debug)]
+pub(crate) struct Single {
+    poll: Poll,
+    clock: Clock,
+    alarm: Alarm,
+    listeners: Vec<Facing>,
+    source: SourceMode,
+    limits: Limits,
+    tuning: Tuning,
+    bucket: Option<Bucket>,
+    pairs: Slab<Pair>,
+    deadlines: Deadlines,
+    turns: VecDeque<usize>,
+    /// Whose bytes wait for tokens, in the order of their turns.
+    thirsty: VecDeque<usize>,
+    scratch: Vec<u8>,
+    accept_again: Option<Instant>,
+    /// While it drains: when that is over.
+    end_at: Option<Instant>,
+    sweep_at: Instant,
+    counters: Counters,
+    report: SingleReport,
+    notes: Vec<String>,
+    /// Each connection is logged at its end.
+    log_ends: bool,
+    service: Service,
+    /// Taken away when it is dropped.
+    _initial_window: Option<InitialWindow>,
+}
+
+impl Single {
+    pub(crate) fn new(
+        section: &SingleSection,
+        limits: &Limits,
+        log_ends: bool,
+        mut listeners: Vec<Facing>,
+    ) -> Result<Self, Refusal> {
+        let (poll, alarm, clock) = (Poll::new()?, Alarm::new()?, Clock::new());
+        alarm.register(poll.registry(), ALARM)?;
+        let tuning = Tuning::new(section);
+        let mut notes = Vec::new();
+        for (number, facing) in listeners.iter_mut().enumerate() {
+            facing.listener.register(poll.registry(), Token(LISTENERS + number))?;
+            if facing.clients {
+                let socket = facing.listener.socket();
+                tuning.apply(socket).map_err(|error| refused(section, error))?;
+                notes = tuning.notes(socket);
+            }
+        }
+        let now = clock.now();
+        let bucket = section.rate.map(|rate| {
+            let depth = rate.bytes_in(section.burst);
+            Bucket::new(now, rate, depth, section.mtu, section.overhead)
+        });
+        let report = SingleReport {
+            congestion: section.congestion.clone().unwrap_or_else(|| "(the system's)".into()),
+            ..SingleReport::default()
+        };
+        Ok(Self {
+            poll,
+            clock,
+            alarm,
+            listeners,
+            source: section.source,
+            limits: limits.clone(),
+            tuning,
+            bucket,
+            pairs: Slab::new(),
+            deadlines: Deadlines::default(),
+            turns: VecDeque::new(),
+            thirsty: VecDeque::new(),
+            scratch: vec![0; SCRATCH],
+            accept_again: None,
+            end_at: None,
+            sweep_at: now + SWEEP,
+            counters: Counters::default(),
+            report,
+            notes,
+            log_ends,
+            service: Service::new(),
+            _initial_window: InitialWindow::install(section)?,
+        })
+    }
+
+    /// What the administrator should know.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What became of connections.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What went over the satellite.
+    pub(crate) fn report(&self) -> &SingleReport {
+        &self.report
+    }
+
+    /// Works until it is asked to end. Asked to drain, it calls `let_pass`, takes no new clients,
+    /// and ends when the last connection has, or `limits.drain` is over.
+    pub(crate) fn run(&mut self, stop: &Stop, let_pass: &mut dyn FnMut()) -> io::Result<()> {
+        let [ends, _] = stop.descriptors();
+        let descriptor = ends.as_raw_fd();
+        self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)?;
+        let mut events = Events::with_capacity(1024);
+        self.service.ready();
+        loop {
+            self.service.beat(self.pairs.len());
+            match stop.asked() {
+                Asked::Nothing => {}
+                Asked::Drain if self.end_at.is_none() => {
+                    self.service.stopping(self.limits.drain);
+                    let_pass();
+                    self.listeners.clear();
+                    self.end_at = Some(self.clock.now() + self.limits.drain);
+                }
+                Asked::Drain => {}
+                Asked::Stop => break,
+            }
+            let over = self.end_at.is_some_and(|end| self.clock.now() >= end);
+            if over || (self.end_at.is_some() && self.pairs.is_empty()) {
+                break;
+            }
+            let busy = self.round();
+            self.wait(busy, &mut events)?;
+            for event in &events {
+                self.ready(event);
+            }
+        }
+        self.poll.registry().deregister(&mut SourceFd(&descriptor))?;
+        if !self.pairs.is_empty() {
+            tracing::warn!(connections = self.pairs.len(), "ends, and resets what still runs");
+        }
+        for pair in self.pairs.drain() {
+            pair.reset();
+        }
+        Ok(())
+    }
+
+    /// Everything that can be done now, within its budget; true when there is more.
+    fn round(&mut self) -> bool {
+        self.counters.rounds += 1;
+        let now = self.clock.now();
+        while let Some(index) = self.deadlines.due(now) {
+            self.expired(now, index);
+        }
+        if self.sweep_at <= now {
+            self.sweep(now);
+        }
+        let more_clients = self.accept(now);
+        for _ in 0..self.turns.len() {
+            let Some(index) = self.turns.pop_front() else { break };
+            self.turn(now, index);
+        }
+        for _ in 0..self.thirsty.len() {
+            let Some(&index) = self.thirsty.front() else { break };
+            if self.bucket.as_ref().is_some_and(|bucket| bucket.when(bucket.segment()) > now) {
+                break;
+            }
+            self.thirsty.pop_front();
+            if let Some(pair) = self.pairs.get_mut(index) {
+                pair.thirsty = false;
+                pair.in_turn = true;
+            }
+            self.turn(now, index);
+        }
+        more_clients || !self.turns.is_empty()
+    }
+
+    fn wait(&mut self, busy: bool, events: &mut Events) -> io::Result<()> {
+        let mut limit = Some(Duration::ZERO);
+        if !busy {
+            let due = self.next_due();
+            if due > self.clock.now() {
+                self.alarm.set(Some(due));
+                limit = None;
+            }
+        }
+        match self.poll.poll(events, limit) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn next_due(&self) -> Instant {
+        let mut due = if self.pairs.is_empty() { Instant::FAR_FUTURE } else { self.sweep_at };
+        let tokens = self.bucket.as_ref().filter(|_| !self.thirsty.is_empty());
+        for other in [
+            self.deadlines.next(),
+            self.accept_again,
+            self.end_at,
+            Some(self.service.next()),
+            tokens.map(|bucket| bucket.when(bucket.segment())),
+        ] {
+            due = due.min(other.unwrap_or(Instant::FAR_FUTURE));
+        }
+        due
+    }
+
+    fn ready(&mut self, event: &mio::event::Event) {
+        match event.token() {
+            STOP => {}
+            ALARM => self.alarm.expired(),
+            Token(number) if number < SOCKETS => {
+                if let Some(facing) = self.listeners.get_mut(number - LISTENERS) {
+                    facing.listener.is_ready();
+                }
+            }
+            Token(number) => {
+                let index = (number - SOCKETS) / 2;
+                let side = if number % 2 == 0 { Side::Client } else { Side::Server };
+                // It may have closed earlier; news for it is harmless to another in its place.
+                let Some(pair) = self.pairs.get_mut(index) else { return };
+                let readable = event.is_readable() || event.is_read_closed() || event.is_error();
+                let writable = event.is_writable() || event.is_write_closed() || event.is_error();
+                pair.ready(side, readable, writable);
+                self.queue(index);
+            }
+        }
+    }
+
+    fn queue(&mut self, index: usize) {
+        let pair = &mut self.pairs[index];
+        if !pair.in_turn {
+            pair.in_turn = true;
+            self.turns.push_back(index);
+        }
+    }
+
+    fn register(&mut self, index: usize) -> io::Result<()> {
+        let both = Interest::READABLE | Interest::WRITABLE;
+        let (registry, pair) = (self.poll.registry(), &mut self.pairs[index]);
+        registry.register(&mut pair.client, Token(SOCKETS + 2 * index), both)?;
+        registry.register(&mut pair.server, Token(SOCKETS + 2 * index + 1), both)
+    }
+
+    fn set_due(&mut self, index: usize, due: Option<Instant>) {
+        self.deadlines.set(index, &mut self.pairs[index].due, due);
+    }
+
+    /// A connection's turn.
+    fn turn(&mut self, now: Instant, index: usize) {
+        // It may have closed in the meantime, and another may have its place.
+        let Some(pair) = self.pairs.get_mut(index).filter(|pair| pair.in_turn) else { return };
+        pair.in_turn = false;
+        match pair.phase {
+            Phase::Connecting => self.connecting(now, index),
+            Phase::Open => self.open(now, index),
+            Phase::Breaking { .. } => self.breaking(now, index),
+        }
+    }
+
+    /// The socket that is being connected has news.
+    fn connecting(&mut self, now: Instant, index: usize) {
+        let pair = &mut self.pairs[index];
+        if let Some(error) = socket::taken_error(&pair.server) {
+            tracing::debug!(server = %pair.addresses.1, %error, "not connected");
+            self.counters.refused(reason_of(&error));
+            pair.cause = "the server could not be reached";
+            self.remove(index).reset();
+            return;
+        }
+        // Without an error, either it is connected or the news was of another kind.
+        if pair.server.peer_addr().is_err() {
+            return;
+        }
+        if let Err(error) = socket::prepare(&pair.server, &self.limits) {
+            self.broken(now, index, Side::Server, &error);
+            return;
+        }
+        self.counters.connected += 1;
+        pair.phase = Phase::Open;
+        self.set_due(index, None);
+        self.open(now, index);
+    }
+
+    fn open(&mut self, now: Instant, index: usize) {
+        let mut tally = Tally::default();
+        let pair = &mut self.pairs[index];
+        let turn = pair.turn(now, self.bucket.as_mut(), &mut self.scratch, &mut tally);
+        self.count(index, tally);
+        match turn {
+            Turn::Wait => {}
+            Turn::More => self.queue(index),
+            Turn::Thirsty => {
+                if !std::mem::replace(&mut self.pairs[index].thirsty, true) {
+                    self.thirsty.push_back(index);
+                }
+            }
+            Turn::Done => {
+                self.counters.completed += 1;
+                self.pairs[index].cause = "both ends have ended";
+                self.remove(index);
+            }
+            Turn::Broken(side, error) => self.broken(now, index, side, &error),
+        }
+    }
+
+    fn count(&mut self, index: usize, tally: Tally) {
+        let moved = &mut self.pairs[index].moved;
+        moved.read += tally.read;
+        moved.written += tally.written;
+        self.counters.bytes_from_sockets += tally.read;
+        self.counters.bytes_to_sockets += tally.written;
+        self.report.bytes_to_satellite += tally.to_satellite;
+    }
+
+    fn broken(&mut self, now: Instant, index: usize, side: Side, error: &io::Error) {
+        let pair = &mut self.pairs[index];
+        tracing::debug!(client = %pair.addresses.0, ?side, %error, "a socket broke");
+        self.counters.reset_by_sockets += 1;
+        pair.cause = match side {
+            Side::Client => "reset by the client",
+            Side::Server => "reset by the server",
+        };
+        pair.broke(now, side);
+        self.breaking(now, index);
+    }
+
+    fn breaking(&mut self, now: Instant, index: usize) {
+        let mut tally = Tally::default();
+        let over = self.pairs[index].turn_breaking(now, &mut self.scratch, &mut tally);
+        self.count(index, tally);
+        if over {
+            self.remove(index).reset();
+        } else {
+            self.set_due(index, Some(now + BREAKING_LOOKS));
+        }
+    }
+
+    /// The deadline of a connection has come.
+    fn expired(&mut self, now: Instant, index: usize) {
+        self.set_due(index, None);
+        match self.pairs[index].phase {
+            Phase::Connecting => {
+                self.counters.refused(crate::proxy::RefuseReason::TimedOut);
+                self.pairs[index].cause = "the server did not answer";
+                self.remove(index).reset();
+            }
+            Phase::Open => {}
+            Phase::Breaking { .. } => self.breaking(now, index),
+        }
+    }
+
+    /// Charges what the kernel has repeated, and ends connections whose other end has vanished.
+    fn sweep(&mut self, now: Instant) {
+        self.sweep_at = now + SWEEP;
+        let longest = self.limits.vanished;
+        let mut gone = Vec::new();
+        for (index, pair) in &mut self.pairs {
+            let repeated = pair.repeated_bytes();
+            self.report.bytes_repeated += repeated;
+            if let Some(bucket) = &mut self.bucket {
+                bucket.take(now, repeated);
+            }
+            if pair.phase == Phase::Open && pair.has_vanished(now, longest) {
+                gone.push(index);
+            }
+        }
+        for index in gone {
+            tracing::info!(client = %self.pairs[index].addresses.0, "the other end has vanished");
+            self.counters.vanished += 1;
+            self.pairs[index].cause = "an end has vanished";
+            self.remove(index).reset();
+        }
+    }
+
+    /// Takes the connection out of the table; its sockets close in good order if it is dropped.
+    fn remove(&mut self, index: usize) -> Pair {
+        self.set_due(index, None);
+        self.accept_again = None;
+        let pair = self.pairs.remove(index);
+        if self.log_ends {
+            self.log_end(&pair);
+        }
+        pair
+    }
+}
+
+impl Single {
+    /// The same words as for connections of a pair of gateways.
+    fn log_end(&self, pair: &Pair) {
+        let seconds = self.clock.now().since(pair.since).as_secs_f64();
+        tracing::info!(
+            target: CONNECTIONS,
+            client = %pair.addresses.0,
+            destination = %pair.addresses.1,
+            cause = pair.cause,
+            from_sockets = pair.moved.read,
+            to_sockets = pair.moved.written,
+            seconds = (seconds * 1000.0).round() / 1000.0,
+            "connection"
+        );
+    }
+}
+
+/// Why the satellite's side could not be told what it was to be told.
+fn refused(section: &SingleSection, error: io::Error) -> Refusal {
+    match (&section.congestion, error.raw_os_error()) {
+        (Some(found), Some(libc::ENOENT | libc::EPERM)) => Refusal::Congestion {
+            found: found.clone(),
+            known: available_congestion_controls().join(", "),
+            advice: match error.raw_os_error() {
+                Some(libc::EPERM) => {
+                    "; it needs CAP_NET_ADMIN, or a place in \
+                     net.ipv4.tcp_allowed_congestion_control"
+                }
+                _ => "; others may be had by modprobe tcp_NAME",
+            },
+        },
+        _ => Refusal::Kernel(error),
+    }
+}

@@ -1,0 +1,194 @@
+//! What the satellite's side of each connection is told: congestion control, windows, pacing.
+
+use crate::config::SingleSection;
+use crate::intercept;
+use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
+use socket2::SockRef;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use units::{BitRate, Span};
+
+/// Bandwidth-delay products that a socket may hold: what is in flight, and as much again that
+/// waits for the repetition of what was lost.
+const PRODUCTS: u64 = 2;
+/// No less than this, bytes.
+const LEAST_BUFFER: u64 = 256 * 1024;
+/// No more than this for one connection, bytes.
+const MOST_BUFFER: u64 = 256 * 1024 * 1024;
+/// How much the kernel may hold of what it has not sent yet, as time on the link.
+const UNSENT: Span = Span::from_millis(40);
+/// But never less than this, bytes.
+const LEAST_UNSENT: u64 = 16 * 1024;
+/// Where the policy rule for the initial window stands: before the main table (32766).
+const PRIORITY: u32 = 2530;
+
+/// What sockets towards the satellite are told.
+#[derive(Clone, Debug)]
+pub(super) struct Tuning {
+    congestion: Option<String>,
+    /// Bytes of window in each direction; `None`: the kernel finds it.
+    buffer: Option<usize>,
+    rate: Option<BitRate>,
+    mark: Option<u32>,
+}
+
+impl Tuning {
+    /// As the configuration says.
+    pub(super) fn new(section: &SingleSection) -> Self {
+        let product = section.rate.map(|rate| rate.bytes_in(section.round_trip));
+        let buffer = product.map(|bytes| (bytes * PRODUCTS).clamp(LEAST_BUFFER, MOST_BUFFER));
+        Self {
+            congestion: section.congestion.clone(),
+            buffer: buffer.map(|bytes| bytes as usize),
+            rate: section.rate,
+            mark: section.initial_window.map(|_| mark(section)),
+        }
+    }
+
+    /// Applies to a listener whose clients come over the satellite, and to a socket that is to
+    /// be connected over it. Windows are told in the first packet, so it must come before.
+    pub(super) fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
+        let fd = socket.as_fd();
+        if let Some(congestion) = &self.congestion {
+            SockRef::from(&fd).set_tcp_congestion(congestion.as_bytes())?;
+        }
+        if let Some(bytes) = self.buffer {
+            set_buffers(fd, bytes)?;
+        }
+        if let Some(rate) = self.rate {
+            // One connection alone sends no faster than the link, whatever its window.
+            let bytes = (rate.as_bps() / 8).max(1);
+            set(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes)?;
+            let unsent = rate.bytes_in(UNSENT).max(LEAST_UNSENT);
+            let unsent = u32::try_from(unsent).unwrap_or(u32::MAX);
+            set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, unsent)?;
+        }
+        if let Some(mark) = self.mark {
+            set(fd, libc::SOL_SOCKET, libc::SO_MARK, mark)?;
+        }
+        Ok(())
+    }
+
+    /// What the kernel did not give, for the operator; `socket` was tuned.
+    pub(super) fn notes(&self, socket: &impl AsFd) -> Vec<String> {
+        let fd = socket.as_fd();
+        let socket = SockRef::from(&fd);
+        let granted = |size: io::Result<usize>| size.unwrap_or(0) / 2;
+        let Some(wanted) = self.buffer else { return Vec::new() };
+        let mut notes = Vec::new();
+        for (name, key, size) in [
+            ("send", "net.core.wmem_max", granted(socket.send_buffer_size())),
+            ("receive", "net.core.rmem_max", granted(socket.recv_buffer_size())),
+        ] {
+            if size < wanted {
+                notes.push(format!(
+                    "the {name} buffer towards the satellite is {size} bytes, and {wanted} are \
+                     wanted for the rate and the round trip: raise {key}, or give CAP_NET_ADMIN"
+                ));
+            }
+        }
+        notes
+    }
+}
+
+/// With the right to do so beyond the system's limit, otherwise up to it.
+fn set_buffers(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    let size = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
+    let socket = SockRef::from(&fd);
+    if set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, size).is_err() {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    if set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, size).is_err() {
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    Ok(())
+}
+
+fn set<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: T,
+) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is valid for reads of `len` bytes.
+    let status =
+        unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The congestion controls that this host's kernel has at hand.
+pub(crate) fn available_congestion_controls() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// The mark of sockets towards the satellite.
+fn mark(section: &SingleSection) -> u32 {
+    intercept::number_of(&format!("{} window", section.id))
+}
+
+/// Routes of our own to the networks beyond the satellite, which differ from the system's in the
+/// initial window, and rules that lead only our own sockets there.
+#[derive(Debug)]
+pub(super) struct InitialWindow {
+    netlink: Netlink,
+    routes: Vec<Route>,
+    rules: Vec<MarkRule>,
+}
+
+impl InitialWindow {
+    /// Puts routes and rules in place; `None` where the kernel's own initial window is wanted.
+    pub(super) fn install(section: &SingleSection) -> Result<Option<Self>, NetlinkError> {
+        let Some(window) = section.initial_window else { return Ok(None) };
+        let mut this = Self { netlink: Netlink::open()?, routes: Vec::new(), rules: Vec::new() };
+        let number = mark(section);
+        for network in &section.networks {
+            let (gateway, interface) = this.netlink.route_to(network.network())?;
+            let mut route = Route::to(network.network(), network.length()).on(&interface);
+            route.gateway = gateway;
+            route.table = number;
+            route.initial_cwnd = Some(window);
+            added(this.netlink.add_route(&route))?;
+            this.routes.push(route);
+        }
+        for any in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
+            if section.networks.iter().any(|network| network.network().is_ipv4() == any.is_ipv4()) {
+                let rule = MarkRule {
+                    v6: any.is_ipv6(),
+                    mark: number,
+                    mask: u32::MAX,
+                    table: number,
+                    priority: PRIORITY,
+                };
+                added(this.netlink.add_rule(&rule))?;
+                this.rules.push(rule);
+            }
+        }
+        Ok(Some(this))
+    }
+}
+
+/// What is there already was left by an earlier run.
+fn added(result: Result<(), NetlinkError>) -> Result<(), NetlinkError> {
+    match result {
+        Err(error) if error.errno() == Some(libc::EEXIST) => Ok(()),
+        other => other,
+    }
+}
+
+impl Drop for InitialWindow {
+    fn drop(&mut self) {
+        for rule in &self.rules {
+            if let Err(error) = self.netlink.delete_rule(rule) {
+                tracing::warn!(%error, "a rule for the initial window stays behind");
+            }
+        }
+        for route in &self.routes {
+            if let Err(error) = self.netlink.delete_route(route) {
+                tracing::warn!(%error, "a route for the initial window stays behind");
+            }
+        }
+    }
+}
