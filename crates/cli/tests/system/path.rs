@@ -40,7 +40,8 @@ impl Routed {
             hub,
             &format!(
                 "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{HUB}:7000\"\n\
-                 rate_down = \"20mbit\"\nrate_up = \"20mbit\"\nround_trip = \"50ms\"\n"
+                 rate_down = \"20mbit\"\nrate_up = \"20mbit\"\nround_trip = \"50ms\"\n\
+                 [hub]\nown_addresses = \"allow\"\n[limits]\ndrain = \"0s\"\n"
             ),
         );
         let terminal_process = gateway(
@@ -48,7 +49,7 @@ impl Routed {
             &format!(
                 "role = \"terminal\"\nsecurity = \"none\"\n[link]\npeer = \"{HUB}:7000\"\n\
                  rate_down = \"20mbit\"\nrate_up = \"20mbit\"\nround_trip = \"50ms\"\n\
-                 [socks5]\nlisten = \"127.0.0.1:1080\"\n"
+                 [socks5]\nlisten = \"127.0.0.1:1080\"\n[limits]\ndrain = \"0s\"\n"
             ),
         );
         Some(Self { hosts, terminal: terminal_process, hub: hub_process })
@@ -61,7 +62,7 @@ impl Routed {
         let server = SocketAddr::from((HUB, 9000));
         let listener = hub.run(|| TcpListener::bind(server)).expect("a free port");
         let way = Way::Socks5(SocketAddr::from(([127, 0, 0, 1], 1080)));
-        for _ in 0..500 {
+        for _ in 0..50 {
             if let Ok(client) = terminal.run(|| connect(way, server, PATIENCE)) {
                 let (server, _) = listener.accept().expect("a connection");
                 return (client, server);
