@@ -147,13 +147,9 @@ fn read<T: FromStr<Err = KeyTextError>>(path: &Path) -> Result<T, KeyError> {
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let mode = metadata.permissions().mode() & 0o777;
-    // What is no file, such as a pipe, has no lasting permissions.
+    // What is no file, such as a pipe, has no lasting permissions. A group may be the gateway's own.
     if metadata.is_file() && mode & 0o007 != 0 {
         return Err(KeyError::Open { path: path.into(), mode });
-    }
-    if metadata.is_file() && mode & 0o070 != 0 {
-        let path = path.display();
-        tracing::warn!(%path, mode = format_args!("{mode:03o}"), "the group can read this key");
     }
     let mut text = String::new();
     file.take(MOST_BYTES).read_to_string(&mut text).map_err(failed)?;

@@ -4,7 +4,10 @@
 use crate::invariants::SessionWatch;
 use crate::traffic::{Client, ConnectionPlan, Server};
 use crate::{Endpoint, Streams};
-use relay::{Event, Hub, PeerId, Priority, Relay, RelayConfig, StreamId, Target, TransmitBatch};
+use relay::{
+    Event, Hub, Keys, Known, PeerId, PresharedKey, Priority, PrivateKey, Relay, RelayConfig,
+    Security, StreamId, Target, TransmitBatch,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use units::{Instant, RngStream};
@@ -28,6 +31,24 @@ pub struct Terminal {
     pub bad: u64,
     connected: u32,
     watch: SessionWatch,
+}
+
+/// Gives two gateways keys by which they know each other, from `seed`.
+///
+/// # Panics
+/// Never: two different keys go together.
+pub fn acquaint(terminal: &mut RelayConfig, hub: &mut RelayConfig, seed: u64) {
+    let mut rng = RngStream::new(seed, 0, "sim/gateways/keys");
+    let [boat, shore] = [(); 2].map(|()| PrivateKey::generate(&mut rng));
+    let preshared = PresharedKey::generate(&mut rng);
+    let know = |config: &mut RelayConfig, own: &PrivateKey, name: &str, other: &PrivateKey| {
+        let (public, preshared) = (other.public(), preshared.clone());
+        let known = Known { name: name.to_owned(), public, preshared };
+        let keys = Keys::new(own.clone(), vec![known]).expect("one key that is known");
+        config.security = Security::Noise(keys.into());
+    };
+    know(terminal, &boat, &hub.name, &shore);
+    know(hub, &shore, &terminal.name, &boat);
 }
 
 /// The hub's gateway, and the servers behind it.

@@ -18,7 +18,7 @@ pub use requests::{Page, page, request};
 pub(crate) use storm::storm_seen;
 pub use storm::{Damage, storm};
 
-use crate::gateways::{HubSide, Terminal};
+use crate::gateways::{HubSide, Terminal, acquaint};
 use crate::traffic::ConnectionPlan;
 use crate::{Path, PathConfig};
 use relay::{Control, Learnt, RelayConfig};
@@ -41,6 +41,8 @@ pub struct Setting {
     pub learnt: Option<Learnt>,
     /// What decides how fast the gateways send.
     pub control: Control,
+    /// Whether keys secure the link, as they do unless an operator says otherwise.
+    pub secure: bool,
     /// With `run` the source of all chance.
     pub seed: u64,
 }
@@ -61,7 +63,7 @@ impl Setting {
     /// This link; the gateways are told these rates, forward and return.
     pub fn on(link: LinkConfig, rates: [BitRate; 2]) -> Self {
         let control = Control::default();
-        Self { link, rates, auto: false, learnt: None, control, seed: 1 }
+        Self { link, rates, auto: false, learnt: None, control, secure: true, seed: 1 }
     }
 
     /// The same with other chance.
@@ -92,6 +94,13 @@ impl Setting {
         self
     }
 
+    /// The same without keys.
+    #[must_use]
+    pub fn open(mut self) -> Self {
+        self.secure = false;
+        self
+    }
+
     /// Out and back without load.
     pub fn round_trip(&self) -> Span {
         self.link.round_trip()
@@ -104,6 +113,9 @@ impl Setting {
         let mut terminal = RelayConfig::new("terminal").with_rates(return_, forward);
         let mut hub = RelayConfig::new("hub").with_rates(forward, return_);
         (terminal.control, hub.control) = (self.control, self.control);
+        if self.secure {
+            acquaint(&mut terminal, &mut hub, self.seed);
+        }
         let mut hub = HubSide::new(&hub, rng("hub"));
         if let Some(learnt) = self.learnt {
             hub.hub.remember("terminal", learnt);

@@ -29,6 +29,33 @@ fn loss_costs_little_more_than_what_it_takes() {
     assert!(seen.share >= 0.85 && seen.return_bps < 40_000.0, "{seen:?}");
 }
 
+/// Keys are two minutes old at 120 s and at 240 s, and nobody who looks at the bytes can tell.
+#[test]
+fn keys_are_renewed_under_traffic_without_a_stall() {
+    let setting = Setting::new("geo", "forward rate 1mbit");
+    let mut rig = setting.rig(vec![ConnectionPlan::download(START, 1 << 40)]);
+    rig.run_until(START + Span::from_secs(260));
+    let counters = rig.terminal.relay.association_counters().expect("a terminal has some");
+    assert_eq!(counters.renewals, 2);
+    assert_eq!((rig.terminal.connected(), rig.terminal.bad, rig.hub.bad), (1, 0, 0));
+    let received = rig.terminal.client.received();
+    let step = Span::from_secs(2);
+    let mut at = START + Span::from_secs(10);
+    while at < START + Span::from_secs(250) {
+        let bits = received.between(at, at + step).bytes * 8;
+        assert!(bits > 1_880_000, "{bits} bits in 2 s from {at:?}");
+        at += step;
+    }
+}
+
+/// The same figures with and without keys: a datagram has one length in both.
+#[test]
+fn encryption_costs_no_goodput() {
+    let seen = [geo(""), geo("").open()].map(|setting| bulk(&setting, SHORT, 1, false));
+    let [sealed, open] = seen.map(|seen| seen.goodput_bps);
+    assert!((sealed / open - 1.0).abs() < 0.001, "{sealed} {open}");
+}
+
 #[test]
 fn an_upload_beside_it_leaves_the_download_alone() {
     let seen = bulk(&geo(""), SHORT, 1, true);
