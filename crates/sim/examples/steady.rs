@@ -5,6 +5,7 @@
 
 use satlink::LinkConfig;
 use sim::scenario::alone::Alone;
+use sim::scenario::controllers::{self, Way};
 use units::{BitRate, Instant, Span};
 use xstp::session::SessionConfig;
 
@@ -19,6 +20,7 @@ fn main() {
         println!("seed {seed}");
         transfers(seed);
         downloads(seed);
+        troubles(seed);
     }
 }
 
@@ -98,6 +100,23 @@ fn downloads(seed: u64) {
             "{verdict} {what:50} {share:8.3} share >= {bound}   queue {:.0} ms, back {back:.1} kbit/s",
             queue * 1e3
         );
+    }
+}
+
+/// What happens to links, and who else is there: cases of the comparison of controllers.
+fn troubles(seed: u64) {
+    for (part, bound) in
+        [("blackout", 0.93), ("handoff", 0.93), ("fade", 0.85), ("compete", 0.5), ("own", 0.95)]
+    {
+        for case in controllers::all().iter().filter(|case| case.key().starts_with(part)) {
+            let seen = controllers::measure(case, Way::Steady, seed, 0);
+            let verdict = if seen.value >= bound { "ok  " } else { "MISS" };
+            let (value, queue) = (seen.value, seen.queue_s * 1e3);
+            println!(
+                "{verdict} {:50} {value:8.3}       >= {bound}   queue {queue:.0} ms",
+                case.key()
+            );
+        }
     }
 }
 
