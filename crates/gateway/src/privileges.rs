@@ -52,6 +52,9 @@ pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
             }
         }
     }
+    if config.forward.is_some() {
+        needed.push((Capability::CAP_NET_ADMIN, "[forward]"));
+    }
     if ports.iter().any(|port| (1..1024).contains(port)) {
         needed.push((Capability::CAP_NET_BIND_SERVICE, "a port below 1024"));
     }
@@ -140,6 +143,8 @@ mod tests {
         assert_eq!(needs(&intercept), ["[intercept]"]);
         let confirm = format!("accept = \"confirm\"\n{intercept}");
         assert_eq!(needs(&confirm), ["[intercept]", "accept = \"confirm\" in [intercept]"]);
+        let forward = format!("{}[forward]\ninterfaces = [\"lan0\"]\n", socks(1080));
+        assert_eq!(needs(&forward), ["[forward]"]);
         let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:500\"\n\
                    [hub]\nsource = \"client\"\n";
         assert_eq!(needs(hub), ["hub.source", "a port below 1024"]);
