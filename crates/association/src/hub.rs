@@ -62,6 +62,13 @@ struct Terminal {
     latest: u64,
 }
 
+impl Terminal {
+    /// Whether a Hello gets the same answer from both.
+    fn is_like(&self, other: &Self) -> bool {
+        self.name == other.name && self.preshared == other.preshared
+    }
+}
+
 /// What a hub with keys has beside one without.
 #[derive(Debug)]
 struct Secrets {
@@ -120,14 +127,20 @@ impl Hub {
     /// When the hub has no keys, or the private one is another.
     pub fn set_keys(&mut self, keys: Arc<Keys>) -> Vec<PeerId> {
         let secrets = self.secrets.as_mut().expect("a hub with keys");
-        assert!(secrets.keys.private() == keys.private(), "the private key is another");
-        secrets.terminals = terminals(&keys, &secrets.terminals);
+        assert!(secrets.keys.public() == keys.public(), "the private key is another");
+        let before = std::mem::take(&mut secrets.terminals);
+        secrets.terminals = terminals(&keys, &before);
         let terminals = secrets.terminals.iter();
         let owner = |(&key, terminal): (_, &Terminal)| Owner {
             name: terminal.name.clone(),
             key: Some(key),
         };
         let owners: Vec<Owner> = terminals.map(owner).collect();
+        let is_other = |key: &PublicKey| match (before.get(key), secrets.terminals.get(key)) {
+            (Some(old), Some(new)) => !old.is_like(new),
+            (_, _) => true,
+        };
+        self.table.forget_answers(is_other);
         secrets.keys = keys.clone();
         self.config.security = Security::Noise(keys);
         self.table.keep_only(&owners)
@@ -426,7 +439,16 @@ fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<Pu
     let terminal = |known: &crate::Known| Terminal {
         name: known.name.as_str().into(),
         preshared: known.preshared.clone(),
-        latest: before.get(&known.public).map_or(0, |terminal| terminal.latest),
+        latest: 0,
     };
-    keys.known().iter().map(|known| (known.public, terminal(known))).collect()
+    let remembering = |known: &crate::Known| {
+        let mut terminal = terminal(known);
+        // With another secret or name the last Hello may have got an answer that is of no use, and
+        // comes again: it must be heard as after a restart of the hub.
+        if let Some(old) = before.get(&known.public).filter(|old| old.is_like(&terminal)) {
+            terminal.latest = old.latest;
+        }
+        terminal
+    };
+    keys.known().iter().map(|known| (known.public, remembering(known))).collect()
 }

@@ -71,6 +71,26 @@ fn another_preshared_key_makes_no_association() {
     greet(&mut terminal_with(config, at(1)), &mut hub, at(1));
 }
 
+/// ASC-6.3: a Welcome that was made with the wrong secret is not repeated once the hub knows better.
+#[test]
+fn a_hub_whose_list_is_put_right_answers_the_hello_that_it_has_answered_wrongly() {
+    let mut config = hub_config(Suite::Noise, &[]);
+    let mut boat = known("boat");
+    boat.preshared = PresharedKey::generate(&mut RngStream::new(1, 0, "psk"));
+    config.security = noise("hub", vec![boat]);
+    let mut hub = Hub::new(config, RngStream::new(1, 0, "hub"));
+    let mut terminal = terminal(Suite::Noise, 1, at(0));
+    let hello = hello_of(&mut terminal, at(0)).expect("hello");
+    said(&mut hub, at(0), &hello).expect("the key is known");
+    let (_, mut welcome) = answer_of(&mut hub).expect("welcome");
+    assert_eq!(terminal.handle_datagram(at(0), &mut welcome), Err(OpenError::Tag));
+
+    let association::Security::Noise(right) = noise("hub", vec![known("boat")]) else { panic!("keys") };
+    assert!(hub.set_keys(right).is_empty());
+    greet(&mut terminal, &mut hub, at(2_000));
+    assert!(terminal.is_established());
+}
+
 /// ASC-6.5: the name is the list's, whatever a terminal calls itself.
 #[test]
 fn a_terminal_cannot_take_anothers_name() {

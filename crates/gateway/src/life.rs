@@ -20,6 +20,10 @@ impl Gateway {
             match self.engine.run(stop, self.service.next())? {
                 Pause::End => break,
                 Pause::Drain => self.drain(),
+                // What a drain has closed stays closed.
+                Pause::Reload if self.engine.is_draining() => {
+                    tracing::warn!("asked to reload, but it is about to stop: nothing changes");
+                }
                 Pause::Reload => {
                     self.service.reloading();
                     self.reload();

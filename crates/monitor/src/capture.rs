@@ -3,10 +3,10 @@
 use crate::{Client, Error, Question};
 use serde::Serialize;
 use serde_json::Value;
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +59,12 @@ pub fn capture(
     } else {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        Box::new(options.open(path).map_err(failed)?)
+        let file = options.open(path).map_err(failed)?;
+        // One that was there before keeps its mode otherwise. A device or a pipe has none of ours.
+        if file.metadata().map_err(failed)?.is_file() {
+            file.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
+        }
+        Box::new(file)
     };
     let _: Value = client.ask_value(&Question::Capture(request))?;
     let mut stream = client.into_stream();

@@ -39,7 +39,7 @@ const DATAGRAM: u8 = 0x05;
 const PIECE: u8 = 0x06;
 
 /// Bytes of a packet worth a PIECE.
-const LEAST_PIECE: usize = 32;
+pub(crate) const LEAST_PIECE: usize = 32;
 
 /// Offsets below this are written in 3 bytes. (Not a matter of what the peer may lack: a frame
 /// must take no more room when it is written again.)

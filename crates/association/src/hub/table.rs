@@ -267,6 +267,14 @@ impl Table {
         ended
     }
 
+    /// Drops the Welcomes that wait to be confirmed by terminals whose key `is_other`.
+    pub(super) fn forget_answers(&mut self, is_other: impl Fn(&PublicKey) -> bool) {
+        self.held.retain(|_, held| match &held.stage {
+            Stage::Pending(pending) => !pending.owner.key.as_ref().is_some_and(&is_other),
+            Stage::Current(_) | Stage::Previous(..) => true,
+        });
+    }
+
     pub(super) fn remove(&mut self, peer: PeerId) {
         if let Some(peer) = self.peers.remove(&peer) {
             self.held.remove(&peer.current);

@@ -147,12 +147,17 @@ fn read_secret<T: FromStr>(
         None => Some(None),
         Some(item) if word != Word::Noise => unwanted(reader, &item, word),
         Some(item) if matches!(here, Some(Some(_))) => {
-            reader.wrong(&item, "the key itself or a file, not both")
+            reader.mistake(item.line(), item.key(), "both", "the key itself or a file, not both");
+            None
         }
-        Some(item) => item.parsed(reader, FILE, |text| {
-            let path = PathBuf::from(text);
-            path.is_absolute().then_some(Some(KeySource::File(path)))
-        }),
+        Some(item) => match item.as_str().map(PathBuf::from) {
+            Some(path) if path.is_absolute() => Some(Some(KeySource::File(path))),
+            // It may be a key that stands in the wrong place.
+            Some(_) | None => {
+                reader.mistake(item.line(), item.key(), "something else", FILE);
+                None
+            }
+        },
     };
     Some(here?.or(file?))
 }

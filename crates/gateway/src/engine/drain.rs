@@ -23,6 +23,11 @@ impl Engine {
         }
     }
 
+    /// Whether it takes no new connections any more.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.is_some()
+    }
+
     /// Connections that run.
     pub(crate) fn connections(&self) -> usize {
         self.core.connections.len()

@@ -15,6 +15,8 @@ struct Partial {
     number: u16,
     data: Vec<u8>,
     have: RangeSet,
+    /// Bytes that are not there.
+    missing: u64,
     begun: Instant,
 }
 
@@ -50,13 +52,14 @@ impl Pieces {
                 self.lost += 1;
             }
             let (data, have) = (vec![0; total], RangeSet::default());
-            self.partials.push_back(Partial { number, data, have, begun: now });
+            let missing = total as u64;
+            self.partials.push_back(Partial { number, data, have, missing, begun: now });
             self.partials.len() - 1
         });
         let partial = &mut self.partials[at];
         partial.data[offset..offset + piece.len()].copy_from_slice(piece);
-        partial.have.insert(offset as u64, (offset + piece.len()) as u64);
-        if partial.have.covered(0, total as u64) < total as u64 {
+        partial.missing -= partial.have.insert(offset as u64, (offset + piece.len()) as u64);
+        if partial.missing > 0 {
             return None;
         }
         self.partials.remove(at).map(|partial| partial.data)

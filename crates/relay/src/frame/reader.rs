@@ -1,8 +1,8 @@
 //! Reading what a peer wrote, or somebody who means no good.
 
 use super::{
-    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, Frame, FrameError, HUB, LENGTH, OPEN,
-    Open, PIECE, PartialOffset, RESET, SHARED, STREAM, WIDE,
+    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, Frame, FrameError, HUB, LEAST_PIECE,
+    LENGTH, OPEN, Open, PIECE, PartialOffset, RESET, SHARED, STREAM, WIDE,
 };
 use crate::datagram::LARGEST;
 use crate::target::{Destination, MAX_NUMBER, Priority, StreamId, Target};
@@ -129,7 +129,9 @@ impl<'a> Reader<'a> {
         };
         let (total, offset) = (size(self.varint()?)?, size(self.varint()?)?);
         let piece = self.data(flags)?;
-        if piece.is_empty() || offset + piece.len() > total {
+        let end = offset + piece.len();
+        // Only the last may be short: what is put together is in few ranges.
+        if piece.is_empty() || end > total || (piece.len() < LEAST_PIECE && end < total) {
             return Err(FrameError::Number);
         }
         Ok(Frame::Piece { number, total, offset, piece })

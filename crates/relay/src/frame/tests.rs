@@ -229,23 +229,27 @@ fn packets_on_the_wire() {
     let mut room = [0; 64];
     let mut writer = Writer::new(&mut room);
     assert!(writer.datagram(b"abc", true));
-    assert_eq!(writer.piece(0x81, 300, 200, &[7; 4], true), Some(4));
+    assert_eq!(writer.piece(0x81, 300, 296, &[7; 4], true), Some(4));
     assert!(!writer.datagram(&[0; 60], true), "no room");
     assert!(writer.datagram(b"z", false));
     assert_eq!(writer.left(), 0, "nothing follows what has no length");
     let len = writer.written();
     let bytes =
-        [0x25, 3, b'a', b'b', b'c', 0x26, 0x81, 1, 0xac, 2, 0xc8, 1, 4, 7, 7, 7, 7, 5, b'z'];
+        [0x25, 3, b'a', b'b', b'c', 0x26, 0x81, 1, 0xac, 2, 0xa8, 2, 4, 7, 7, 7, 7, 5, b'z'];
     assert_eq!(room[..len], bytes);
     let mut reader = Reader::new(&room[..len]);
     assert_eq!(reader.frame(), Ok(Frame::Datagram { packet: b"abc" }));
-    let piece = Frame::Piece { number: 0x81, total: 300, offset: 200, piece: &[7; 4] };
+    let piece = Frame::Piece { number: 0x81, total: 300, offset: 296, piece: &[7; 4] };
     assert_eq!(reader.frame(), Ok(piece));
     assert_eq!(reader.frame(), Ok(Frame::Datagram { packet: b"z" }));
     assert!(reader.is_empty());
-    for bad in
-        [&[6, 1, 3, 2, b'x', b'x'][..], &[6, 1, 3, 0], &[6, 0x80, 0x80, 4, 3, 0, 1], &[0x45, 1]]
-    {
+    for bad in [
+        &[6, 1, 3, 2, b'x', b'x'][..],
+        &[6, 1, 3, 0],
+        &[6, 1, 3, 0, b'x'],
+        &[6, 0x80, 0x80, 4, 3, 0, 1],
+        &[0x45, 1],
+    ] {
         assert!(Reader::new(bad).frame().is_err(), "{bad:?}");
     }
 }

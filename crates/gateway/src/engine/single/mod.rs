@@ -190,8 +190,8 @@ impl Single {
                 Asked::Nothing => {}
                 Asked::Drain if self.end_at.is_none() => {
                     self.service.stopping(self.limits.drain);
+                    // Who is in the queues, or half-way over the satellite, still comes in.
                     let_pass();
-                    self.listeners.clear();
                     self.end_at = Some(self.clock.now() + self.limits.drain);
                 }
                 Asked::Drain => {}
@@ -365,7 +365,10 @@ impl Single {
         match turn {
             Turn::Wait => {}
             Turn::More => self.queue(index),
-            Turn::Thirsty => {
+            Turn::Thirsty { more } => {
+                if more {
+                    self.queue(index);
+                }
                 if !std::mem::replace(&mut self.pairs[index].thirsty, true) {
                     self.thirsty.push_back(index);
                 }

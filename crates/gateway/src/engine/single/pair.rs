@@ -80,8 +80,8 @@ pub(super) enum Turn {
     Wait,
     /// There is more to do, and others wait.
     More,
-    /// Bytes wait for tokens.
-    Thirsty,
+    /// Bytes wait for tokens; the other direction may have more to do meanwhile.
+    Thirsty { more: bool },
     /// Both halves are over.
     Done,
     /// A socket broke.
@@ -148,7 +148,7 @@ impl Pair {
         scratch: &mut [u8],
         tally: &mut Tally,
     ) -> Turn {
-        let mut result = Turn::Wait;
+        let (mut result, mut thirsty) = (Turn::Wait, false);
         for towards in [Side::Client, Side::Server] {
             let shaped = towards == self.satellite;
             let (pipe, mut source, mut sink) = match towards {
@@ -182,7 +182,7 @@ impl Pair {
                             bucket.take(now, written as u64);
                         }
                         if read == 0 && written == 0 && leave == 0 && pipe.wants_to_write() {
-                            result = Turn::Thirsty;
+                            thirsty = true;
                             break;
                         }
                     }
@@ -191,7 +191,13 @@ impl Pair {
                 }
             }
         }
-        if self.up.is_over() && self.down.is_over() { Turn::Done } else { result }
+        match result {
+            _ if self.up.is_over() && self.down.is_over() => Turn::Done,
+            // While it waits for tokens the other direction may have its turns.
+            Turn::Wait if thirsty => Turn::Thirsty { more: false },
+            Turn::More if thirsty => Turn::Thirsty { more: true },
+            result => result,
+        }
     }
 
     /// One side broke: the other gets what came before that.

@@ -150,7 +150,14 @@ impl InitialWindow {
             route.gateway = gateway;
             route.table = number;
             route.initial_cwnd = Some(window);
-            added(this.netlink.add_route(&route))?;
+            if let Err(error) = this.netlink.add_route(&route) {
+                if error.errno() != Some(libc::EEXIST) {
+                    return Err(error);
+                }
+                // An earlier run has left one, perhaps with another window.
+                this.netlink.delete_route(&route)?;
+                this.netlink.add_route(&route)?;
+            }
             this.routes.push(route);
         }
         for any in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
