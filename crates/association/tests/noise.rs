@@ -85,7 +85,9 @@ fn a_hub_whose_list_is_put_right_answers_the_hello_that_it_has_answered_wrongly(
     let (_, mut welcome) = answer_of(&mut hub).expect("welcome");
     assert_eq!(terminal.handle_datagram(at(0), &mut welcome), Err(OpenError::Tag));
 
-    let association::Security::Noise(right) = noise("hub", vec![known("boat")]) else { panic!("keys") };
+    let association::Security::Noise(right) = noise("hub", vec![known("boat")]) else {
+        panic!("keys")
+    };
     assert!(hub.set_keys(right).is_empty());
     greet(&mut terminal, &mut hub, at(2_000));
     assert!(terminal.is_established());
