@@ -5,7 +5,6 @@ use rt::netlink::{Netlink, NetlinkError, Route, VethEnd, sysctl};
 use serde_json::Value;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
 use std::time::Duration;
 use testbed::traffic::{Way, connect};
 use testbed::{Host, Process};
@@ -72,13 +71,11 @@ impl Routed {
         panic!("no way through");
     }
 
-    /// Ends both, neither of which has heard of the other's end by then: peers that have left are
-    /// not reported.
+    /// Ends both, neither of which hears of the other's end, as the way between them is cut: peers
+    /// that have left are not reported.
     fn finish(mut self) -> (Value, Value) {
-        signal("STOP", &mut self.terminal);
+        change(&self.hosts[1], |net| net.set_down("up"));
         let hub = report_of(&mut self.hub);
-        signal("TERM", &mut self.terminal);
-        signal("CONT", &mut self.terminal);
         (report_of(&mut self.terminal), hub)
     }
 }
@@ -108,12 +105,6 @@ fn lay(
 
 fn change(host: &Host, work: impl FnOnce(&mut Netlink) -> Result<(), NetlinkError> + Send) {
     host.run(|| work(&mut Netlink::open()?)).expect("the kernel does as it is told");
-}
-
-fn signal(name: &str, process: &mut Process) {
-    let number = process.child().id().to_string();
-    let sent = Command::new("kill").args(["-s", name, &number]).status();
-    assert!(sent.is_ok_and(|status| status.success()), "kill -s {name} {number}");
 }
 
 fn mtu(report: &Value) -> u64 {
