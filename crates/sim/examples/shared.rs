@@ -78,7 +78,7 @@ fn parse(text: &str) -> Result<SharedFlow, String> {
         }),
         ("cubic", "") => SharedFlow::tcp(&TcpConfig::cubic()),
         ("linux", "") => SharedFlow::tcp(&TcpConfig::linux()),
-        ("reno", "") => SharedFlow::tcp(&TcpConfig::newreno()),
+        ("reno", "") => SharedFlow::tcp(&TcpConfig::new_reno()),
         ("sack", "") => SharedFlow::tcp(&TcpConfig::sack()),
         _ => {
             return Err(format!(

@@ -58,7 +58,7 @@ mod segment;
 mod sender;
 mod window;
 
-pub use config::{ConfigError, DelayedAck, InitialWindow, TcpConfig};
+pub use config::{AfterIdle, ConfigError, DelayedAck, InitialWindow, TcpConfig};
 pub use endpoint::{CloseReason, Counters, Endpoint, Event, Snapshot, State};
 pub use open::Opening;
 pub use receiver::Piece;

@@ -211,8 +211,16 @@ impl Receiver {
         } else if !in_order || many || segment.flags.fin {
             self.due = Due::Now;
         } else if self.due == Due::Never {
-            self.due = Due::At(now + self.delayed.after);
+            self.due = Due::At(self.delay_ends(now));
         }
+    }
+
+    fn delay_ends(&self, now: Instant) -> Instant {
+        let after = self.delayed.after;
+        if !self.delayed.ticks {
+            return now + after;
+        }
+        Instant::from_nanos((now.as_nanos() / after.as_nanos() + 1) * after.as_nanos())
     }
 
     /// An acknowledgement goes as soon as possible.

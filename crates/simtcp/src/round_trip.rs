@@ -11,7 +11,7 @@
 //! how many are expected (RFC 7323, appendix G), or the variation of one round trip to the next
 //! would be forgotten within one.
 
-use units::Span;
+use units::{Instant, Span};
 
 /// The settings of the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,9 @@ pub struct RtoConfig {
     /// G, the clock's grain: the margin above SRTT is at least this (rule 2.3). Linux has its
     /// minimum here.
     pub granularity: Span,
+    /// The clock moves in steps of that grain, as 4.4BSD's of 500 ms: round trips are counted in
+    /// steps, and the timer runs out on one, up to a step early.
+    pub ticks: bool,
 }
 
 /// What is known of the round trip.
@@ -81,6 +84,25 @@ impl RoundTrip {
         (self.base * (1_u64 << self.backoff)).min(self.config.max)
     }
 
+    /// When a timer runs out that is set at `now`.
+    pub(crate) fn deadline(&self, now: Instant) -> Instant {
+        let grain = self.config.granularity.as_nanos();
+        if !self.config.ticks {
+            return now + self.timeout();
+        }
+        let ticks = now.as_nanos() / grain + self.timeout().as_nanos().div_ceil(grain);
+        Instant::from_nanos(ticks * grain)
+    }
+
+    /// The time from `sent` to `now` as this clock shows it.
+    pub(crate) fn between(&self, sent: Instant, now: Instant) -> Span {
+        let grain = self.config.granularity.as_nanos();
+        if !self.config.ticks {
+            return now.since(sent);
+        }
+        Span::from_nanos((now.as_nanos() / grain - sent.as_nanos() / grain) * grain)
+    }
+
     /// SRTT.
     pub(crate) fn smoothed(&self) -> Option<Span> {
         self.smoothed
@@ -102,7 +124,34 @@ mod tests {
             min: Span::from_secs(1),
             max: Span::from_secs(60),
             granularity: Span::from_millis(1),
+            ticks: false,
         })
+    }
+
+    #[test]
+    fn a_clock_of_500_ms_counts_steps_and_ends_on_one() {
+        let mut bsd = RoundTrip::new(RtoConfig {
+            initial: Span::from_secs(6),
+            min: Span::from_secs(1),
+            max: Span::from_secs(64),
+            granularity: Span::from_millis(500),
+            ticks: true,
+        });
+        let at = |millis| Instant::ZERO + Span::from_millis(millis);
+        // 600 ms pass one step or two.
+        assert_eq!(bsd.between(at(100), at(700)), Span::from_millis(500));
+        assert_eq!(bsd.between(at(450), at(1_050)), Span::from_millis(1_000));
+        assert_eq!(bsd.between(at(100), at(120)), Span::ZERO);
+        // SRTT 500, RTTVAR 250: RTO 1.5 s, three steps from the last one.
+        bsd.sample(Span::from_millis(500), 1);
+        assert_eq!(bsd.timeout(), Span::from_millis(1_500));
+        assert_eq!(bsd.deadline(at(1_499)), at(2_500));
+        assert_eq!(bsd.deadline(at(1_500)), at(3_000));
+        // A short round trip shows none, and waits 1 s, the least: SRTT + G = 500 ms is below it.
+        let mut short = bsd.clone();
+        short.smoothed = None;
+        short.sample(Span::ZERO, 1);
+        assert_eq!(short.timeout(), Span::from_secs(1));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Traces of whole connections, worked out by hand from the RFCs.
 
+mod berkeley;
 mod faults;
 mod windows;
 mod wire;

@@ -58,7 +58,7 @@ fn three_segments_open_a_connection_and_agree_on_options() {
 
 #[test]
 fn an_option_that_one_end_lacks_is_not_used() {
-    let plain = TcpConfig { window_scale: false, ..TcpConfig::newreno() };
+    let plain = TcpConfig { window_scale: false, ..TcpConfig::new_reno() };
     let mut client = Endpoint::connect(&TcpConfig::cubic(), CLIENT, 1);
     let mut server = Endpoint::listen(&plain, 80, 2);
     let all = settle(at(0), &mut client, &mut server);
@@ -145,7 +145,7 @@ fn a_reset_ends_it_and_an_abort_sends_one() {
 
 #[test]
 fn a_peer_that_never_answers_is_given_up() {
-    let config = TcpConfig { retries: 3, ..TcpConfig::newreno() };
+    let config = TcpConfig { retries: 3, ..TcpConfig::new_reno() };
     let mut client = Endpoint::connect(&config, CLIENT, 1);
     let mut sent = Vec::new();
     for _ in 0..10 {
@@ -161,8 +161,8 @@ fn a_peer_that_never_answers_is_given_up() {
 
 #[test]
 fn one_segment_is_acknowledged_late_and_two_at_once() {
-    let delayed = DelayedAck { every: 2, after: Span::from_millis(200), at_once: 0 };
-    let config = TcpConfig { delayed_ack: delayed, ..TcpConfig::newreno() };
+    let delayed = DelayedAck { every: 2, after: Span::from_millis(200), at_once: 0, ticks: false };
+    let config = TcpConfig { delayed_ack: delayed, ..TcpConfig::new_reno() };
     let (mut client, mut server) = open(&config);
     client.write(3 * 1_460);
     let sent: Vec<Segment> = core::iter::from_fn(|| client.poll_transmit(at(10))).collect();
@@ -207,7 +207,7 @@ fn what_is_out_of_order_is_reported_the_most_recent_first() {
 
 #[test]
 fn a_closed_window_is_asked_until_it_opens() {
-    let config = TcpConfig { receive_buffer: 3_000, ..TcpConfig::newreno() };
+    let config = TcpConfig { receive_buffer: 3_000, ..TcpConfig::new_reno() };
     let (mut client, mut server) = open(&config);
     client.write(5_000);
     settle(at(10), &mut client, &mut server);

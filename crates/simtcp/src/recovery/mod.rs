@@ -1,8 +1,10 @@
 //! The second axis: what is lost, and sent again.
 
+mod berkeley;
 mod newreno;
 mod sack;
 
+pub(crate) use berkeley::Berkeley;
 pub(crate) use newreno::NewReno;
 pub(crate) use sack::Sack;
 
@@ -12,8 +14,17 @@ use crate::segment::Block;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecoveryKind {
+    /// Three duplicates, and over with the first new acknowledgement (RFC 2001, section 4;
+    /// RFC 5681, section 3.2).
+    Reno,
     /// Three duplicates, then a segment for each partial acknowledgement (RFC 6582).
     NewReno,
+    /// Reno that sends again what SACK blocks show to be lost (Henderson & Katz 1999, appendix,
+    /// rules 5 to 7); Reno where the peer has no SACK.
+    SackReno,
+    /// NewReno that sends again what SACK blocks show to be lost (Henderson & Katz 1999,
+    /// appendix, rules 1 to 7); rules 1 to 4 where the peer has no SACK.
+    SackNewReno,
     /// By the blocks of SACK options (RFC 6675); NewReno where the peer has no SACK.
     Sack,
 }
@@ -66,21 +77,31 @@ pub(crate) enum Verdict {
 /// One of the ways to repair.
 #[derive(Clone, Debug)]
 pub(crate) enum Recovery {
+    Berkeley(Berkeley),
     NewReno(NewReno),
     Sack(Sack),
 }
 
 impl Recovery {
-    pub(crate) fn new(kind: RecoveryKind, limited_transmit: bool) -> Self {
+    /// The recovery of a kind; `sack` when both ends have SACK.
+    pub(crate) fn new(kind: RecoveryKind, sack: bool, limited_transmit: bool) -> Self {
+        let berkeley =
+            |newreno, sack| Self::Berkeley(Berkeley::new(newreno, sack, limited_transmit));
         match kind {
-            RecoveryKind::NewReno => Self::NewReno(NewReno::new(limited_transmit)),
-            RecoveryKind::Sack => Self::Sack(Sack::new(limited_transmit)),
+            RecoveryKind::Reno => berkeley(false, false),
+            RecoveryKind::SackReno => berkeley(false, sack),
+            RecoveryKind::SackNewReno => berkeley(true, sack),
+            RecoveryKind::Sack if sack => Self::Sack(Sack::new(limited_transmit)),
+            RecoveryKind::NewReno | RecoveryKind::Sack => {
+                Self::NewReno(NewReno::new(limited_transmit))
+            }
         }
     }
 
     /// An acknowledgement came, and `now` is what is outstanding after it.
     pub(crate) fn on_ack(&mut self, now: &Outstanding, report: &Report<'_>) -> Verdict {
         match self {
+            Self::Berkeley(berkeley) => berkeley.on_ack(now, report),
             Self::NewReno(newreno) => newreno.on_ack(now, report),
             Self::Sack(sack) => sack.on_ack(now, report),
         }
@@ -89,6 +110,7 @@ impl Recovery {
     /// The retransmission timer ran out: all will be sent again from the oldest on.
     pub(crate) fn on_timeout(&mut self, now: &Outstanding) {
         match self {
+            Self::Berkeley(berkeley) => berkeley.on_timeout(),
             Self::NewReno(newreno) => newreno.on_timeout(now),
             Self::Sack(sack) => sack.on_timeout(now),
         }
@@ -97,7 +119,7 @@ impl Recovery {
     /// Bytes that count as being on the way.
     pub(crate) fn in_flight(&self, now: &Outstanding) -> u64 {
         match self {
-            Self::NewReno(_) => now.next - now.oldest,
+            Self::Berkeley(_) | Self::NewReno(_) => now.next - now.oldest,
             Self::Sack(sack) => sack.pipe(now),
         }
     }
@@ -105,6 +127,7 @@ impl Recovery {
     /// By how much the window is inflated for new data.
     pub(crate) fn inflation(&self) -> u64 {
         match self {
+            Self::Berkeley(berkeley) => berkeley.inflation(),
             Self::NewReno(newreno) => newreno.inflation(),
             Self::Sack(_) => 0,
         }
@@ -113,6 +136,7 @@ impl Recovery {
     /// Whether new data may go although nothing else says so: a loss is being repaired, or not.
     pub(crate) fn is_repairing(&self) -> bool {
         match self {
+            Self::Berkeley(berkeley) => berkeley.is_repairing(),
             Self::NewReno(newreno) => newreno.is_repairing(),
             Self::Sack(sack) => sack.is_repairing(),
         }
@@ -121,6 +145,7 @@ impl Recovery {
     /// What is to be sent again now, before new data, with `room` bytes of window.
     pub(crate) fn lost(&mut self, now: &Outstanding, room: u64) -> Option<Block> {
         match self {
+            Self::Berkeley(berkeley) => berkeley.lost(now),
             Self::NewReno(newreno) => newreno.lost(now),
             Self::Sack(sack) => sack.lost(now, room),
         }
@@ -129,7 +154,7 @@ impl Recovery {
     /// What may be sent again since there is no new data.
     pub(crate) fn perhaps_lost(&mut self, now: &Outstanding) -> Option<Block> {
         match self {
-            Self::NewReno(_) => None,
+            Self::Berkeley(_) | Self::NewReno(_) => None,
             Self::Sack(sack) => sack.perhaps_lost(now),
         }
     }
@@ -137,6 +162,7 @@ impl Recovery {
     /// After a timeout: the first run from `now.next` on that the peer is not known to have.
     pub(crate) fn again(&self, now: &Outstanding) -> Option<Block> {
         match self {
+            Self::Berkeley(berkeley) => berkeley.again(now),
             Self::NewReno(_) => (now.next < now.end).then_some((now.next, now.end)),
             Self::Sack(sack) => sack.again(now),
         }

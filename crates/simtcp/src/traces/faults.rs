@@ -3,17 +3,28 @@
 use super::wire::Wire;
 use crate::{State, TcpConfig};
 use proptest::prelude::*;
+use std::vec::Vec;
 use units::{Instant, RngStream, Span};
 
-fn configs() -> [TcpConfig; 4] {
-    [TcpConfig::newreno(), TcpConfig::sack(), TcpConfig::cubic(), TcpConfig::linux()]
+fn configs() -> Vec<TcpConfig> {
+    Vec::from([
+        TcpConfig::new_reno(),
+        TcpConfig::sack(),
+        TcpConfig::cubic(),
+        TcpConfig::linux(),
+        TcpConfig::reno().of_1999(),
+        TcpConfig::sack_reno(),
+        TcpConfig::sack_new_reno().of_1999(),
+    ])
 }
+
+const CONFIGS: usize = 7;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
     fn everything_arrives_in_whatever_order_and_however_small_the_buffers(
-        seed in any::<u64>(), late_ms in 1_u64..300, which in 0_usize..4, room in 600_u64..20_000,
+        seed in any::<u64>(), late_ms in 1_u64..300, which in 0..CONFIGS, room in 600_u64..20_000,
     ) {
         let config = TcpConfig {
             retries: 100, receive_buffer: room, send_buffer: room * 2, ..configs()[which].clone()
@@ -37,9 +48,10 @@ proptest! {
 
     #[test]
     fn everything_arrives_however_much_is_lost(
-        seed in any::<u64>(), loss in 0.0..0.3_f64, which in 0_usize..4, bytes in 1_u64..400_000,
+        seed in any::<u64>(), loss in 0.0..0.3_f64, which in 0..CONFIGS, bytes in 1_u64..400_000,
     ) {
-        let config = TcpConfig { retries: 100, ..configs()[which].clone() };
+        let config =
+            TcpConfig { retries: 100, send_buffer: 1 << 20, ..configs()[which].clone() };
         let mut there = RngStream::new(seed, 0, "there");
         let mut back = RngStream::new(seed, 0, "back");
         let mut wire = Wire::new(&config, Span::from_millis(50))

@@ -9,24 +9,25 @@ const MSS: u64 = 1_000;
 const ROUND: Span = Span::from_millis(100);
 
 /// Segments of 1000 bytes, each acknowledged at once, one segment at first.
-fn plain(base: &TcpConfig) -> TcpConfig {
+pub(super) fn plain(base: &TcpConfig) -> TcpConfig {
     TcpConfig {
         max_segment: 1_000,
         initial_window: InitialWindow::Segments(1),
         slow_start_limit: Some(1),
         timestamps: None,
-        delayed_ack: DelayedAck { every: 1, after: Span::ZERO, at_once: 0 },
+        delayed_ack: DelayedAck::OFF,
         rto: RtoConfig {
             initial: Span::from_secs(1),
             min: Span::from_secs(1),
             max: Span::from_secs(60),
             granularity: Span::from_millis(1),
+            ticks: false,
         },
         ..base.clone()
     }
 }
 
-fn wire(config: &TcpConfig) -> Wire {
+pub(super) fn wire(config: &TcpConfig) -> Wire {
     Wire::new(config, ROUND / 2)
 }
 
@@ -35,7 +36,7 @@ fn round(number: u64) -> Instant {
 }
 
 /// Runs `rounds` rounds after the handshake; returns what was sent in each.
-fn rounds(wire: &mut Wire, rounds: u64) -> Vec<Vec<u64>> {
+pub(super) fn rounds(wire: &mut Wire, rounds: u64) -> Vec<Vec<u64>> {
     (1..=rounds)
         .map(|number| {
             wire.run_until(round(number + 1) - Span::from_nanos(1));
@@ -46,7 +47,7 @@ fn rounds(wire: &mut Wire, rounds: u64) -> Vec<Vec<u64>> {
 
 #[test]
 fn slow_start_doubles_with_each_round_trip() {
-    let mut wire = wire(&plain(&TcpConfig::newreno()));
+    let mut wire = wire(&plain(&TcpConfig::new_reno()));
     wire.client.write(1_000 * MSS);
     let sent: Vec<usize> = rounds(&mut wire, 6).iter().map(Vec::len).collect();
     assert_eq!(sent, [1, 2, 4, 8, 16, 32]);
@@ -61,8 +62,13 @@ fn delayed_acknowledgements_slow_it_down_unless_bytes_are_counted() {
         let config = TcpConfig {
             initial_window: InitialWindow::Segments(4),
             slow_start_limit: limit,
-            delayed_ack: DelayedAck { every: 2, after: Span::from_millis(90), at_once: 0 },
-            ..plain(&TcpConfig::newreno())
+            delayed_ack: DelayedAck {
+                every: 2,
+                after: Span::from_millis(90),
+                at_once: 0,
+                ticks: false,
+            },
+            ..plain(&TcpConfig::new_reno())
         };
         let mut wire = wire(&config);
         wire.client.write(1_000 * MSS);
@@ -72,7 +78,7 @@ fn delayed_acknowledgements_slow_it_down_unless_bytes_are_counted() {
 }
 
 /// NewReno with ten segments at first, and the given ones lost once.
-fn ten(base: &TcpConfig, lost: &'static [u64]) -> Wire {
+pub(super) fn ten(base: &TcpConfig, lost: &'static [u64]) -> Wire {
     let config = TcpConfig { initial_window: InitialWindow::Segments(10), ..plain(base) };
     let mut seen = Vec::new();
     let mut wire = wire(&config).losing(move |_, segment| {
@@ -87,7 +93,7 @@ fn ten(base: &TcpConfig, lost: &'static [u64]) -> Wire {
 
 #[test]
 fn fast_retransmit_and_fast_recovery_of_rfc_6582() {
-    let mut wire = ten(&TcpConfig::newreno(), &[3]);
+    let mut wire = ten(&TcpConfig::new_reno(), &[3]);
     let sent = rounds(&mut wire, 4);
     assert_eq!(sent[0], (0..10).collect::<Vec<_>>());
     // 0 to 2 are acknowledged: cwnd 13, and 10 to 15 go. Two duplicates let out 16 and 17
@@ -108,7 +114,7 @@ fn fast_retransmit_and_fast_recovery_of_rfc_6582() {
 
 #[test]
 fn partial_acknowledgements_repair_one_segment_each_round_trip() {
-    let mut wire = ten(&TcpConfig::newreno(), &[3, 5, 7]);
+    let mut wire = ten(&TcpConfig::new_reno(), &[3, 5, 7]);
     let sent = rounds(&mut wire, 5);
     // Duplicates by 4, 6, 8 and 9: four; 16, 17 by limited transmit, then 3.
     assert_eq!(sent[1], [10, 11, 12, 13, 14, 15, 16, 17, 3]);
@@ -140,7 +146,8 @@ fn sack_repairs_many_losses_in_one_round_trip() {
 fn each_timeout_doubles_the_wait_and_slow_start_begins_at_one() {
     // SYN, then 1, 2, 4, 8 and 16 segments: 1 to 31 of all. Of the last, sent at 0.5 s, four
     // arrive, and let out 32 to 39. Those and the first four that are sent again are lost.
-    let mut wire = wire(&plain(&TcpConfig::newreno())).losing(|count, _| (20..44).contains(&count));
+    let mut wire =
+        wire(&plain(&TcpConfig::new_reno())).losing(|count, _| (20..44).contains(&count));
     wire.client.write(1_000 * MSS);
     wire.run_until(Instant::ZERO + Span::from_secs(30));
     let again: Vec<f64> = wire.sent[40..].iter().map(|(at, _)| at.as_secs_f64()).collect();

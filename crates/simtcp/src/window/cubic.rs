@@ -147,9 +147,8 @@ impl Cubic {
         self.prior
     }
 
-    /// The window starts anew (RFC 5681, section 4.1).
+    /// The window was changed from outside: a new stage begins.
     pub(crate) fn restart(&mut self) {
-        self.levels.restart();
         self.epoch = None;
     }
 

@@ -8,12 +8,25 @@ pub(crate) struct Levels {
     window: u64,
     threshold: u64,
     limit: Option<u32>,
+    /// Acknowledged bytes count, and not acknowledgements.
+    bytes: bool,
 }
 
 impl Levels {
     /// A window of `initial` bytes that opens by `limit` segments an acknowledgement at most.
     pub(crate) fn new(segment: u64, initial: u64, limit: Option<u32>) -> Self {
-        Self { segment, initial, window: initial, threshold: u64::MAX, limit }
+        Self { segment, initial, window: initial, threshold: u64::MAX, limit, bytes: true }
+    }
+
+    /// Acknowledgements count in congestion avoidance, whatever they acknowledge (RFC 2581,
+    /// equation 2).
+    pub(crate) fn counting_acknowledgements(self) -> Self {
+        Self { bytes: false, ..self }
+    }
+
+    /// Whether bytes count (RFC 3465).
+    pub(crate) fn counts_bytes(&self) -> bool {
+        self.bytes
     }
 
     /// SMSS.
@@ -61,5 +74,12 @@ impl Levels {
     /// RW = min(IW, cwnd) (RFC 5681, section 4.1).
     pub(crate) fn restart(&mut self) {
         self.window = self.window.min(self.initial);
+    }
+
+    /// Half for each of `timeouts` that went by (RFC 2861, section 3.2).
+    pub(crate) fn decay(&mut self, timeouts: u64) {
+        self.threshold = self.threshold.max(self.window * 3 / 4);
+        let least = self.window.min(self.initial);
+        self.window = (self.window >> timeouts.min(63)).max(least);
     }
 }

@@ -9,6 +9,7 @@ pub(crate) use cubic::Cubic;
 pub(crate) use levels::Levels;
 pub(crate) use reno::Reno;
 
+use crate::config::AfterIdle;
 use units::{Instant, Span};
 
 /// Which law the congestion window follows.
@@ -104,13 +105,28 @@ impl Window {
         levels.set_window(levels.threshold().min(flight.max(segment) + segment));
     }
 
-    /// Nothing was sent for `idle`, longer than the retransmission timer when `restart`.
-    pub(crate) fn on_idle(&mut self, idle: Span, restart: bool) {
+    /// Nothing was sent for `idle`, which was so many retransmission timers.
+    pub(crate) fn on_idle(&mut self, idle: Span, timeouts: u64, after: AfterIdle) {
+        match after {
+            AfterIdle::SlowStart if timeouts > 0 => {
+                self.levels_mut().restart();
+                self.forget_epoch();
+            }
+            AfterIdle::Decay if timeouts > 0 => {
+                self.levels_mut().decay(timeouts);
+                self.forget_epoch();
+            }
+            AfterIdle::Keep | AfterIdle::SlowStart | AfterIdle::Decay => match self {
+                Self::Reno(_) => {}
+                Self::Cubic(cubic) => cubic.on_idle(idle),
+            },
+        }
+    }
+
+    fn forget_epoch(&mut self) {
         match self {
-            Self::Reno(reno) if restart => reno.levels_mut().restart(),
             Self::Reno(_) => {}
-            Self::Cubic(cubic) if restart => cubic.restart(),
-            Self::Cubic(cubic) => cubic.on_idle(idle),
+            Self::Cubic(cubic) => cubic.restart(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!   slow start (cwnd < ssthresh)   cwnd += min(acked, L SMSS)                    section 3.1
 //!   avoidance                      cwnd += SMSS for each cwnd of acked bytes     section 3.1
+//!                 or, of 1999,     cwnd += SMSS SMSS / cwnd for each ACK         RFC 2581, eq. 2
 //!   loss                           cwnd = ssthresh = max(flight / 2, 2 SMSS)     equation 4
 //!   timeout                        ssthresh likewise, cwnd = SMSS                section 3.1
 //! ```
@@ -34,8 +35,17 @@ impl Reno {
         if !acked.limited {
             return;
         }
+        let slow_start = self.levels.in_slow_start();
         self.counted += self.levels.slow_start(acked.bytes, 1);
         let window = self.levels.window();
+        if !self.levels.counts_bytes() {
+            self.counted = 0;
+            if !slow_start {
+                let segment = self.levels.segment();
+                self.levels.set_window(window + (segment * segment / window).max(1));
+            }
+            return;
+        }
         if !self.levels.in_slow_start() && self.counted >= window {
             self.counted -= window;
             self.levels.set_window(window + self.levels.segment());
@@ -108,6 +118,19 @@ mod tests {
             reno.on_ack(&ack(MSS));
         }
         assert_eq!(reno.levels().window(), 10 * MSS);
+    }
+
+    #[test]
+    fn avoidance_of_1999_counts_acknowledgements() {
+        let levels = Levels::new(MSS, 8 * MSS, Some(1)).counting_acknowledgements();
+        let mut reno = Reno::new(levels);
+        reno.levels_mut().set_threshold(8 * MSS);
+        // 1000 × 1000 / 8000 = 125; of two segments or of one.
+        reno.on_ack(&ack(2 * MSS));
+        assert_eq!(reno.levels().window(), 8_125);
+        // 1,000,000 / 8125 = 123.
+        reno.on_ack(&ack(MSS));
+        assert_eq!(reno.levels().window(), 8_248);
     }
 
     #[test]

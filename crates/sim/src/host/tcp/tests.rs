@@ -32,7 +32,7 @@ fn a_transfer_arrives_whole() {
     // Small buffers, so that both applications have to wait for room.
     let small = TcpConfig { send_buffer: 100_000, receive_buffer: 50_000, ..TcpConfig::sack() };
     for (config, words) in
-        [(TcpConfig::linux(), "loss 2%"), (small, ""), (TcpConfig::newreno(), "reorder 5%")]
+        [(TcpConfig::linux(), "loss 2%"), (small, ""), (TcpConfig::new_reno(), "reorder 5%")]
     {
         let mut net = Network::new(3, 0);
         let sink = net.host_with(|node| {

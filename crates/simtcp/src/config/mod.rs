@@ -1,41 +1,16 @@
 //! What a TCP is made of.
 
+mod presets;
+mod settings;
+
+pub use settings::{AfterIdle, DelayedAck, InitialWindow};
+
 use crate::open::Opening;
 use crate::recovery::RecoveryKind;
 use crate::round_trip::RtoConfig;
 use crate::window::WindowKind;
 use core::fmt;
 use units::Span;
-
-/// How much may be sent before the first acknowledgement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InitialWindow {
-    /// So many full segments: 1 (RFC 2001), 10 (RFC 6928).
-    Segments(u32),
-    /// min(4 MSS, max(2 MSS, 4380 bytes)) (RFC 3390, section 1; RFC 2414 before it).
-    Rfc3390,
-}
-
-impl InitialWindow {
-    /// In bytes, with segments of `segment` bytes.
-    pub fn bytes(self, segment: u64) -> u64 {
-        match self {
-            Self::Segments(count) => segment * u64::from(count),
-            Self::Rfc3390 => (4 * segment).min((2 * segment).max(4_380)),
-        }
-    }
-}
-
-/// When arrived data is acknowledged (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DelayedAck {
-    /// With every so many full segments; 1 is every segment, and there is no delay.
-    pub every: u32,
-    /// After this time in any case; 500 ms at most.
-    pub after: Span,
-    /// But the first so many full segments of a connection at once, as Linux does.
-    pub at_once: u32,
-}
 
 /// How a TCP behaves: a choice on each of the three axes, and options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,11 +29,17 @@ pub struct TcpConfig {
     /// In slow start an acknowledgement opens the window by as many segments at most; None: by
     /// all that it acknowledges (RFC 5681, section 3.1: 1; RFC 3465, section 2.2: 2; Linux: all).
     pub slow_start_limit: Option<u32>,
-    /// Idle for longer than the retransmission timer, the window starts anew (RFC 5681,
-    /// section 4.1).
-    pub restart_after_idle: bool,
+    /// Congestion avoidance counts acknowledged bytes (RFC 3465, section 2.1); if not, each
+    /// acknowledgement opens the window by SMSS²/cwnd, whatever it acknowledges (RFC 2581,
+    /// equation 2), and delayed acknowledgements halve its growth.
+    pub byte_counting: bool,
+    /// Idle for longer than the retransmission timer.
+    pub after_idle: AfterIdle,
     /// The first two duplicates let new data out (RFC 3042).
     pub limited_transmit: bool,
+    /// A short segment waits while anything is not acknowledged (RFC 896; RFC 9293,
+    /// section 3.7.4).
+    pub nagle: bool,
     /// Windows beyond 65,535 bytes (RFC 7323, section 2).
     pub window_scale: bool,
     /// Timestamps (RFC 7323, section 3) of this grain; None: one sample in a round trip.
@@ -80,67 +61,6 @@ pub struct TcpConfig {
 }
 
 impl TcpConfig {
-    /// NewReno as the RFCs have it, without options: RFC 5681, 6582, 6298, 3390.
-    pub fn newreno() -> Self {
-        Self {
-            opening: Opening::ThreeWay,
-            recovery: RecoveryKind::NewReno,
-            window: WindowKind::Reno,
-            max_segment: 1_460,
-            initial_window: InitialWindow::Rfc3390,
-            slow_start_limit: Some(2),
-            restart_after_idle: true,
-            limited_transmit: true,
-            window_scale: true,
-            timestamps: None,
-            sack: false,
-            delayed_ack: DelayedAck { every: 2, after: Span::from_millis(200), at_once: 0 },
-            rto: RtoConfig {
-                initial: Span::from_secs(1),
-                min: Span::from_secs(1),
-                max: Span::from_secs(60),
-                granularity: Span::from_millis(1),
-            },
-            send_buffer: 16 << 20,
-            receive_buffer: 16 << 20,
-            retries: 15,
-            time_wait: Span::from_secs(60),
-        }
-    }
-
-    /// NewReno's window with SACK's recovery: RFC 5681, 2018, 6675.
-    pub fn sack() -> Self {
-        Self { recovery: RecoveryKind::Sack, sack: true, ..Self::newreno() }
-    }
-
-    /// CUBIC with what goes with it today: RFC 9438, SACK, timestamps, ten segments at the start
-    /// (RFC 6928), and Linux's timers.
-    pub fn cubic() -> Self {
-        Self {
-            recovery: RecoveryKind::Sack,
-            window: WindowKind::Cubic { hystart: false },
-            initial_window: InitialWindow::Segments(10),
-            slow_start_limit: None,
-            timestamps: Some(Span::from_millis(1)),
-            sack: true,
-            delayed_ack: DelayedAck { every: 2, after: Span::from_millis(40), at_once: 16 },
-            rto: RtoConfig {
-                initial: Span::from_secs(1),
-                min: Span::from_millis(200),
-                max: Span::from_secs(120),
-                granularity: Span::from_millis(200),
-            },
-            ..Self::newreno()
-        }
-    }
-
-    /// [`cubic`](Self::cubic) with an early end of slow start: the nearest to a Linux kernel as it
-    /// comes. Over 10 Mbit/s, 600 ms and a queue of one product it reaches 0.94 of the bound in
-    /// 60 s, where Linux reached 0.96, and 0.91 without the early end.
-    pub fn linux() -> Self {
-        Self { window: WindowKind::Cubic { hystart: true }, ..Self::cubic() }
-    }
-
     /// Whether an endpoint can be made of it.
     ///
     /// # Errors
@@ -157,7 +77,17 @@ impl TcpConfig {
                 "delayed_ack.after",
                 "500 ms at most",
             ),
+            (
+                !(self.delayed_ack.ticks && self.delayed_ack.after.is_zero()),
+                "delayed_ack.after",
+                "above zero with ticks",
+            ),
             (!self.rto.initial.is_zero(), "rto.initial", "above zero"),
+            (
+                !(self.rto.ticks && self.rto.granularity.is_zero()),
+                "rto.granularity",
+                "above zero with ticks",
+            ),
             (self.rto.min <= self.rto.max, "rto.min", "not above rto.max"),
             (self.send_buffer > 0, "send_buffer", "at least 1 byte"),
             (
@@ -208,7 +138,15 @@ mod tests {
 
     #[test]
     fn presets_are_valid_and_a_wrong_setting_is_named() {
-        for config in [TcpConfig::newreno(), TcpConfig::sack(), TcpConfig::linux()] {
+        for config in [
+            TcpConfig::reno(),
+            TcpConfig::new_reno(),
+            TcpConfig::sack_reno(),
+            TcpConfig::sack_new_reno(),
+            TcpConfig::sack(),
+            TcpConfig::linux(),
+            TcpConfig::sack_new_reno().of_1999(),
+        ] {
             assert_eq!(config.validate(), Ok(()));
         }
         let wrong = TcpConfig { sack: false, ..TcpConfig::cubic() };

@@ -1,8 +1,8 @@
 //! The sending half: what goes next, and what an acknowledgement means.
 
-use crate::config::TcpConfig;
+use crate::config::{AfterIdle, TcpConfig};
 use crate::endpoint::Counters;
-use crate::recovery::{Outstanding, Recovery, RecoveryKind, Report, Verdict};
+use crate::recovery::{Outstanding, Recovery, Report, Verdict};
 use crate::round_trip::RoundTrip;
 use crate::segment::{Block, Segment};
 use crate::window::{Acked, Levels, Window};
@@ -61,7 +61,8 @@ pub(crate) struct Sender {
     /// What was the oldest at the last timeout.
     timed_out_at: Option<u64>,
     last_sent: Instant,
-    restart_after_idle: bool,
+    after_idle: AfterIdle,
+    nagle: bool,
     pub(crate) counters: Counters,
 }
 
@@ -78,13 +79,14 @@ impl Sender {
             timer: None,
             timed: None,
             window: Window::new(config.window, Levels::new(segment, segment, None)),
-            recovery: Recovery::new(config.recovery, config.limited_transmit),
+            recovery: Recovery::new(config.recovery, config.sack, config.limited_transmit),
             held: false,
             probe: false,
             retries: 0,
             timed_out_at: None,
             last_sent: Instant::ZERO,
-            restart_after_idle: config.restart_after_idle,
+            after_idle: config.after_idle,
+            nagle: config.nagle,
             counters: Counters::default(),
         }
     }
@@ -98,7 +100,7 @@ impl Sender {
             self.timed = None;
             self.counters.retransmitted_segments += 1;
         }
-        self.timer = Some(now + self.round_trip.timeout());
+        self.timer = Some(self.round_trip.deadline(now));
     }
 
     /// The peer's SYN said what it can take; the window begins.
@@ -106,10 +108,10 @@ impl Sender {
         self.flow.segment = segment;
         self.peer.shift = shift;
         let initial = config.initial_window.bytes(segment);
-        self.window =
-            Window::new(config.window, Levels::new(segment, initial, config.slow_start_limit));
-        let kind = if sack { config.recovery } else { RecoveryKind::NewReno };
-        self.recovery = Recovery::new(kind, config.limited_transmit);
+        let levels = Levels::new(segment, initial, config.slow_start_limit);
+        let levels = if config.byte_counting { levels } else { levels.counting_acknowledgements() };
+        self.window = Window::new(config.window, levels);
+        self.recovery = Recovery::new(config.recovery, sack, config.limited_transmit);
     }
 
     /// The handshake is done. Where SYN had to go twice, one segment is the first window
@@ -230,7 +232,9 @@ impl Sender {
         let fin = last && self.closing && start + len < self.peer.edge.max(start + 1);
         // A short segment only for the end of what there is, or for a peer whose window was
         // never larger (RFC 9293, section 3.8.6.2.1).
-        let whole = len == self.flow.segment || (last && len > 0) || 2 * len > self.peer.largest;
+        let waits = self.nagle && self.flow.oldest < self.flow.end;
+        let short = last && len > 0 && !waits;
+        let whole = len == self.flow.segment || short || 2 * len > self.peer.largest;
         if !(fin || (len > 0 && whole)) {
             self.held = false;
             self.watch_closed_window(now);
@@ -246,9 +250,9 @@ impl Sender {
         }
         if self.flow.oldest == self.flow.end {
             let idle = now.since(self.last_sent);
-            let restart = self.restart_after_idle && idle > self.round_trip.timeout();
+            let timeouts = idle.as_nanos() / self.round_trip.timeout().as_nanos().max(1);
             if !self.counters_are_fresh() {
-                self.window.on_idle(idle, restart);
+                self.window.on_idle(idle, timeouts, self.after_idle);
             }
         }
         self.flow.next = start + len + u64::from(fin);
@@ -270,7 +274,7 @@ impl Sender {
     fn watch_closed_window(&mut self, now: Instant) {
         let waits = self.written > self.flow.next && self.flow.oldest == self.flow.end;
         if waits && self.timer.is_none() && self.flow.end > 0 {
-            self.timer = Some(now + self.round_trip.timeout());
+            self.timer = Some(self.round_trip.deadline(now));
         }
     }
 
@@ -299,7 +303,7 @@ impl Sender {
         self.counters.data_segments += 1;
         self.last_sent = now;
         if self.timer.is_none() {
-            self.timer = Some(now + self.round_trip.timeout());
+            self.timer = Some(self.round_trip.deadline(now));
         }
         outgoing
     }
@@ -390,7 +394,7 @@ impl Sender {
         if timed.is_some() {
             self.timed = None;
         }
-        let sample = echo.or(timed.map(|(_, at)| now.since(at)))?;
+        let sample = echo.or(timed.map(|(_, at)| self.round_trip.between(at, now)))?;
         // RFC 7323, appendix G: an acknowledgement for every second segment is expected.
         let expected = match echo {
             Some(_) => flight.div_ceil(2 * self.flow.segment),
@@ -415,7 +419,7 @@ impl Sender {
     /// RFC 6298, rules 5.2 and 5.3.
     fn restart_timer(&mut self, now: Instant) {
         let runs = self.flow.oldest < self.flow.end;
-        self.timer = runs.then(|| now + self.round_trip.timeout());
+        self.timer = runs.then(|| self.round_trip.deadline(now));
     }
 
     /// The timer ran out (RFC 6298, rules 5.4 to 5.6): the oldest goes again, alone.

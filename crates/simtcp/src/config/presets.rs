@@ -1,0 +1,127 @@
+//! TCPs that have names.
+
+use super::{AfterIdle, DelayedAck, InitialWindow, TcpConfig};
+use crate::open::Opening;
+use crate::recovery::RecoveryKind;
+use crate::round_trip::RtoConfig;
+use crate::window::WindowKind;
+use units::Span;
+
+impl TcpConfig {
+    /// Reno: fast retransmit and fast recovery that ends with the first new acknowledgement
+    /// (RFC 2001, section 4; RFC 5681, section 3.2), without options.
+    pub fn reno() -> Self {
+        Self { recovery: RecoveryKind::Reno, ..Self::new_reno() }
+    }
+
+    /// NewReno as the RFCs have it, without options: RFC 5681, 6582, 6298, 3390.
+    pub fn new_reno() -> Self {
+        Self {
+            opening: Opening::ThreeWay,
+            recovery: RecoveryKind::NewReno,
+            window: WindowKind::Reno,
+            max_segment: 1_460,
+            initial_window: InitialWindow::Rfc3390,
+            slow_start_limit: Some(2),
+            byte_counting: true,
+            after_idle: AfterIdle::SlowStart,
+            limited_transmit: true,
+            nagle: false,
+            window_scale: true,
+            timestamps: None,
+            sack: false,
+            delayed_ack: DelayedAck::USUAL,
+            rto: RtoConfig {
+                initial: Span::from_secs(1),
+                min: Span::from_secs(1),
+                max: Span::from_secs(60),
+                granularity: Span::from_millis(1),
+                ticks: false,
+            },
+            send_buffer: 16 << 20,
+            receive_buffer: 16 << 20,
+            retries: 15,
+            time_wait: Span::from_secs(60),
+        }
+    }
+
+    /// Reno's window and fast recovery with SACK to choose what is sent again: rules 5 to 7 of
+    /// the appendix of Henderson & Katz (1999) without its rules 1 to 4.
+    pub fn sack_reno() -> Self {
+        Self { recovery: RecoveryKind::SackReno, sack: true, ..Self::new_reno() }
+    }
+
+    /// SACK-NewReno of Henderson & Katz (1999): all rules of the appendix. Without
+    /// [`sack`](Self::sack) it is their NewReno: rules 1 to 4.
+    pub fn sack_new_reno() -> Self {
+        Self { recovery: RecoveryKind::SackNewReno, ..Self::sack_reno() }
+    }
+
+    /// NewReno's window with SACK's recovery as the RFCs have it: RFC 5681, 2018, 6675.
+    pub fn sack() -> Self {
+        Self { recovery: RecoveryKind::Sack, sack: true, ..Self::new_reno() }
+    }
+
+    /// CUBIC with what goes with it today: RFC 9438, SACK, timestamps, ten segments at the start
+    /// (RFC 6928), and Linux's timers.
+    pub fn cubic() -> Self {
+        Self {
+            recovery: RecoveryKind::Sack,
+            window: WindowKind::Cubic { hystart: false },
+            initial_window: InitialWindow::Segments(10),
+            slow_start_limit: None,
+            timestamps: Some(Span::from_millis(1)),
+            sack: true,
+            delayed_ack: DelayedAck {
+                every: 2,
+                after: Span::from_millis(40),
+                at_once: 16,
+                ticks: false,
+            },
+            rto: RtoConfig {
+                initial: Span::from_secs(1),
+                min: Span::from_millis(200),
+                max: Span::from_secs(120),
+                granularity: Span::from_millis(200),
+                ticks: false,
+            },
+            ..Self::new_reno()
+        }
+    }
+
+    /// [`cubic`](Self::cubic) with an early end of slow start: the nearest to a Linux kernel as it
+    /// comes. Over 10 Mbit/s, 600 ms and a queue of one product it reaches 0.94 of the bound in
+    /// 60 s, where Linux reached 0.96, and 0.91 without the early end.
+    pub fn linux() -> Self {
+        Self { window: WindowKind::Cubic { hystart: true }, ..Self::cubic() }
+    }
+
+    /// The same recovery and window in a stack of 1999 like BSD/OS 3.0, which Henderson & Katz
+    /// measured: one segment at first, a window that counts acknowledgements and not bytes
+    /// (RFC 2001), no limited transmit, clocks of 500 ms for retransmission and 200 ms for
+    /// delayed acknowledgements (4.4BSD), Nagle's rule, buffers of 240 KB.
+    #[must_use]
+    pub fn of_1999(self) -> Self {
+        Self {
+            initial_window: InitialWindow::Segments(1),
+            slow_start_limit: Some(1),
+            byte_counting: false,
+            after_idle: AfterIdle::SlowStart,
+            limited_transmit: false,
+            nagle: true,
+            timestamps: None,
+            delayed_ack: DelayedAck { ticks: true, ..DelayedAck::USUAL },
+            rto: RtoConfig {
+                initial: Span::from_secs(6),
+                min: Span::from_secs(1),
+                max: Span::from_secs(64),
+                granularity: Span::from_millis(500),
+                ticks: true,
+            },
+            send_buffer: 240 << 10,
+            receive_buffer: 240 << 10,
+            retries: 12,
+            ..self
+        }
+    }
+}

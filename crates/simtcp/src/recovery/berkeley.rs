@@ -1,0 +1,313 @@
+//! Fast recovery as Berkeley's TCPs had it in the 1990s, in four ways: Reno, and the rules of the
+//! appendix of Henderson & Katz (IEEE JSAC 17(2), 1999) with and without SACK.
+//!
+//! ```text
+//!                        Reno             SACK-Reno            SACK-NewReno
+//!   begins               third duplicate  third duplicate      third duplicate of a number at or
+//!                                                              above snd_recover          rules 1, 2
+//!   ends                 any new ACK,     any new ACK,         ACK of snd_recover: cwnd =
+//!                        cwnd = ssthresh  cwnd = ssthresh      min(ssthresh, flight + 1)     rule 3
+//!   partial ACK          –                –                    less what it acknowledges, and
+//!                                                              one more                      rule 4
+//!   other ACKs           one more         an eligible segment again, or else one more     rules 5, 6
+//!   sent again           the oldest       eligible: not yet sent again, and three duplicates or a
+//!                                         block three segments beyond it say that it is lost  rule 5
+//!   after a timeout      all              what no block names                                 rule 7
+//! ```
+//!
+//! SACK-NewReno whose peer has no SACK repairs by rules 1 to 4 and sends the oldest again with each
+//! partial acknowledgement. A partial acknowledgement's "one more" of rule 4 is the one of rule 6
+//! too. The rules do not touch `snd_recover` at a timeout.
+
+use super::{Outstanding, Report, Verdict};
+use crate::ranges::Ranges;
+use crate::segment::Block;
+
+/// Duplicates that mean a loss (RFC 2001, section 3).
+const DUPLICATES: u32 = 3;
+
+/// What one of these recoveries knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Berkeley {
+    /// Rules 1 to 4.
+    newreno: bool,
+    /// Rules 5 to 7.
+    sack: bool,
+    limited_transmit: bool,
+    /// `snd_recover`; 0 is below every number of data.
+    recover: u64,
+    repairing: bool,
+    duplicates: u32,
+    inflation: u64,
+    /// A segment is to be sent again.
+    due: bool,
+    /// What the peer has beyond the oldest.
+    board: Ranges,
+    /// That, and what was sent again.
+    settled: Ranges,
+}
+
+impl Berkeley {
+    pub(crate) fn new(newreno: bool, sack: bool, limited_transmit: bool) -> Self {
+        Self {
+            newreno,
+            sack,
+            limited_transmit,
+            recover: 0,
+            repairing: false,
+            duplicates: 0,
+            inflation: 0,
+            due: false,
+            board: Ranges::default(),
+            settled: Ranges::default(),
+        }
+    }
+
+    pub(super) fn inflation(&self) -> u64 {
+        self.inflation
+    }
+
+    pub(super) fn is_repairing(&self) -> bool {
+        self.repairing
+    }
+
+    pub(super) fn lost(&mut self, now: &Outstanding) -> Option<Block> {
+        if !core::mem::take(&mut self.due) {
+            return None;
+        }
+        let (start, end) = if self.sack { self.eligible(now)? } else { (now.oldest, now.end) };
+        let block = (start, end.min(start + now.segment));
+        if self.sack {
+            self.settled.insert(block);
+        }
+        Some(block)
+    }
+
+    pub(super) fn on_timeout(&mut self) {
+        self.repairing = false;
+        self.duplicates = 0;
+        self.inflation = 0;
+        self.due = false;
+        // The receiver may have changed its mind (RFC 2018, section 5.1).
+        self.board = Ranges::default();
+        self.settled = Ranges::default();
+    }
+
+    /// Rule 7.
+    pub(super) fn again(&self, now: &Outstanding) -> Option<Block> {
+        self.board.gap_from(now.next, now.end)
+    }
+
+    pub(super) fn on_ack(&mut self, now: &Outstanding, report: &Report<'_>) -> Verdict {
+        for &(start, end) in report.sack.iter().filter(|_| self.sack) {
+            // What is not outstanding cannot have arrived; below the oldest is D-SACK.
+            if start >= now.oldest && end <= now.end {
+                self.board.insert((start, end));
+                self.settled.insert((start, end));
+            }
+        }
+        self.board.remove_below(now.oldest);
+        self.settled.remove_below(now.oldest);
+        let acked = now.oldest - report.before;
+        if acked > 0 {
+            self.on_progress(now, acked)
+        } else if report.duplicate {
+            self.on_duplicate(now)
+        } else if self.repairing {
+            Verdict::Repairing { restart_timer: false }
+        } else {
+            Verdict::Open
+        }
+    }
+
+    fn on_progress(&mut self, now: &Outstanding, acked: u64) -> Verdict {
+        self.duplicates = 0;
+        if !self.repairing {
+            self.inflation = 0;
+            return Verdict::Open;
+        }
+        if !self.newreno || now.oldest >= self.recover {
+            self.repairing = false;
+            self.inflation = 0;
+            self.due = false;
+            return Verdict::Repaired { deflate: self.newreno };
+        }
+        self.inflation = self.inflation.saturating_sub(acked) + now.segment;
+        self.due = !self.sack || self.eligible(now).is_some();
+        // 4.4BSD's timer starts anew with all that is new.
+        Verdict::Repairing { restart_timer: true }
+    }
+
+    fn on_duplicate(&mut self, now: &Outstanding) -> Verdict {
+        self.duplicates = self.duplicates.saturating_add(1);
+        if self.repairing {
+            self.due = self.sack && self.eligible(now).is_some();
+            if !self.due {
+                self.inflation += now.segment;
+            }
+            return Verdict::Repairing { restart_timer: false };
+        }
+        let blocked = self.newreno && now.oldest < self.recover;
+        if self.duplicates < DUPLICATES {
+            if self.limited_transmit && now.next == now.end {
+                self.inflation = u64::from(self.duplicates) * now.segment;
+            }
+            return Verdict::Open;
+        }
+        if self.duplicates > DUPLICATES || blocked {
+            return Verdict::Open;
+        }
+        self.recover = now.end;
+        self.repairing = true;
+        self.due = true;
+        self.inflation = u64::from(DUPLICATES) * now.segment;
+        Verdict::Loss
+    }
+
+    /// Rule 5: the first run that may be sent again.
+    fn eligible(&self, now: &Outstanding) -> Option<Block> {
+        let (start, end) = self.settled.gap_from(now.oldest, now.end)?;
+        let by_duplicates = self.duplicates >= DUPLICATES && start == now.oldest;
+        let by_blocks =
+            self.board.last().is_some_and(|highest| highest.1 > start + 3 * now.segment);
+        (by_duplicates || by_blocks).then_some((start, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1_000;
+
+    fn outstanding(oldest: u64, end: u64) -> Outstanding {
+        Outstanding { oldest: oldest * MSS, next: end * MSS, end: end * MSS, segment: MSS }
+    }
+
+    /// An acknowledgement up to `now.oldest`, with blocks, in thousands.
+    fn feed(tcp: &mut Berkeley, now: &Outstanding, before: u64, blocks: &[Block]) -> Verdict {
+        let scaled: std::vec::Vec<Block> =
+            blocks.iter().map(|&(start, end)| (start * MSS, end * MSS)).collect();
+        let before = before * MSS;
+        let duplicate = before == now.oldest;
+        tcp.on_ack(now, &Report { before, window: 10 * MSS, duplicate, sack: &scaled })
+    }
+
+    fn again(tcp: &mut Berkeley, now: &Outstanding) -> Option<u64> {
+        tcp.lost(now).map(|(start, end)| {
+            assert_eq!(end, start + MSS);
+            start / MSS
+        })
+    }
+
+    #[test]
+    fn reno_ends_with_the_first_new_acknowledgement_and_begins_again() {
+        let mut reno = Berkeley::new(false, false, false);
+        // 10 to 19 are out; 10 and 14 are lost.
+        let now = outstanding(10, 20);
+        for _ in 0..2 {
+            assert_eq!(feed(&mut reno, &now, 10, &[]), Verdict::Open);
+        }
+        assert_eq!(feed(&mut reno, &now, 10, &[]), Verdict::Loss);
+        assert_eq!((again(&mut reno, &now), again(&mut reno, &now)), (Some(10), None));
+        assert_eq!(reno.inflation(), 3 * MSS);
+        feed(&mut reno, &now, 10, &[]);
+        assert_eq!(reno.inflation(), 4 * MSS);
+        let partial = outstanding(14, 24);
+        assert_eq!(feed(&mut reno, &partial, 10, &[]), Verdict::Repaired { deflate: false });
+        assert_eq!((reno.inflation(), again(&mut reno, &partial)), (0, None));
+        // What was sent meanwhile makes duplicates: a second loss in the same window.
+        for _ in 0..2 {
+            assert_eq!(feed(&mut reno, &partial, 14, &[]), Verdict::Open);
+        }
+        assert_eq!(feed(&mut reno, &partial, 14, &[]), Verdict::Loss);
+        assert_eq!(again(&mut reno, &partial), Some(14));
+    }
+
+    #[test]
+    fn sack_new_reno_sends_one_eligible_segment_with_each_acknowledgement() {
+        let mut tcp = Berkeley::new(true, true, false);
+        // 10 to 29 are out; 10, 12 and 13 are lost.
+        let now = outstanding(10, 30);
+        feed(&mut tcp, &now, 10, &[(11, 12)]);
+        feed(&mut tcp, &now, 10, &[(14, 15), (11, 12)]);
+        assert_eq!(feed(&mut tcp, &now, 10, &[(14, 16), (11, 12)]), Verdict::Loss);
+        // Rule 2: fast retransmit, cwnd = ssthresh + 3.
+        assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(10), 3 * MSS));
+        // 16 has come: it is four beyond 12, so rule 6 sends 12 and inflates nothing.
+        feed(&mut tcp, &now, 10, &[(14, 17), (11, 12)]);
+        assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(12), 3 * MSS));
+        feed(&mut tcp, &now, 10, &[(14, 18), (11, 12)]);
+        assert_eq!((again(&mut tcp, &now), tcp.inflation()), (Some(13), 3 * MSS));
+        // Nothing more is eligible: one more.
+        feed(&mut tcp, &now, 10, &[(14, 19), (11, 12)]);
+        assert_eq!((again(&mut tcp, &now), tcp.inflation()), (None, 4 * MSS));
+        // 10 has come: up to 12. Rule 4: 4 - 2 + 1 = 3.
+        let partial = outstanding(12, 31);
+        let verdict = feed(&mut tcp, &partial, 10, &[(14, 30)]);
+        assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
+        assert_eq!((again(&mut tcp, &partial), tcp.inflation()), (None, 3 * MSS));
+        // Rule 3: 30 was the highest at the beginning.
+        let full = outstanding(30, 31);
+        assert_eq!(feed(&mut tcp, &full, 12, &[]), Verdict::Repaired { deflate: true });
+    }
+
+    #[test]
+    fn sack_reno_reduces_again_but_sends_nothing_twice() {
+        let mut tcp = Berkeley::new(false, true, false);
+        // 10 to 29 are out; 10 and 20 are lost.
+        let now = outstanding(10, 30);
+        for end in [12, 13, 14] {
+            feed(&mut tcp, &now, 10, &[(11, end)]);
+        }
+        assert_eq!(again(&mut tcp, &now), Some(10));
+        feed(&mut tcp, &now, 10, &[(21, 25), (11, 20)]);
+        assert_eq!(again(&mut tcp, &now), Some(20), "eligible by blocks");
+        // 10 has come: up to 20, and Reno's recovery is over.
+        let partial = outstanding(20, 32);
+        let verdict = feed(&mut tcp, &partial, 10, &[(21, 30)]);
+        assert_eq!(verdict, Verdict::Repaired { deflate: false });
+        for _ in 0..2 {
+            assert_eq!(feed(&mut tcp, &partial, 20, &[(21, 31)]), Verdict::Open);
+        }
+        assert_eq!(feed(&mut tcp, &partial, 20, &[(21, 32)]), Verdict::Loss, "halved again");
+        assert_eq!(again(&mut tcp, &partial), None, "20 is on its way a second time");
+    }
+
+    #[test]
+    fn without_sack_rules_1_to_4_are_new_reno() {
+        let mut tcp = Berkeley::new(true, false, false);
+        let now = outstanding(10, 20);
+        for _ in 0..3 {
+            feed(&mut tcp, &now, 10, &[]);
+        }
+        assert_eq!(again(&mut tcp, &now), Some(10));
+        let partial = outstanding(14, 20);
+        assert_eq!(feed(&mut tcp, &partial, 10, &[]), Verdict::Repairing { restart_timer: true });
+        assert_eq!((again(&mut tcp, &partial), tcp.inflation()), (Some(14), MSS));
+        // After a timeout, duplicates of what is below snd_recover start nothing (rule 2).
+        tcp.on_timeout();
+        for _ in 0..4 {
+            assert_eq!(feed(&mut tcp, &partial, 14, &[]), Verdict::Open);
+        }
+        let beyond = outstanding(20, 30);
+        assert_eq!(feed(&mut tcp, &beyond, 14, &[]), Verdict::Open);
+        for _ in 0..2 {
+            assert_eq!(feed(&mut tcp, &beyond, 20, &[]), Verdict::Open);
+        }
+        assert_eq!(feed(&mut tcp, &beyond, 20, &[]), Verdict::Loss, "at snd_recover: allowed");
+    }
+
+    #[test]
+    fn after_a_timeout_blocks_spare_what_they_name() {
+        let mut tcp = Berkeley::new(true, true, false);
+        let now = outstanding(10, 20);
+        feed(&mut tcp, &now, 10, &[(12, 15)]);
+        tcp.on_timeout();
+        let back = Outstanding { next: 10 * MSS, ..now };
+        assert_eq!(tcp.again(&back), Some((10 * MSS, 20 * MSS)), "forgotten");
+        let later = Outstanding { oldest: 11 * MSS, next: 12 * MSS, ..now };
+        feed(&mut tcp, &later, 10, &[(12, 15)]);
+        assert_eq!(tcp.again(&later), Some((15 * MSS, 20 * MSS)), "rule 7");
+    }
+}
