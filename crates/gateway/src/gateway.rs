@@ -357,6 +357,7 @@ fn relay_config(config: &Config) -> Result<RelayConfig, Error> {
     // A stream lives on for a round trip after its connection is closed.
     relay.max_streams = config.limits.connections as usize * 2;
     relay.initial_round_trip = *round_trip;
+    relay.no_response = config.limits.outage;
     relay.wall_clock_ns = Clock::new().epoch_unix_ns();
     relay.security = config.keys()?;
     Ok(relay)

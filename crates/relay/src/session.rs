@@ -60,6 +60,9 @@ pub(crate) fn session_config(
     session.first_number = config.first_number;
     session.keep_alive = config.keep_alive;
     session.no_response = Some(config.no_response);
+    // An outage that begins between the first words of a session is bounded as any other.
+    let tries = config.no_response.as_nanos() / session.handshake_timeout.as_nanos().max(1);
+    session.handshake_tries = session.handshake_tries.max(u32::try_from(tries).unwrap_or(u32::MAX));
     // It was measured by a clock, which may have been set back meanwhile.
     session.initial_round_trip = learnt
         .map(|learnt| learnt.round_trip)

@@ -190,6 +190,7 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
         handshake,
         keepalive,
         vanished,
+        outage,
         drain,
     } = limits;
     put(all, "limits.connections", connections.to_string());
@@ -201,6 +202,7 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
     put(all, "limits.handshake", handshake.to_string());
     put(all, "limits.keepalive", keepalive.to_string());
     put(all, "limits.vanished", vanished.to_string());
+    put(all, "limits.outage", outage.to_string());
     put(all, "limits.drain", drain.to_string());
 }
 

@@ -19,6 +19,7 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
         section.or(reader, "handshake", usual.handshake, |r, i| positive_span(r, i, hour));
     let keepalive = section.or(reader, "keepalive", usual.keepalive, |r, i| whole_seconds(r, i));
     let vanished = section.or(reader, "vanished", usual.vanished, |r, i| whole_seconds(r, i));
+    let outage = section.or(reader, "outage", usual.outage, |r, i| whole_seconds(r, i));
     let expected = "a length of time from \"0s\", which stops at once, to \"1h\"";
     let drain = section.or(reader, "drain", usual.drain, |r, i| {
         i.parsed(r, expected, |text| values::span(text).filter(|&span| span <= hour))
@@ -44,6 +45,7 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
         handshake: handshake?,
         keepalive: keepalive?,
         vanished: vanished?,
+        outage: outage?,
         drain: drain?,
     })
 }

@@ -50,8 +50,9 @@ impl Config {
             overhead: _,
         } = link;
         let link = LinkSection { rate_up: *rate_up, rate_down: *rate_down, ..self.link.clone() };
-        // Buffers are what a session began with.
-        let limits = Limits { memory: self.limits.memory, ..limits.clone() };
+        // Buffers and patience are what a session began with.
+        let Limits { memory, outage, .. } = self.limits;
+        let limits = Limits { memory, outage, ..limits.clone() };
         let LogSection { level, format: _, connections } = log;
         let log = LogSection { level: *level, connections: *connections, ..self.log.clone() };
         let role = match (&self.role, role) {

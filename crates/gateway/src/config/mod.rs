@@ -243,6 +243,8 @@ pub struct Limits {
     pub keepalive: Span,
     /// How long the other end of a TCP connection may leave TCP without an answer.
     pub vanished: Span,
+    /// How long the link may be out before the connections over it are given up.
+    pub outage: Span,
     /// How long running connections may take to finish when the gateway is asked to stop.
     pub drain: Span,
 }
@@ -302,7 +304,8 @@ impl Default for LinkSection {
 
 impl Default for Limits {
     /// 4,096 connections; 20 s to connect, 4 ms for first bytes, 10 s for a proxy's handshake,
-    /// keep-alive after 60 s, a peer that says nothing for 120 s has vanished, and 10 s to finish.
+    /// keep-alive after 60 s, a peer that says nothing for 120 s has vanished, outages of up to
+    /// 120 s, and 10 s to finish.
     fn default() -> Self {
         Self {
             connections: 4096,
@@ -314,6 +317,7 @@ impl Default for Limits {
             handshake: Span::from_secs(10),
             keepalive: Span::from_secs(60),
             vanished: Span::from_secs(120),
+            outage: Span::from_secs(120),
             drain: Span::from_secs(10),
         }
     }

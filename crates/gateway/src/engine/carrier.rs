@@ -130,6 +130,11 @@ impl Carrier {
         self.relay(key.peer).map_or(0, |relay| relay.held(key.stream))
     }
 
+    /// Whether the other side answers by now: while it does not, nothing makes way.
+    pub(crate) fn is_answered(&mut self, key: StreamKey) -> bool {
+        self.relay(key.peer).is_some_and(|relay| relay.is_answered())
+    }
+
     /// Nothing more will be written.
     pub(crate) fn end(&mut self, key: StreamKey) {
         self.tell(key, |relay| relay.end(key.stream));

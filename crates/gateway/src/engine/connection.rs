@@ -92,6 +92,8 @@ pub(super) struct Breaking {
     pub(super) drained: bool,
     /// Bytes that the other side did not have when some were last seen to arrive.
     pub(super) left: u64,
+    /// When that was.
+    pub(super) moved: Instant,
     /// When to give up waiting, unless more arrive by then.
     pub(super) patience: Instant,
 }

@@ -22,7 +22,8 @@ use units::{Instant, Span};
 const SCRATCH: usize = 32 * 1024;
 /// How often to look whether the last bytes from a broken socket have arrived.
 const BREAKING_LOOKS: Span = Span::from_millis(50);
-/// How long to wait for some of them; a server that does not read keeps them back for ever.
+/// How long to wait for some of them while the link carries anything; a server that does not read
+/// keeps them back for ever.
 const BREAKING_PATIENCE: Span = Span::from_secs(3);
 /// Tokens below this are the engine's own.
 pub(super) const FIRST_CONNECTION: usize = 1 << 10;
@@ -241,12 +242,13 @@ impl Core {
         self.counters.reset_by_sockets += 1;
         self.because(index, error.to_string());
         let connection = &mut self.connections[index];
-        let last = Breaking { kept: Vec::new(), drained: true, left: u64::MAX, patience: now };
+        let (left, moved, patience) = (u64::MAX, now, now);
+        let last = Breaking { kept: Vec::new(), drained: true, left, moved, patience };
         if let Phase::Spliced(splice) =
             std::mem::replace(&mut connection.phase, Phase::Breaking(last))
         {
             let (kept, drained) = splice.into_kept();
-            let last = Breaking { kept, drained, left: u64::MAX, patience: now };
+            let last = Breaking { kept, drained, left, moved, patience };
             connection.phase = Phase::Breaking(last);
             self.turn_breaking(now, index);
         } else {
@@ -279,7 +281,10 @@ impl Core {
         }
         let left = self.carrier.held(key).saturating_add(last.kept.len() as u64);
         if left < last.left {
-            (last.left, last.patience) = (left, now + BREAKING_PATIENCE);
+            (last.left, last.moved, last.patience) = (left, now, now + BREAKING_PATIENCE);
+        } else if !self.carrier.is_answered(key) && now.since(last.moved) < self.limits.outage {
+            // While the link is out nothing can make way.
+            last.patience = now + BREAKING_PATIENCE;
         }
         if left == 0 || now >= last.patience {
             self.give_up(index, ResetReason::Aborted);

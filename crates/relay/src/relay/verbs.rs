@@ -149,6 +149,12 @@ impl Relay {
         self.connected
     }
 
+    /// Whether the peer answers: there is a session, and no POLL of it has waited for longer than
+    /// round trips explain. While it is false nothing arrives, and nothing is lost either.
+    pub fn is_answered(&self) -> bool {
+        self.connected && self.session.as_ref().is_some_and(|session| !session.is_out())
+    }
+
     /// The smoothed round trip, once one was measured.
     pub fn round_trip(&self) -> Option<Span> {
         self.session.as_ref().and_then(Session::round_trip)

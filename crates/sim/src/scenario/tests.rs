@@ -89,6 +89,33 @@ fn after_an_outage_the_link_is_full_again_within_less_than_two_round_trips() {
 }
 
 #[test]
+fn an_outage_of_a_minute_and_of_almost_two_costs_no_connection() {
+    for seconds in [60, 115] {
+        let seen = outage(&geo(""), Span::from_secs(seconds));
+        assert!(seen.back_after < 10.0 && seen.lost == 0 && seen.complete, "{seen:?}");
+    }
+}
+
+#[test]
+fn after_an_outage_beyond_the_limit_connections_are_lost_and_not_ended() {
+    let mut setting = geo("");
+    setting.link.outages.push(satlink::Outage {
+        at: (START + Span::from_secs(5)).since(units::Instant::ZERO),
+        length: Span::from_secs(130),
+        every: None,
+        direction: None,
+    });
+    let plans =
+        [START, START + Span::from_secs(150)].map(|at| ConnectionPlan::download(at, 20_000_000));
+    let mut rig = setting.rig(plans.into());
+    rig.run_while(START + Span::from_secs(300), |rig| !rig.terminal.client.is_done());
+    assert_eq!(rig.terminal.client.lost(), 1);
+    // The one that began afterwards.
+    let done = rig.terminal.client.exchanged().iter().map(|one| one.done.is_some());
+    assert_eq!(done.collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
 fn after_any_storm_every_connection_comes_to_its_end() {
     for seed in 0..20 {
         if let Err(damage) = storm(seed) {

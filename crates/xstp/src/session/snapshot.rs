@@ -53,6 +53,11 @@ impl Session {
         })
     }
 
+    /// Whether there is an outage: POLLs go unanswered for too long.
+    pub fn is_out(&self) -> bool {
+        self.outage_since.is_some()
+    }
+
     /// The session's variables at `now`: for time series and for people.
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         Snapshot {

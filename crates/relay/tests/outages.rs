@@ -1,0 +1,72 @@
+//! Links that are out for longer than anything else takes.
+
+mod rig;
+
+use relay::{DisconnectReason, Keys, Known, PresharedKey, PrivateKey, RelayConfig, Security};
+use rig::{App, Rig, Side};
+use units::{BitRate, RngStream, Span};
+
+/// A relay of each kind with the other's key, which gives an outage so long.
+fn acquainted(patience: Span) -> [RelayConfig; 2] {
+    let mut rng = RngStream::new(7, 0, "keys");
+    let private = [(); 2].map(|()| PrivateKey::generate(&mut rng));
+    [("boat", 0, 1), ("hub", 1, 0)].map(|(name, own, other): (&str, usize, usize)| {
+        let known = Known {
+            name: ["boat", "hub"][other].into(),
+            public: private[other].public(),
+            preshared: PresharedKey::NONE,
+        };
+        let keys = Keys::new(private[own].clone(), vec![known]).expect("one key that is known");
+        let rate = Some(BitRate::from_mbps(1));
+        let mut config = RelayConfig::new(name).with_rates(rate, rate);
+        config.security = Security::Noise(keys.into());
+        config.no_response = patience;
+        config
+    })
+}
+
+#[test]
+fn an_outage_longer_than_keys_last_costs_no_stream_either() {
+    let [terminal, hub] = acquainted(Span::from_secs(3_600));
+    let mut rig = Rig::with(1, terminal, hub);
+    let stream = rig.open("source-1000000", App { end: true, ..App::default() });
+    assert!(rig.run(Span::from_secs(5), |rig| rig.app(Side::Terminal, stream).read > 0));
+    rig.dark_until = rig.now + Span::from_secs(1_200);
+    rig.run(Span::from_secs(1_200), |_| false);
+    // A Hello within five seconds, two round trips, and the rest.
+    assert!(rig.run(Span::from_secs(20), |rig| rig.app(Side::Terminal, stream).ended));
+    assert_eq!(rig.app(Side::Terminal, stream).read, 1_000_000);
+    assert!(rig.disconnected.is_empty());
+}
+
+#[test]
+fn an_outage_beyond_the_limit_resets_at_both_ends_and_ends_nothing() {
+    let [terminal, hub] = acquainted(Span::from_secs(30));
+    let mut rig = Rig::with(1, terminal, hub);
+    let stream = rig.open("source-10000000", App { end: true, ..App::default() });
+    assert!(rig.run(Span::from_secs(5), |rig| rig.app(Side::Terminal, stream).read > 0));
+    rig.dark_until = rig.now + Span::from_secs(40);
+    rig.run(Span::from_secs(60), |_| false);
+    let lost = |side| (side, DisconnectReason::NoResponse);
+    rig.disconnected.sort_by_key(|(side, _)| *side == Side::Hub);
+    assert_eq!(rig.disconnected, [lost(Side::Terminal), lost(Side::Hub)]);
+    assert!(
+        !rig.apps.contains_key(&(Side::Terminal, stream)) || !rig.app(Side::Terminal, stream).ended
+    );
+    // And the way is there again for new ones.
+    let stream = rig.open("echo", App::writer(1_000));
+    assert!(rig.run(Span::from_secs(10), |rig| rig.app(Side::Terminal, stream).ended));
+}
+
+#[test]
+fn a_session_whose_first_words_an_outage_takes_waits_as_long() {
+    let mut rig = Rig::new(1, BitRate::from_mbps(10), BitRate::from_mbps(1));
+    assert!(rig.run(Span::from_secs(5), |rig| rig.connected.len() == 2), "no session");
+    rig.restart_terminal();
+    // Out as soon as the hub has welcomed it: the BGN is lost.
+    rig.run(Span::from_millis(601), |_| false);
+    rig.dark_until = rig.now + Span::from_secs(60);
+    let stream = rig.open("echo", App::writer(1_000));
+    assert!(rig.run(Span::from_secs(90), |rig| rig.app(Side::Terminal, stream).ended));
+    assert!(rig.disconnected.iter().all(|(side, _)| *side == Side::Hub), "{:?}", rig.disconnected);
+}
