@@ -1,0 +1,291 @@
+//! MF-TDMA with bandwidth on demand: the return link of DVB-RCS.
+//!
+//! ```text
+//!  scheduler   plan f            plan f+1          plan f+2          every period
+//!     │          ╲                  ╲ ▲               ╲
+//!     │           ╲ 270 ms           ╲│ request        ╲
+//!  terminal        ● hears it         ● asks in a slot  ●
+//!     │              10 ms ╲
+//!     ▼ frame f as heard    ┌─┬─┬─┬─┬─┬─┐  slots of 53 or 188 bytes, guard times between,
+//!       at the scheduler    │3│1│2│3│1│…│  on each of the carriers
+//!                           └─┴─┴─┴─┴─┴─┘
+//! ```
+//!
+//! Frames are counted where the scheduler hears them: a terminal sends a slot's burst earlier
+//! by its own way, so that unequal ways do not matter beyond the guard time. A packet is cut up
+//! into [slots](super::slots::SlotFormat); it arrives with its last one, or not at all when one
+//! is missing. What a request has to wait for is in nobody's hands but time's: a slot to ask in,
+//! the way to the scheduler, its next plan, the way back, the slot.
+//!
+//! ```
+//! use satlink::mac::mf_tdma::{Class, MfTdma, MfTdmaConfig};
+//! use units::{Instant, Span};
+//!
+//! let mut link: MfTdma<Vec<u8>> = MfTdma::new(&MfTdmaConfig::mhatre_rosenberg(20), 1, 0)?;
+//! let start = Instant::ZERO + Span::from_secs(2);
+//! link.offer(start, 3, Class::Data, vec![0; 83]);
+//! let arrived = loop {
+//!     let at = link.poll_timeout().expect("a packet is under way");
+//!     if let Some(arrived) = link.poll_arrival(at) {
+//!         break arrived;
+//!     }
+//! };
+//! // Two cells in slots that were free, one behind the other.
+//! assert!((0.27..0.27 + 0.25).contains(&(arrived.at.since(start)).as_secs_f64()));
+//! # Ok::<(), satlink::mac::schedule::ScheduleError>(())
+//! ```
+//!
+//! Source: Mhatre and Rosenberg 2002, sections V to VII; EN 301 790 for the names.
+
+mod config;
+mod counters;
+mod events;
+mod terminal;
+
+pub use config::{AskIn, Demand, MfTdmaConfig, Order, Site, TerminalConfig};
+pub use counters::{MfTdmaCounters, TerminalCounters};
+pub use terminal::Claim;
+
+use super::schedule::{ScheduleError, Scheduler};
+use super::slots::{Layout, Place};
+use crate::{Admission, DropCause, Frame, Tally};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use events::{Damage, Event, Word};
+use terminal::{Terminal, Waiting};
+use units::{Instant, RngStream, Span};
+
+/// What a packet is for the terminal that sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Data.
+    Data,
+    /// Acknowledgements, and what else others wait for.
+    Control,
+}
+
+/// A packet that arrived at the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrived<F> {
+    /// When its last bit did.
+    pub at: Instant,
+    /// Which terminal sent it.
+    pub terminal: usize,
+    /// The packet.
+    pub frame: F,
+    /// When it was offered.
+    pub offered_at: Instant,
+}
+
+/// A return link that terminals share by a plan.
+///
+/// As for a [`Link`](crate::Link), everything is computed from scheduled times: late calls
+/// change nothing. Time that runs backwards counts as standing still.
+#[derive(Debug)]
+pub struct MfTdma<F> {
+    config: MfTdmaConfig,
+    layout: Layout,
+    ahead: Span,
+    scheduler: Scheduler,
+    terminals: Vec<Terminal<F>>,
+    /// What is missing of the packet that is arriving, by terminal and class.
+    damage: Vec<[Option<Damage>; 2]>,
+    agenda: BTreeMap<(Instant, u64), Event<F>>,
+    next_event: u64,
+    next_plan: Instant,
+    frame: u64,
+    /// Slots in which somebody is who should not be.
+    noise: BTreeSet<(u64, Place)>,
+    arrived: VecDeque<Arrived<F>>,
+    rng: RngStream,
+    counters: MfTdmaCounters,
+    each: Vec<TerminalCounters>,
+    now: Instant,
+}
+
+impl<F: Frame> MfTdma<F> {
+    /// A link whose randomness comes from `seed` and `run`. The first plan is made at time zero.
+    ///
+    /// # Errors
+    /// When a setting makes no sense.
+    pub fn new(config: &MfTdmaConfig, seed: u64, run: u64) -> Result<Self, ScheduleError> {
+        config.validate()?;
+        let mut scheduler = Scheduler::new(config.schedule())?;
+        let mut terminals = Vec::new();
+        for (place, settings) in config.terminals.iter().enumerate() {
+            let number = scheduler.add(settings.contract);
+            if settings.logged_on {
+                scheduler.log_on(number);
+            }
+            let late = settings.late > config.guard;
+            terminals.push(Terminal::new(config.way(place), late, settings.logged_on));
+        }
+        let count = terminals.len();
+        let mut link = Self {
+            layout: Layout::new(config.placement, config.carriers, config.positions()),
+            ahead: config.ahead(),
+            config: config.clone(),
+            scheduler,
+            terminals,
+            damage: alloc::vec![[None; 2]; count],
+            agenda: BTreeMap::new(),
+            next_event: 0,
+            next_plan: Instant::ZERO,
+            frame: 0,
+            noise: BTreeSet::new(),
+            arrived: VecDeque::new(),
+            rng: RngStream::new(seed, run, "satlink/mf-tdma"),
+            counters: MfTdmaCounters::default(),
+            each: alloc::vec![TerminalCounters::default(); count],
+            now: Instant::ZERO,
+        };
+        link.put(Instant::ZERO, Event::Plan);
+        Ok(link)
+    }
+
+    /// Gives `terminal` a packet for the hub.
+    ///
+    /// # Panics
+    /// When there is no such terminal.
+    pub fn offer(&mut self, now: Instant, terminal: usize, class: Class, frame: F) -> Admission<F> {
+        self.advance(now);
+        let bytes = frame.len() as u64;
+        self.counters.offered.add(bytes);
+        let sender = &mut self.terminals[terminal];
+        if !sender.online || sender.waiting() >= self.config.queue {
+            self.counters.overflowed.add(bytes);
+            return Admission::Dropped(DropCause::QueueFull, frame);
+        }
+        self.counters.held.add(bytes);
+        let left = self.config.format.slots_for(bytes);
+        let queue = match self.config.order {
+            Order::Arrival => Class::Data,
+            Order::ControlFirst => class,
+        };
+        sender.push(queue, Waiting { frame, left, offered_at: self.now });
+        Admission::Queued
+    }
+
+    /// When to call [`MfTdma::poll_arrival`]; plans go on for ever.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let first = self.agenda.keys().next().map(|&(at, _)| at);
+        // Of slots that nobody uses nothing is to be seen.
+        let next = if self.counters.held.packets > 0 { first } else { Some(self.next_plan) };
+        let arrived = self.arrived.front().map(|arrived| arrived.at);
+        [arrived, next].into_iter().flatten().min()
+    }
+
+    /// The next packet that arrived by `now`.
+    pub fn poll_arrival(&mut self, now: Instant) -> Option<Arrived<F>> {
+        self.advance(now);
+        self.arrived.front().filter(|arrived| arrived.at <= now)?;
+        let arrived = self.arrived.pop_front()?;
+        let bytes = arrived.frame.len() as u64;
+        self.counters.held.remove(bytes);
+        self.counters.delivered.add(bytes);
+        self.each[arrived.terminal].delivered.add(bytes);
+        Some(arrived)
+    }
+
+    /// The hub knows how many connections lead to `terminal`, or another weight.
+    pub fn set_weight(&mut self, now: Instant, terminal: usize, weight: u32) {
+        self.advance(now);
+        self.scheduler.set_weight(terminal, weight);
+    }
+
+    /// The hub knows that `terminal` will soon need `slots`.
+    pub fn expect(&mut self, now: Instant, terminal: usize, slots: u32) {
+        self.advance(now);
+        self.scheduler.expect(terminal, slots);
+    }
+
+    /// `terminal` logs on, or on again. Log-on bursts have their own slots, and arrive.
+    pub fn log_on(&mut self, now: Instant, terminal: usize) {
+        self.advance(now);
+        self.terminals[terminal].online = true;
+        self.say(terminal, Word::LogOn);
+    }
+
+    /// `terminal` logs off; what waits in it is dropped.
+    pub fn log_off(&mut self, now: Instant, terminal: usize) {
+        self.vanish(now, terminal);
+        self.say(terminal, Word::LogOff);
+    }
+
+    /// `terminal` is gone without a word, with the slots that it was granted.
+    pub fn vanish(&mut self, now: Instant, terminal: usize) {
+        self.advance(now);
+        let sender = &mut self.terminals[terminal];
+        sender.online = false;
+        for waiting in sender.clear() {
+            let bytes = waiting.frame.len() as u64;
+            self.counters.held.remove(bytes);
+            self.counters.abandoned.add(bytes);
+        }
+    }
+
+    /// What `terminal` says of what it needs, from now on.
+    pub fn set_claim(&mut self, now: Instant, terminal: usize, claim: Claim) {
+        self.advance(now);
+        self.terminals[terminal].claim = claim;
+    }
+
+    /// `terminal` sends a burst on `carrier` now, outside of anything that it was granted: what
+    /// is in the slot that it falls into is lost.
+    pub fn intrude(&mut self, now: Instant, terminal: usize, carrier: u32) {
+        self.advance(now);
+        let at = self.now + self.terminals[terminal].way;
+        if at < Instant::ZERO + self.ahead {
+            return;
+        }
+        let since = at.since(Instant::ZERO + self.ahead).as_nanos();
+        let period = self.config.period.as_nanos();
+        let position = (since % period) / self.config.slot().as_nanos();
+        self.counters.intruders += 1;
+        let place = Place { carrier, position: position as u32 };
+        self.noise.insert((since / period, place));
+    }
+
+    /// The accounts.
+    pub fn counters(&self) -> &MfTdmaCounters {
+        &self.counters
+    }
+
+    /// What a terminal had of the link.
+    pub fn terminal(&self, terminal: usize) -> &TerminalCounters {
+        &self.each[terminal]
+    }
+
+    /// What the scheduler knows and did.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Slots that what waits in a terminal needs.
+    pub fn backlog(&self, terminal: usize) -> u64 {
+        self.terminals[terminal].backlog()
+    }
+
+    /// Whether the accounts balance, with what is held counted again.
+    pub fn audit(&self) -> bool {
+        let mut held = Tally::default();
+        let waiting = self.terminals.iter().flat_map(|terminal| &terminal.queues).flatten();
+        for waiting in waiting {
+            held.add(waiting.frame.len() as u64);
+        }
+        for event in self.agenda.values() {
+            if let Event::Burst { sent, .. } = event
+                && let Some(waiting) = &sent.cell.last
+            {
+                held.add(waiting.frame.len() as u64);
+            }
+        }
+        for arrived in &self.arrived {
+            held.add(arrived.frame.len() as u64);
+        }
+        held == self.counters.held && self.counters.balances()
+    }
+}
+
+#[cfg(test)]
+mod tests;
