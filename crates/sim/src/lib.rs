@@ -60,6 +60,7 @@ mod meter;
 pub mod network;
 mod path;
 mod pattern;
+pub mod pep;
 pub mod radio;
 pub mod scenario;
 mod series;

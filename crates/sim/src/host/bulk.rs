@@ -90,7 +90,7 @@ where
             StreamEvent::Writable(_) => self.write(now, streams),
             StreamEvent::Ended(stream) => streams.end(now, stream),
             StreamEvent::Gone(_) => self.over = self.over.or(Some(now)),
-            StreamEvent::Opened(_) | StreamEvent::Readable(_) => {}
+            StreamEvent::Opened(_) | StreamEvent::Readable(_) | StreamEvent::Broken(_) => {}
         }
     }
 
@@ -206,7 +206,7 @@ where
                     incoming.gone = Some(now);
                 }
             }
-            StreamEvent::Writable(_) => {}
+            StreamEvent::Writable(_) | StreamEvent::Broken(_) => {}
         }
     }
 

@@ -21,11 +21,12 @@ mod xstp;
 pub use bulk::{BulkReceiver, BulkSender};
 pub use datagrams::Datagrams;
 pub use proxy::Proxy;
+pub(crate) use proxy::carry;
 pub use tcp::{Tcp, TcpId};
 pub use xstp::{Xstp, XstpStream};
 
 use crate::Streams;
-use crate::network::{Node, Outbox, Packet};
+use crate::network::{Address, Node, Outbox, Packet};
 use units::Instant;
 
 /// What happened to a stream.
@@ -39,6 +40,8 @@ pub enum StreamEvent<I> {
     Writable(I),
     /// The peer sends no more on it; everything that it sent has been told of.
     Ended(I),
+    /// It was broken off: by the peer, or for want of answers. [`StreamEvent::Gone`] follows.
+    Broken(I),
     /// It is over, in order or not.
     Gone(I),
 }
@@ -57,6 +60,43 @@ pub trait Transport: Streams + 'static {
     fn handle_timeout(&mut self, now: Instant);
     /// The next thing that happened to a stream.
     fn poll_event(&mut self) -> Option<StreamEvent<Self::Id>>;
+}
+
+/// Between whom a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ends {
+    /// Who opened it.
+    pub client: Address,
+    /// To whom it was opened.
+    pub server: Address,
+}
+
+/// A transport that stands in for others, as gateways do that nobody sees (RFC 3135,
+/// section 2.5): it takes streams that are meant for somebody else, and opens them in another's
+/// name.
+///
+/// The peer's end of a stream is held back: it is told as [`StreamEvent::Ended`] but confirmed
+/// to the peer only by [`StandIn::confirm`], so that nobody takes for delivered what a gateway
+/// still has.
+pub trait StandIn: Transport {
+    /// Whether a packet opens a stream that could be taken; [`Transport::handle_packet`] does.
+    fn opens(&self, packet: &Packet) -> bool;
+    /// The stream that a packet belongs to, if it is known.
+    fn stream_of(&self, packet: &Packet) -> Option<Self::Id>;
+    /// Between whom `stream` is, as long as it is known.
+    fn ends(&self, stream: Self::Id) -> Option<Ends>;
+    /// Opens a stream to `ends.server` in the name of `ends.client`.
+    fn open_between(&mut self, now: Instant, ends: Ends) -> Self::Id;
+    /// Breaks a stream off.
+    fn reset(&mut self, now: Instant, stream: Self::Id);
+    /// Whether this end of a stream is ended and the peer has confirmed it; so is one that is
+    /// over.
+    fn is_confirmed(&self, stream: Self::Id) -> bool;
+    /// Confirms the peer's end.
+    fn confirm(&mut self, now: Instant, stream: Self::Id);
+    /// Bytes of a stream that are kept here: arrived and not consumed, written and not known to
+    /// have arrived.
+    fn held(&self, stream: Self::Id) -> u64;
 }
 
 /// What uses streams.

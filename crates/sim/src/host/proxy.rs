@@ -65,6 +65,8 @@ impl<N: Transport, F: Transport> Proxy<N, F> {
                 self.change(near, |pair| pair.ended[0] = true);
                 self.carry_out(now, near);
             }
+            // What follows says the same.
+            StreamEvent::Broken(_) => {}
             StreamEvent::Gone(near) => {
                 if let Some(pair) = self.pairs.get(&near) {
                     self.far.end(now, pair.far);
@@ -79,11 +81,12 @@ impl<N: Transport, F: Transport> Proxy<N, F> {
         | StreamEvent::Readable(far)
         | StreamEvent::Writable(far)
         | StreamEvent::Ended(far)
+        | StreamEvent::Broken(far)
         | StreamEvent::Gone(far)) = event;
         let Some(&near) = self.by_far.get(&far) else { return };
         match event {
-            // Nobody opens anything this way.
-            StreamEvent::Opened(_) => {}
+            // Nobody opens anything this way, and what is broken is gone next.
+            StreamEvent::Opened(_) | StreamEvent::Broken(_) => {}
             StreamEvent::Readable(_) => self.carry_back(now, near),
             StreamEvent::Writable(_) => self.carry_out(now, near),
             StreamEvent::Ended(_) => {
@@ -122,14 +125,15 @@ impl<N: Transport, F: Transport> Proxy<N, F> {
 }
 
 /// Moves what `to` takes; what it does not take stays where it is and closes the peer's window.
-fn carry<A: Streams, B: Streams>(
+/// Ends `sink` when `source` has `ended` and all of it is moved; says whether it did.
+pub(crate) fn carry<A: Streams, B: Streams>(
     now: Instant,
     from: &mut A,
     source: A::Id,
     to: &mut B,
     sink: B::Id,
     ended: bool,
-) {
+) -> bool {
     loop {
         let bytes = from.peek(source);
         let count = bytes.len();
@@ -137,14 +141,17 @@ fn carry<A: Streams, B: Streams>(
             break;
         }
         let taken = to.write(now, sink, bytes);
-        from.consume(now, source, taken);
+        if taken > 0 {
+            from.consume(now, source, taken);
+        }
         if taken < count {
-            return;
+            return false;
         }
     }
     if ended {
         to.end(now, sink);
     }
+    ended
 }
 
 impl<N: Transport, F: Transport> Node for Proxy<N, F> {

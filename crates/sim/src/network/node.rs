@@ -48,6 +48,18 @@ impl Outbox<'_> {
         self.send(Packet::stream(self.node, to, boxed, bytes));
     }
 
+    /// As [`Outbox::send_stream`], in the name of `from`.
+    pub fn send_stream_as(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        segment: simtcp::Segment,
+        bytes: Buffer,
+    ) {
+        let boxed = self.fabric.pool.segment(segment);
+        self.send(Packet::stream(from, to, boxed, bytes));
+    }
+
     /// Gives back what was not needed after all.
     pub fn give_back(&mut self, buffer: Buffer) {
         self.fabric.pool.put(buffer.into());

@@ -83,3 +83,34 @@ fn a_flow_that_is_broken_off_sends_no_more() {
     assert_eq!(net.node::<TcpSink>(sink).flows()[0].bytes, early);
     assert_eq!(net.node::<TcpSource>(source).connection(0).unwrap().state(), simtcp::State::Closed);
 }
+
+/// Bytes of a flow over 600 ms and of one over 20 ms, after two minutes in one router's queue.
+/// (Henderson and Katz 1999, section 4, figure 4, ask for this under RED and fair queueing.)
+fn shares(queue: &str) -> [u64; 2] {
+    let tcp = TcpConfig::sack();
+    let link = |words: &str| words::parse_link(words).unwrap();
+    let mut net = Network::new(1, 0);
+    let sink = net.host(TcpSink::new(tcp.clone(), 80));
+    let router = net.router();
+    let sources = ["both rate 100mbit delay 290ms", "both rate 100mbit"].map(|words| {
+        let to = Address::new(sink, 80);
+        let plan = FlowPlan { start: at(0), stop: None, bytes: u64::MAX, to, tcp: tcp.clone() };
+        let source = net.host_with(|node| TcpSource::new(node, vec![plan]));
+        net.link(source, router, &link(words));
+        net.node::<TcpSource>(source).address(0)
+    });
+    net.link(router, sink, &link(&format!("both rate 1300kbit delay 10ms {queue}")));
+    net.run_until(at(120));
+    sources.map(|source| net.node::<TcpSink>(sink).flow(source).expect("it began").bytes)
+}
+
+#[test]
+fn a_long_way_s_share_depends_on_the_router_s_queue() {
+    let share = |[long, short]: [u64; 2]| long as f64 / (long + short) as f64;
+    let tail = share(shares("limit 40p queue droptail"));
+    let red = share(shares("limit 40p queue red 5p 15p 0.02"));
+    let fair = share(shares("limit 40p queue fair"));
+    assert!(tail < 0.25, "the short way has most of it: {tail}");
+    assert!((0.40..0.55).contains(&fair), "each has its own queue: {fair}");
+    assert!(red < fair, "RED drops in proportion, and the long way is slower to recover: {red}");
+}

@@ -44,7 +44,7 @@ where
             StreamEvent::Readable(stream) => self.readable(now, stream, streams),
             StreamEvent::Writable(stream) => self.writable(now, stream, streams),
             StreamEvent::Gone(stream) => self.gone(stream),
-            StreamEvent::Opened(_) | StreamEvent::Ended(_) => {}
+            StreamEvent::Opened(_) | StreamEvent::Ended(_) | StreamEvent::Broken(_) => {}
         }
     }
 
@@ -67,6 +67,7 @@ where
             StreamEvent::Readable(stream) => self.readable(now, stream, streams),
             StreamEvent::Writable(stream) => self.writable(now, stream, streams),
             StreamEvent::Ended(stream) => self.ended(now, stream, streams),
+            StreamEvent::Broken(_) => {}
             StreamEvent::Gone(stream) => self.gone(stream),
         }
     }

@@ -2,12 +2,14 @@
 //!
 //! For whatever applications do; many bulk flows cost less with [`crate::tcp`].
 
+mod stand_in;
 mod stream;
 
 use super::{StreamEvent, Transport};
 use crate::network::{Address, NodeId, Outbox, Packet};
 use crate::{Calendar, Streams};
-use simtcp::{Endpoint, Event, Ports, TcpConfig};
+use simtcp::{CloseReason, Endpoint, Event, Ports, TcpConfig};
+use stand_in::HeldEnd;
 use std::collections::{BTreeMap, VecDeque};
 use stream::Stream;
 use units::Instant;
@@ -30,11 +32,11 @@ pub struct Tcp {
     config: TcpConfig,
     /// Where streams are opened to.
     server: Option<Address>,
-    /// Where streams of others are taken.
-    listens: Option<u16>,
+    listens: Listens,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    by_peer: BTreeMap<(Address, u16), u32>,
+    /// By the peer's address and this end's.
+    by_peer: BTreeMap<(Address, Address), u32>,
     timers: Calendar,
     /// Slots to which something happened.
     awake: Vec<u32>,
@@ -43,35 +45,50 @@ pub struct Tcp {
     strangers: u64,
 }
 
+/// Whose streams are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listens {
+    /// Nobody's.
+    Nowhere,
+    /// Those to this port of this node.
+    On(u16),
+    /// All that come by, in the name of whom they are meant for.
+    ToAll,
+}
+
 #[derive(Debug)]
 struct Slot {
     stream: Stream,
     id: TcpId,
     remote: Address,
-    local: u16,
+    /// Its own address, which is another's where this transport stands in for it.
+    local: Address,
+    /// The peer opened it.
+    passive: bool,
     awake: bool,
     told: bool,
     ended: bool,
     gone: bool,
+    end: HeldEnd,
 }
 
 impl Tcp {
     /// A client's: streams are opened to `server`.
     pub fn client(node: NodeId, config: &TcpConfig, server: Address) -> Self {
-        Self::new(node, config, Some(server), None)
+        Self::new(node, config, Some(server), Listens::Nowhere)
     }
 
     /// A server's: streams of others are taken on `port`.
     pub fn server(node: NodeId, config: &TcpConfig, port: u16) -> Self {
-        Self::new(node, config, None, Some(port))
+        Self::new(node, config, None, Listens::On(port))
     }
 
-    fn new(
-        node: NodeId,
-        config: &TcpConfig,
-        server: Option<Address>,
-        listens: Option<u16>,
-    ) -> Self {
+    /// A gateway's, which [stands in](super::StandIn) for whoever its peers mean.
+    pub fn gateway(node: NodeId, config: &TcpConfig) -> Self {
+        Self::new(node, config, None, Listens::ToAll)
+    }
+
+    fn new(node: NodeId, config: &TcpConfig, server: Option<Address>, listens: Listens) -> Self {
         Self {
             node,
             config: config.clone(),
@@ -103,12 +120,35 @@ impl Tcp {
         self.slots.iter().flatten().map(|slot| (slot.id, &slot.stream.endpoint))
     }
 
-    /// Whose bytes a connection from `node`'s `port` carries.
-    fn content(node: NodeId, port: u16) -> u64 {
-        (node.index() as u64) << 16 | u64::from(port)
+    /// Breaks a connection off: RST goes out.
+    pub fn abort(&mut self, stream: TcpId) {
+        if let Some(slot) = self.slot_mut(stream) {
+            slot.stream.endpoint.abort();
+            self.wake(stream.slot);
+        }
     }
 
-    fn insert(&mut self, endpoint: Endpoint, local: u16, remote: Address) -> TcpId {
+    /// Whose bytes a connection from `local` carries.
+    fn content(local: Address) -> u64 {
+        (local.node.index() as u64) << 16 | u64::from(local.port)
+    }
+
+    /// A connection that is opened from `local` to `remote`.
+    fn connect(&mut self, local: Address, remote: Address) -> TcpId {
+        let ports = Ports { from: local.port, to: remote.port };
+        let endpoint = Endpoint::connect(&self.config, ports, Self::content(local));
+        let stream = self.insert(endpoint, local, remote, false);
+        self.wake(stream.slot);
+        stream
+    }
+
+    fn insert(
+        &mut self,
+        endpoint: Endpoint,
+        local: Address,
+        remote: Address,
+        passive: bool,
+    ) -> TcpId {
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         if slot as usize == self.slots.len() {
             self.slots.push(None);
@@ -121,10 +161,12 @@ impl Tcp {
             id,
             remote,
             local,
+            passive,
             awake: false,
             told: false,
             ended: false,
             gone: false,
+            end: HeldEnd::default(),
         });
         self.by_peer.insert((remote, local), slot);
         id
@@ -161,11 +203,16 @@ impl Tcp {
         let Some(slot) = &mut self.slots[place as usize] else { return };
         while let Some(event) = slot.stream.endpoint.poll_event() {
             match event {
-                Event::Established if self.listens == Some(slot.local) && !slot.told => {
+                Event::Established if slot.passive && !slot.told => {
                     slot.told = true;
                     self.events.push_back(StreamEvent::Opened(slot.id));
                 }
-                Event::Closed(_) => slot.gone = true,
+                Event::Closed(reason) => {
+                    slot.gone = true;
+                    if matches!(reason, CloseReason::Reset | CloseReason::TimedOut) {
+                        self.events.push_back(StreamEvent::Broken(slot.id));
+                    }
+                }
                 // What is readable, and where it ends, is looked at below.
                 _ => {}
             }
@@ -177,7 +224,7 @@ impl Tcp {
         if slot.stream.unblocks() {
             self.events.push_back(StreamEvent::Writable(slot.id));
         }
-        if slot.stream.endpoint.is_finished() && !slot.ended {
+        if slot.has_ended() && !slot.ended {
             slot.ended = true;
             self.events.push_back(StreamEvent::Ended(slot.id));
         }
@@ -188,15 +235,48 @@ impl Tcp {
 
     /// The slot that a segment is for; a new one for a new peer of a server.
     fn place_of(&mut self, packet: &Packet) -> Option<u32> {
-        if let Some(&place) = self.by_peer.get(&(packet.from, packet.to.port)) {
+        if let Some(&place) = self.by_peer.get(&(packet.from, packet.to)) {
             return Some(place);
         }
-        let port = self.listens.filter(|&port| port == packet.to.port)?;
-        if !packet.segment().is_some_and(|segment| segment.flags.syn) {
+        let syn = packet.segment().is_some_and(|segment| segment.flags.syn);
+        if !syn || !self.listens_for(packet) {
             return None;
         }
-        let endpoint = Endpoint::listen(&self.config, port, Self::content(self.node, port));
-        Some(self.insert(endpoint, port, packet.from).slot)
+        let local = packet.to;
+        let endpoint = Endpoint::listen(&self.config, local.port, Self::content(local));
+        Some(self.insert(endpoint, local, packet.from, true).slot)
+    }
+
+    fn listens_for(&self, packet: &Packet) -> bool {
+        match self.listens {
+            Listens::Nowhere => false,
+            Listens::On(port) => packet.to == Address::new(self.node, port),
+            Listens::ToAll => true,
+        }
+    }
+
+    /// Takes in a segment that is for `place`.
+    fn segment(&mut self, now: Instant, place: u32, packet: &Packet) {
+        let (Some(slot), Some(segment)) = (&mut self.slots[place as usize], packet.segment())
+        else {
+            return;
+        };
+        let segment = match self.listens {
+            Listens::Nowhere | Listens::On(_) => *segment,
+            // An end is held back where this transport is not the one that it is meant for.
+            Listens::ToAll => slot.end.hold(*segment),
+        };
+        slot.stream.handle(now, &segment, packet.bytes());
+        self.note(place);
+        self.wake(place);
+    }
+}
+
+impl Slot {
+    /// Whether the peer has ended and all of it was consumed.
+    fn has_ended(&self) -> bool {
+        let held = self.end.at().is_some_and(|end| self.stream.consumed() == end);
+        held || self.stream.endpoint.is_finished()
     }
 }
 
@@ -207,21 +287,20 @@ impl Streams for Tcp {
     /// When this is not a client, or all its ports are taken.
     fn open(&mut self, _: Instant) -> TcpId {
         let server = self.server.expect("a client's transport knows its server");
-        let port = (0..PORTS)
+        let local = (0..PORTS)
             .map(|step| FIRST_PORT + ((self.opened + step) % PORTS) as u16)
-            .find(|&port| !self.by_peer.contains_key(&(server, port)))
+            .map(|port| Address::new(self.node, port))
+            .find(|&local| !self.by_peer.contains_key(&(server, local)))
             .expect("a port should be free");
-        let ports = Ports { from: port, to: server.port };
-        let endpoint = Endpoint::connect(&self.config, ports, Self::content(self.node, port));
-        let stream = self.insert(endpoint, port, server);
-        self.wake(stream.slot);
-        stream
+        self.connect(local, server)
     }
 
     fn write(&mut self, _: Instant, stream: TcpId, bytes: &[u8]) -> usize {
         let Some(slot) = self.slot_mut(stream) else { return 0 };
         let taken = slot.stream.write(bytes);
-        self.wake(stream.slot);
+        if taken > 0 {
+            self.wake(stream.slot);
+        }
         taken
     }
 
@@ -239,7 +318,7 @@ impl Streams for Tcp {
     fn consume(&mut self, _: Instant, stream: TcpId, count: usize) {
         let Some(slot) = self.slot_mut(stream) else { return };
         slot.stream.consume(count);
-        let finished = slot.stream.endpoint.is_finished() && !slot.ended;
+        let finished = slot.has_ended() && !slot.ended;
         self.wake(stream.slot);
         if finished {
             self.note(stream.slot);
@@ -249,21 +328,18 @@ impl Streams for Tcp {
 
 impl Transport for Tcp {
     fn wants(&self, packet: &Packet) -> bool {
-        let known = self.by_peer.contains_key(&(packet.from, packet.to.port));
-        let ours = packet.to.node == self.node && packet.segment().is_some();
-        ours && (known || self.listens == Some(packet.to.port))
+        if packet.segment().is_none() {
+            return false;
+        }
+        let known = self.by_peer.contains_key(&(packet.from, packet.to));
+        known || self.listens != Listens::ToAll && self.listens_for(packet)
     }
 
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
-        let (Some(place), Some(segment)) = (self.place_of(packet), packet.segment()) else {
-            self.strangers += 1;
-            return;
-        };
-        if let Some(slot) = &mut self.slots[place as usize] {
-            slot.stream.handle(now, segment, packet.bytes());
+        match self.place_of(packet) {
+            Some(place) => self.segment(now, place, packet),
+            None => self.strangers += 1,
         }
-        self.note(place);
-        self.wake(place);
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut Outbox<'_>) {
@@ -273,7 +349,7 @@ impl Transport for Tcp {
             while let Some(segment) = slot.stream.endpoint.poll_transmit(now) {
                 let mut bytes = out.buffer(segment.payload.len as usize);
                 slot.stream.fill(&segment, &mut bytes);
-                out.send_stream(slot.remote.node, segment, bytes);
+                out.send_stream_as(slot.local.node, slot.remote.node, segment, bytes);
             }
             let due = slot.stream.endpoint.poll_timeout();
             self.timers.set(place as usize, due);

@@ -13,6 +13,7 @@ pub(super) struct Stream {
     base: u64,
     /// What arrived beyond what is in order, by where it belongs.
     ahead: BTreeMap<u64, Vec<u8>>,
+    ahead_bytes: u64,
     /// What is in order and not consumed, from `taken` on.
     ready: Vec<u8>,
     taken: usize,
@@ -29,6 +30,7 @@ impl Stream {
             sent: VecDeque::new(),
             base: 0,
             ahead: BTreeMap::new(),
+            ahead_bytes: 0,
             ready: Vec::new(),
             taken: 0,
             front: 0,
@@ -55,6 +57,16 @@ impl Stream {
         &self.ready[self.taken..]
     }
 
+    /// Bytes of the peer's stream that were consumed.
+    pub(super) fn consumed(&self) -> u64 {
+        self.front - self.peek().len() as u64
+    }
+
+    /// Bytes that are kept here, of both directions.
+    pub(super) fn held(&self) -> u64 {
+        self.sent.len() as u64 + self.peek().len() as u64 + self.ahead_bytes
+    }
+
     pub(super) fn consume(&mut self, count: usize) {
         self.taken += count;
         assert!(self.taken <= self.ready.len(), "no more than there is");
@@ -76,11 +88,13 @@ impl Stream {
         let known = self.ahead.get(&place).is_some_and(|old| old.len() >= bytes.len());
         self.endpoint.handle_segment(now, segment);
         if fresh && !known && self.endpoint.state() != State::Closed {
-            self.ahead.insert(place, bytes.to_vec());
+            let old = self.ahead.insert(place, bytes.to_vec());
+            self.ahead_bytes += bytes.len() as u64 - old.map_or(0, |old| old.len() as u64);
         }
-        let end = self.front - self.peek().len() as u64 + self.endpoint.readable();
+        let end = self.consumed() + self.endpoint.readable();
         while self.front < end {
             let (place, bytes) = self.ahead.pop_first().expect("what the endpoint accepted");
+            self.ahead_bytes -= bytes.len() as u64;
             let skip = (self.front - place) as usize;
             if skip < bytes.len() {
                 self.ready.extend_from_slice(&bytes[skip..]);

@@ -1,9 +1,12 @@
 //! XSTP as a transport: a connection for each stream.
 
+mod stand_in;
+
 use super::{StreamEvent, Transport};
 use crate::invariants::SessionGuard;
 use crate::network::{Address, NodeId, Outbox, Packet};
 use crate::{Calendar, Streams};
+use stand_in::HeldEnd;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use units::{Instant, Span};
@@ -20,8 +23,9 @@ pub struct XstpStream {
 
 /// How long a connection that is over still answers its peer.
 const LINGER: Span = Span::from_secs(30);
-/// The first of the ports that connections leave from.
+/// The first of the ports that connections leave from, and how many there are.
 const FIRST_PORT: u16 = 20_000;
+const PORTS: u64 = (u16::MAX - FIRST_PORT) as u64;
 
 /// XSTP connections of one host.
 #[derive(Debug)]
@@ -30,11 +34,11 @@ pub struct Xstp {
     config: SessionConfig,
     /// Where streams are opened to.
     server: Option<Address>,
-    /// Where streams of others are taken.
-    listens: Option<u16>,
+    listens: Listens,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    by_peer: BTreeMap<(Address, u16), u32>,
+    /// By the peer's address and this end's.
+    by_peer: BTreeMap<(Address, Address), u32>,
     timers: Calendar,
     /// Slots to which something happened.
     awake: Vec<u32>,
@@ -43,12 +47,26 @@ pub struct Xstp {
     bad: u64,
 }
 
+/// Whose streams are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listens {
+    /// Nobody's.
+    Nowhere,
+    /// Those to this port of this node.
+    On(u16),
+    /// All that come by, in the name of whom they are meant for.
+    ToAll,
+}
+
 #[derive(Debug)]
 struct Slot {
     connection: Connection,
     id: XstpStream,
     remote: Address,
-    local: u16,
+    /// Its own address, which is another's where this transport stands in for it.
+    local: Address,
+    /// The peer opened it.
+    passive: bool,
     /// It took fewer bytes than it was given.
     blocked: bool,
     awake: bool,
@@ -56,25 +74,35 @@ struct Slot {
     gone: bool,
     /// Until when it answers, when it is over.
     lingers: Option<Instant>,
+    end: HeldEnd,
     guard: SessionGuard,
 }
 
 impl Xstp {
     /// A client's: streams are opened to `server`.
     pub fn client(node: NodeId, config: &SessionConfig, server: Address) -> Self {
-        Self::new(node, config, Some(server), None)
+        Self::new(node, config, Some(server), Listens::Nowhere)
     }
 
     /// A server's: streams of others are taken on `port`.
     pub fn server(node: NodeId, config: &SessionConfig, port: u16) -> Self {
-        Self::new(node, config, None, Some(port))
+        Self::new(node, config, None, Listens::On(port))
+    }
+
+    /// A gateway's, which [stands in](super::StandIn) for whoever its peers mean.
+    ///
+    /// # Panics
+    /// When segments are sealed: what opens a stream cannot be told from other datagrams then.
+    pub fn gateway(node: NodeId, config: &SessionConfig) -> Self {
+        assert!(matches!(config.profile, Profile::Published(_)), "a published profile");
+        Self::new(node, config, None, Listens::ToAll)
     }
 
     fn new(
         node: NodeId,
         config: &SessionConfig,
         server: Option<Address>,
-        listens: Option<u16>,
+        listens: Listens,
     ) -> Self {
         Self {
             node,
@@ -107,11 +135,18 @@ impl Xstp {
         self.slots.iter().flatten().map(|slot| (slot.id, &slot.connection))
     }
 
-    /// As a connection between `local` of this node and `remote` needs it.
-    fn config_for(&self, local: u16, remote: Address) -> SessionConfig {
-        let socket = |node: NodeId, port| SocketAddr::new(IpAddr::V4(node.ip()), port);
-        let ends =
-            Endpoints { local: socket(self.node, local), remote: socket(remote.node, remote.port) };
+    /// Breaks a connection off: RST goes out.
+    pub fn abort(&mut self, now: Instant, stream: XstpStream) {
+        if let Some(slot) = self.slot_mut(stream) {
+            slot.connection.abort(now);
+            self.wake(stream.slot);
+        }
+    }
+
+    /// As a connection between `local` and `remote` needs it.
+    fn config_for(&self, local: Address, remote: Address) -> SessionConfig {
+        let socket = |at: Address| SocketAddr::new(IpAddr::V4(at.node.ip()), at.port);
+        let ends = Endpoints { local: socket(local), remote: socket(remote) };
         let profile = match self.config.profile {
             Profile::Published(_) => Profile::Published(ends),
             Profile::Sealed => Profile::Sealed,
@@ -119,7 +154,24 @@ impl Xstp {
         SessionConfig { profile, ..self.config.clone() }
     }
 
-    fn insert(&mut self, connection: Connection, local: u16, remote: Address) -> XstpStream {
+    /// A connection that is opened from `local` to `remote`.
+    fn connect(&mut self, now: Instant, local: Address, remote: Address) -> XstpStream {
+        let config = self.config_for(local, remote);
+        // Incarnations grow with time, as those of gateways do.
+        let incarnation = (now.as_nanos() / 1_000_000) as u32 + 1;
+        let connection = Connection::connect(&config, now, incarnation);
+        let stream = self.insert(connection, local, remote, false);
+        self.wake(stream.slot);
+        stream
+    }
+
+    fn insert(
+        &mut self,
+        connection: Connection,
+        local: Address,
+        remote: Address,
+        passive: bool,
+    ) -> XstpStream {
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         if slot as usize == self.slots.len() {
             self.slots.push(None);
@@ -132,11 +184,13 @@ impl Xstp {
             id,
             remote,
             local,
+            passive,
             blocked: false,
             awake: false,
             ended: false,
             gone: false,
             lingers: None,
+            end: HeldEnd::default(),
             guard: SessionGuard::new(&self.config),
         });
         self.by_peer.insert((remote, local), slot);
@@ -172,17 +226,16 @@ impl Xstp {
     /// Tells of what has become of `place`.
     fn note(&mut self, place: u32, now: Instant) {
         let Some(slot) = &mut self.slots[place as usize] else { return };
-        let mut closed = false;
+        let (mut closed, mut broken) = (false, false);
         while let Some(event) = slot.connection.poll_event() {
-            closed |= matches!(
+            closed |= event == Event::Closed;
+            broken |= matches!(
                 event,
-                Event::Closed
-                    | Event::Reset
-                    | Event::Refused
-                    | Event::Superseded
-                    | Event::NoResponse
+                Event::Reset | Event::Refused | Event::Superseded | Event::NoResponse
             );
         }
+        // A connection that this end broke off is over without an event.
+        closed |= broken || slot.connection.session().state() == State::Closed;
         if slot.connection.is_readable() {
             self.events.push_back(StreamEvent::Readable(slot.id));
         }
@@ -190,12 +243,15 @@ impl Xstp {
             slot.blocked = false;
             self.events.push_back(StreamEvent::Writable(slot.id));
         }
-        if slot.connection.is_finished() && !slot.ended {
+        if slot.has_ended() && !slot.ended {
             slot.ended = true;
             self.events.push_back(StreamEvent::Ended(slot.id));
         }
         if closed && !slot.gone {
             slot.gone = true;
+            if broken {
+                self.events.push_back(StreamEvent::Broken(slot.id));
+            }
             slot.lingers = Some(now + LINGER);
             self.events.push_back(StreamEvent::Gone(slot.id));
         }
@@ -203,12 +259,31 @@ impl Xstp {
 
     /// The slot that a packet is for; a new one for a new peer of a server.
     fn place_of(&mut self, packet: &Packet) -> Option<u32> {
-        if let Some(&place) = self.by_peer.get(&(packet.from, packet.to.port)) {
+        if let Some(&place) = self.by_peer.get(&(packet.from, packet.to)) {
             return Some(place);
         }
-        let port = self.listens.filter(|&port| port == packet.to.port)?;
-        let connection = Connection::listen(&self.config_for(port, packet.from));
-        Some(self.insert(connection, port, packet.from).slot)
+        if !self.listens_for(packet) {
+            return None;
+        }
+        let connection = Connection::listen(&self.config_for(packet.to, packet.from));
+        Some(self.insert(connection, packet.to, packet.from, true).slot)
+    }
+
+    fn listens_for(&self, packet: &Packet) -> bool {
+        match self.listens {
+            Listens::Nowhere => false,
+            Listens::On(port) => packet.to == Address::new(self.node, port),
+            Listens::ToAll => stand_in::begins(packet),
+        }
+    }
+}
+
+impl Slot {
+    /// Whether the peer has ended and all of it was consumed.
+    fn has_ended(&self) -> bool {
+        // END is sent when everything before it has been acknowledged.
+        let held = self.end.is_held() && !self.connection.is_readable();
+        held || self.connection.is_finished()
     }
 }
 
@@ -219,18 +294,12 @@ impl Streams for Xstp {
     /// When this is not a client, or all its ports are taken.
     fn open(&mut self, now: Instant) -> XstpStream {
         let server = self.server.expect("a client's transport knows its server");
-        let port = (0..u64::from(u16::MAX - FIRST_PORT))
-            .map(|step| {
-                FIRST_PORT + ((self.opened + step) % u64::from(u16::MAX - FIRST_PORT)) as u16
-            })
-            .find(|&port| !self.by_peer.contains_key(&(server, port)))
+        let local = (0..PORTS)
+            .map(|step| FIRST_PORT + ((self.opened + step) % PORTS) as u16)
+            .map(|port| Address::new(self.node, port))
+            .find(|&local| !self.by_peer.contains_key(&(server, local)))
             .expect("a port should be free");
-        let config = self.config_for(port, server);
-        // Incarnations grow with time, as those of gateways do.
-        let incarnation = (now.as_nanos() / 1_000_000) as u32 + 1;
-        let stream = self.insert(Connection::connect(&config, now, incarnation), port, server);
-        self.wake(stream.slot);
-        stream
+        self.connect(now, local, server)
     }
 
     fn write(&mut self, _: Instant, stream: XstpStream, bytes: &[u8]) -> usize {
@@ -238,7 +307,9 @@ impl Streams for Xstp {
         // One that is over takes nothing; its event follows.
         let taken = slot.connection.write(bytes).unwrap_or(0);
         slot.blocked = taken < bytes.len();
-        self.wake(stream.slot);
+        if taken > 0 {
+            self.wake(stream.slot);
+        }
         taken
     }
 
@@ -256,7 +327,7 @@ impl Streams for Xstp {
     fn consume(&mut self, now: Instant, stream: XstpStream, count: usize) {
         let Some(slot) = self.slot_mut(stream) else { return };
         slot.connection.consume(count);
-        if slot.connection.is_finished() {
+        if slot.has_ended() {
             self.note(stream.slot, now);
         }
     }
@@ -264,8 +335,11 @@ impl Streams for Xstp {
 
 impl Transport for Xstp {
     fn wants(&self, packet: &Packet) -> bool {
-        let known = self.by_peer.contains_key(&(packet.from, packet.to.port));
-        packet.to.node == self.node && (known || self.listens == Some(packet.to.port))
+        let known = self.by_peer.contains_key(&(packet.from, packet.to));
+        match self.listens {
+            Listens::ToAll => known && stand_in::is_xstp(packet),
+            Listens::Nowhere | Listens::On(_) => known || self.listens_for(packet),
+        }
     }
 
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
@@ -273,7 +347,12 @@ impl Transport for Xstp {
             self.bad += 1;
             return;
         };
+        let stands_in = self.listens == Listens::ToAll;
         let Some(slot) = &mut self.slots[place as usize] else { return };
+        if stands_in && !slot.gone && slot.end.hold(packet.bytes()) {
+            self.note(place, now);
+            return;
+        }
         let was_listening = slot.connection.session().state() == State::Listening;
         let handled = slot.connection.handle_segment(now, packet.bytes());
         self.bad += u64::from(handled.is_err());
@@ -289,7 +368,7 @@ impl Transport for Xstp {
         while let Some(place) = self.awake.pop() {
             let Some(slot) = &mut self.slots[place as usize] else { continue };
             slot.awake = false;
-            let from = Address::new(self.node, slot.local);
+            let from = slot.local;
             let room = self.config.max_segment;
             let mut buffer = out.buffer(room);
             while let Some(len) = slot.connection.poll_transmit(now, &mut buffer) {

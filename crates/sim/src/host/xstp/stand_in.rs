@@ -1,0 +1,113 @@
+//! XSTP in another's name.
+
+use super::{Xstp, XstpStream};
+use crate::host::{Ends, StandIn};
+use crate::network::{Packet, Protocol};
+use units::Instant;
+use xstp::session::State;
+use xstp::wire::{Kinds, PROTOCOL_NUMBER};
+
+/// An END that comes so often is let through, or its sender would give up.
+const PATIENCE: u32 = 4;
+
+/// A peer's END that is not shown to the session until it may be confirmed.
+#[derive(Debug, Default)]
+pub(super) struct HeldEnd {
+    segment: Vec<u8>,
+    times: u32,
+    let_go: bool,
+}
+
+impl HeldEnd {
+    /// Whether `segment` is an END and was taken.
+    pub(super) fn hold(&mut self, segment: &[u8]) -> bool {
+        let kinds = kinds(segment);
+        let is_end = kinds.contains(Kinds::END) && !kinds.contains(Kinds::AK);
+        if !is_end || self.let_go {
+            return false;
+        }
+        self.times += 1;
+        self.let_go = self.times == PATIENCE;
+        self.segment.clear();
+        self.segment.extend_from_slice(segment);
+        !self.let_go
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.times > 0
+    }
+
+    /// The END, once; from now on none is held.
+    fn release(&mut self) -> Option<Vec<u8>> {
+        let first = !core::mem::replace(&mut self.let_go, true);
+        (first && self.times > 0).then(|| core::mem::take(&mut self.segment))
+    }
+}
+
+/// The kinds of a published segment: its fifth octet.
+fn kinds(segment: &[u8]) -> Kinds {
+    segment.get(4).and_then(|&bits| Kinds::from_bits(bits)).unwrap_or(Kinds::SD)
+}
+
+pub(super) fn is_xstp(packet: &Packet) -> bool {
+    packet.protocol == Protocol::Ip(PROTOCOL_NUMBER) && packet.segment().is_none()
+}
+
+/// Whether `packet` opens a connection.
+pub(super) fn begins(packet: &Packet) -> bool {
+    let kinds = kinds(packet.bytes());
+    is_xstp(packet) && kinds.contains(Kinds::BGN) && !kinds.contains(Kinds::AK)
+}
+
+impl StandIn for Xstp {
+    fn opens(&self, packet: &Packet) -> bool {
+        begins(packet)
+    }
+
+    fn stream_of(&self, packet: &Packet) -> Option<XstpStream> {
+        let &place = self.by_peer.get(&(packet.from, packet.to))?;
+        self.slots[place as usize].as_ref().map(|slot| slot.id)
+    }
+
+    fn ends(&self, stream: XstpStream) -> Option<Ends> {
+        let slot = self.slot(stream)?;
+        let (client, server) =
+            if slot.passive { (slot.remote, slot.local) } else { (slot.local, slot.remote) };
+        Some(Ends { client, server })
+    }
+
+    fn open_between(&mut self, now: Instant, ends: Ends) -> XstpStream {
+        self.connect(now, ends.client, ends.server)
+    }
+
+    fn reset(&mut self, now: Instant, stream: XstpStream) {
+        self.abort(now, stream);
+    }
+
+    fn is_confirmed(&self, stream: XstpStream) -> bool {
+        self.slot(stream).is_none_or(|slot| match slot.connection.session().state() {
+            State::SelfEnded | State::Closed => true,
+            State::Listening
+            | State::Beginning
+            | State::Established
+            | State::Ending
+            | State::PeerEnded
+            | State::PeerEndedEnding => false,
+        })
+    }
+
+    fn confirm(&mut self, now: Instant, stream: XstpStream) {
+        let Some(slot) = self.slot_mut(stream) else { return };
+        if let Some(end) = slot.end.release() {
+            // It was as good as any other when it came.
+            let handled = slot.connection.handle_segment(now, &end);
+            self.bad += u64::from(handled.is_err());
+            self.note(stream.slot, now);
+            self.wake(stream.slot);
+        }
+    }
+
+    fn held(&self, stream: XstpStream) -> u64 {
+        self.slot(stream).map_or(0, |slot| slot.connection.held() as u64)
+    }
+}
