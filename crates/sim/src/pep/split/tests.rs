@@ -110,7 +110,7 @@ fn three_segments_bring_every_byte_whatever_the_middle_speaks() {
 /// A server, a gateway before the satellite, users behind it.
 #[test]
 fn two_segments_bring_pages_and_files() {
-    let (plain, space) = (TcpConfig::newreno(), TcpConfig::sack());
+    let (plain, space) = (TcpConfig::new_reno(), TcpConfig::sack());
     let mut net = Network::new(7, 0);
     let server =
         net.host_with(|node| Host::new(Tcp::server(node, &plain, 80), Server::<TcpId>::new()));
