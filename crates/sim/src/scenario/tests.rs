@@ -100,7 +100,7 @@ fn an_outage_of_a_minute_and_of_almost_two_costs_no_connection() {
 fn after_an_outage_beyond_the_limit_connections_are_lost_and_not_ended() {
     let mut setting = geo("");
     setting.link.outages.push(satlink::Outage {
-        at: (START + Span::from_secs(5)).since(units::Instant::ZERO),
+        at: (START + Span::from_secs(5)).since(Instant::ZERO),
         length: Span::from_secs(130),
         every: None,
         direction: None,
