@@ -60,11 +60,14 @@ mod window;
 
 pub use config::{AfterIdle, ConfigError, DelayedAck, InitialWindow, TcpConfig};
 pub use endpoint::{CloseReason, Counters, Endpoint, Event, Snapshot, State};
-pub use open::Opening;
+pub use open::{HostCache, Opening};
 pub use receiver::Piece;
 pub use recovery::RecoveryKind;
 pub use round_trip::RtoConfig;
-pub use segment::{Block, Flags, IPV4_HEADER, Options, Payload, Ports, SackBlocks, Segment};
+pub use segment::{
+    Block, ConnectionCount, Ecn, FastOpen, Flags, IPV4_HEADER, Options, Payload, Ports, Probe,
+    SackBlocks, Segment,
+};
 pub use window::WindowKind;
 
 #[cfg(test)]

@@ -34,6 +34,60 @@ pub struct Flags {
     pub fin: bool,
     /// Ends the connection at once.
     pub reset: bool,
+    /// ECE: congestion was met on the way; with SYN, ECN is understood (RFC 3168, section 6.1).
+    pub ece: bool,
+    /// CWR: the window was reduced for it; with SYN, as before (RFC 3168, section 6.1).
+    pub cwr: bool,
+}
+
+/// The ECN field of the IP header (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// The transport does not know it: a queue drops.
+    #[default]
+    NotCapable,
+    /// ECT(0): a queue may mark instead.
+    Capable,
+    /// CE: a queue has marked it.
+    Congestion,
+}
+
+/// A connection count of T/TCP (RFC 1644, section 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionCount {
+    /// CC (kind 11).
+    Count(u32),
+    /// CC.NEW (kind 12): with SYN, when the peer is not to compare it.
+    New(u32),
+}
+
+impl ConnectionCount {
+    /// The count itself.
+    pub fn value(self) -> u32 {
+        match self {
+            Self::Count(count) | Self::New(count) => count,
+        }
+    }
+}
+
+/// The Fast Open option (kind 34; RFC 7413, section 2), with SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastOpen {
+    /// A cookie is asked for.
+    Request,
+    /// A cookie of 8 bytes.
+    Cookie(u64),
+}
+
+/// A probe of TCP-probing, or the answer to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The cycle that it belongs to.
+    pub cycle: u32,
+    /// First or second exchange of the cycle.
+    pub second: bool,
+    /// It is the receiver's answer.
+    pub answer: bool,
 }
 
 /// Which bytes a segment carries: `len` bytes of the content numbered `content`, from `offset` on.
@@ -80,26 +134,47 @@ pub struct Options {
     pub sack_permitted: bool,
     /// TSval and TSecr, in ticks (RFC 7323, section 3).
     pub timestamps: Option<(u32, u32)>,
-    /// What arrived out of order (RFC 2018, section 3).
+    /// What arrived out of order (RFC 2018, section 3); a first block that is acknowledged or
+    /// within the second was received twice (RFC 2883, section 4).
     pub sack: SackBlocks,
+    /// CC or CC.NEW (RFC 1644).
+    pub count: Option<ConnectionCount>,
+    /// CC.ECHO (kind 13; RFC 1644); with SYN and ACK.
+    pub count_echo: Option<u32>,
+    /// Fast Open (RFC 7413); with SYN.
+    pub fast_open: Option<FastOpen>,
+    /// A probe, in an option of 8 bytes (kind 253, for experiments; RFC 4727).
+    pub probe: Option<Probe>,
 }
 
 impl Options {
     /// Bytes that they take, filled up to whole words as stacks do (RFC 7323, appendix A): 12 for
     /// timestamps and 4 before the blocks of a SACK; 20 for all that goes with SYN.
     pub fn len(&self) -> usize {
-        let opening = usize::from(self.max_segment.is_some()) * 4
-            + usize::from(self.window_scale.is_some()) * 3
-            + usize::from(self.sack_permitted) * 2;
-        let blocks = self.sack.as_slice().len();
-        let sack = if blocks == 0 { 0 } else { 4 + 8 * blocks };
-        let timestamps = match self.timestamps {
-            // With SYN the filling goes elsewhere.
-            Some(_) if opening > 0 => 10,
-            Some(_) => 12,
+        let fast_open = match self.fast_open {
+            Some(FastOpen::Request) => 2,
+            Some(FastOpen::Cookie(_)) => 10,
             None => 0,
         };
-        (opening + timestamps + sack).next_multiple_of(4)
+        let opening = usize::from(self.max_segment.is_some()) * 4
+            + usize::from(self.window_scale.is_some()) * 3
+            + usize::from(self.sack_permitted) * 2
+            + fast_open;
+        let blocks = self.sack.as_slice().len();
+        let sack = if blocks == 0 { 0 } else { 4 + 8 * blocks };
+        // With SYN the filling goes elsewhere.
+        let filling = if opening > 0 { 0 } else { 2 };
+        let timestamps = if self.timestamps.is_some() { 10 + filling } else { 0 };
+        let count = if self.count.is_some() { 6 + filling } else { 0 };
+        let echo = usize::from(self.count_echo.is_some()) * 6;
+        let probe = usize::from(self.probe.is_some()) * 8;
+        (opening + timestamps + count + echo + probe + sack).next_multiple_of(4)
+    }
+
+    /// SACK blocks for which there is room beside the others, in the 40 bytes that options may
+    /// take (RFC 2018, section 3).
+    pub fn room_for_blocks(&self) -> usize {
+        (36_usize.saturating_sub(self.len()) / 8).min(4)
     }
 
     /// Whether there are none.
@@ -121,6 +196,8 @@ pub struct Segment {
     pub window: u16,
     /// Control bits.
     pub flags: Flags,
+    /// The ECN field of its IP header.
+    pub ecn: Ecn,
     /// Options.
     pub options: Options,
     /// What it carries.
@@ -137,6 +214,24 @@ impl Segment {
     /// Sequence numbers that it takes: bytes, SYN and FIN (SEG.LEN of RFC 9293, section 3.3.1).
     pub fn span(&self) -> u64 {
         u64::from(self.payload.len) + u64::from(self.flags.syn) + u64::from(self.flags.fin)
+    }
+
+    /// Marks it instead of dropping it, where its sender can bear that; says whether (RFC 3168,
+    /// section 5).
+    pub fn mark(&mut self) -> bool {
+        match self.ecn {
+            Ecn::NotCapable => false,
+            Ecn::Capable | Ecn::Congestion => {
+                self.ecn = Ecn::Congestion;
+                true
+            }
+        }
+    }
+
+    /// What it carries beside SYN, as if that had come before.
+    pub(crate) fn without_syn(&self) -> Self {
+        let flags = Flags { syn: false, ..self.flags };
+        Self { flags, sequence: self.sequence + u64::from(self.flags.syn), ..*self }
     }
 
     /// The number after its last.
@@ -166,6 +261,17 @@ mod tests {
             assert_eq!(later.len(), 12 + 4 + 8 * blocks, "40 bytes at most: {blocks} blocks");
         }
         assert!(Options::default().is_empty());
+        assert_eq!(later.room_for_blocks(), 0, "three are there");
+        let counted = Options {
+            sack: SackBlocks::default(),
+            count: Some(ConnectionCount::Count(7)),
+            ..later
+        };
+        assert_eq!((counted.len(), counted.room_for_blocks()), (20, 2), "RFC 1644: filled up to 8");
+        let transaction = Options { count: counted.count, count_echo: Some(3), ..opening };
+        assert_eq!(transaction.len(), 32, "19 and 6 and 6");
+        let fast = Options { fast_open: Some(FastOpen::Cookie(1)), ..opening };
+        assert_eq!(fast.len(), 32, "19 and 10");
         let mss = Options { max_segment: Some(536), ..Options::default() };
         assert_eq!(mss.len(), 4);
     }

@@ -2,5 +2,6 @@
 
 mod berkeley;
 mod faults;
+mod opening;
 mod windows;
 mod wire;

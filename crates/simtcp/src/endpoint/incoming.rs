@@ -1,14 +1,18 @@
 //! What an arriving segment does (RFC 9293, section 3.10.7).
 
 use super::{CloseReason, Endpoint, Event, State};
+use crate::open::Answer;
 use crate::segment::{Ports, Segment};
 use crate::sender::AckResult;
+use alloc::boxed::Box;
 use units::{Instant, Span};
 
 /// Bytes that timestamps take in every segment (RFC 7323, appendix A).
 const TIMESTAMPS: u64 = 12;
+/// Bytes that a connection count takes in every segment, filled up (RFC 1644).
+const COUNT: u64 = 8;
 /// The segment size of a peer that does not say (RFC 9293, section 3.7.1).
-const DEFAULT_SEGMENT: u16 = 536;
+pub(super) const DEFAULT_SEGMENT: u16 = 536;
 
 impl Endpoint {
     /// Takes in a segment that arrived at `now`.
@@ -19,7 +23,7 @@ impl Endpoint {
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         match self.state {
             State::Closed => {}
-            State::Listen => self.in_listen(segment),
+            State::Listen => self.in_listen(now, segment),
             State::SynSent => self.in_syn_sent(now, segment),
             State::SynReceived
             | State::Established
@@ -32,18 +36,29 @@ impl Endpoint {
         }
     }
 
-    fn in_listen(&mut self, segment: &Segment) {
+    fn in_listen(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.reset || segment.acknowledgement.is_some() || !segment.flags.syn {
             return;
         }
         self.ports = Ports { from: self.ports.from, to: segment.ports.from };
+        self.opened = now;
+        let taken = self.handshake.asked(segment);
         self.agree(segment);
         self.state = State::SynReceived;
         self.syn_due = true;
+        let data = segment.without_syn();
+        if taken {
+            self.state = State::Established;
+            self.events.push_back(Event::Established);
+            self.take(now, &data);
+        } else if self.handshake.keeps_early_data() && data.span() > 0 {
+            self.early = Some(Box::new(data));
+        }
     }
 
     fn in_syn_sent(&mut self, now: Instant, segment: &Segment) {
-        let acceptable = segment.acknowledgement.is_none_or(|number| number == 1);
+        let sent = self.sender.flow().end;
+        let acceptable = segment.acknowledgement.is_none_or(|number| (1..=sent).contains(&number));
         if !acceptable {
             return;
         }
@@ -54,6 +69,13 @@ impl Endpoint {
             return;
         }
         if !segment.flags.syn {
+            return;
+        }
+        let answer = match segment.acknowledgement {
+            Some(_) => self.handshake.answered(segment),
+            None => Answer::Open,
+        };
+        if answer == Answer::Foreign {
             return;
         }
         self.agree(segment);
@@ -68,7 +90,15 @@ impl Endpoint {
         self.sender.on_ack(now, segment, echo);
         self.sender.peer_window_of_syn(segment);
         self.established();
+        if answer == Answer::WithoutData {
+            self.sender.early_data_was_lost();
+        }
+        let data = segment.without_syn();
+        if data.span() > 0 {
+            self.take(now, &data);
+        }
         self.receiver.acknowledge_now();
+        self.after_own_fin(now);
     }
 
     /// Options hold where both SYNs have them.
@@ -80,8 +110,10 @@ impl Endpoint {
         let peer_shift = if self.scale { syn.options.window_scale.unwrap_or(0).min(14) } else { 0 };
         let own_shift = if self.scale { self.receiver.wanted_shift() } else { 0 };
         let largest = syn.options.max_segment.unwrap_or(DEFAULT_SEGMENT).min(config.max_segment);
+        self.handshake.remember_segment(largest);
         // Options of every segment come out of what the MSS allows (RFC 6691, section 2).
-        let options = if self.timestamps { TIMESTAMPS } else { 0 };
+        let options = if self.timestamps { TIMESTAMPS } else { 0 }
+            + if self.handshake.count().is_some() { COUNT } else { 0 };
         let segment = u64::from(largest).saturating_sub(options).max(1);
         self.sender.peer_opened(config, segment, self.sack, peer_shift);
         self.sender.peer_window_of_syn(syn);
@@ -96,6 +128,10 @@ impl Endpoint {
 
     /// States in which the peer's numbers are known.
     fn in_order(&mut self, now: Instant, segment: &Segment) {
+        if !self.handshake.belongs(segment) {
+            self.receiver.acknowledge_now();
+            return;
+        }
         if !self.receiver.accepts(segment) {
             if !segment.flags.reset {
                 self.receiver.acknowledge_now();
@@ -125,7 +161,12 @@ impl Endpoint {
         if self.state == State::SynReceived && self.sender.flow().oldest > 0 {
             self.syn_due = false;
             self.established();
+            self.handshake.confirmed();
+            if let Some(early) = self.early.take() {
+                self.take(now, &early);
+            }
         }
+        self.syn_due &= self.is_half_open();
         if self.receiver.accepts(segment) {
             self.take(now, segment);
         }
@@ -175,14 +216,24 @@ impl Endpoint {
 
     fn wait(&mut self, now: Instant) -> State {
         self.sender.stop();
-        self.time_wait = Some(now + self.config.time_wait);
+        self.time_wait = Some(now + self.time_wait(now));
         State::TimeWait
+    }
+
+    /// 2 MSL; counts make old segments known, so that a connection that was shorter than MSL
+    /// waits for retransmissions alone (RFC 1644, section 2.4).
+    fn time_wait(&self, now: Instant) -> Span {
+        let usual = self.config.time_wait;
+        if self.handshake.count().is_some() && now.since(self.opened) < usual / 2 {
+            return (self.sender.round_trip().timeout() * 8).min(usual);
+        }
+        usual
     }
 
     /// The peer's FIN came again in TIME-WAIT: it begins anew (section 3.10.7.4).
     fn answer_again(&mut self, now: Instant) {
         if self.state == State::TimeWait {
-            self.time_wait = Some(now + self.config.time_wait);
+            self.time_wait = Some(now + self.time_wait(now));
         }
     }
 

@@ -4,9 +4,11 @@ mod incoming;
 mod outgoing;
 
 use crate::config::TcpConfig;
+use crate::open::{Handshake, PeerMemory};
 use crate::receiver::{Piece, Receiver};
-use crate::segment::Ports;
+use crate::segment::{Ports, Segment};
 use crate::sender::Sender;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use units::{Instant, Span};
 
@@ -130,6 +132,11 @@ pub struct Endpoint {
     sack: bool,
     scale: bool,
     time_wait: Option<Instant>,
+    handshake: Handshake,
+    /// Data of a SYN that waits for the handshake's end.
+    early: Option<Box<Segment>>,
+    /// When SYN went or came.
+    opened: Instant,
     events: VecDeque<Event>,
 }
 
@@ -168,8 +175,21 @@ impl Endpoint {
             sack: false,
             scale: false,
             time_wait: None,
+            handshake: Handshake::new(config.opening, PeerMemory::default(), 1, content),
+            early: None,
+            opened: Instant::ZERO,
             events: VecDeque::new(),
         }
+    }
+
+    /// The same with what its host knows of the peer.
+    pub(crate) fn with_handshake(self, handshake: Handshake) -> Self {
+        Self { handshake, ..self }
+    }
+
+    /// What it has learnt of the peer since this was asked last.
+    pub(crate) fn news(&mut self) -> Option<PeerMemory> {
+        self.handshake.news()
     }
 
     /// Takes up to `bytes` more bytes to send; returns how many there was room for, none after
@@ -307,16 +327,20 @@ impl Endpoint {
         }
         match self.state {
             State::SynSent | State::SynReceived => self.syn_due = true,
-            State::Listen
-            | State::Established
+            State::Established
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait
             | State::Closing
-            | State::LastAck
-            | State::TimeWait
-            | State::Closed => {}
+            | State::LastAck => self.syn_due = self.is_half_open(),
+            State::Listen | State::TimeWait | State::Closed => {}
         }
+    }
+
+    /// Data came with SYN and was taken, but the answer is not acknowledged: the starred states
+    /// of RFC 1644, section 3.
+    fn is_half_open(&self) -> bool {
+        self.sender.flow().oldest == 0
     }
 
     /// The next thing that the owner should know.

@@ -1,7 +1,9 @@
 //! What goes out next.
 
+use super::incoming::DEFAULT_SEGMENT;
 use super::{Endpoint, State};
-use crate::segment::{Flags, Options, Payload, Segment};
+use crate::segment::{Ecn, Flags, Options, Payload, Segment};
+use crate::sender::Outgoing;
 use units::Instant;
 
 impl Endpoint {
@@ -10,6 +12,17 @@ impl Endpoint {
         match self.state {
             State::Listen | State::Closed => return self.reset(now),
             State::SynSent | State::SynReceived => return self.syn(now),
+            State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait
+                if self.syn_due =>
+            {
+                return self.syn(now);
+            }
             State::Established
             | State::FinWait1
             | State::FinWait2
@@ -27,11 +40,7 @@ impl Endpoint {
             let mut segment = self.bare(now);
             segment.sequence = outgoing.sequence;
             segment.flags.fin = outgoing.fin;
-            segment.payload = Payload {
-                content: self.content,
-                offset: outgoing.sequence - 1,
-                len: u32::try_from(outgoing.len).expect("a segment's length"),
-            };
+            segment.payload = self.payload(&outgoing);
             self.receiver.acknowledged();
             return Some(segment);
         }
@@ -41,8 +50,7 @@ impl Endpoint {
     fn acknowledgement(&mut self, now: Instant) -> Segment {
         let mut segment = self.bare(now);
         if self.sack {
-            // Four fit into 40 bytes of options, three beside timestamps (RFC 2018, section 3).
-            segment.options.sack = self.receiver.blocks(if self.timestamps { 3 } else { 4 });
+            segment.options.sack = self.receiver.blocks(segment.options.room_for_blocks());
         }
         self.receiver.acknowledged();
         self.sender.counters.acknowledgements += 1;
@@ -53,7 +61,7 @@ impl Endpoint {
         if !core::mem::take(&mut self.syn_due) {
             return None;
         }
-        let answers = self.state == State::SynReceived;
+        let answers = self.state != State::SynSent;
         let mut segment = self.bare(now);
         segment.sequence = 0;
         segment.flags.syn = true;
@@ -71,10 +79,39 @@ impl Endpoint {
                 .then(|| (self.ticks(now), self.receiver.echo())),
             ..Options::default()
         };
-        // Whatever an opening may put beside SYN, three-way puts nothing.
-        debug_assert_eq!(config.opening.data_with_syn(), 0);
+        let carries = if answers {
+            self.handshake.answer(&mut segment.options) && self.state != State::SynReceived
+        } else {
+            self.handshake.ask(&mut segment.options)
+        };
+        if self.sender.flow().end == 0 && !answers {
+            self.opened = now;
+        }
         self.sender.syn_sent(now);
+        if carries {
+            let options = segment.options.len() as u64;
+            let data = self.sender.data_with_syn(self.early_segment().saturating_sub(options));
+            segment.flags.fin = data.fin;
+            segment.payload = self.payload(&data);
+        }
+        if answers {
+            self.receiver.acknowledged();
+        }
         Some(segment)
+    }
+
+    /// Bytes of a segment that goes with SYN, options among them.
+    fn early_segment(&self) -> u64 {
+        let known = self.handshake.memory().max_segment.unwrap_or(DEFAULT_SEGMENT);
+        u64::from(known.min(self.config.max_segment))
+    }
+
+    fn payload(&self, outgoing: &Outgoing) -> Payload {
+        Payload {
+            content: self.content,
+            offset: outgoing.sequence - 1,
+            len: u32::try_from(outgoing.len).expect("a segment's length"),
+        }
     }
 
     fn reset(&mut self, now: Instant) -> Option<Segment> {
@@ -95,7 +132,8 @@ impl Endpoint {
             acknowledgement: Some(self.receiver.next()),
             window: self.receiver.window(false),
             flags: Flags::default(),
-            options: Options { timestamps, ..Options::default() },
+            options: Options { timestamps, count: self.handshake.count(), ..Options::default() },
+            ecn: Ecn::NotCapable,
             payload: Payload::default(),
         }
     }

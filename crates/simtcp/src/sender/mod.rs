@@ -103,6 +103,29 @@ impl Sender {
         self.timer = Some(self.round_trip.deadline(now));
     }
 
+    /// Up to `most` bytes from the beginning, and FIN where they are all, go with SYN.
+    pub(crate) fn data_with_syn(&mut self, most: u64) -> Outgoing {
+        let len = (self.written - 1).min(most);
+        let fin = self.closing && 1 + len == self.written;
+        let end = 1 + len + u64::from(fin);
+        if end > 1 {
+            self.counters.data_segments += 1;
+        }
+        if end > self.flow.end {
+            self.counters.data_bytes += len;
+            (self.flow.next, self.flow.end) = (end, end);
+        } else {
+            self.counters.retransmitted_bytes += len;
+        }
+        Outgoing { sequence: 1, len, fin }
+    }
+
+    /// What went with SYN was not taken: it goes again, now that there is a connection (RFC 7413,
+    /// section 4.2.2).
+    pub(crate) fn early_data_was_lost(&mut self) {
+        self.flow.next = self.flow.oldest;
+    }
+
     /// The peer's SYN said what it can take; the window begins.
     pub(crate) fn peer_opened(&mut self, config: &TcpConfig, segment: u64, sack: bool, shift: u8) {
         self.flow.segment = segment;

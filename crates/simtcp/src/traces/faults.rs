@@ -1,7 +1,7 @@
 //! Whatever is lost, everything arrives once and in order.
 
 use super::wire::Wire;
-use crate::{State, TcpConfig};
+use crate::{HostCache, Opening, Ports, State, TcpConfig};
 use proptest::prelude::*;
 use std::vec::Vec;
 use units::{Instant, RngStream, Span};
@@ -15,10 +15,28 @@ fn configs() -> Vec<TcpConfig> {
         TcpConfig::reno().of_1999(),
         TcpConfig::sack_reno(),
         TcpConfig::sack_new_reno().of_1999(),
+        TcpConfig { opening: Opening::Transaction, ..TcpConfig::sack() },
+        TcpConfig { opening: Opening::FastOpen, ..TcpConfig::sack_new_reno() },
     ])
 }
 
-const CONFIGS: usize = 7;
+/// Two ends of hosts that have met, where the configuration remembers.
+fn wire(config: &TcpConfig) -> Wire {
+    let (mut here, mut there) = (HostCache::new(1), HostCache::new(2));
+    let ports = Ports { from: 1_000, to: 80 };
+    let mut meet = || {
+        let ends = (here.connect(2, config, ports, 1), there.listen(1, config, 80, 2));
+        let mut wire = Wire::between(ends.0, ends.1, Span::from_millis(50));
+        wire.run_until(Instant::ZERO + Span::from_secs(1));
+        here.learn(2, &mut wire.client);
+        there.learn(1, &mut wire.server);
+    };
+    meet();
+    let ends = (here.connect(2, config, ports, 1), there.listen(1, config, 80, 2));
+    Wire::between(ends.0, ends.1, Span::from_millis(50))
+}
+
+const CONFIGS: usize = 9;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
@@ -30,7 +48,7 @@ proptest! {
             retries: 100, receive_buffer: room, send_buffer: room * 2, ..configs()[which].clone()
         };
         let mut lost = RngStream::new(seed, 0, "lost");
-        let mut wire = Wire::new(&config, Span::from_millis(50))
+        let mut wire = wire(&config)
             .disordered(RngStream::new(seed, 0, "disorder"), Span::from_millis(late_ms))
             .losing(move |_, _| lost.chance(0.02));
         wire.closes = true;
@@ -54,7 +72,7 @@ proptest! {
             TcpConfig { retries: 100, send_buffer: 1 << 20, ..configs()[which].clone() };
         let mut there = RngStream::new(seed, 0, "there");
         let mut back = RngStream::new(seed, 0, "back");
-        let mut wire = Wire::new(&config, Span::from_millis(50))
+        let mut wire = wire(&config)
             .losing(move |_, _| there.chance(loss))
             .losing_answers(move |_, _| back.chance(loss));
         prop_assert_eq!(wire.client.write(bytes), bytes);

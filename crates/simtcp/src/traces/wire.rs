@@ -32,13 +32,23 @@ pub(super) struct Wire {
     pub(super) closes: bool,
     /// Bytes that the server has read.
     pub(super) read: u64,
+    /// The server answers by so many bytes when it has read something, and closes.
+    pub(super) answer: Option<u64>,
+    /// Bytes that the client has read, and when the last came.
+    pub(super) got: u64,
+    pub(super) answered: Option<Instant>,
 }
 
 impl Wire {
     pub(super) fn new(config: &TcpConfig, one_way: Span) -> Self {
+        let client = Endpoint::connect(config, Ports { from: 1_000, to: 80 }, 1);
+        Self::between(client, Endpoint::listen(config, 80, 2), one_way)
+    }
+
+    pub(super) fn between(client: Endpoint, server: Endpoint, one_way: Span) -> Self {
         Self {
-            client: Endpoint::connect(config, Ports { from: 1_000, to: 80 }, 1),
-            server: Endpoint::listen(config, 80, 2),
+            client,
+            server,
             now: Instant::ZERO,
             one_way,
             line: None,
@@ -51,6 +61,9 @@ impl Wire {
             reads: true,
             closes: false,
             read: 0,
+            answer: None,
+            got: 0,
+            answered: None,
         }
     }
 
@@ -116,6 +129,15 @@ impl Wire {
         {
             assert_eq!((piece.content, piece.offset), (1, self.read), "in order and once");
             self.read += piece.len;
+            if let Some(bytes) = self.answer.take() {
+                self.server.write(bytes);
+                self.server.close();
+            }
+        }
+        while let Some(piece) = self.client.read(u64::MAX) {
+            assert_eq!((piece.content, piece.offset), (2, self.got), "in order and once");
+            self.got += piece.len;
+            self.answered = Some(now);
         }
         if self.closes && self.server.is_finished() {
             self.server.close();
