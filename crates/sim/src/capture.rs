@@ -12,7 +12,7 @@ mod tcp;
 
 use crate::network::{Address, IPV4, IPV4_UDP, Packet, Payload, Protocol};
 use core::fmt;
-use simtcp::Segment;
+use simtcp::{Ecn, Segment};
 use std::io::{self, Write};
 use units::Instant;
 
@@ -122,7 +122,16 @@ fn write_packet(out: &mut Vec<u8>, packet: &Packet, number: u16) {
         Protocol::Ip(_) => IPV4,
     };
     let total = header.max(below) + packet.payload.len();
-    write_ipv4(out, [packet.from, packet.to], protocol, packet.hops(), number, total);
+    let service = match &packet.payload {
+        Payload::Bytes(_) => 0,
+        Payload::Tcp(segment) | Payload::Stream(segment, _) => match segment.ecn {
+            Ecn::NotCapable => 0,
+            Ecn::Capable => 2,
+            Ecn::Congestion => 3,
+        },
+    };
+    let ends = [packet.from, packet.to];
+    write_ipv4(out, ends, service, protocol, packet.hops(), number, total);
     if let Protocol::Udp = packet.protocol {
         out.extend(packet.from.port.to_be_bytes());
         out.extend(packet.to.port.to_be_bytes());
@@ -149,14 +158,15 @@ fn write_packet(out: &mut Vec<u8>, packet: &Packet, number: u16) {
 fn write_ipv4(
     out: &mut Vec<u8>,
     ends: [Address; 2],
+    service: u8,
     protocol: u8,
     hops: u8,
     number: u16,
     total: usize,
 ) {
     let start = out.len();
-    // Version 4, five words; no service.
-    out.extend([0x45, 0]);
+    // Version 4, five words; of the service, ECN (RFC 3168, section 5).
+    out.extend([0x45, service]);
     out.extend(length(total).to_be_bytes());
     out.extend(number.to_be_bytes());
     // Not to be fragmented.

@@ -1,7 +1,7 @@
 //! A TCP segment as it would be on a wire.
 
 use crate::Pattern;
-use simtcp::{Options, Segment};
+use simtcp::{ConnectionCount, FastOpen, Options, Segment};
 
 /// Writes header, options and payload: `bytes`, or else the pattern that the payload names.
 pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, bytes: Option<&[u8]>, pseudo: &[u8; 12]) {
@@ -12,15 +12,17 @@ pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, bytes: Option<&[u8]>, 
     out.extend((segment.sequence as u32).to_be_bytes());
     out.extend((segment.acknowledgement.unwrap_or(0) as u32).to_be_bytes());
     let words = 5 + segment.options.len() / 4;
-    let flags = [
+    let flags: [(bool, u8); 7] = [
         (segment.flags.fin, 0x01),
         (segment.flags.syn, 0x02),
         (segment.flags.reset, 0x04),
         (segment.payload.len > 0, 0x08),
         (segment.acknowledgement.is_some(), 0x10),
+        (segment.flags.ece, 0x40),
+        (segment.flags.cwr, 0x80),
     ];
     out.push((words as u8) << 4);
-    out.push(flags.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum());
+    out.push(flags.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum::<u8>());
     out.extend(segment.window.to_be_bytes());
     // Checksum, urgent pointer.
     out.extend([0; 4]);
@@ -41,8 +43,11 @@ pub(super) fn write(out: &mut Vec<u8>, segment: &Segment, bytes: Option<&[u8]>, 
 
 /// In the order of kinds that stacks use, filled up with no-operations before each.
 fn write_options(out: &mut Vec<u8>, options: &Options) {
-    let opening =
-        options.max_segment.is_some() || options.window_scale.is_some() || options.sack_permitted;
+    let opening = options.max_segment.is_some()
+        || options.window_scale.is_some()
+        || options.sack_permitted
+        || options.fast_open.is_some();
+    let filling: &[u8] = if opening { &[] } else { &[1, 1] };
     if let Some(size) = options.max_segment {
         out.extend([2, 4]);
         out.extend(size.to_be_bytes());
@@ -54,9 +59,31 @@ fn write_options(out: &mut Vec<u8>, options: &Options) {
         out.extend([4, 2]);
     }
     if let Some((value, echo)) = options.timestamps {
-        out.extend_from_slice(if opening { &[8, 10] } else { &[1, 1, 8, 10] });
+        out.extend_from_slice(filling);
+        out.extend([8, 10]);
         out.extend(value.to_be_bytes());
         out.extend(echo.to_be_bytes());
+    }
+    match options.count {
+        Some(ConnectionCount::Count(count)) => write_count(out, filling, 11, count),
+        Some(ConnectionCount::New(count)) => write_count(out, filling, 12, count),
+        None => {}
+    }
+    if let Some(echo) = options.count_echo {
+        write_count(out, &[], 13, echo);
+    }
+    match options.fast_open {
+        Some(FastOpen::Request) => out.extend([34, 2]),
+        Some(FastOpen::Cookie(cookie)) => {
+            out.extend([34, 10]);
+            out.extend(cookie.to_be_bytes());
+        }
+        None => {}
+    }
+    if let Some(probe) = options.probe {
+        out.extend([253, 8]);
+        out.extend(probe.cycle.to_be_bytes());
+        out.extend([u8::from(probe.second), u8::from(probe.answer)]);
     }
     let blocks = options.sack.as_slice();
     if !blocks.is_empty() {
@@ -66,4 +93,10 @@ fn write_options(out: &mut Vec<u8>, options: &Options) {
             out.extend((end as u32).to_be_bytes());
         }
     }
+}
+
+fn write_count(out: &mut Vec<u8>, filling: &[u8], kind: u8, count: u32) {
+    out.extend_from_slice(filling);
+    out.extend([kind, 6]);
+    out.extend(count.to_be_bytes());
 }

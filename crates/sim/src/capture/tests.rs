@@ -87,6 +87,7 @@ fn a_tcp_segment_has_its_options_bytes_and_checksum() {
         acknowledgement: Some(17),
         window: 1_024,
         flags: Flags::default(),
+        ecn: Ecn::Capable,
         options,
         payload: simtcp::Payload { content: 3, offset: 40, len: 9 },
     };
@@ -95,7 +96,7 @@ fn a_tcp_segment_has_its_options_bytes_and_checksum() {
     let mut out = Vec::new();
     write_packet(&mut out, &packet, 0);
     let tcp = &out[IPV4..];
-    assert_eq!((tcp.len(), out[9]), (len, 6));
+    assert_eq!((tcp.len(), out[9], out[1]), (len, 6, 2), "ECT(0) is 2");
     assert_eq!(tcp[4..12], [0, 0, 0, 5, 0, 0, 0, 17]);
     assert_eq!(tcp[12..16], [0xb0, 0x18, 4, 0], "eleven words, PSH and ACK");
     assert_eq!(tcp[20..32], [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9]);

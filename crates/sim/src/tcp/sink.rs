@@ -4,7 +4,7 @@ use super::content_of;
 use super::hosts::Connections;
 use crate::Meter;
 use crate::network::{Address, Node, Outbox, Packet};
-use simtcp::{Endpoint, TcpConfig};
+use simtcp::{HostCache, TcpConfig};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 
@@ -31,6 +31,7 @@ pub struct TcpSink {
     tcp: TcpConfig,
     port: u16,
     connections: Connections,
+    cache: HostCache,
     numbers: BTreeMap<Address, usize>,
     flows: Vec<Flow>,
     /// Segments that no connection was for.
@@ -41,7 +42,8 @@ impl TcpSink {
     /// Accepts on `port`, by this TCP.
     pub fn new(tcp: TcpConfig, port: u16) -> Self {
         let (connections, numbers) = (Connections::new(), BTreeMap::new());
-        Self { tcp, port, connections, numbers, flows: Vec::new(), strangers: 0 }
+        let cache = HostCache::new(u64::from(port));
+        Self { tcp, port, connections, cache, numbers, flows: Vec::new(), strangers: 0 }
     }
 
     /// What came from `client`.
@@ -71,7 +73,8 @@ impl Node for TcpSink {
             Some(number) => number,
             None if opens => {
                 let client = content_of(packet.from);
-                let endpoint = Endpoint::listen(&self.tcp, self.port, !client);
+                let peer = packet.from.node.index() as u64;
+                let endpoint = self.cache.listen(peer, &self.tcp, self.port, !client);
                 let number = self.connections.add(packet.from.node, endpoint);
                 self.numbers.insert(packet.from, number);
                 let arrived = Meter::bounded(BIN, BINS);
@@ -85,6 +88,7 @@ impl Node for TcpSink {
         };
         let (endpoint, flow) = (self.connections.get_mut(number), &mut self.flows[number]);
         endpoint.handle_segment(now, segment);
+        self.cache.learn(packet.from.node.index() as u64, endpoint);
         while let Some(piece) = endpoint.read(u64::MAX) {
             let expected = (content_of(packet.from), flow.bytes);
             assert_eq!((piece.content, piece.offset), expected, "the flow's bytes, in order");

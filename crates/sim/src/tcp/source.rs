@@ -3,7 +3,7 @@
 use super::content_of;
 use super::hosts::Connections;
 use crate::network::{Address, Node, NodeId, Outbox, Packet};
-use simtcp::{Endpoint, Ports, State, TcpConfig};
+use simtcp::{Endpoint, HostCache, Ports, State, TcpConfig};
 use units::Instant;
 
 /// One flow.
@@ -34,6 +34,7 @@ pub struct TcpSource {
     /// Flows that will be broken off, the next one last.
     ending: Vec<(Instant, usize)>,
     connections: Connections,
+    cache: HostCache,
     /// The connection of each plan, and what it may still write.
     flows: Vec<Option<usize>>,
     left: Vec<u64>,
@@ -56,7 +57,8 @@ impl TcpSource {
         ending.sort_by_key(|&end| core::cmp::Reverse(end));
         let flows = vec![None; plans.len()];
         let (connections, left) = (Connections::new(), Vec::new());
-        Self { node, plans, waiting, ending, connections, flows, left }
+        let cache = HostCache::new(0);
+        Self { node, plans, waiting, ending, connections, cache, flows, left }
     }
 
     /// The connection of the plan `flow`, once it has begun.
@@ -78,7 +80,8 @@ impl TcpSource {
         let plan = &self.plans[flow];
         let from = self.address(flow);
         let ports = Ports { from: from.port, to: plan.to.port };
-        let endpoint = Endpoint::connect(&plan.tcp, ports, content_of(from));
+        let peer = plan.to.node.index() as u64;
+        let endpoint = self.cache.connect(peer, &plan.tcp, ports, content_of(from));
         let number = self.connections.add(plan.to.node, endpoint);
         self.left.push(plan.bytes);
         self.flows[flow] = Some(number);
@@ -90,7 +93,9 @@ impl Node for TcpSource {
         let flow = usize::from(packet.to.port.wrapping_sub(FIRST_PORT));
         let number = self.flows.get(flow).copied().flatten();
         if let (Some(number), Some(segment)) = (number, packet.segment()) {
-            self.connections.get_mut(number).handle_segment(now, segment);
+            let endpoint = self.connections.get_mut(number);
+            endpoint.handle_segment(now, segment);
+            self.cache.learn(packet.from.node.index() as u64, endpoint);
         }
     }
 

@@ -114,3 +114,24 @@ fn a_long_way_s_share_depends_on_the_router_s_queue() {
     assert!((0.40..0.55).contains(&fair), "each has its own queue: {fair}");
     assert!(red < fair, "RED drops in proportion, and the long way is slower to recover: {red}");
 }
+
+#[test]
+fn flows_that_know_their_peer_begin_a_round_trip_earlier() {
+    // One segment each, ten seconds apart; three-way it takes a round trip and a half.
+    let took = |opening| {
+        let tcp = TcpConfig { opening, ..TcpConfig::sack() };
+        let (mut net, source, sink) = network(&geo(""), &tcp, &[(0, 400), (10, 400)]);
+        net.run_until(at(30));
+        let address = net.node::<TcpSource>(source).address(1);
+        let flow = net.node::<TcpSink>(sink).flow(address).unwrap();
+        assert!(flow.finished);
+        flow.last.unwrap().since(at(10)).as_secs_f64()
+    };
+    let round_trip = 0.6;
+    let slow = took(simtcp::Opening::ThreeWay);
+    assert!((slow - 1.5 * round_trip).abs() < 0.02, "{slow}");
+    for opening in [simtcp::Opening::Transaction, simtcp::Opening::FastOpen] {
+        let quick = took(opening);
+        assert!((slow - quick - round_trip).abs() < 0.02, "{opening:?}: {quick}, not {slow}");
+    }
+}
