@@ -8,7 +8,7 @@ mod stream;
 use super::{StreamEvent, Transport};
 use crate::network::{Address, NodeId, Outbox, Packet};
 use crate::{Calendar, Streams};
-use simtcp::{CloseReason, Endpoint, Event, Ports, TcpConfig};
+use simtcp::{CloseReason, Endpoint, Event, HostCache, Ports, TcpConfig};
 use stand_in::HeldEnd;
 use std::collections::{BTreeMap, VecDeque};
 use stream::Stream;
@@ -40,6 +40,8 @@ pub struct Tcp {
     timers: Calendar,
     /// Slots to which something happened.
     awake: Vec<u32>,
+    /// What is known of peers, for openings that need it.
+    cache: HostCache,
     events: VecDeque<StreamEvent<TcpId>>,
     opened: u64,
     strangers: u64,
@@ -99,6 +101,7 @@ impl Tcp {
             by_peer: BTreeMap::new(),
             timers: Calendar::new(),
             awake: Vec::new(),
+            cache: HostCache::new(node.index() as u64),
             events: VecDeque::new(),
             opened: 0,
             strangers: 0,
@@ -136,7 +139,8 @@ impl Tcp {
     /// A connection that is opened from `local` to `remote`.
     fn connect(&mut self, local: Address, remote: Address) -> TcpId {
         let ports = Ports { from: local.port, to: remote.port };
-        let endpoint = Endpoint::connect(&self.config, ports, Self::content(local));
+        let content = Self::content(local);
+        let endpoint = self.cache.connect(peer_of(remote), &self.config, ports, content);
         let stream = self.insert(endpoint, local, remote, false);
         self.wake(stream.slot);
         stream
@@ -243,7 +247,8 @@ impl Tcp {
             return None;
         }
         let local = packet.to;
-        let endpoint = Endpoint::listen(&self.config, local.port, Self::content(local));
+        let (peer, content) = (peer_of(packet.from), Self::content(local));
+        let endpoint = self.cache.listen(peer, &self.config, local.port, content);
         Some(self.insert(endpoint, local, packet.from, true).slot)
     }
 
@@ -267,9 +272,15 @@ impl Tcp {
             Listens::ToAll => slot.end.hold(*segment),
         };
         slot.stream.handle(now, &segment, packet.bytes());
+        self.cache.learn(peer_of(packet.from), &mut slot.stream.endpoint);
         self.note(place);
         self.wake(place);
     }
+}
+
+/// How a host's cache names a peer: as a host.
+fn peer_of(remote: Address) -> u64 {
+    remote.node.index() as u64
 }
 
 impl Slot {

@@ -5,6 +5,7 @@ use crate::Network;
 use crate::host::{BulkReceiver, BulkSender, Host, Proxy, Xstp};
 use crate::traffic::{Client, ConnectionPlan, Server};
 use satlink::{DirectionConfig, LinkConfig};
+use simtcp::Opening;
 use units::{BitRate, Span};
 use xstp::session::SessionConfig;
 
@@ -72,6 +73,28 @@ fn a_request_takes_two_round_trips_and_a_page_more() {
     let first = seen.exchanged()[0];
     let took = first.done.unwrap().since(first.asked).as_secs_f64();
     assert!((1.2..1.22).contains(&took), "a handshake, a question, and 4 KB: {took}");
+}
+
+#[test]
+fn a_transaction_takes_one_round_trip_when_the_hosts_have_met() {
+    let config = TcpConfig { opening: Opening::Transaction, ..TcpConfig::reno() };
+    let mut net = Network::new(3, 0);
+    let server =
+        net.host_with(|node| Host::new(Tcp::server(node, &config, 80), Server::<TcpId>::new()));
+    let plans = [1, 10].map(|start| ConnectionPlan::download(at(start), 1_000));
+    let client = net.host_with(|node| {
+        let transport = Tcp::client(node, &config, Address::new(server, 80));
+        Host::new(transport, Client::<TcpId>::new(plans.to_vec()))
+    });
+    net.link(server, client, &satellite(""));
+    net.run_until(at(60));
+    let seen = &net.node::<Host<Tcp, Client<TcpId>>>(client).application;
+    assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
+    let took = [0, 1].map(|n| {
+        let one = seen.exchanged()[n];
+        one.done.unwrap().since(one.asked).as_secs_f64()
+    });
+    assert!((1.2..1.22).contains(&took[0]) && (0.6..0.62).contains(&took[1]), "{took:?}");
 }
 
 #[test]
