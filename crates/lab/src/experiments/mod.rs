@@ -14,10 +14,13 @@ mod cell;
 pub(crate) mod controllers;
 pub(crate) mod elaasar_2003;
 mod figure;
+mod henderson_katz_1999;
+mod itu_s1711;
 mod options;
 mod outcome;
 mod output;
 mod plan;
+mod publication;
 mod request;
 mod runner;
 pub mod statistics;
@@ -34,7 +37,8 @@ pub use runner::{Judged, Ran, merge, report, run};
 pub use statistics::Summary;
 
 /// All entries, in the order of the report.
-pub static ALL: &[&Entry] = &[&elaasar_2003::ENTRY, &controllers::ENTRY];
+pub static ALL: &[&Entry] =
+    &[&elaasar_2003::ENTRY, &henderson_katz_1999::ENTRY, &itu_s1711::ENTRY, &controllers::ENTRY];
 
 /// The entries that `names` mean; `all` is every one.
 ///

@@ -125,7 +125,11 @@ pub enum Size {
 
 /// A number from one of the distributions.
 pub fn draw(size: Size, rng: &mut RngStream) -> u64 {
-    let share = rng.uniform();
+    quantile(size, rng.uniform())
+}
+
+/// The number that a `share` (0 to 1) of one of the distributions is not above.
+pub fn quantile(size: Size, share: f64) -> u64 {
     let value = match size {
         Size::PrimaryReply => at(share, rows(&PRIMARY_REPLY)),
         Size::SecondaryReply => at(share, rows(&SECONDARY_REPLY)),
