@@ -59,9 +59,7 @@ impl Gateway {
         let (send, receive) = match &config.role {
             Role::Terminal(section) => {
                 let section = section.clone();
-                let listeners = self.new_listeners(&section)?;
-                self.change_terminal_rules(&section, &listeners)?;
-                self.exchange_listeners(&section, listeners)?;
+                self.change_terminal(&section)?;
                 (config.link.rate_up, config.link.rate_down)
             }
             Role::Hub(section) => {
@@ -121,10 +119,32 @@ impl Gateway {
         Ok(new)
     }
 
+    /// New listeners are there before rules lead to them, and old ones go after rules have ceased
+    /// to. Where the rules are refused, new listeners go again.
+    fn change_terminal(&mut self, section: &TerminalSection) -> Result<(), Error> {
+        let new = self.new_listeners(section)?;
+        let opened = new.iter().find(|listener| listener.kind == Kind::Transparent);
+        let opened = opened.map(|listener| listener.address.port());
+        let numbers = self.engine.listen(new)?;
+        if let Err(error) = self.change_terminal_rules(section, opened) {
+            self.engine.listen_no_more(&numbers);
+            return Err(error);
+        }
+        self.engine.close_listeners(|listener| match listener.kind {
+            // Without rules nobody comes, and those on their way are let in.
+            Kind::Transparent => opened.is_some_and(|port| listener.address.port() != port),
+            Kind::Socks5 | Kind::HttpConnect => !proxies(section)
+                .iter()
+                .any(|(_, kind, all)| *kind == listener.kind && all.contains(&listener.wanted)),
+        });
+        Ok(())
+    }
+
+    /// `opened`: the port of the transparent listeners, where that is another than before.
     fn change_terminal_rules(
         &mut self,
         section: &TerminalSection,
-        new: &[Listener],
+        opened: Option<u16>,
     ) -> Result<(), Error> {
         let Some(intercept) = &section.intercept else {
             // Connections that were intercepted before still need theirs.
@@ -133,17 +153,18 @@ impl Gateway {
                 None => Ok(()),
             };
         };
-        let opened = new.iter().find(|listener| listener.kind == Kind::Transparent);
-        let port = opened.map_or(intercept.port, |listener| listener.address.port());
-        let mut rules = terminal_rules(intercept, port);
+        let mut rules = terminal_rules(intercept, opened.unwrap_or(intercept.port));
         let mut on_duty = self.on_duty;
         let keeper = confirming::prepare(&mut rules, &section.accept, &mut on_duty)?;
+        if let Some(keeper) = &keeper {
+            self.engine.watch_door(keeper)?;
+        }
         match &mut self.interception {
             Some(interception) => interception.change_terminal(&rules)?,
             None => self.interception = Some(Interception::terminal(&rules)?),
         }
         self.on_duty = on_duty;
-        self.engine.confirm(keeper, intercept.confirm)?;
+        self.engine.confirm(keeper, intercept.confirm);
         Ok(())
     }
 
@@ -155,23 +176,6 @@ impl Gateway {
             // Connections with clients' addresses still need theirs.
             (Some(_) | None, SourceMode::Own) => {}
         }
-        Ok(())
-    }
-
-    fn exchange_listeners(
-        &mut self,
-        section: &TerminalSection,
-        new: Vec<Listener>,
-    ) -> Result<(), Error> {
-        let moved = new.iter().any(|listener| listener.kind == Kind::Transparent);
-        let goes = |listener: &Listener| match listener.kind {
-            // Without rules nobody comes, and those on their way are let in.
-            Kind::Transparent => moved,
-            Kind::Socks5 | Kind::HttpConnect => !proxies(section)
-                .iter()
-                .any(|(_, kind, all)| *kind == listener.kind && all.contains(&listener.wanted)),
-        };
-        self.engine.exchange_listeners(new, goes)?;
         Ok(())
     }
 }

@@ -86,6 +86,12 @@ impl ChunkBuffer {
         }
     }
 
+    /// Forgets everything from `stop` on, in whole chunks.
+    pub(crate) fn truncate(&mut self, stop: u64) {
+        let kept = stop.saturating_sub(self.start).div_ceil(CHUNK as u64);
+        self.chunks.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+    }
+
     fn locate(&self, offset: u64) -> (usize, usize) {
         let from_start = offset - self.start;
         ((from_start / CHUNK as u64) as usize, (from_start % CHUNK as u64) as usize)
@@ -116,6 +122,20 @@ mod tests {
         assert_eq!(buffer.piece(50_001, 10), pattern(50_001, 10));
         buffer.write(49_990, &pattern(49_990, 30));
         assert_eq!(buffer.piece(50_001, 10), pattern(50_001, 10));
+    }
+
+    #[test]
+    fn what_is_behind_the_end_is_forgotten() {
+        let mut buffer = ChunkBuffer::default();
+        buffer.write(0, &pattern(0, 5 * CHUNK));
+        buffer.advance(CHUNK as u64 + 7, false);
+        buffer.truncate(2 * CHUNK as u64 + 1);
+        assert_eq!(buffer.allocated(), 2 * CHUNK);
+        let mut rest = vec![0; CHUNK - 6];
+        buffer.read(CHUNK as u64 + 7, &mut rest);
+        assert_eq!(rest, pattern(CHUNK as u64 + 7, CHUNK - 6));
+        buffer.truncate(0);
+        assert_eq!(buffer.allocated(), 0);
     }
 
     #[test]

@@ -201,7 +201,8 @@ impl Hub {
         }
     }
 
-    /// Takes a datagram that came from `from`.
+    /// Takes a datagram that came from `from`; returns the terminal whose association it opened
+    /// under: `None` for all that anybody can send.
     ///
     /// # Errors
     /// When it is not whole, not new, or from no terminal that is known.
@@ -210,13 +211,13 @@ impl Hub {
         now: Instant,
         from: SocketAddr,
         datagram: &mut [u8],
-    ) -> Result<(), ReceiveError> {
+    ) -> Result<Option<PeerId>, ReceiveError> {
         let received = self
             .association
             .handle_datagram(now, from, datagram)
             .map_err(ReceiveError::Association)?;
         let HubReceived::Payload { peer: id, kind, payload, replaced, .. } = received else {
-            return Ok(());
+            return Ok(None);
         };
         if let Some(old) = replaced
             && let Some(peer) = self.peers.remove(&old)
@@ -230,7 +231,7 @@ impl Hub {
             self.farewells.push_back((old, Event::Disconnected { reason }));
         }
         if !self.peers.contains_key(&id) {
-            let Some(limits) = self.association.limits(id) else { return Ok(()) };
+            let Some(limits) = self.association.limits(id) else { return Ok(Some(id)) };
             let learnt = self.association.name(id).and_then(|name| self.memory.get(name));
             let relay = Relay::peer(&self.config_for(id), limits, learnt, now);
             let address = self.association.address(id);
@@ -241,7 +242,7 @@ impl Hub {
             tap.take(now, (Some(id), name), Way::In, payload);
         }
         let address = self.association.address(id);
-        let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
+        let Some(peer) = self.peers.get_mut(&id) else { return Ok(Some(id)) };
         if peer.address != address {
             peer.address = address;
             peer.relay.moved();
@@ -251,7 +252,7 @@ impl Hub {
             self.carried.insert(id);
         }
         self.part_if_lost(now, id);
-        result
+        result.map(|()| Some(id))
     }
 
     /// A relay whose session is gone is forgotten: the terminal makes a new association.

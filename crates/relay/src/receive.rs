@@ -407,6 +407,37 @@ impl ReceiveHalf {
         pool: &mut Pool,
     ) -> Result<(), Violation> {
         self.discard(pool);
+        self.settle_end(final_offset, charged, pool)
+    }
+
+    /// As [`close`](Self::close), but what came in order before can still be read; it is the
+    /// half's end. What came behind a gap is thrown away.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close).
+    pub(crate) fn close_behind(
+        &mut self,
+        final_offset: u64,
+        charged: u64,
+        pool: &mut Pool,
+    ) -> Result<(), Violation> {
+        let fits = self.settle_end(final_offset, charged, pool);
+        self.ahead = RangeSet::default();
+        self.buffer.truncate(self.in_order);
+        self.received = self.in_order;
+        self.charged_end = self.charged_end.min(self.in_order);
+        self.final_offset = Some(self.in_order);
+        self.settle(pool);
+        fits
+    }
+
+    /// Counts the shared credit of bytes that will not come.
+    fn settle_end(
+        &mut self,
+        final_offset: u64,
+        charged: u64,
+        pool: &mut Pool,
+    ) -> Result<(), Violation> {
         let lost = charged.saturating_sub(self.charged_received);
         // Never more than it can have out: a claim beyond that is worth nothing.
         let lost = lost.min(pool.shared_left());

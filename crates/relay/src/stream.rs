@@ -4,6 +4,7 @@ use crate::frame::Open;
 use crate::receive::ReceiveHalf;
 use crate::scheduler::Lately;
 use crate::send::SendHalf;
+use crate::target::ResetReason;
 use units::Instant;
 
 /// How far the opening of a stream has come.
@@ -30,6 +31,8 @@ pub(crate) struct Stream {
     pub(crate) receive: ReceiveHalf,
     /// Cut off at this side: nothing is kept, and the peer's final word is awaited.
     pub(crate) cut: bool,
+    /// The peer has reset it, behind bytes that are still to be read.
+    pub(crate) last: Option<ResetReason>,
     /// Among those of the peer's that can still hold received bytes.
     pub(crate) counted: bool,
     /// In the scheduler.
@@ -69,6 +72,7 @@ impl Stream {
             send: SendHalf::new(send_minimum),
             receive: ReceiveHalf::new(receive_minimum),
             cut: false,
+            last: None,
             counted: false,
             scheduled: false,
             deficit: 0,
@@ -91,6 +95,11 @@ impl Stream {
             Opening::Wanted(_) | Opening::Sent(_) | Opening::Accepted => true,
             Opening::Awaited | Opening::Known => false,
         }
+    }
+
+    /// Whether what came for it can be read.
+    pub(crate) fn is_readable(&self) -> bool {
+        !self.cut || self.last.is_some()
     }
 
     /// Whether there is something to send that `shared` bytes of shared credit allow.

@@ -241,6 +241,14 @@ pub enum Event {
         /// The stream.
         stream: StreamId,
     },
+    /// The peer reset the stream, behind bytes that can still be read: `Reset` follows when all of
+    /// them have been consumed. Nothing more can be written; `reset` forgets them.
+    Ending {
+        /// The stream.
+        stream: StreamId,
+        /// Why.
+        reason: ResetReason,
+    },
     /// The peer reset the stream. The stream is gone.
     Reset {
         /// The stream.

@@ -82,7 +82,9 @@ impl Terminal {
             let streams = &mut OnRelay(&mut self.relay);
             match event {
                 Event::Connected => self.connected += 1,
-                Event::Readable { stream } => self.client.readable(now, stream, streams),
+                Event::Readable { stream } | Event::Ending { stream, .. } => {
+                    self.client.readable(now, stream, streams);
+                }
                 Event::Writable { stream } => self.client.writable(now, stream, streams),
                 Event::Refused { stream, .. }
                 | Event::Reset { stream, .. }
@@ -142,7 +144,7 @@ impl HubSide {
                     let _ = relay.accept(stream);
                     self.server.opened(stream);
                 }
-                Event::Readable { stream } => {
+                Event::Readable { stream } | Event::Ending { stream, .. } => {
                     self.server.readable(now, stream, &mut OnRelay(relay));
                 }
                 Event::Writable { stream } => {

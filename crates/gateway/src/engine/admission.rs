@@ -5,8 +5,9 @@ use super::carrier::Peer;
 use super::complaints::Complaints;
 use super::core::Core;
 use super::quota::{Holder, Over};
+use crate::forward::packet::Ends;
 use crate::intercept::Prefix;
-use crate::reach::{Reach, may_speak_for};
+use crate::reach::{Because, Reach, may_speak_for};
 use crate::{HubSection, Limits, Terms};
 use rt::netlink::NetlinkError;
 use std::collections::BTreeMap;
@@ -82,9 +83,31 @@ impl Admission {
         holder: Option<&Holder>,
         server: SocketAddr,
     ) -> bool {
+        self.judge(now, holder, server, |reach| reach.judge(server))
+    }
+
+    /// Whether a packet of the holder's terminal may go to where it is addressed. One that does
+    /// not show its port may go where every port may be reached, and one that would be sent on to
+    /// other places nowhere.
+    pub(super) fn may_carry(&mut self, now: Instant, holder: &Holder, packet: &Ends) -> bool {
+        let Ends { destination, port_is_hidden, goes_on, .. } = *packet;
+        self.judge(now, Some(holder), destination, |reach| match (goes_on, port_is_hidden) {
+            (true, _) => Err(Because::SourceRouted),
+            (false, true) => reach.judge_all_ports(destination.ip()),
+            (false, false) => reach.judge(destination),
+        })
+    }
+
+    fn judge(
+        &mut self,
+        now: Instant,
+        holder: Option<&Holder>,
+        server: SocketAddr,
+        judge: impl Fn(&mut Reach) -> Result<(), Because>,
+    ) -> bool {
         let name = name_of(holder);
-        let judged = self.reach.judge(server).and_then(|()| match self.known.get_mut(&*name) {
-            Some(known) => known.reach.judge(server),
+        let judged = judge(&mut self.reach).and_then(|()| match self.known.get_mut(&*name) {
+            Some(known) => judge(&mut known.reach),
             None => Ok(()),
         });
         if let Err(because) = &judged

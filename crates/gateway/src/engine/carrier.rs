@@ -158,20 +158,27 @@ impl Carrier {
         self.tell(key, |relay| relay.consume(now, key.stream, count));
     }
 
-    /// Takes a datagram from the network, which may be anything at all.
-    pub(crate) fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+    /// Takes a datagram from the network, which may be anything at all; true when it came from a
+    /// peer.
+    pub(crate) fn handle_datagram(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) -> bool {
         let taken = match &mut self.side {
             Side::Terminal { hub, .. } if !is_same(*hub, from) => {
                 self.bad_datagrams += 1;
-                return;
+                return false;
             }
-            Side::Terminal { relay, .. } => relay.handle_datagram(now, datagram),
-            Side::Hub(hub) => hub.handle_datagram(now, from, datagram),
+            Side::Terminal { relay, .. } => relay.handle_datagram(now, datagram).map(|()| true),
+            Side::Hub(hub) => hub.handle_datagram(now, from, datagram).map(|peer| peer.is_some()),
         };
-        if let Err(error) = taken {
+        taken.unwrap_or_else(|error| {
             self.bad_datagrams += 1;
             self.strangers.not_taken(now, from, &error);
-        }
+            false
+        })
     }
 
     /// Puts what is due into `buffer`, at most `most` datagrams.

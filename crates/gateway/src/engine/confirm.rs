@@ -10,17 +10,18 @@
 //! is let in. A client that is gone by then never comes out of the listener, and its connection to
 //! the server is given up. What the server says first waits in the stream.
 
+mod places;
+
 use super::about::About;
 use super::carrier::target;
 use super::connection::Phase;
 use super::core::Core;
 use super::door::Door;
-use super::quota::{Quotas, TOGETHER};
 use crate::intercept::{Doorkeeper, Syn};
 use crate::proxy::{Destination, RefuseReason};
-use crate::{ConfirmSection, Terms, WhenFull};
+use crate::{ConfirmSection, WhenFull};
+use places::{Ends, Places, Verdict};
 use relay::ResetReason;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
@@ -31,9 +32,6 @@ const GRACE: Span = Span::from_secs(10);
 /// How long a client that was let in may take to come out of the listener: as long as the kernel
 /// repeats its answer a few times.
 const ENTERING: Span = Span::from_secs(8);
-
-/// Both ends of a connection, without what belongs to one interface.
-type Ends = (SocketAddr, SocketAddr);
 
 /// A client that waits for its server's answer.
 #[derive(Debug)]
@@ -49,10 +47,8 @@ pub(super) struct Knock {
 pub(super) struct Confirm {
     keeper: Doorkeeper,
     /// Bounded by `bounds`.
-    waiting: BTreeMap<Ends, usize>,
+    waiting: Places,
     bounds: ConfirmSection,
-    /// Only one share: all newcomers together.
-    newcomers: Quotas,
     heard: bool,
     closed: bool,
 }
@@ -60,14 +56,7 @@ pub(super) struct Confirm {
 impl Confirm {
     /// Clients that `keeper` keeps back, within `bounds`.
     pub(super) fn new(keeper: Doorkeeper, bounds: ConfirmSection) -> Self {
-        Self {
-            keeper,
-            waiting: BTreeMap::new(),
-            bounds,
-            newcomers: Quotas::default(),
-            heard: true,
-            closed: false,
-        }
+        Self { keeper, waiting: Places::default(), bounds, heard: true, closed: false }
     }
 
     /// Another takes the doorkeeper's place.
@@ -104,7 +93,7 @@ impl Confirm {
     /// their clients try again, so nobody is let in for whom two servers' answers would come.
     pub(super) fn close(&mut self, core: &mut Core) {
         self.closed = true;
-        for index in self.waiting.values().copied().collect::<Vec<_>>() {
+        for index in self.waiting.all() {
             let Some(connection) = core.connections.get(index) else { continue };
             if matches!(&connection.phase, Phase::Knocking(knock) if !knock.let_in) {
                 if let Some(key) = connection.key {
@@ -138,23 +127,29 @@ impl Confirm {
             tracing::debug!(client = %syn.client, "a SYN from an address of our own");
             return;
         }
-        let ConfirmSection { most, rate, when_full } = self.bounds;
-        let terms = Terms { connections: u32::MAX, rate: Some(rate), burst: most };
-        let place = self.waiting.len() < most as usize && core.has_room();
-        if !place || self.newcomers.ask(now, &TOGETHER, &terms).is_err() {
-            core.counters.limited("confirming");
-            match when_full {
-                WhenFull::Early => self.keeper.let_in(&syn),
-                WhenFull::Refuse => self.turn_away(core, &syn, RefuseReason::Limit),
+        let (client, server) = (syn.client, syn.server);
+        let verdict = if core.has_room() {
+            let may_enter = || door.one_more(core, now, client);
+            self.waiting.judge(now, client.ip(), self.bounds, may_enter)
+        } else {
+            Verdict::Full
+        };
+        let holder = match (verdict, self.bounds.when_full) {
+            (Verdict::Ask(holder), _) => holder,
+            (Verdict::Full, when_full) => {
+                core.counters.limited("confirming");
+                match when_full {
+                    WhenFull::Early => self.keeper.let_in(&syn),
+                    WhenFull::Refuse => self.turn_away(core, &syn, RefuseReason::Limit),
+                }
+                return;
             }
-            return;
-        }
-        let Some(holder) = door.one_more(core, now, syn.client) else {
-            self.turn_away(core, &syn, RefuseReason::Limit);
-            return;
+            (Verdict::TurnAway, _) => {
+                self.turn_away(core, &syn, RefuseReason::Limit);
+                return;
+            }
         };
         core.counters.knocked += 1;
-        let (client, server) = (syn.client, syn.server);
         match core.carrier.open(now, target(Destination::Address(server), Some(client))) {
             Ok(key) => {
                 core.counters.opened += 1;
@@ -223,19 +218,19 @@ impl Confirm {
     ) -> Option<usize> {
         let ends = ends(client, server);
         let found = self.find(core, ends);
-        self.waiting.remove(&ends);
+        self.waiting.remove(ends);
         found
     }
 
     fn forget(&mut self, core: &mut Core, index: usize) {
         if let Phase::Knocking(knock) = &core.connections[index].phase {
-            self.waiting.remove(&ends(knock.syn.client, knock.syn.server));
+            self.waiting.remove(ends(knock.syn.client, knock.syn.server));
         }
         core.remove(index);
     }
 
     fn find(&self, core: &Core, ends: Ends) -> Option<usize> {
-        self.waiting.get(&ends).copied().filter(|&index| {
+        self.waiting.get(ends).filter(|&index| {
             let connection = core.connections.get(index);
             connection.is_some_and(|found| matches!(found.phase, Phase::Knocking(_)))
         })

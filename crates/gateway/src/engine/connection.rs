@@ -3,6 +3,7 @@
 use super::about::About;
 use super::carrier::{Carrier, StreamKey};
 use super::confirm::Knock;
+use super::emptying::Emptying;
 use super::ending::Ending;
 use super::quota::Holder;
 use super::splice::{Splice, Stream};
@@ -32,6 +33,8 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     /// The stream's end was announced before there was a splice to tell.
     pub(super) stream_ended: bool,
+    /// The stream was reset behind bytes that can still be read.
+    pub(super) ending_stream: bool,
     /// What the client of a proxy sent with its request and the stream has not taken yet.
     pub(super) kept: Vec<u8>,
     /// When something must have happened; kept with the engine's deadlines.
@@ -40,6 +43,18 @@ pub(super) struct Connection {
     pub(super) owing: Option<Instant>,
     /// Whether it waits for its turn.
     pub(super) in_turn: bool,
+}
+
+impl Connection {
+    /// Whether what comes by its stream goes to its socket.
+    pub(super) fn is_handing_out(&self) -> bool {
+        matches!(self.phase, Phase::Spliced(_) | Phase::Emptying(_))
+    }
+
+    /// Whether a hub is still connecting to its server.
+    pub(super) fn is_on_its_way(&self) -> bool {
+        matches!(self.phase, Phase::Resolving(_) | Phase::Connecting(_))
+    }
 }
 
 /// How far a connection has come.
@@ -72,6 +87,8 @@ pub(super) enum Phase {
     Connecting(Onward),
     /// Socket and stream are one.
     Spliced(Splice),
+    /// The stream was reset; what came by it before that is handed out, and a reset follows.
+    Emptying(Box<Emptying>),
     /// The socket broke; what it gave before that is on its way, and a reset follows.
     Breaking(Breaking),
 }

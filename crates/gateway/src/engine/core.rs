@@ -93,6 +93,7 @@ impl Core {
             holder: None,
             phase,
             stream_ended: false,
+            ending_stream: false,
             kept: Vec::new(),
             due: None,
             owing: None,
@@ -204,6 +205,10 @@ impl Core {
 
     /// A turn of a splice, and its end when it has come.
     pub(super) fn turn_splice(&mut self, now: Instant, index: usize) {
+        if self.connections[index].ending_stream {
+            self.begin_emptying(now, index);
+            return;
+        }
         let connection = &mut self.connections[index];
         let (Phase::Spliced(splice), Some(socket), Some(key)) =
             (&mut connection.phase, &connection.socket, connection.key)

@@ -9,6 +9,7 @@ use crate::report::ForwardCounters;
 use mio::unix::SourceFd;
 use mio::{Interest, Token};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use units::Instant;
 
@@ -71,8 +72,7 @@ impl Engine {
             counters.left_alone += 1;
             return;
         };
-        // Our own datagrams inside themselves: a network that leads to its own terminal.
-        if ends.protocol == UDP && ends.source_port == own_port {
+        if is_ours(&ends, own_port, |address| core.carrier.is_peer(address)) {
             counters.left_alone += 1;
             return;
         }
@@ -109,7 +109,7 @@ impl Engine {
                     continue;
                 }
                 let holder = Holder::Terminal(name.into());
-                if !hub.admission.may_reach(now, Some(&holder), ends.destination) {
+                if !hub.admission.may_carry(now, &holder, &ends) {
                     counters.denied += 1;
                     continue;
                 }
@@ -125,9 +125,34 @@ impl Engine {
     }
 }
 
+/// Whether it is one of our own datagrams, which would be carried inside themselves: a network
+/// that leads to its own terminal. Clients may have our port with others.
+fn is_ours(ends: &Ends, own_port: u16, is_peer: impl FnOnce(SocketAddr) -> bool) -> bool {
+    ends.protocol == UDP && ends.source_port == own_port && is_peer(ends.destination)
+}
+
 impl ForwardCounters {
     /// Packets that moved.
     pub(super) fn moved(&self) -> u64 {
         self.sent + self.received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_goes_to_a_peer_is_ours() {
+        let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, UDP, 0, 0, 10, 1, 0, 2, 10, 3, 0, 2];
+        packet.extend([0x1b, 0x58, 0x1b, 0x58, 0, 8, 0, 0]);
+        let ends = Ends::of(&packet).unwrap();
+        let hub = SocketAddr::from(([10, 3, 0, 2], 7000));
+        assert!(is_ours(&ends, 7000, |address| address == hub));
+        assert!(!is_ours(&ends, 7001, |address| address == hub));
+        // Somebody's game, or a tunnel of his own, on the same port.
+        assert!(!is_ours(&ends, 7000, |address| address == SocketAddr::from(([10, 3, 0, 9], 7000))));
+        packet[9] = 6;
+        assert!(!is_ours(&Ends::of(&packet).unwrap(), 7000, |address| address == hub));
     }
 }

@@ -16,7 +16,7 @@ use crate::SourceMode;
 use crate::intercept;
 use crate::proxy::RefuseReason;
 use mio::net::TcpStream;
-use relay::{Event, Target};
+use relay::{Event, ResetReason, Target};
 use std::io;
 use std::net::SocketAddr;
 use units::{Instant, Span};
@@ -39,6 +39,7 @@ impl Hub {
             Phase::Resolving(_) => {}
             Phase::Connecting(_) => self.connecting(core, now, index),
             Phase::Spliced(_) => core.turn_splice(now, index),
+            Phase::Emptying(_) => core.turn_emptying(now, index),
             Phase::Breaking(_) => core.turn_breaking(now, index),
             Phase::Asking(_)
             | Phase::Greeting { .. }
@@ -55,6 +56,7 @@ impl Hub {
             Phase::Resolving(_) => refuse(core, index, RefuseReason::NameNotFound),
             Phase::Connecting(_) => self.try_next(core, now, index, RefuseReason::TimedOut),
             Phase::Spliced(_) => {}
+            Phase::Emptying(_) => core.turn_emptying(now, index),
             Phase::Breaking(_) => core.turn_breaking(now, index),
             Phase::Asking(_)
             | Phase::Greeting { .. }
@@ -88,21 +90,31 @@ impl Hub {
                 if let Some(index) = core.connection_of(key(stream))
                     && matches!(
                         core.connections[index].phase,
-                        Phase::Spliced(_) | Phase::Breaking(_)
+                        Phase::Spliced(_) | Phase::Emptying(_) | Phase::Breaking(_)
                     )
                 {
                     core.queue(index);
                 }
             }
             Event::Ended { stream } => core.stream_ended(key(stream)),
+            Event::Ending { stream, reason } => {
+                if let Some(index) = core.connection_of(key(stream)) {
+                    let terminal = || core.carrier.describe(peer);
+                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
+                    core.because(index, "the terminal reset it");
+                    core.stream_ending(index);
+                    // Nobody wants to be connected any more.
+                    if core.connections[index].is_on_its_way() {
+                        core.give_up(index, ResetReason::Aborted);
+                    }
+                }
+            }
             Event::Reset { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
                     let terminal = || core.carrier.describe(peer);
                     tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
-                    core.counters.reset_by_peer += 1;
                     core.because(index, "the terminal reset it");
-                    core.detach(index);
-                    core.reset_socket(index);
+                    core.stream_reset(now, index);
                 }
             }
             Event::Released { stream } => {

@@ -20,11 +20,13 @@ mod connection;
 mod core;
 mod door;
 mod drain;
+mod emptying;
 mod ending;
 mod forward;
 mod hub;
 mod listener;
 pub(crate) mod path;
+mod pause;
 mod quota;
 mod reload;
 mod resolver;
@@ -153,9 +155,7 @@ impl Engine {
         }
         let confirm = keeper.map(|keeper| Confirm::new(keeper, bounds));
         let mut terminal = Terminal::new(Door::new(config.accept.clone(), limits), confirm);
-        for listener in listeners {
-            terminal.listen(poll.registry(), listener)?;
-        }
+        terminal.listen(poll.registry(), listeners)?;
         Self::new(poll, carrier, udp, limits, Role::Terminal(terminal), state)
     }
 
@@ -373,9 +373,8 @@ impl Engine {
                 return;
             }
             let carrier = &mut self.core.carrier;
-            let received = self.udp.receive(|from, datagram| {
-                carrier.handle_datagram(now, from, datagram);
-            });
+            let received =
+                self.udp.receive(|from, datagram| carrier.handle_datagram(now, from, datagram));
             self.udp_readable = match received {
                 Ok(more) => more,
                 Err(error) => {
@@ -459,12 +458,21 @@ impl Engine {
         // It may have closed earlier in this round; news for a closed one is harmless to another.
         let Some(connection) = self.core.connections.get_mut(index) else { return };
         // A socket that breaks while its bytes are not wanted would not be read from.
-        if matches!(connection.phase, Phase::Spliced(_) | Phase::Confirming(_))
+        let has_stream = matches!(
+            connection.phase,
+            Phase::Spliced(_) | Phase::Confirming(_) | Phase::Emptying(_)
+        );
+        if has_stream
             && event.is_error()
             && let Some(error) = connection.socket.as_ref().and_then(socket::taken_error)
         {
             self.core.broken(self.clock.now(), index, &error);
             return;
+        }
+        if let Phase::Emptying(emptying) = &mut connection.phase
+            && (event.is_writable() || event.is_write_closed())
+        {
+            emptying.splice.socket_is_writable();
         }
         if let Phase::Spliced(splice) = &mut connection.phase {
             if event.is_readable() || event.is_read_closed() {

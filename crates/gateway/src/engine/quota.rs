@@ -90,17 +90,22 @@ impl Quotas {
         }
     }
 
+    /// Whether [`Quotas::ask`] would find a token for `holder`; takes none.
+    pub(super) fn has_token(&self, now: Instant, holder: &Holder, terms: &Terms) -> bool {
+        let Some(rate) = terms.rate else { return true };
+        let full = self.shares.get(holder).map_or(now, |share| share.full.max(now));
+        full.since(now) <= missing(rate, terms.burst)
+    }
+
     fn take_token(&mut self, now: Instant, holder: &Holder, terms: &Terms) -> Result<(), Over> {
         let Some(rate) = terms.rate else { return Ok(()) };
         self.sweep(now);
         let share = self.shares.entry(holder.clone()).or_default();
-        let each = Span::from_secs(1) / u64::from(rate.max(1));
         let full = share.full.max(now);
-        // One token less than the bucket holds may be missing, and this one is the last.
-        if full.since(now) > each * u64::from(terms.burst.max(1) - 1) {
+        if full.since(now) > missing(rate, terms.burst) {
             return Err(Over::Rate);
         }
-        share.full = full + each;
+        share.full = full + each(rate);
         Ok(())
     }
 
@@ -115,6 +120,16 @@ impl Quotas {
         }
         self.sweep_at = self.shares.len() * 2;
     }
+}
+
+/// The time until one token is there again.
+fn each(rate: u32) -> Span {
+    Span::from_secs(1) / u64::from(rate.max(1))
+}
+
+/// How far from full a bucket may be that has one token left.
+fn missing(rate: u32, burst: u32) -> Span {
+    each(rate) * u64::from(burst.max(1) - 1)
 }
 
 #[cfg(test)]

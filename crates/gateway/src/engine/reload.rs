@@ -48,15 +48,16 @@ impl Engine {
         self.core.carrier.set_rates(send, receive);
     }
 
-    /// Has intercepted connections confirmed by `keeper`, if it is a new one, within `bounds`.
-    pub(crate) fn confirm(
-        &mut self,
-        keeper: Option<Doorkeeper>,
-        bounds: ConfirmSection,
-    ) -> io::Result<()> {
-        let Role::Terminal(terminal) = &mut self.role else { return Ok(()) };
+    /// Wakes for those who knock at `keeper`, who takes nobody in yet.
+    pub(crate) fn watch_door(&self, keeper: &Doorkeeper) -> io::Result<()> {
+        keeper.register(self.poll.registry(), KNOCKS)
+    }
+
+    /// Has intercepted connections confirmed by `keeper`, if it is a new one (which the loop
+    /// watches already), within `bounds`.
+    pub(crate) fn confirm(&mut self, keeper: Option<Doorkeeper>, bounds: ConfirmSection) {
+        let Role::Terminal(terminal) = &mut self.role else { return };
         if let Some(keeper) = keeper {
-            keeper.register(self.poll.registry(), KNOCKS)?;
             match &mut terminal.confirm {
                 Some(confirm) => confirm.relieve(keeper),
                 None => terminal.confirm = Some(Confirm::new(keeper, bounds)),
@@ -65,7 +66,6 @@ impl Engine {
         if let Some(confirm) = &mut terminal.confirm {
             confirm.set_bounds(bounds);
         }
-        Ok(())
     }
 
     /// The listeners that are open.
@@ -81,19 +81,52 @@ impl Engine {
         &self.udp
     }
 
-    /// Accepts from `new` as well, and no more from those that `go`.
-    pub(crate) fn exchange_listeners(
-        &mut self,
-        new: Vec<Listener>,
-        go: impl Fn(&Listener) -> bool,
-    ) -> io::Result<()> {
+    /// Accepts from all of `new` as well, or from none; returns their numbers.
+    pub(crate) fn listen(&mut self, new: Vec<Listener>) -> io::Result<Vec<usize>> {
+        match &mut self.role {
+            Role::Terminal(terminal) => terminal.listen(self.poll.registry(), new),
+            Role::Hub(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Closes listeners that were not to be: nobody has come by them.
+    pub(crate) fn listen_no_more(&mut self, numbers: &[usize]) {
+        if let Role::Terminal(terminal) = &mut self.role {
+            terminal.listen_no_more(numbers);
+        }
+    }
+
+    /// Takes in who waits at the listeners that `go`, and closes them.
+    pub(crate) fn close_listeners(&mut self, go: impl Fn(&Listener) -> bool) {
         let now = self.clock.now();
         if let Role::Terminal(terminal) = &mut self.role {
             terminal.close(&mut self.core, now, go);
-            for listener in new {
-                terminal.listen(self.poll.registry(), listener)?;
-            }
         }
-        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::door::Door;
+    use super::super::listener::Kind;
+    use super::super::terminal::Terminal;
+    use super::*;
+    use crate::Limits;
+
+    #[test]
+    fn new_listeners_are_all_there_or_none_of_them() {
+        let poll = mio::Poll::new().unwrap();
+        let rules = crate::AcceptRules { rules: Vec::new(), others: crate::AcceptMode::Early };
+        let mut terminal = Terminal::new(Door::new(rules, &Limits::default()), None);
+        let listener = || Listener::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
+        assert_eq!(terminal.listen(poll.registry(), vec![listener()]).unwrap(), [0]);
+        // The kernel refuses to watch one of them.
+        let (good, mut bad) = (listener(), listener());
+        let address = good.address;
+        bad.register(poll.registry(), mio::Token(99)).unwrap();
+        assert!(terminal.listen(poll.registry(), vec![good, bad]).is_err());
+        assert_eq!(terminal.listeners().count(), 1);
+        assert!(std::net::TcpStream::connect(address).is_err(), "it is closed");
+        assert_eq!(terminal.listen(poll.registry(), vec![listener()]).unwrap(), [1]);
     }
 }

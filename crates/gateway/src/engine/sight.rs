@@ -144,6 +144,7 @@ fn phase(phase: &Phase) -> &'static str {
         Phase::Resolving(_) => "resolving",
         Phase::Connecting(_) => "connecting",
         Phase::Spliced(_) => "open",
+        Phase::Emptying(_) => "emptying",
         Phase::Breaking(_) => "breaking",
     }
 }

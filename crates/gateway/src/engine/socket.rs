@@ -48,6 +48,14 @@ pub(super) fn information(stream: &TcpStream) -> Option<libc::tcp_info> {
     (status == 0).then_some(info)
 }
 
+/// Bytes that the other end of the socket does not have.
+pub(super) fn unacknowledged(stream: &impl AsRawFd) -> u64 {
+    let mut count: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ writes one integer.
+    let status = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) };
+    if status == 0 { u64::try_from(count).unwrap_or(0) } else { 0 }
+}
+
 /// For how long nothing has come from the other end, when it owes TCP an answer.
 ///
 /// A reader that merely takes its time answers the probes of its closed window, so it is told

@@ -30,6 +30,24 @@ pub(super) trait Stream {
     fn consume(&mut self, count: usize);
 }
 
+/// A stream that is gone.
+#[derive(Debug)]
+pub(super) struct NoStream;
+
+impl Stream for NoStream {
+    fn write(&mut self, _: &[u8]) -> usize {
+        0
+    }
+
+    fn end(&mut self) {}
+
+    fn peek(&mut self) -> &[u8] {
+        &[]
+    }
+
+    fn consume(&mut self, _: usize) {}
+}
+
 /// What a splice remembers between two turns.
 #[derive(Debug)]
 pub(super) struct Splice {
@@ -90,6 +108,11 @@ impl Splice {
     /// The stream has an end, after what can be peeked at.
     pub(super) fn stream_has_ended(&mut self) {
         self.stream_ended = true;
+    }
+
+    /// Whether something is to be handed out that is not the stream's.
+    pub(super) fn has_preface(&self) -> bool {
+        !self.preface.is_empty()
     }
 
     /// What was read from the socket and not taken by the stream, and whether the socket's end
@@ -163,7 +186,11 @@ impl Splice {
     }
 
     /// From the stream into the socket; true when there is more to do.
-    fn hand_out(&mut self, mut socket: &TcpStream, stream: &mut impl Stream) -> io::Result<bool> {
+    pub(super) fn hand_out(
+        &mut self,
+        mut socket: &TcpStream,
+        stream: &mut impl Stream,
+    ) -> io::Result<bool> {
         let mut budget = BUDGET;
         while self.writable && !self.handed_out {
             let from_stream = self.preface.is_empty();

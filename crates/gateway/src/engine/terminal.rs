@@ -15,6 +15,7 @@ use super::connection::Phase;
 use super::core::{Core, FIRST_CONNECTION};
 use super::door::Door;
 use super::listener::{Accepted, Kind, Listener};
+use super::pause::Pause;
 use super::{LISTENERS, socket};
 use crate::AcceptMode;
 use crate::proxy::{Destination, RefuseReason};
@@ -26,8 +27,6 @@ use units::{Instant, Span};
 
 /// Clients accepted before others have their turn.
 const ACCEPT_BUDGET: usize = 64;
-/// How long accepting pauses when the system has no descriptors.
-const ACCEPT_PAUSE: Span = Span::from_millis(200);
 /// Rounds of accepting before listeners are closed: more than any listen queue holds.
 const CLOSING_ROUNDS: usize = 64;
 /// How often the log hears of pauses.
@@ -44,8 +43,8 @@ pub(super) struct Terminal {
     pub(super) door: Door,
     /// Where some that are intercepted are confirmed.
     pub(super) confirm: Option<Confirm>,
-    /// Accepting is paused until then, or until a connection closes.
-    accept_again: Option<Instant>,
+    /// Whether accepting pauses.
+    pause: Pause,
     /// The log hears of it no earlier than then.
     complain_again: Instant,
 }
@@ -53,8 +52,8 @@ pub(super) struct Terminal {
 impl Terminal {
     pub(super) fn new(door: Door, confirm: Option<Confirm>) -> Self {
         let listeners = Slab::new();
-        let (accept_again, complain_again) = (None, Instant::ZERO);
-        Self { listeners, turn: 0, door, confirm, accept_again, complain_again }
+        let (pause, complain_again) = (Pause::None, Instant::ZERO);
+        Self { listeners, turn: 0, door, confirm, pause, complain_again }
     }
 
     /// Somebody knocks who is to be confirmed.
@@ -77,14 +76,33 @@ impl Terminal {
         self.confirm.as_mut().is_some_and(|confirm| confirm.answer(core, now, door))
     }
 
-    /// Accepts from `listener` as well.
-    pub(super) fn listen(&mut self, registry: &Registry, mut listener: Listener) -> io::Result<()> {
-        let place = self.listeners.vacant_entry();
-        let token = LISTENERS + place.key();
-        assert!(token < FIRST_CONNECTION, "the configuration bounds listeners");
-        listener.register(registry, Token(token))?;
-        place.insert(listener);
-        Ok(())
+    /// Accepts from all of `new` as well, or from none of them. Returns their numbers.
+    pub(super) fn listen(
+        &mut self,
+        registry: &Registry,
+        new: Vec<Listener>,
+    ) -> io::Result<Vec<usize>> {
+        let mut numbers = Vec::new();
+        for mut listener in new {
+            let place = self.listeners.vacant_entry();
+            let number = place.key();
+            let token = LISTENERS + number;
+            assert!(token < FIRST_CONNECTION, "the configuration bounds listeners");
+            if let Err(error) = listener.register(registry, Token(token)) {
+                self.listen_no_more(&numbers);
+                return Err(error);
+            }
+            place.insert(listener);
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+
+    /// Closes the listeners with these numbers.
+    pub(super) fn listen_no_more(&mut self, numbers: &[usize]) {
+        for &number in numbers {
+            self.listeners.try_remove(number);
+        }
     }
 
     /// Its listeners.
@@ -111,17 +129,16 @@ impl Terminal {
 
     /// When accepting is to be tried again.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.accept_again
+        self.pause.until()
     }
 
     /// Accepts who waits; true when more wait.
     pub(super) fn accept(&mut self, core: &mut Core, now: Instant) -> bool {
-        if let Some(again) = self.accept_again {
-            if now < again && !core.room_again {
-                return false;
-            }
-            self.accept_again = None;
+        let expected = self.ready_listener(false).is_some();
+        if self.pause.holds(now, core.room_again, expected) {
+            return false;
         }
+        self.pause = Pause::None;
         core.room_again = false;
         // One from each in turn, so that a crowd at one does not keep out those at another.
         for _ in 0..ACCEPT_BUDGET {
@@ -129,7 +146,7 @@ impl Terminal {
             let Some(turn) = self.next_listener(room) else {
                 if !room && self.listeners.iter().any(|(_, listener)| listener.may_accept()) {
                     core.counters.accept_pauses += 1;
-                    self.accept_again = Some(Instant::FAR_FUTURE);
+                    self.pause = Pause::Places;
                 }
                 return false;
             };
@@ -146,7 +163,7 @@ impl Terminal {
                         tracing::warn!(%error, "accepting pauses until there is room");
                     }
                     core.counters.accept_pauses += 1;
-                    self.accept_again = Some(now + ACCEPT_PAUSE);
+                    self.pause = Pause::without_descriptors(now);
                     return false;
                 }
             }
@@ -154,9 +171,16 @@ impl Terminal {
         self.listeners.iter().any(|(_, listener)| listener.may_accept())
     }
 
+    /// The next listener at which clients may be waiting, whose turn it is then.
+    fn next_listener(&mut self, room: bool) -> Option<usize> {
+        let found = self.ready_listener(room)?;
+        self.turn = found + 1;
+        Some(found)
+    }
+
     /// The next listener at which clients may be waiting. Without `room` for more only those
     /// that have a place already: they were let in.
-    fn next_listener(&mut self, room: bool) -> Option<usize> {
+    fn ready_listener(&self, room: bool) -> Option<usize> {
         let expected = self.confirm.as_ref().is_some_and(Confirm::is_expecting);
         let may = |listener: &Listener| {
             listener.may_accept() && (room || expected && listener.kind == Kind::Transparent)
@@ -165,9 +189,7 @@ impl Terminal {
             let mut all = self.listeners.iter();
             all.find(|(key, listener)| *key >= from && may(listener)).map(|(key, _)| key)
         };
-        let found = ready(self.turn).or_else(|| ready(0))?;
-        self.turn = found + 1;
-        Some(found)
+        ready(self.turn).or_else(|| ready(0))
     }
 
     /// A connection's turn.
@@ -180,6 +202,7 @@ impl Terminal {
             Phase::Farewell { .. } => farewell(core, index),
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) => core.turn_splice(now, index),
+            Phase::Emptying(_) => core.turn_emptying(now, index),
             Phase::Breaking(_) => core.turn_breaking(now, index),
         }
     }
@@ -210,6 +233,7 @@ impl Terminal {
             Phase::Farewell { .. } => core.reset_socket(index),
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) => {}
+            Phase::Emptying(_) => core.turn_emptying(now, index),
             Phase::Breaking(_) => core.turn_breaking(now, index),
         }
     }
@@ -255,19 +279,25 @@ impl Terminal {
                 }
             }
             Event::Ended { stream } => core.stream_ended(key(stream)),
+            Event::Ending { stream, reason } => {
+                if let Some(index) = core.connection_of(key(stream)) {
+                    tracing::debug!(%stream, ?reason, "reset by the hub");
+                    core.because(index, "the hub reset it");
+                    core.stream_ending(index);
+                }
+            }
             Event::Reset { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
                     tracing::debug!(%stream, ?reason, "reset by the hub");
-                    core.counters.reset_by_peer += 1;
                     core.because(index, "the hub reset it");
-                    core.detach(index);
-                    self.stream_gone(
-                        core,
-                        now,
-                        index,
-                        RefuseReason::Other,
-                        "the connection was reset",
-                    );
+                    if core.connections[index].is_handing_out() {
+                        core.stream_reset(now, index);
+                    } else {
+                        core.counters.reset_by_peer += 1;
+                        core.detach(index);
+                        let (reason, detail) = (RefuseReason::Other, "the connection was reset");
+                        self.stream_gone(core, now, index, reason, detail);
+                    }
                 }
             }
             Event::Released { stream } => {
@@ -301,6 +331,7 @@ impl Terminal {
             | Phase::Resolving(_)
             | Phase::Connecting(_)
             | Phase::Spliced(_)
+            | Phase::Emptying(_)
             | Phase::Breaking(_) => {}
         }
     }
@@ -323,7 +354,9 @@ impl Terminal {
             }
             Phase::Asking(_) | Phase::Greeting { .. } | Phase::Farewell { .. } => {}
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
-            Phase::Spliced(_) | Phase::Breaking(_) => core.reset_socket(index),
+            Phase::Spliced(_) | Phase::Emptying(_) | Phase::Breaking(_) => {
+                core.reset_socket(index);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,13 +26,9 @@ pub(crate) struct Udp {
     state: UdpSocketState,
     buffers: Vec<u8>,
     counters: UdpCounters,
-    /// Which of this host's addresses each peer writes to, and is answered from; only where the
-    /// socket is on all of them.
-    answered_from: Option<BTreeMap<SocketAddr, IpAddr>>,
+    /// Only where the socket is on all of this host's addresses.
+    answered_from: Option<AnsweredFrom>,
 }
-
-/// Peers whose address here is remembered; beyond that the route decides, as it does at first.
-const MAX_ANSWERED: usize = 4096;
 
 /// What came of sending.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,7 +63,7 @@ impl Udp {
         let socket = UdpSocket::from_std(socket);
         let state = UdpSocketState::new((&socket).into())?;
         let buffers = vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER];
-        let answered_from = address.ip().is_unspecified().then(BTreeMap::new);
+        let answered_from = address.ip().is_unspecified().then(AnsweredFrom::default);
         Ok(Self { socket, state, buffers, counters: UdpCounters::default(), answered_from })
     }
 
@@ -95,10 +91,11 @@ impl Udp {
         self.state.max_gso_segments().max(1)
     }
 
-    /// One receiving call; hands each datagram to `deliver`. False: nothing waits any more.
+    /// One receiving call; hands each datagram to `deliver`, which tells whether it came from a
+    /// peer. False: nothing waits any more.
     pub(super) fn receive(
         &mut self,
-        mut deliver: impl FnMut(SocketAddr, &mut [u8]),
+        mut deliver: impl FnMut(SocketAddr, &mut [u8]) -> bool,
     ) -> io::Result<bool> {
         let mut meta = [RecvMeta::default(); RECEIVE_BUFFERS];
         let mut chunks = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
@@ -113,19 +110,17 @@ impl Udp {
         };
         for (slice, meta) in slices.iter_mut().zip(&meta).take(filled) {
             self.counters.received_bytes += meta.len as u64;
+            let mut from_peer = false;
+            for datagram in slice[..meta.len].chunks_mut(meta.stride.max(1)) {
+                self.counters.received += 1;
+                from_peer |= deliver(meta.addr, datagram);
+            }
             // IPv4 in IPv6 clothes would have to be dressed the same way: the route decides there.
             if let (Some(answered_from), Some(here)) = (&mut self.answered_from, meta.dst_ip)
                 && here.to_canonical() == here
                 && here.is_ipv4() == meta.addr.is_ipv4()
             {
-                if answered_from.len() >= MAX_ANSWERED {
-                    answered_from.clear();
-                }
-                answered_from.insert(meta.addr, here);
-            }
-            for datagram in slice[..meta.len].chunks_mut(meta.stride.max(1)) {
-                self.counters.received += 1;
-                deliver(meta.addr, datagram);
+                answered_from.note(meta.addr, here, from_peer);
             }
         }
         Ok(true)
@@ -144,7 +139,7 @@ impl Udp {
             ecn: None,
             contents,
             segment_size: (count > 1).then_some(segment_size),
-            src_ip: self.answered_from.as_ref().and_then(|from| from.get(&destination)).copied(),
+            src_ip: self.answered_from.as_ref().and_then(|from| from.get(destination)),
         };
         loop {
             self.counters.send_calls += 1;
@@ -169,6 +164,44 @@ impl Udp {
                 }
             };
         }
+    }
+}
+
+/// Which of this host's addresses others write to, and are answered from.
+#[derive(Debug, Default)]
+struct AnsweredFrom {
+    /// Peers: what came from there had opened.
+    peers: BTreeMap<SocketAddr, IpAddr>,
+    /// Those heard last who have proved nothing, for as long as it takes to answer them.
+    strangers: VecDeque<(SocketAddr, IpAddr)>,
+}
+
+/// Peers whose address here is remembered; beyond that the route decides, as it does at first.
+const MAX_PEERS: usize = 4096;
+/// Strangers of whom that is remembered: as many as there may be answers that wait to be sent, and
+/// those heard meanwhile.
+const MAX_STRANGERS: usize = 256;
+
+impl AnsweredFrom {
+    /// A datagram from `from` came to `here`. Without proof it changes nothing for a peer: whoever
+    /// sends in its name gets none of its answers sent from elsewhere.
+    fn note(&mut self, from: SocketAddr, here: IpAddr, is_peer: bool) {
+        if is_peer {
+            if self.peers.len() >= MAX_PEERS && !self.peers.contains_key(&from) {
+                self.peers.clear();
+            }
+            self.peers.insert(from, here);
+        } else if !self.peers.contains_key(&from) {
+            if self.strangers.len() >= MAX_STRANGERS {
+                self.strangers.pop_front();
+            }
+            self.strangers.push_back((from, here));
+        }
+    }
+
+    fn get(&self, to: SocketAddr) -> Option<IpAddr> {
+        let stranger = || self.strangers.iter().rev().find(|(from, _)| *from == to);
+        self.peers.get(&to).copied().or_else(|| stranger().map(|(_, here)| *here))
     }
 }
 
@@ -241,6 +274,7 @@ mod tests {
             let mut take = |from, datagram: &mut [u8]| {
                 seen(from);
                 datagrams.push(datagram.to_vec());
+                true
             };
             while udp.receive(&mut take).unwrap() {}
         }
@@ -276,6 +310,28 @@ mod tests {
         let mut from = None;
         receive_all_from(&mut terminal, 1, |address| from = Some(address));
         assert_eq!(from, Some(asked));
+    }
+
+    #[test]
+    fn strangers_change_nothing_for_peers() {
+        let here = |last: u8| IpAddr::from([192, 0, 2, last]);
+        let from = |number: u32| SocketAddr::from((std::net::Ipv4Addr::from_bits(number), 7000));
+        let mut answered = AnsweredFrom::default();
+        answered.note(from(1), here(1), true);
+        for number in 0..100_000 {
+            answered.note(from(number), here(2), false);
+            if number != 1 {
+                assert_eq!(answered.get(from(number)), Some(here(2)), "is answered");
+            }
+        }
+        assert_eq!(answered.get(from(1)), Some(here(1)));
+        assert!(answered.peers.len() + answered.strangers.len() <= 1 + MAX_STRANGERS);
+        answered.note(from(1), here(3), true);
+        assert_eq!(answered.get(from(1)), Some(here(3)), "it has moved");
+        for number in 0..100_000 {
+            answered.note(from(number), here(1), true);
+        }
+        assert!(answered.peers.len() <= MAX_PEERS);
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(crate) enum Because {
     Own,
     /// The kernel did not say whether it would.
     Unknown,
+    /// The packet's headers send it on to other places.
+    SourceRouted,
     /// It stands for an IPv4 address that is refused.
     Embedded(IpAddr, Box<Because>),
 }
@@ -56,6 +58,7 @@ impl fmt::Display for Because {
             Self::Rule(rule) => write!(f, "{rule} is denied"),
             Self::Own => f.write_str("it is the hub's own address"),
             Self::Unknown => f.write_str("the kernel did not tell whether it is the hub's own"),
+            Self::SourceRouted => f.write_str("source routing would send it elsewhere"),
             Self::Embedded(inner, because) => write!(f, "it stands for {inner}, and {because}"),
         }
     }
@@ -110,31 +113,58 @@ impl Reach {
 
     /// Whether `server` may be connected to.
     pub(crate) fn judge(&mut self, server: SocketAddr) -> Result<(), Because> {
-        let address = server.ip().to_canonical();
-        self.judge_form(address, server.port())?;
+        self.judge_all(server.ip(), &[server.port()])
+    }
+
+    /// Whether every port of `address` may be reached: for packets that do not show theirs.
+    pub(crate) fn judge_all_ports(&mut self, address: IpAddr) -> Result<(), Because> {
+        // Between these, what the rules say does not change.
+        let edges = |ranked: &Ranked| {
+            let ports = ranked.rule.ports()?;
+            Some([Some(ports.first()), ports.last().checked_add(1)])
+        };
+        let mut ports: Vec<u16> = self.rules.iter().filter_map(edges).flatten().flatten().collect();
+        ports.push(1);
+        ports.sort_unstable();
+        ports.dedup();
+        self.judge_all(address, &ports)
+    }
+
+    fn judge_all(&mut self, address: IpAddr, ports: &[u16]) -> Result<(), Because> {
+        let address = address.to_canonical();
+        self.judge_form(address, ports)?;
         for inner in embedded(address) {
-            self.judge_form(inner, server.port())
+            self.judge_form(inner, ports)
                 .map_err(|because| Because::Embedded(inner, Box::new(because)))?;
         }
         Ok(())
     }
 
-    fn judge_form(&mut self, address: IpAddr, port: u16) -> Result<(), Because> {
+    fn judge_form(&mut self, address: IpAddr, ports: &[u16]) -> Result<(), Because> {
+        let mut all_named = true;
+        for &port in ports {
+            all_named &= self.is_named(address, port)?;
+        }
+        // Loopback has been judged by its network: each of its addresses is this host's own.
+        if all_named || address.is_loopback() {
+            return Ok(());
+        }
+        self.ask_kernel(address)
+    }
+
+    /// What the rules alone say; whether it is one for this very address that allows it. Only such
+    /// a rule speaks for this host's own.
+    fn is_named(&self, address: IpAddr, port: u16) -> Result<bool, Because> {
         let ranked = |ranked: &Ranked| {
             let rank = ranked.rule.rank(address, port)?;
             Some((rank, ranked.written, ranked.deny, ranked.rule))
         };
         let best = self.rules.iter().filter_map(ranked).max_by_key(|best| (best.0, best.1, best.2));
-        if let Some((_, _, true, rule)) = best {
-            return Err(Because::Rule(rule.to_string()));
+        match best {
+            Some((_, _, true, rule)) => Err(Because::Rule(rule.to_string())),
+            Some((rank, _, false, _)) => Ok(rank >= Rank::address()),
+            None => Ok(false),
         }
-        // Only a rule that names the address itself speaks for this host's own.
-        let named = best.is_some_and(|(rank, ..)| rank >= Rank::address());
-        // Loopback has been judged by its network: each of its addresses is this host's own.
-        if named || address.is_loopback() {
-            return Ok(());
-        }
-        self.ask_kernel(address)
     }
 
     /// Whether `address` is the hub's own, as far as that is to be kept from others.

@@ -31,6 +31,11 @@ impl Rank {
 }
 
 impl Rule {
+    /// The ports that it is for; `None` is any.
+    pub(super) fn ports(&self) -> Option<PortRange> {
+        self.ports
+    }
+
     /// How exactly the rule fits; `None` when it does not. An IPv4 address is to be given as one.
     pub(super) fn rank(&self, address: IpAddr, port: u16) -> Option<Rank> {
         if self.ports.is_some_and(|ports| !ports.contains(port)) {

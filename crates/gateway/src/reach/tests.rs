@@ -57,6 +57,24 @@ fn the_most_specific_rule_wins() {
 }
 
 #[test]
+fn a_port_that_is_not_shown_may_be_any() {
+    let open = |allow: &[&str], deny: &[&str], address: &str| {
+        Reach::listed(&lists(allow, deny)).judge_all_ports(address.parse().unwrap()).is_ok()
+    };
+    assert!(open(&[], &["10.0.0.0/8"], "192.0.2.1"));
+    assert!(!open(&[], &["192.0.2.0/24 port 22"], "192.0.2.1"), "it may be 22");
+    assert!(open(&[], &["192.0.2.0/24 port 22"], "198.51.100.1"), "a rule for others");
+    assert!(!open(&[], &["any port 65535"], "2001:db8::1"));
+    assert!(!open(&["192.0.2.1 port 443"], &["192.0.2.0/24"], "192.0.2.1"), "it may not be 443");
+    assert!(open(&["192.0.2.1"], &["192.0.2.0/24", "any port 22"], "192.0.2.1"));
+    let with_gap = ["192.0.2.1 port 1-21", "192.0.2.1 port 23-65535"];
+    assert!(!open(&with_gap, &["192.0.2.1"], "192.0.2.1"));
+    let whole = ["192.0.2.1 port 1-22", "192.0.2.1 port 23-65535"];
+    assert!(open(&whole, &["192.0.2.1"], "192.0.2.1"));
+    assert!(!open(&[], &["192.0.2.1 port 22"], "64:ff9b::192.0.2.1"), "its other form");
+}
+
+#[test]
 fn other_forms_of_a_denied_address_are_denied() {
     let mut reach = Reach::listed(&lists(&[], &["10.0.0.0/8"]));
     for server in [

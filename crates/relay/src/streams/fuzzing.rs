@@ -159,7 +159,8 @@ pub(super) fn audit(streams: &Streams, config: &RelayConfig) {
     assert!(out <= streams.pool.shared, "{:?}", streams.pool);
     assert!(out <= streams.pool.shared_span, "{:?}", streams.pool);
     assert!(streams.pool.shared_span <= streams.pool.shared, "{:?}", streams.pool);
-    let unfinished = |s: &&crate::stream::Stream| !s.is_local() && !s.cut && !s.receive.is_done();
+    let unfinished =
+        |s: &&crate::stream::Stream| !s.is_local() && s.is_readable() && !s.receive.is_done();
     assert_eq!(streams.unfinished_remote, all.clone().filter(unfinished).count());
     assert!(streams.streams.len() <= 3 * streams.max_streams + 64 + streams.open_local);
     let chunks = streams.streams.len() as u64 * 2 * (16 << 10);

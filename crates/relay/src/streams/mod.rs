@@ -198,7 +198,7 @@ impl Streams {
         while let Some(event) = self.events.pop_front() {
             match event {
                 Event::Readable { stream } => match self.streams.get_mut(&stream) {
-                    Some(state) if !state.cut => state.readable_told = false,
+                    Some(state) if state.is_readable() => state.readable_told = false,
                     Some(_) | None => continue,
                 },
                 Event::Writable { stream }
@@ -277,6 +277,12 @@ impl Streams {
     }
 
     pub(crate) fn reset(&mut self, id: StreamId, reason: ResetReason) -> Result<(), StreamError> {
+        if self.is_ending(id) {
+            // The peer was told before. What it sent is not wanted any more.
+            self.remove(id);
+            self.shared_changed();
+            return Ok(());
+        }
         self.live(id)?;
         self.cut(id, Cut::Reset(reason));
         Ok(())
@@ -345,7 +351,7 @@ impl Streams {
 
     pub(crate) fn peek(&self, id: StreamId) -> &[u8] {
         match self.streams.get(&id) {
-            Some(stream) if !stream.cut => stream.receive.peek(),
+            Some(stream) if stream.is_readable() => stream.receive.peek(),
             Some(_) | None => &[],
         }
     }
@@ -357,9 +363,9 @@ impl Streams {
         len: usize,
     ) -> Result<(), StreamError> {
         self.now = now;
-        self.live(id)?;
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.receive.consume(len as u64, &mut self.pool);
+        match self.streams.get_mut(&id).filter(|stream| stream.is_readable()) {
+            Some(stream) => stream.receive.consume(len as u64, &mut self.pool),
+            None => return Err(StreamError::Unknown(id)),
         }
         self.recount(id);
         self.review(id);
@@ -385,28 +391,39 @@ impl Streams {
         self.scheduler.push(class(stream.priority, little), Entry::Stream(id));
     }
 
+    /// Whether the peer has reset it, behind bytes that are still to be read.
+    fn is_ending(&self, id: StreamId) -> bool {
+        self.streams.get(&id).is_some_and(|stream| stream.last.is_some())
+    }
+
     /// Cuts both halves off: tells the peer, keeps nothing, and waits for the peer's final word
     /// on what it had sent.
     fn cut(&mut self, id: StreamId, cut: Cut) {
+        self.cut_sending(id, cut);
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.receive.discard(&mut self.pool);
+        let complete = stream.receive.is_complete();
+        self.recount(id);
+        if complete {
+            self.remove(id);
+        }
+    }
+
+    /// Cuts this side's half off, and tells the peer.
+    fn cut_sending(&mut self, id: StreamId, cut: Cut) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.cut = true;
         let (final_offset, charged) = (stream.send.sent(), stream.send.charged());
         self.controls.push_back(Control::Reset { id, final_offset, charged, code: cut.code() });
         self.statistics.resets_sent += 1;
         self.send_used -= stream.send.discard();
-        stream.receive.discard(&mut self.pool);
-        let complete = stream.receive.is_complete();
-        self.recount(id);
         self.stop_waiting(id);
-        if complete {
-            self.remove(id);
-        }
     }
 
     /// Counts the stream among those of the peer's that can still hold received bytes, or not.
     fn recount(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        let counts = !stream.is_local() && !stream.cut && !stream.receive.is_done();
+        let counts = !stream.is_local() && stream.is_readable() && !stream.receive.is_done();
         match (stream.counted, counts) {
             (false, true) => self.unfinished_remote += 1,
             (true, false) => self.unfinished_remote -= 1,
@@ -447,6 +464,11 @@ impl Streams {
     /// Tells of the stream's last events, if it has come that far.
     fn after_receiving(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
+        if let Some(reason) = stream.last.filter(|_| stream.receive.is_done()) {
+            self.remove(id);
+            self.events.push_back(Event::Reset { stream: id, reason });
+            return;
+        }
         if stream.cut || stream.opening == Opening::Awaited {
             return;
         }

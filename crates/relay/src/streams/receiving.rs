@@ -99,7 +99,10 @@ impl Streams {
         if !self.admit(id) {
             return;
         }
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        // Behind a reset there is nothing.
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.last.is_none()) else {
+            return;
+        };
         let offset = offset.resolve(stream.receive.expected());
         match stream.receive.receive(offset, data, end, charged, &mut self.pool) {
             Ok(news) => {
@@ -185,16 +188,27 @@ impl Streams {
             }
             return;
         }
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.last.is_none()) else {
+            return;
+        };
         self.statistics.resets_received += 1;
-        let Some(stream) = self.streams.get_mut(&id) else { return };
         let (was_cut, told) = (stream.cut, stream.opening != Opening::Awaited);
+        let cut = Cut::from_code(code);
+        if let Cut::Reset(reason) = cut
+            && !was_cut
+            && told
+            && stream.receive.readable() > 0
+        {
+            self.end_behind(id, (final_offset, charged), reason);
+            return;
+        }
         if stream.receive.close(final_offset, charged, &mut self.pool).is_err() {
             self.statistics.bad_frames += 1;
         }
         if !was_cut {
-            self.cut(id, Cut::from_code(code));
+            self.cut(id, cut);
             if told {
-                self.events.push_back(match Cut::from_code(code) {
+                self.events.push_back(match cut {
                     Cut::Reset(reason) => Event::Reset { stream: id, reason },
                     Cut::Refused(reason) => Event::Refused { stream: id, reason },
                 });
@@ -202,6 +216,25 @@ impl Streams {
         }
         // That was the peer's final word.
         self.remove(id);
+        self.shared_changed();
+    }
+
+    /// The peer has reset the stream, behind bytes that are still to be read. It is answered at
+    /// once; here the stream stays until they have been consumed.
+    fn end_behind(
+        &mut self,
+        id: StreamId,
+        (final_offset, charged): (u64, u64),
+        reason: ResetReason,
+    ) {
+        self.cut_sending(id, Cut::Reset(reason));
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.last = Some(reason);
+        if stream.receive.close_behind(final_offset, charged, &mut self.pool).is_err() {
+            self.statistics.bad_frames += 1;
+        }
+        self.recount(id);
+        self.events.push_back(Event::Ending { stream: id, reason });
         self.shared_changed();
     }
 

@@ -285,10 +285,55 @@ fn a_reset_that_contradicts_what_came_resets_all_the_same() {
     events(&mut hub);
     let frame = Frame::Reset { id: theirs(0), final_offset: 99, charged: 1 << 60, code: 2 };
     hub.deliver(&control(&frame));
-    let reason = ResetReason::TimedOut;
-    assert_eq!(events(&mut hub), [Event::Reset { stream: theirs(0), reason }]);
+    let (stream, reason) = (theirs(0), ResetReason::TimedOut);
+    assert_eq!(events(&mut hub), [Event::Ending { stream, reason }]);
     assert_eq!(hub.statistics().bad_frames, 1);
+    audit(&hub);
+    hub.consume(Instant::ZERO, stream, 100).expect("it can be read");
+    assert_eq!(events(&mut hub), [Event::Reset { stream, reason }]);
     assert!(hub.streams.is_empty());
+    audit(&hub);
+}
+
+/// RLY-2.4
+#[test]
+fn what_came_before_a_reset_can_be_read() {
+    let mut hub = hub();
+    let (id, reason) = (theirs(0), ResetReason::Aborted);
+    hub.deliver(&stream(id, 0, &[1; 1000], false, false));
+    // Behind a gap, and on shared credit.
+    let far = MINIMUM + 300;
+    hub.deliver(&stream(id, far, &[2; 100], false, true));
+    events(&mut hub);
+    hub.write(Instant::ZERO, id, &[3; 5000]).expect("room");
+    hub.deliver(&control(&Frame::Reset { id, final_offset: far + 100, charged: 400, code: 0 }));
+    assert_eq!(events(&mut hub), [Event::Ending { stream: id, reason }]);
+    assert_eq!(sent(&mut hub)[0] & 0x3f, 0x02, "the peer may forget it");
+    audit(&hub);
+    assert_eq!(hub.pool.shared_returned, hub.pool.shared_received, "all of it");
+    assert_eq!(hub.pool.shared_received, 400);
+    // Nothing is sent for it any more, and nothing that is late changes it.
+    assert!(sent(&mut hub).is_empty());
+    assert!(hub.write(Instant::ZERO, id, &[3]).is_err() && hub.end(id).is_err());
+    hub.deliver(&stream(id, 1000, &[4; 100], true, false));
+    hub.deliver(&control(&Frame::Reset { id, final_offset: 7, charged: 0, code: 2 }));
+    hub.deliver(&control(&Frame::Credit { id, limit: 1 << 30 }));
+    assert_eq!((events(&mut hub), hub.statistics().bad_frames), (vec![], 0));
+    assert_eq!(hub.peek(id), [1; 1000]);
+    hub.consume(Instant::ZERO, id, 999).expect("it can be read");
+    assert!(events(&mut hub).is_empty());
+    hub.consume(Instant::ZERO, id, 1).expect("it can be read");
+    assert_eq!(events(&mut hub), [Event::Reset { stream: id, reason }]);
+    assert!(hub.streams.is_empty() && hub.peek(id).is_empty());
+    audit(&hub);
+    // Who does not want it forgets it.
+    let id = theirs(1);
+    hub.deliver(&stream(id, 0, &[1; 1000], false, false));
+    hub.deliver(&control(&Frame::Reset { id, final_offset: 1000, charged: 0, code: 0 }));
+    events(&mut hub);
+    hub.reset(id, ResetReason::Local).expect("it is there");
+    assert!(hub.streams.is_empty() && events(&mut hub).is_empty());
+    assert_eq!(hub.receive_allocated(), 0);
     audit(&hub);
 }
 

@@ -327,7 +327,9 @@ impl Rig {
             Event::Refused { stream, reason } => {
                 self.app_mut(side, stream).refused = Some(reason);
             }
-            Event::Readable { stream } | Event::Writable { stream } => self.pump(side, stream),
+            Event::Readable { stream }
+            | Event::Writable { stream }
+            | Event::Ending { stream, .. } => self.pump(side, stream),
             Event::Ended { stream } => {
                 let now = self.now;
                 let app = self.app_mut(side, stream);

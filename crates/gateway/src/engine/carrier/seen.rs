@@ -1,9 +1,10 @@
 //! The carrier as an operator sees it: each terminal's way, and taps.
 
 use super::super::connection::Connection;
-use super::{Carrier, Peer, Side, hub_name, plain};
+use super::{Carrier, Peer, Side, hub_name, is_same, plain};
 use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
 use relay::{PeerId, Relay, Tap, Tapped};
+use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
 impl Carrier {
@@ -28,6 +29,17 @@ impl Carrier {
                 });
                 seen.collect()
             }
+        }
+    }
+
+    /// Whether a peer has the address: a terminal's hub, a terminal that is here at a hub.
+    pub(crate) fn is_peer(&self, address: SocketAddr) -> bool {
+        match &self.side {
+            Side::Terminal { hub, .. } => is_same(*hub, address),
+            Side::Hub(hub) => hub
+                .peers()
+                .filter_map(|peer| hub.address(peer))
+                .any(|known| is_same(known, address)),
         }
     }
 

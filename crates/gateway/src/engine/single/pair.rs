@@ -6,7 +6,6 @@ use crate::engine::socket;
 use mio::net::TcpStream;
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsRawFd;
 use units::{Instant, Span};
 
 /// Bytes that one connection moves in each direction before others have their turn.
@@ -232,7 +231,7 @@ impl Pair {
                 Err(Broken::Source(_) | Broken::Sink(_)) => return true,
             }
         }
-        let still = unacknowledged(sink) + pipe.waiting() as u64;
+        let still = socket::unacknowledged(sink) + pipe.waiting() as u64;
         if still < *left {
             (*left, *patience) = (still, now + BREAKING_PATIENCE);
         }
@@ -281,14 +280,6 @@ pub(super) fn other(side: Side) -> Side {
         Side::Client => Side::Server,
         Side::Server => Side::Client,
     }
-}
-
-/// Bytes that the other end of the socket does not have.
-fn unacknowledged(stream: &TcpStream) -> u64 {
-    let mut count: libc::c_int = 0;
-    // SAFETY: TIOCOUTQ writes one integer.
-    let status = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) };
-    if status == 0 { u64::try_from(count).unwrap_or(0) } else { 0 }
 }
 
 /// A socket as the end of a pipe.

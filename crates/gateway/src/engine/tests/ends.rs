@@ -1,8 +1,9 @@
 //! Ends are honest: half-close, reset, refusal.
 
 use super::harness::*;
+use socket2::{Domain, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 
 #[test]
@@ -139,6 +140,81 @@ fn what_came_before_a_reset_arrives_before_it() {
 }
 
 #[test]
+fn a_slow_end_gets_all_that_came_before_a_reset() {
+    // By the time of the reset the end of it waits in the kernel's buffer, and of the longer one
+    // most of it in the stream's.
+    for len in [40_000, 400_000] {
+        let pair = Pair::early();
+        let server = serve(move |mut stream| {
+            read_exactly(&mut stream, 1);
+            say_and_abort(stream, len);
+        });
+        let mut client = slow_to(pair.terminal.addresses.socks5[0]);
+        client = socks_from(client, server).0;
+        client.write_all(&[1; 5_000]).unwrap();
+        read_what_came(&mut client, len);
+        let report = pair.terminal.stop();
+        assert_eq!((report.connections.reset_by_peer, report.connections.vanished), (1, 0));
+
+        // And the other way round.
+        let (tell, told) = mpsc::channel();
+        let listener = slow_listener();
+        let server = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            read_what_came(&mut stream, len);
+            tell.send(()).unwrap();
+        });
+        let pair = Pair::early();
+        let client = pair.connect(server);
+        say_and_abort(client, len);
+        told.recv().expect("the server had all of it");
+    }
+}
+
+/// Says `len` bytes, and resets once the kernel at the other end has them.
+fn say_and_abort(mut stream: TcpStream, len: usize) {
+    stream.write_all(&pattern(len, 9)).unwrap();
+    assert!(soon(|| crate::engine::socket::unacknowledged(&stream) == 0));
+    abort(stream);
+}
+
+/// Reads nothing for a while, then all that has come before a reset, slowly.
+fn read_what_came(stream: &mut TcpStream, len: usize) {
+    pause_ms(500);
+    let mut came = Vec::new();
+    let mut some = [0; 8_192];
+    let error = loop {
+        match stream.read(&mut some) {
+            Ok(0) => panic!("an orderly end after {} bytes", came.len()),
+            Ok(count) => came.extend_from_slice(&some[..count]),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert!(came == pattern(len, 9), "{} bytes of {len}", came.len());
+}
+
+fn few_bytes_wait() -> Socket {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    socket
+}
+
+fn slow_to(address: SocketAddr) -> TcpStream {
+    let socket = few_bytes_wait();
+    socket.connect(&address.into()).unwrap();
+    socket.into()
+}
+
+fn slow_listener() -> TcpListener {
+    let socket = few_bytes_wait();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket.listen(8).unwrap();
+    socket.into()
+}
+
+#[test]
 fn a_reset_is_noticed_while_nothing_is_read() {
     // The server reads nothing, so the client's bytes stop in the terminal's socket; the reset
     // behind them must be noticed all the same.
@@ -162,7 +238,7 @@ fn a_reset_is_noticed_while_nothing_is_read() {
 }
 
 /// Tells when the socket is reset, without reading from it.
-fn told_later(tell: &mpsc::Sender<bool>, stream: std::net::TcpStream) {
+fn told_later(tell: &mpsc::Sender<bool>, stream: TcpStream) {
     let mut poll = mio::Poll::new().unwrap();
     stream.set_nonblocking(true).unwrap();
     let mut stream = mio::net::TcpStream::from_std(stream);

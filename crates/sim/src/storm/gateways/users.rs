@@ -300,7 +300,9 @@ impl Users {
                 let flow = Flow { writing: empty, reading, manners: 0, task: usize::MAX };
                 self.flows.insert(stream, flow);
             }
-            Event::Readable { stream } | Event::Writable { stream } => {
+            Event::Readable { stream }
+            | Event::Writable { stream }
+            | Event::Ending { stream, .. } => {
                 self.work(now, stream, relay);
             }
             Event::Ended { stream } => {
