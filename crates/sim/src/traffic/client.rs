@@ -155,9 +155,12 @@ impl<S: Copy + Ord> Client<S> {
         self.waiting -= usize::from(self.connections[index].plan.waits_for.is_some());
         for other in 0..self.connections.len() {
             let connection = &self.connections[other];
-            let hopeless = connection.plan.start == Start::AfterFirstOf(index)
-                && connection.waits()
-                && self.opens_at(connection).is_none();
+            let after = match connection.plan.start {
+                Start::At(_) => None,
+                Start::AfterFirstOf(other) | Start::InTurn { after: other, .. } => Some(other),
+            };
+            let hopeless =
+                after == Some(index) && connection.waits() && self.first_done(index).is_none();
             if hopeless {
                 self.waiting -= 1;
                 self.lose(other);
@@ -175,10 +178,20 @@ impl<S: Copy + Ord> Client<S> {
     fn opens_at(&self, connection: &Connection<S>) -> Option<Instant> {
         match connection.plan.start {
             Start::At(at) => Some(at),
-            Start::AfterFirstOf(other) => {
-                self.exchanged.iter().find(|one| one.connection == other)?.done
+            Start::AfterFirstOf(other) => self.first_done(other),
+            Start::InTurn { after, at_once } => {
+                let open = |other: &&Connection<S>| {
+                    other.plan.start == connection.plan.start && other.is_open()
+                };
+                let free = self.connections.iter().filter(open).count() < at_once;
+                self.first_done(after).filter(|_| free)
             }
         }
+    }
+
+    /// When the first response on a connection was complete.
+    fn first_done(&self, connection: usize) -> Option<Instant> {
+        self.exchanged.iter().find(|one| one.connection == connection)?.done
     }
 
     /// Wants the next requests, if it is their turn.
@@ -265,6 +278,10 @@ impl<S> Connection<S> {
             answered: 0,
             ended: false,
         }
+    }
+
+    fn is_open(&self) -> bool {
+        self.stream.is_some() && !self.ended
     }
 
     fn waits(&self) -> bool {

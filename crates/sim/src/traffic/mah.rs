@@ -128,6 +128,20 @@ pub fn draw(size: Size, rng: &mut RngStream) -> u64 {
     quantile(size, rng.uniform())
 }
 
+/// The mean of those numbers that are not above `largest`, and which share of all they are.
+pub fn mean_up_to(size: Size, largest: u64) -> (f64, f64) {
+    const STEPS: u32 = 200_000;
+    let middle = |step: u32| (f64::from(step) + 0.5) / f64::from(STEPS);
+    let (mut sum, mut count) = (0.0, 0_u32);
+    for value in (0..STEPS).map(|step| quantile(size, middle(step))) {
+        if value <= largest {
+            sum += value as f64;
+            count += 1;
+        }
+    }
+    (sum / f64::from(count.max(1)), f64::from(count) / f64::from(STEPS))
+}
+
 /// The number that a `share` (0 to 1) of one of the distributions is not above.
 pub fn quantile(size: Size, share: f64) -> u64 {
     let value = match size {
@@ -188,6 +202,14 @@ mod tests {
             |size| (0..200_000).map(|_| draw(size, &mut rng) as f64).sum::<f64>() / 200_000.0;
         let primary = mean(Size::PrimaryReply);
         assert!((16_000.0..19_000.0).contains(&primary), "{primary}");
+        // The same by integration; and without the largest.
+        let (whole, share) = mean_up_to(Size::PrimaryReply, u64::MAX);
+        assert!((whole / primary - 1.0).abs() < 0.06 && share == 1.0, "{whole} {primary}");
+        let (culled, share) = mean_up_to(Size::PrimaryReply, 146_000);
+        assert!(
+            (4_500.0..5_500.0).contains(&culled) && (0.98..0.99).contains(&share),
+            "{culled} {share}"
+        );
         let secondary = mean(Size::SecondaryReply);
         assert!((6_000.0..7_500.0).contains(&secondary), "{secondary}");
         let requests = (mean(Size::PrimaryRequest), mean(Size::SecondaryRequest));

@@ -6,14 +6,20 @@
 
 mod browser;
 mod client;
+mod constant;
+mod load;
 pub mod mah;
 mod plan;
 mod server;
+mod web;
 
 pub use browser::{Browser, PageRead, Reading};
 pub use client::{Client, Exchanged};
+pub use constant::{ConstantRate, ConstantSink, ConstantSource, Delays};
+pub use load::WebLoad;
 pub use plan::{ConnectionPlan, Exchange, Order, Start};
 pub use server::Server;
+pub use web::{Http, S1711_PAGES, WebPage};
 
 use crate::Pattern;
 use crate::host::{Application, StreamEvent};
@@ -118,5 +124,7 @@ impl Head {
     }
 }
 
+#[cfg(test)]
+mod over_transports;
 #[cfg(test)]
 mod tests;

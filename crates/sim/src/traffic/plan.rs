@@ -23,6 +23,14 @@ pub enum Start {
     At(Instant),
     /// When the first response on this connection, counted from 0, is complete.
     AfterFirstOf(usize),
+    /// When the first response on connection `after` is complete, and fewer than `at_once` of
+    /// those that are opened in the same turn are open: the next as soon as one has ended.
+    InTurn {
+        /// Which connection's first response, counted from 0.
+        after: usize,
+        /// How many may be open; at least 1.
+        at_once: usize,
+    },
 }
 
 /// When requests are sent.
