@@ -315,6 +315,40 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Adds what another association has counted.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            sealed,
+            opened,
+            hellos,
+            unknowns,
+            malformed,
+            unknown_index,
+            replayed,
+            bad_tag,
+            strangers,
+            stale,
+            cookies,
+            busy,
+            renewals,
+            full,
+        } = other;
+        self.sealed += sealed;
+        self.opened += opened;
+        self.hellos += hellos;
+        self.unknowns += unknowns;
+        self.malformed += malformed;
+        self.unknown_index += unknown_index;
+        self.replayed += replayed;
+        self.bad_tag += bad_tag;
+        self.strangers += strangers;
+        self.stale += stale;
+        self.cookies += cookies;
+        self.busy += busy;
+        self.renewals += renewals;
+        self.full += full;
+    }
+
     fn count(&mut self, error: OpenError) {
         match error {
             OpenError::Truncated { .. }

@@ -38,10 +38,11 @@ pub fn check(config: &Config) -> Vec<Warning> {
     if let Some(state) = &config.state {
         state_file(&mut found, state);
     }
-    if let Some(peer) = config.link.peer
-        && let Err(error) = path::mtu(peer)
-    {
-        found.add("link.peer", format!("there is no way to {peer} now: {error}"));
+    for (path, route) in config.ways().iter().filter_map(|path| Some((path, path.route()?))) {
+        if let Err(error) = path::mtu(&route) {
+            let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
+            found.add(key, format!("there is no way to {} now: {error}", route.peer));
+        }
     }
     let (wanted, has) = (config.limits.connections, engine::raise_descriptor_limit());
     if has < u64::from(wanted) + 100 {
@@ -77,7 +78,10 @@ fn ports(found: &mut Findings, config: &Config) {
         };
         found.add(key, format!("cannot listen on {address}: {error}{advice}"));
     };
-    try_one("link.listen", config.link.listen, Type::DGRAM);
+    for path in config.ways() {
+        let key = if path.name.is_empty() { "link.listen" } else { "path.listen" };
+        try_one(key, path.link.listen, Type::DGRAM);
+    }
     if let Role::Terminal(section) = &config.role {
         for (key, _, addresses) in crate::reload::proxies(section) {
             for &address in addresses {

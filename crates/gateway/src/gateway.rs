@@ -1,7 +1,7 @@
 //! A gateway as a whole: its sockets, its place in the kernel's tables, and its loop.
 
 use crate::confirming::{self, OnDuty};
-use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, Udp};
+use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, PathPlan, Udp};
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::observe::Observer;
@@ -9,8 +9,8 @@ use crate::service::Service;
 use crate::single::SingleGateway;
 use crate::state::State;
 use crate::{
-    Config, HubSection, InterceptSection, KeyError, LinkSection, Report, Role, SourceMode, Stop,
-    TerminalSection,
+    Config, HubSection, InterceptSection, KeyError, LinkSection, PathSection, Report, Role,
+    SourceMode, Stop, TerminalSection,
 };
 use relay::{Control, RelayConfig};
 use rt::Clock;
@@ -144,14 +144,14 @@ impl Gateway {
         if descriptors < u64::from(config.limits.connections) + 100 {
             tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
         }
-        let address = config.link.listen;
-        let udp = Udp::bind(address).map_err(|source| listen("link.listen", address, source))?;
-        let addresses = Addresses { link: udp.local_address().ok(), ..Addresses::default() };
+        let sockets = config.ways().iter().map(bind).collect::<Result<Vec<Udp>, Error>>()?;
+        let link = sockets.first().and_then(|udp| udp.local_address().ok());
+        let addresses = Addresses { link, ..Addresses::default() };
         let observer = Observer::open(config, Clock::new().now())?;
         let addresses = Addresses { metrics: observer.metrics_address(), ..addresses };
         let mut gateway = match &config.role {
-            Role::Terminal(section) => open_terminal(config, section, udp, addresses),
-            Role::Hub(section) => open_hub(config, section, udp, addresses),
+            Role::Terminal(section) => open_terminal(config, section, sockets, addresses),
+            Role::Hub(section) => open_hub(config, section, sockets, addresses),
             Role::Single(_) => Err(Error::NoPartner),
         }?;
         gateway.engine.set_observer(observer)?;
@@ -187,7 +187,7 @@ impl Gateway {
             controller: self.controller.name(),
             peers: self.engine.take_peers(),
             connections: self.engine.counters().clone(),
-            udp: self.engine.udp_counters().clone(),
+            udp: self.engine.udp_counters(),
             association: self.engine.association(),
             traffic: self.engine.traffic(),
             single: None,
@@ -198,10 +198,9 @@ impl Gateway {
 fn open_terminal(
     config: &Config,
     section: &TerminalSection,
-    udp: Udp,
+    sockets: Vec<Udp>,
     mut addresses: Addresses,
 ) -> Result<Gateway, Error> {
-    let peer = config.link.peer.ok_or(Error::NoPeer)?;
     let mut listeners = Vec::new();
     for (key, kind, wanted, bound) in [
         ("socks5.listen", Kind::Socks5, &section.socks5, &mut addresses.socks5),
@@ -232,14 +231,14 @@ fn open_terminal(
         interception = Some(installed);
     }
     let state = open_state(config);
-    let mut relay = relay_config(config)?;
-    relay.learnt = state.get(&engine::hub_name(peer));
-    let carrier = Carrier::terminal(&relay, peer, Clock::new().now());
+    let plans = path_plans(config, section, &state)?;
+    let controller = plans.first().map_or(config.link.controller, |plan| plan.relay.control);
+    let carrier = Carrier::terminal(plans, config.health.demands, Clock::new().now());
     let engine =
-        Engine::terminal(carrier, udp, section, &config.limits, (listeners, keeper), state)?;
+        Engine::terminal(carrier, sockets, section, &config.limits, (listeners, keeper), state)?;
     log_control(config);
     tracing::info!(?addresses, "terminal");
-    let (config, controller) = (config.clone(), relay.control);
+    let config = config.clone();
     Ok(Gateway {
         config,
         file: None,
@@ -257,7 +256,7 @@ fn open_terminal(
 fn open_hub(
     config: &Config,
     section: &HubSection,
-    udp: Udp,
+    mut sockets: Vec<Udp>,
     addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let interception = match section.source {
@@ -275,7 +274,10 @@ fn open_hub(
         .iter()
         .filter_map(|entry| Some((entry.name.as_str(), entry.memory?)))
         .collect();
-    let carrier = Carrier::hub(&relay_config(config)?, &state, &memory);
+    let udp = sockets.pop().ok_or(Error::NoPeer)?;
+    let mut relay = relay_config(config, &config.link);
+    relay.security = config.keys()?;
+    let carrier = Carrier::hub(&relay, &state, &memory);
     let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
     let engine = Engine::hub(carrier, udp, section, admission, &config.limits, state)?;
     log_control(config);
@@ -338,9 +340,40 @@ pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
     rules
 }
 
-/// What the relay is told of the configuration.
-fn relay_config(config: &Config) -> Result<RelayConfig, Error> {
-    let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, .. } = &config.link;
+/// The socket of a path.
+fn bind(path: &PathSection) -> Result<Udp, Error> {
+    let (address, interface) = (path.link.listen, path.interface.as_deref());
+    let key = if path.name.is_empty() { "link.listen" } else { "path.listen or path.interface" };
+    Udp::bind(address, interface).map_err(|source| listen(key, address, source))
+}
+
+/// A terminal's paths, as far as they are known now.
+fn path_plans(
+    config: &Config,
+    section: &TerminalSection,
+    state: &State,
+) -> Result<Vec<PathPlan>, Error> {
+    let ways = config.ways();
+    let probe = config.health.probe(ways.len() > 1);
+    let plan = |path: PathSection| {
+        let route = path.route().ok_or(Error::NoPeer)?;
+        let mut relay = relay_config(config, &path.link);
+        relay.security = path.security()?;
+        relay.keep_alive = probe.unwrap_or(relay.keep_alive);
+        let PathSection { name, priority, weight, .. } = path;
+        if !name.is_empty() {
+            relay.name = format!("{}/{name}", section.name);
+        }
+        let mut plan = PathPlan { name, relay, route, priority, weight };
+        plan.relay.learnt = state.get(&plan.remembered_as());
+        Ok(plan)
+    };
+    ways.into_iter().map(plan).collect()
+}
+
+/// What a relay over `link` is told of the configuration, but for its keys.
+fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
+    let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, .. } = link;
     let (name, send, receive) = match &config.role {
         Role::Terminal(terminal) => (terminal.name.as_str(), *rate_up, *rate_down),
         Role::Hub(_) | Role::Single(_) => ("hub", *rate_down, *rate_up),
@@ -349,7 +382,7 @@ fn relay_config(config: &Config) -> Result<RelayConfig, Error> {
     if let Some(memory) = config.limits.memory {
         relay = relay.with_memory(memory);
     }
-    relay.control = config.link.controller;
+    relay.control = link.controller;
     relay.mtu = *mtu as usize;
     relay.probe_mtu = true;
     relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };
@@ -359,8 +392,7 @@ fn relay_config(config: &Config) -> Result<RelayConfig, Error> {
     relay.initial_round_trip = *round_trip;
     relay.no_response = config.limits.outage;
     relay.wall_clock_ns = Clock::new().epoch_unix_ns();
-    relay.security = config.keys()?;
-    Ok(relay)
+    relay
 }
 
 /// What was remembered when the gateway last stopped.

@@ -1,7 +1,7 @@
 //! Keys in files, and randomness from the system.
 
 use crate::config::{KeySource, NoiseSection, PeerKey, SecuritySection};
-use crate::{Config, Role};
+use crate::{Config, PathSection, Role};
 use relay::{
     Entropy, KeyTextError, Keys, KeysError, Known, PresharedKey, PrivateKey, PublicKey, Security,
 };
@@ -122,7 +122,19 @@ impl Config {
                 keyed.filter_map(|entry| Some(known(&entry.name, entry.key.as_ref()?))).collect()
             }
         };
+        for path in &self.paths {
+            path.security()?;
+        }
         let known: Result<Vec<Known>, KeyError> = known;
+        Ok(Security::Noise(Arc::new(Keys::new(secret(private)?, known?)?)))
+    }
+}
+
+impl PathSection {
+    /// Reads this path's keys.
+    pub(crate) fn security(&self) -> Result<Security, KeyError> {
+        let Some(NoiseSection { private, hub }) = &self.keys else { return Ok(Security::None) };
+        let known: Result<Vec<Known>, KeyError> = hub.iter().map(|key| known("hub", key)).collect();
         Ok(Security::Noise(Arc::new(Keys::new(secret(private)?, known?)?)))
     }
 }

@@ -44,12 +44,16 @@ impl Gateway {
     /// Has the service manager keep what is to be there at the next start, and nothing else.
     pub(crate) fn keep_sockets(&mut self) {
         let mut all: Vec<(String, BorrowedFd<'_>)> = Vec::new();
-        let fixed = self.config.link.listen.port() != 0;
-        match self.engine.udp().to_keep() {
-            Ok(link) if fixed => all.push(link),
-            // Another port will do as well next time.
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "the datagram socket is not kept"),
+        for (path, socket) in self.config.ways().iter().zip(self.engine.sockets()) {
+            // Another port will do as well next time, and what is bound to an interface would
+            // have to be bound again.
+            if path.link.listen.port() == 0 || path.interface.is_some() {
+                continue;
+            }
+            match socket.to_keep() {
+                Ok(link) => all.push(link),
+                Err(error) => tracing::debug!(%error, "the datagram socket is not kept"),
+            }
         }
         all.extend(self.engine.listeners().into_iter().map(Listener::to_keep));
         let mut names = BTreeSet::new();

@@ -33,7 +33,7 @@ pub enum PrivilegeError {
 /// The capabilities that `config` cannot do without, and for what.
 pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
     let mut needed = Vec::new();
-    let mut ports = vec![config.link.listen.port()];
+    let mut ports: Vec<u16> = config.ways().iter().map(|path| path.link.listen.port()).collect();
     match &config.role {
         Role::Terminal(section) => {
             if section.intercept.is_some() {

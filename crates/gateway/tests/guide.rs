@@ -44,6 +44,19 @@ fn the_examples_with_keys_are_taken() {
 }
 
 #[test]
+fn the_examples_with_paths_are_taken() {
+    let blocks = blocks_of(include_str!("../../../docs/guide/failover.md"));
+    let terminals = blocks.iter().filter(|block| block.contains("[[path]]"));
+    let paths = terminals.map(|block| Config::parse("failover.toml", block).unwrap().paths.len());
+    assert_eq!(paths.collect::<Vec<_>>(), [2, 2]);
+    let known = blocks.iter().find(|block| block.starts_with("[[terminal]]")).unwrap();
+    let hub = format!(
+        "role = \"hub\"\nprivate_key_file = \"/k\"\n[link]\nlisten = \"127.0.0.1:7\"\n{known}"
+    );
+    assert!(matches!(Config::parse("hub.toml", &hub).unwrap().role, Role::Hub(_)));
+}
+
+#[test]
 fn the_hubs_examples_are_taken() {
     let hub = find("role = \"hub\"");
     Config::parse("hub.toml", hub).unwrap();

@@ -140,6 +140,8 @@ pub struct Terminal {
     pub address: String,
     /// Whether there is a session.
     pub connected: bool,
+    /// How a terminal's path is in the eyes of new connections.
+    pub health: Option<String>,
     /// Since when, seconds since 1970.
     pub since_unix_seconds: Option<f64>,
     /// For how long it has not been heard.

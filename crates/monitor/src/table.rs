@@ -119,6 +119,9 @@ pub(crate) fn state(terminal: &Terminal) -> String {
     match (terminal.outage_seconds, terminal.silent_seconds) {
         (Some(outage), _) => format!("outage {}", time(outage)),
         (None, Some(silent)) if silent > 30.0 => format!("silent {}", time(silent)),
+        (None, Some(_) | None) if terminal.health.as_deref() == Some("recovering") => {
+            "recovering".into()
+        }
         (None, Some(_) | None) => "connected".into(),
     }
 }

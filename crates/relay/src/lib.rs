@@ -67,6 +67,7 @@ mod datagram;
 mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+pub mod health;
 mod hub;
 mod memory;
 mod path_mtu;

@@ -4,12 +4,14 @@
 //! line here. Secrets have a fingerprint here and never their value.
 
 use super::{
-    AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, ForwardSection, HubSection,
-    InterceptSection, KeySource, Limits, LinkSection, LogSection, Marking, NoiseSection, PeerKey,
-    Role, SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
-    WhenFull,
+    AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, ForwardSection, HealthSection,
+    HubSection, InterceptSection, KeySource, Limits, LinkSection, LogSection, Marking,
+    NoiseSection, PathSection, PeerKey, Role, SecuritySection, ShareLimits, SingleSection,
+    SourceMode, TerminalEntry, TerminalSection, WhenFull,
 };
 use crate::reach::Destinations;
+use relay::PrivateKey;
+use relay::health::Demands;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,11 +23,25 @@ impl Config {
     /// All that is configured, usual values included.
     pub(crate) fn entries(&self) -> Entries {
         let all = &mut Entries::new();
-        let Self { role, security, link, limits, state, control, metrics, log, user, forward } =
-            self;
+        let Self {
+            role,
+            security,
+            link,
+            paths,
+            health,
+            limits,
+            state,
+            control,
+            metrics,
+            log,
+            user,
+            forward,
+        } = self;
+        paths.iter().for_each(|path| path_entries(all, path));
+        health_entries(all, health);
         security_entries(all, security);
         forward_entries(all, forward.as_ref());
-        link_entries(all, link);
+        link_entries(all, "link", link);
         limit_entries(all, limits);
         let state = state.as_ref().map(|path| path.display());
         put(all, "state", optional(state, "none"));
@@ -56,13 +72,16 @@ fn security_entries(all: &mut Entries, security: &SecuritySection) {
         return;
     };
     put(all, "security", "noise".into());
-    let private = match private {
-        KeySource::Here(key) => format!("that of {}", key.public()),
-        KeySource::File(path) => path.display().to_string(),
-    };
-    put(all, "private_key", private);
+    put(all, "private_key", private_entry(private));
     if let Some(hub) = hub {
         peer_entries(all, "link", "peer_public_key", Some(hub));
+    }
+}
+
+fn private_entry(private: &KeySource<PrivateKey>) -> String {
+    match private {
+        KeySource::Here(key) => format!("that of {}", key.public()),
+        KeySource::File(path) => path.display().to_string(),
     }
 }
 
@@ -81,17 +100,38 @@ fn peer_entries(all: &mut Entries, table: &str, name: &str, peer: Option<&PeerKe
     put(all, &format!("{table}.preshared_key"), preshared);
 }
 
-fn link_entries(all: &mut Entries, link: &LinkSection) {
+fn path_entries(all: &mut Entries, path: &PathSection) {
+    let PathSection { name, link, interface, priority, weight, keys } = path;
+    let table = format!("path.{name:?}");
+    link_entries(all, &table, link);
+    put(all, &format!("{table}.interface"), optional(interface.as_ref(), "by route"));
+    put(all, &format!("{table}.priority"), priority.to_string());
+    put(all, &format!("{table}.weight"), weight.to_string());
+    if let Some(NoiseSection { private, hub }) = keys {
+        put(all, &format!("{table}.private_key"), private_entry(private));
+        peer_entries(all, &table, "peer_public_key", hub.as_ref());
+    }
+}
+
+fn health_entries(all: &mut Entries, health: &HealthSection) {
+    let HealthSection { demands: Demands { hold, most_loss, most_round_trip }, probe } = health;
+    put(all, "health.hold", hold.to_string());
+    put(all, "health.probe", optional(probe.as_ref(), "usual"));
+    put(all, "health.loss", optional(most_loss.as_ref(), "any"));
+    put(all, "health.round_trip", optional(most_round_trip.as_ref(), "any"));
+}
+
+fn link_entries(all: &mut Entries, table: &str, link: &LinkSection) {
     let LinkSection { listen, peer, rate_up, rate_down, controller, round_trip, mtu, overhead } =
         link;
-    put(all, "link.listen", listen.to_string());
-    put(all, "link.peer", optional(peer.as_ref(), "none"));
-    put(all, "link.rate_up", optional(rate_up.as_ref(), "auto"));
-    put(all, "link.rate_down", optional(rate_down.as_ref(), "auto"));
-    put(all, "link.controller", controller.to_string());
-    put(all, "link.round_trip", round_trip.to_string());
-    put(all, "link.mtu", mtu.to_string());
-    put(all, "link.overhead", overhead.to_string());
+    put(all, &format!("{table}.listen"), listen.to_string());
+    put(all, &format!("{table}.peer"), optional(peer.as_ref(), "none"));
+    put(all, &format!("{table}.rate_up"), optional(rate_up.as_ref(), "auto"));
+    put(all, &format!("{table}.rate_down"), optional(rate_down.as_ref(), "auto"));
+    put(all, &format!("{table}.controller"), controller.to_string());
+    put(all, &format!("{table}.round_trip"), round_trip.to_string());
+    put(all, &format!("{table}.mtu"), mtu.to_string());
+    put(all, &format!("{table}.overhead"), overhead.to_string());
 }
 
 fn forward_entries(all: &mut Entries, section: Option<&ForwardSection>) {

@@ -28,6 +28,8 @@ impl Config {
             role,
             security: _,
             link,
+            paths: _,
+            health: _,
             limits,
             state: _,
             control: _,

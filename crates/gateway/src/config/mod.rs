@@ -27,6 +27,7 @@ mod limits;
 mod log;
 mod merged;
 mod observe;
+mod paths;
 mod reach;
 mod read;
 mod reader;
@@ -51,6 +52,8 @@ use std::path::{Path, PathBuf};
 use units::{BitRate, Span};
 
 pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
+pub use paths::{HealthSection, PathSection};
+pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
 pub(crate) use share::Terms;
 pub use share::{ShareLimits, TerminalEntry};
@@ -65,6 +68,10 @@ pub struct Config {
     pub security: SecuritySection,
     /// The link between the two gateways.
     pub link: LinkSection,
+    /// A terminal's ways to its hubs, where there are more than the one in `link`.
+    pub paths: Vec<PathSection>,
+    /// What is asked of a terminal's ways.
+    pub health: HealthSection,
     /// Bounds and times.
     pub limits: Limits,
     /// Where rates that were found are remembered.
@@ -354,6 +361,19 @@ impl Config {
         let folder = std::env::split_paths(&folder).next().filter(|path| path.is_absolute());
         self.state = self.state.or_else(|| folder.map(|folder| folder.join("peers.toml")));
         self
+    }
+
+    /// The ways to other gateways: those of `[[path]]`, or the one of `[link]`.
+    pub(crate) fn ways(&self) -> Vec<PathSection> {
+        if !self.paths.is_empty() {
+            return self.paths.clone();
+        }
+        let keys = match &self.security {
+            SecuritySection::Noise(keys) => Some(keys.clone()),
+            SecuritySection::None => None,
+        };
+        let (name, link) = (String::new(), self.link.clone());
+        vec![PathSection { name, link, interface: None, priority: 1, weight: 1, keys }]
     }
 
     /// What the gateway is called on its machine.

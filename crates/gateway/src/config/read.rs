@@ -5,10 +5,10 @@ use super::security::{self, PeerKey, Word};
 use super::single::read_single;
 use super::values;
 use super::{
-    Config, HubSection, InterceptSection, LinkSection, Marking, Role, SecuritySection, SourceMode,
-    TerminalSection,
+    Config, HealthSection, HubSection, InterceptSection, LinkSection, Marking, Role,
+    SecuritySection, SourceMode, TerminalSection,
 };
-use super::{accept, forward, limits, reach, terminals};
+use super::{accept, forward, limits, paths, reach, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -33,7 +33,16 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     }
     let word = security::word(reader, &mut top);
     let private = security::read_private(reader, &mut top, word);
-    let (link, hub_key) = read_link(reader, &mut top, role, word).unzip();
+    let paths = match role {
+        RoleWord::Terminal => top.sections(reader, "path"),
+        RoleWord::Hub | RoleWord::Single => Some(Vec::new()),
+    };
+    let several = paths.as_ref().is_none_or(|paths| !paths.is_empty());
+    let (link, hub_key) = read_link(reader, &mut top, role, word, several).unzip();
+    let health = match role {
+        RoleWord::Terminal => paths::read_health(reader, &mut top),
+        RoleWord::Hub | RoleWord::Single => Some(HealthSection::default()),
+    };
     let limits = limits::read(reader, &mut top);
     let state = top.or(reader, "state", None, |r, i| state(r, i).map(Some));
     let control = super::observe::control(reader, &mut top);
@@ -47,11 +56,21 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         RoleWord::Single => unreachable!("it was read above"),
     };
     top.finish(reader);
-    let security = security::section(word, private?, hub_key?)?;
+    let security =
+        private.zip(hub_key).and_then(|(private, hub)| security::section(word, private, hub));
+    let name = match &role {
+        Some(Role::Terminal(terminal)) => terminal.name.as_str(),
+        Some(Role::Hub(_) | Role::Single(_)) | None => "",
+    };
+    let usual = link.clone().unwrap_or_default();
+    let keys = security.as_ref().map(|security| (security, word));
+    let paths = paths.and_then(|paths| paths::read(reader, paths, name, &usual, keys));
     Some(Config {
         role: role?,
-        security,
+        security: security?,
         link: link?,
+        paths: paths?,
+        health: health?,
         limits: limits?,
         state: state?,
         control: control?,
@@ -73,6 +92,8 @@ fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
         role: Role::Single(section?),
         security: SecuritySection::None,
         link: LinkSection::default(),
+        paths: Vec::new(),
+        health: HealthSection::default(),
         limits: limits?,
         state: None,
         control: None,
@@ -88,8 +109,12 @@ fn read_link(
     top: &mut Section<'_>,
     role: RoleWord,
     word: Word,
+    several: bool,
 ) -> Option<(LinkSection, Option<PeerKey>)> {
     let Some(mut section) = top.section(reader, "link") else {
+        if several {
+            return Some((LinkSection::default(), None));
+        }
         let expected = "a table, `[link]`, with the other gateway's address or our own";
         top.required(reader, "link", expected, |_, _| Some(()));
         return None;
@@ -99,16 +124,26 @@ fn read_link(
     let (listen, peer) = if hub {
         let listen = section.required(reader, "listen", address, |r, i| i.address(r));
         (listen, Some(None))
+    } else if several {
+        // Each path says the rest.
+        let peer = section.or(reader, "peer", None, |r, i| i.address(r).map(Some));
+        (Some(any_port_for(peer.flatten())), peer)
     } else {
         let peer = section.required(reader, "peer", address, |r, i| i.address(r));
         let usual = any_port_for(peer);
-        (section.or(reader, "listen", usual, |r, i| same_family(r, i, peer)), peer.map(Some))
+        (
+            section.or(reader, "listen", usual, |r, i| same_family(r, i, peer, "link.peer")),
+            peer.map(Some),
+        )
     };
-    let hub_key = if hub { Some(None) } else { security::read_hub(reader, &mut section, word) };
+    let needs_key = !several || section.has("peer_public_key");
+    let hub_key =
+        if hub || !needs_key { Some(None) } else { security::read_hub(reader, &mut section, word) };
     let rate_up = section.or(reader, "rate_up", None, |r, i| i.rate(r));
     let rate_down = section.or(reader, "rate_down", None, |r, i| i.rate(r));
-    let own = if hub { rate_down } else { rate_up };
-    let controller = read_controller(reader, &mut section, hub, own);
+    let (key, own) = if hub { ("link.rate_down", rate_down) } else { ("link.rate_up", rate_up) };
+    let usual = Control::default();
+    let controller = read_controller(reader, &mut section, key, own, usual);
     let round_trip = section.or(reader, "round_trip", Span::from_millis(600), |r, i| {
         positive_span(r, i, Span::from_secs(60))
     });
@@ -129,17 +164,17 @@ fn read_link(
     Some((link, hub_key?))
 }
 
-/// What sends at the rate `own`, which is `None` where it was wrong and nothing was read.
-fn read_controller(
+/// What sends at the rate `own` in `key`, which is `None` where it was wrong and nothing was read.
+pub(super) fn read_controller(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,
-    hub: bool,
+    key: &str,
     own: Option<Option<BitRate>>,
+    usual: Control,
 ) -> Option<Control> {
-    section.or(reader, "controller", Control::default(), |reader, item| {
+    section.or(reader, "controller", usual, |reader, item| {
         let found = item.as_str().and_then(|text| text.parse().ok());
         if found == Some(Control::Fixed) && own == Some(None) {
-            let key = if hub { "link.rate_down" } else { "link.rate_up" };
             return reader.wrong(&item, &format!("a rate in {key} beside it, to be fixed at"));
         }
         let words = Control::ALL.map(|control| (control.name(), control));
@@ -148,23 +183,24 @@ fn read_controller(
 }
 
 /// Where a terminal sends from: an address of its hub's family.
-fn same_family(
+pub(super) fn same_family(
     reader: &mut Reader<'_>,
     item: Item<'_>,
     peer: Option<SocketAddr>,
+    key: &str,
 ) -> Option<SocketAddr> {
     let address = item.as_str().and_then(|text| text.parse::<SocketAddr>().ok());
     match (address, peer) {
         (Some(address), Some(peer)) if address.is_ipv4() != peer.is_ipv4() => {
             let family = if peer.is_ipv4() { "IPv4" } else { "IPv6" };
-            reader.wrong(&item, &format!("an {family} address and port, as link.peer is one"))
+            reader.wrong(&item, &format!("an {family} address and port, as {key} is one"))
         }
         (Some(_), Some(_) | None) | (None, _) => item.address(reader),
     }
 }
 
 /// Any port, of the family of `peer`.
-fn any_port_for(peer: Option<SocketAddr>) -> SocketAddr {
+pub(super) fn any_port_for(peer: Option<SocketAddr>) -> SocketAddr {
     match peer {
         Some(SocketAddr::V6(_)) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         Some(SocketAddr::V4(_)) | None => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),

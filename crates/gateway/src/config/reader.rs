@@ -129,6 +129,11 @@ impl<'a> Section<'a> {
         item.list(reader, |reader, item| item.section(reader, &expected))
     }
 
+    /// Whether `key` is there and was not taken yet.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
     /// Where it begins.
     pub(super) fn line(&self) -> usize {
         self.line

@@ -86,6 +86,22 @@ pub(super) fn read_hub(
     read_peer(reader, link, word, "peer_public_key", HUB)
 }
 
+/// As [`read_hub`]; without a word of it the hub is the `usual` one.
+pub(super) fn read_hub_or(
+    reader: &mut Reader<'_>,
+    path: &mut Section<'_>,
+    word: Word,
+    usual: Option<&PeerKey>,
+) -> Option<Option<PeerKey>> {
+    if word != Word::Noise || path.has("peer_public_key") {
+        return read_hub(reader, path, word);
+    }
+    match usual {
+        Some(usual) => Some(Some(usual.clone())),
+        None => read_hub(reader, path, word),
+    }
+}
+
 /// What a hub's `[[terminal]]` says of one.
 pub(super) fn read_terminal(
     reader: &mut Reader<'_>,
@@ -125,7 +141,7 @@ fn read_peer(
 }
 
 /// A secret, in the configuration or in a file.
-fn read_secret<T: FromStr>(
+pub(super) fn read_secret<T: FromStr>(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,
     word: Word,

@@ -1,9 +1,10 @@
 //! `[[terminal]]` at a hub: what it knows of each of its terminals.
 
 use super::limits::read_share;
+use super::paths::terminal_of;
 use super::reader::{Reader, Section};
 use super::security::{self, Word};
-use super::{TerminalEntry, reach, read, values};
+use super::{ShareLimits, TerminalEntry, reach, read, values};
 
 /// Most terminals that a hub may be told of.
 const MOST: usize = 10_000;
@@ -40,7 +41,37 @@ pub(super) fn read(
             (Some(_), None) | (None, _) => all = None,
         }
     }
+    for entry in all.iter().flatten().filter(|entry| terminal_of(&entry.name) != entry.name) {
+        further_path(reader, all.iter().flatten(), entry);
+    }
     all
+}
+
+/// A further path of a terminal has that terminal's shares and rules.
+fn further_path<'e>(
+    reader: &mut Reader<'_>,
+    mut all: impl Iterator<Item = &'e TerminalEntry>,
+    entry: &TerminalEntry,
+) {
+    let TerminalEntry { name, key: _, share, memory: _, destinations, clients } = entry;
+    let terminal = terminal_of(name);
+    let found = format!("{name:?}");
+    if !all.any(|other| other.name == terminal) {
+        let expected =
+            format!("a [[terminal]] with the name {terminal:?} as well, whose path it is");
+        reader.mistake(1, "terminal.name", &found, &expected);
+    }
+    let own = *share != ShareLimits::default()
+        || !destinations.allow.is_empty()
+        || !destinations.deny.is_empty()
+        || clients.is_some();
+    if own {
+        let expected = format!(
+            "only `name`, keys and `memory` for a further path: shares and rules stand with \
+             {terminal:?} and hold for all its paths together"
+        );
+        reader.mistake(1, "terminal", &found, &expected);
+    }
 }
 
 fn read_one(

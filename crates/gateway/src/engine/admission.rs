@@ -5,6 +5,7 @@ use super::carrier::Peer;
 use super::complaints::Complaints;
 use super::core::Core;
 use super::quota::{Holder, Over};
+use crate::config::terminal_of;
 use crate::forward::packet::Ends;
 use crate::intercept::Prefix;
 use crate::reach::{Because, Reach, may_speak_for};
@@ -39,8 +40,11 @@ impl Admission {
     /// # Errors
     /// When the kernel cannot be asked for the hub's own addresses.
     pub(crate) fn new(section: &HubSection, limits: &Limits) -> Result<Self, NetlinkError> {
-        let several = section.terminals.len() > 1;
-        let known = section.terminals.iter().map(|entry| {
+        // A further path has the terminal's own.
+        let terminals =
+            || section.terminals.iter().filter(|entry| terminal_of(&entry.name) == entry.name);
+        let several = terminals().count() > 1;
+        let known = terminals().map(|entry| {
             let terms = entry.share.or(limits.terminal).of(limits.connections, several);
             let reach = Reach::listed(&entry.destinations);
             (entry.name.clone(), Known { terms, reach, clients: entry.clients.clone() })
@@ -56,7 +60,7 @@ impl Admission {
 
     /// Whether the terminal may have one more connection; who has it then.
     pub(super) fn one_more(&mut self, core: &mut Core, now: Instant, peer: Peer) -> Option<Holder> {
-        let name = core.carrier.name(peer);
+        let name = terminal_of(core.carrier.name(peer));
         let terms = self.known.get(name).map_or(self.usual, |known| known.terms);
         let holder = Holder::Terminal(name.into());
         let what = if !core.has_room() {

@@ -1,13 +1,17 @@
-//! The relay as the engine sees it: one peer at a terminal, many at a hub, the same verbs.
+//! The relays as the engine sees them: one for each path at a terminal, one for each terminal at
+//! a hub, the same verbs.
 
+mod counted;
 mod seen;
 
-use super::path;
+use super::path::{self, Route};
+use super::paths::{PathPlan, Paths};
 use super::strangers::Strangers;
 use crate::SystemEntropy;
+use crate::config::terminal_of;
 use crate::proxy::Destination;
-use crate::report::{PeerReport, Traffic};
 use crate::state::State;
+use relay::health::Demands;
 use relay::{
     Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
     StreamError, StreamId, Target, TransmitBatch,
@@ -16,8 +20,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use units::{BitRate, Instant};
 
-/// Which peer: `None` is a terminal's hub.
-pub(crate) type Peer = Option<PeerId>;
+/// Which peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Peer {
+    /// A terminal's hub, by the path with this number.
+    Path(usize),
+    /// One of a hub's terminals.
+    Terminal(PeerId),
+}
 
 /// A stream, and the peer that it goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,16 +58,15 @@ pub(crate) struct Carrier {
 
 #[derive(Debug)]
 enum Side {
-    Terminal { relay: Box<Relay>, hub: SocketAddr },
+    Terminal(Box<Paths>),
     Hub(Box<Hub>),
 }
 
 impl Carrier {
-    /// A terminal's: the relay with the hub at `hub`.
-    pub(crate) fn terminal(config: &RelayConfig, hub: SocketAddr, now: Instant) -> Self {
-        let relay = Box::new(Relay::terminal(config, now, SystemEntropy));
+    /// A terminal's: a relay for each of `plans`, of which `demands` are made.
+    pub(crate) fn terminal(plans: Vec<PathPlan>, demands: Demands, now: Instant) -> Self {
         let mut carrier = Self {
-            side: Side::Terminal { relay, hub },
+            side: Side::Terminal(Box::new(Paths::new(plans, demands, now))),
             bad_datagrams: 0,
             strangers: Strangers::default(),
         };
@@ -82,7 +91,7 @@ impl Carrier {
     pub(crate) fn own_key(&self) -> Option<PublicKey> {
         match &self.side {
             Side::Hub(hub) => hub.public_key(),
-            Side::Terminal { .. } => None,
+            Side::Terminal(_) => None,
         }
     }
 
@@ -96,9 +105,10 @@ impl Carrier {
     /// Opens a stream; what is written before the next [`Carrier::poll_transmit`] rides with the
     /// opening. Only at a terminal.
     pub(crate) fn open(&mut self, now: Instant, target: Target) -> Result<StreamKey, RefuseReason> {
-        let Side::Terminal { relay, .. } = &mut self.side else { return Err(RefuseReason::Policy) };
-        match relay.open(now, target, Priority::Normal) {
-            Ok(stream) => Ok(StreamKey { peer: None, stream }),
+        let Side::Terminal(paths) = &mut self.side else { return Err(RefuseReason::Policy) };
+        let number = paths.choose();
+        match paths.all[number].relay.open(now, target, Priority::Normal) {
+            Ok(stream) => Ok(StreamKey { peer: Peer::Path(number), stream }),
             Err(error @ relay::OpenError::Limit { .. }) => {
                 tracing::info!(%error, "no stream");
                 Err(RefuseReason::Limit)
@@ -159,19 +169,22 @@ impl Carrier {
     }
 
     /// Takes a datagram from the network, which may be anything at all; true when it came from a
-    /// peer.
+    /// peer. It came by the outlet of this `number`, at a terminal that of the path.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Instant,
+        number: usize,
         from: SocketAddr,
         datagram: &mut [u8],
     ) -> bool {
         let taken = match &mut self.side {
-            Side::Terminal { hub, .. } if !is_same(*hub, from) => {
-                self.bad_datagrams += 1;
-                return false;
-            }
-            Side::Terminal { relay, .. } => relay.handle_datagram(now, datagram).map(|()| true),
+            Side::Terminal(paths) => match paths.handle_datagram(now, number, from, datagram) {
+                Some(taken) => taken.map(|()| true),
+                None => {
+                    self.bad_datagrams += 1;
+                    return false;
+                }
+            },
             Side::Hub(hub) => hub.handle_datagram(now, from, datagram).map(|peer| peer.is_some()),
         };
         taken.unwrap_or_else(|error| {
@@ -181,19 +194,17 @@ impl Carrier {
         })
     }
 
-    /// Puts what is due into `buffer`, at most `most` datagrams.
+    /// Puts what is due by the outlet of this `number` into `buffer`, at most `most` datagrams.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
+        number: usize,
         buffer: &mut [u8],
         most: usize,
     ) -> Option<Outgoing> {
         let mut batch = TransmitBatch::new(buffer, most);
         let (destination, transmit) = match &mut self.side {
-            Side::Terminal { relay, hub } => {
-                self.strangers.not_answered(relay, *hub);
-                (*hub, relay.poll_transmit(now, &mut batch)?)
-            }
+            Side::Terminal(paths) => return paths.poll_transmit(now, number, &mut batch),
             Side::Hub(hub) => hub.poll_transmit(now, &mut batch)?,
         };
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
@@ -207,8 +218,15 @@ impl Carrier {
     /// The next packet that a peer has carried here as it was.
     pub(super) fn take_datagram(&mut self) -> Option<(Peer, Vec<u8>)> {
         match &mut self.side {
-            Side::Terminal { relay, .. } => Some((None, relay.take_datagram()?)),
-            Side::Hub(hub) => hub.take_datagram().map(|(peer, packet)| (Some(peer), packet)),
+            Side::Terminal(paths) => {
+                let mut all = paths.all.iter_mut().enumerate();
+                all.find_map(|(number, path)| {
+                    Some((Peer::Path(number), path.relay.take_datagram()?))
+                })
+            }
+            Side::Hub(hub) => {
+                hub.take_datagram().map(|(peer, packet)| (Peer::Terminal(peer), packet))
+            }
         }
     }
 
@@ -218,14 +236,18 @@ impl Carrier {
         choose: impl for<'n> FnOnce(&mut dyn Iterator<Item = &'n str>) -> Option<&'n str>,
     ) -> Option<Peer> {
         let Side::Hub(hub) = &self.side else { return None };
-        let chosen = choose(&mut hub.peers().filter_map(|peer| hub.name(peer)))?;
-        hub.peers().find(|&peer| hub.name(peer) == Some(chosen)).map(Some)
+        let terminal = |peer| hub.name(peer).map(terminal_of);
+        let chosen = choose(&mut hub.relays().filter_map(|(peer, _)| terminal(peer)))?;
+        let its = hub.relays().filter(|(peer, _)| terminal(*peer) == Some(chosen));
+        // Of several paths one that answers.
+        let best = its.max_by_key(|(_, relay)| relay.is_answered());
+        best.map(|(peer, _)| Peer::Terminal(peer))
     }
 
     /// When [`Carrier::handle_timeout`] wants to be called, or more can be sent.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         match &self.side {
-            Side::Terminal { relay, .. } => relay.poll_timeout(),
+            Side::Terminal(paths) => paths.poll_timeout(),
             Side::Hub(hub) => hub.poll_timeout(),
         }
     }
@@ -233,7 +255,9 @@ impl Carrier {
     /// The time of [`Carrier::poll_timeout`] has come.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         match &mut self.side {
-            Side::Terminal { relay, .. } => relay.handle_timeout(now),
+            Side::Terminal(paths) => {
+                paths.all.iter_mut().for_each(|path| path.relay.handle_timeout(now));
+            }
             Side::Hub(hub) => hub.handle_timeout(now),
         }
     }
@@ -241,31 +265,38 @@ impl Carrier {
     /// What happened since the last call, and with which peer.
     pub(crate) fn poll_event(&mut self) -> Option<(Peer, Event)> {
         match &mut self.side {
-            Side::Terminal { relay, .. } => relay.poll_event().map(|event| (None, event)),
-            Side::Hub(hub) => hub.poll_event().map(|(peer, event)| (Some(peer), event)),
+            Side::Terminal(paths) => {
+                paths.poll_event().map(|(number, event)| (Peer::Path(number), event))
+            }
+            Side::Hub(hub) => hub.poll_event().map(|(peer, event)| (Peer::Terminal(peer), event)),
         }
     }
 
     /// What a terminal is called, with keys by its key; empty where there is none.
     pub(crate) fn name(&self, peer: Peer) -> &str {
         match (&self.side, peer) {
-            (Side::Hub(hub), Some(peer)) => hub.name(peer).unwrap_or_default(),
-            (Side::Hub(_), None) | (Side::Terminal { .. }, _) => "",
+            (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer).unwrap_or_default(),
+            (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), _) => "",
         }
     }
 
     /// A peer as people know it: its name and number, and where it is, while it is there.
     pub(crate) fn describe(&self, peer: Peer) -> String {
         match (&self.side, peer) {
-            (Side::Hub(hub), Some(peer)) => match (hub.name(peer), hub.address(peer)) {
+            (Side::Hub(hub), Peer::Terminal(peer)) => match (hub.name(peer), hub.address(peer)) {
                 // Without keys a name is what somebody says it is.
                 (Some(name), Some(address)) => {
                     format!("{} ({peer}) at {}", name.escape_debug(), plain(address))
                 }
                 (_, _) => peer.to_string(),
             },
-            (Side::Terminal { hub, .. }, _) => hub.to_string(),
-            (Side::Hub(_), None) => "nobody".into(),
+            (Side::Terminal(paths), Peer::Path(number)) => match paths.all.get(number) {
+                Some(path) => path.remembered_as(),
+                None => "nobody".into(),
+            },
+            (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), Peer::Terminal(_)) => {
+                "nobody".into()
+            }
         }
     }
 
@@ -273,130 +304,72 @@ impl Carrier {
     /// are gone.
     pub(crate) fn close(&mut self, now: Instant) {
         match &mut self.side {
-            Side::Terminal { relay, .. } => relay.close(now),
+            Side::Terminal(paths) => paths.all.iter_mut().for_each(|path| path.relay.close(now)),
             Side::Hub(hub) => hub.close(now),
         }
     }
 
     /// From here on this side sends at `send` at most and takes `receive`, as far as its peers
-    /// have announced.
+    /// have announced. Paths with names have rates of their own, which stay.
     pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         match &mut self.side {
-            Side::Terminal { relay, .. } => relay.set_rates(send, receive),
+            Side::Terminal(paths) => {
+                let unnamed = paths.all.iter_mut().filter(|path| path.label.is_empty());
+                unnamed.for_each(|path| path.relay.set_rates(send, receive));
+            }
             Side::Hub(hub) => hub.set_rates(send, receive),
+        }
+    }
+
+    /// Looks how a terminal's paths are, for the connections to come.
+    pub(crate) fn review(&mut self, now: Instant) {
+        if let Side::Terminal(paths) = &mut self.side {
+            paths.review(now);
+        }
+    }
+
+    /// The path of a terminal that packets take that belong to no connection.
+    pub(super) fn first_path(&self) -> Peer {
+        match &self.side {
+            Side::Terminal(paths) => Peer::Path(paths.first()),
+            Side::Hub(_) => Peer::Path(0),
         }
     }
 
     /// Tells what the kernel believes that the paths to the peers take by now.
     pub(crate) fn check_paths(&mut self) {
-        self.on_paths(|relay, address| match path::mtu(address) {
-            Ok(mtu) => relay.hint_mtu(mtu),
-            Err(error) => tracing::debug!(peer = %address, %error, "the path's MTU is not known"),
-        });
-    }
-
-    /// This host's own link did not take a datagram of `len` bytes to `destination`.
-    pub(crate) fn too_big(&mut self, destination: SocketAddr, len: usize) {
-        self.on_paths(|relay, address| {
-            if address == destination {
-                relay.refuse_datagram(len);
-            }
-        });
-    }
-
-    fn on_paths(&mut self, mut call: impl FnMut(&mut Relay, SocketAddr)) {
         match &mut self.side {
-            Side::Terminal { relay, hub } => call(relay, *hub),
+            Side::Terminal(paths) => paths.check(),
             Side::Hub(hub) => {
-                let peers: Vec<PeerId> = hub.peers().collect();
-                for peer in peers {
-                    let address = hub.address(peer);
-                    if let (Some(address), Some(relay)) = (address, hub.peer(peer)) {
-                        call(relay, address);
-                    }
+                on_peers(hub, |relay, address| path::tell(relay, &Route::to(address)));
+            }
+        }
+    }
+
+    /// This host's own link did not take a datagram of `len` bytes to `destination`, by the outlet
+    /// of this `number`.
+    pub(crate) fn too_big(&mut self, number: usize, destination: SocketAddr, len: usize) {
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                if let Some(path) = paths.all.get_mut(number) {
+                    path.relay.refuse_datagram(len);
                 }
             }
-        }
-    }
-
-    /// Hands over what sessions have learnt of their ways; `unix` turns times into seconds.
-    pub(crate) fn remember(
-        &mut self,
-        now: Instant,
-        state: &mut State,
-        unix: impl Fn(Instant) -> u64,
-    ) {
-        match &mut self.side {
-            Side::Terminal { relay, hub } if relay.is_connected() => {
-                if let Some(learnt) = relay.learnt() {
-                    state.put(&hub_name(*hub), learnt, unix(now));
+            Side::Hub(hub) => on_peers(hub, |relay, address| {
+                if address == destination {
+                    relay.refuse_datagram(len);
                 }
-            }
-            Side::Terminal { .. } => {}
-            Side::Hub(hub) => {
-                for (name, learnt, at) in hub.learnt(now) {
-                    state.put(name, learnt, unix(at));
-                }
-            }
+            }),
         }
-    }
-
-    /// What is known of the ways to peers that are here.
-    pub(crate) fn peers(&mut self, now: Instant) -> Vec<PeerReport> {
-        const MOST: usize = 100;
-        match &mut self.side {
-            Side::Terminal { relay, hub } => {
-                PeerReport::of(hub_name(*hub), now, relay).into_iter().collect()
-            }
-            Side::Hub(hub) => {
-                let peers: Vec<PeerId> = hub.peers().take(MOST).collect();
-                let report = |peer| {
-                    let name = hub.name(peer)?.to_owned();
-                    PeerReport::of(name, now, hub.peer(peer)?)
-                };
-                peers.into_iter().filter_map(report).collect()
-            }
-        }
-    }
-
-    /// Streams that are not over at both ends yet.
-    pub(crate) fn open_streams(&mut self) -> usize {
-        match &mut self.side {
-            Side::Terminal { relay, .. } => relay.statistics().streams,
-            Side::Hub(hub) => {
-                let peers: Vec<PeerId> = hub.peers().collect();
-                let streams = |peer| hub.peer(peer).map_or(0, |relay| relay.statistics().streams);
-                peers.into_iter().map(streams).sum()
-            }
-        }
-    }
-
-    /// Its counters, for the report.
-    pub(crate) fn traffic(&mut self) -> Traffic {
-        let mut traffic = Traffic { bad_datagrams: self.bad_datagrams, ..Traffic::default() };
-        match &mut self.side {
-            Side::Terminal { relay, .. } => {
-                traffic.add_totals(&relay.totals());
-                traffic.add(relay);
-            }
-            Side::Hub(hub) => {
-                traffic.add_totals(&hub.totals());
-                let peers: Vec<PeerId> = hub.peers().collect();
-                for peer in peers {
-                    if let Some(relay) = hub.peer(peer) {
-                        traffic.add(relay);
-                    }
-                }
-            }
-        }
-        traffic
     }
 
     fn relay(&mut self, peer: Peer) -> Option<&mut Relay> {
         match (&mut self.side, peer) {
-            (Side::Terminal { relay, .. }, None) => Some(relay),
-            (Side::Hub(hub), Some(peer)) => hub.peer(peer),
-            (Side::Terminal { .. }, Some(_)) | (Side::Hub(_), None) => None,
+            (Side::Terminal(paths), Peer::Path(number)) => {
+                paths.all.get_mut(number).map(|path| &mut *path.relay)
+            }
+            (Side::Hub(hub), Peer::Terminal(peer)) => hub.peer(peer),
+            (Side::Terminal(_), Peer::Terminal(_)) | (Side::Hub(_), Peer::Path(_)) => None,
         }
     }
 
@@ -410,13 +383,23 @@ impl Carrier {
     }
 }
 
+fn on_peers(hub: &mut Hub, mut call: impl FnMut(&mut Relay, SocketAddr)) {
+    let peers: Vec<PeerId> = hub.peers().collect();
+    for peer in peers {
+        let address = hub.address(peer);
+        if let (Some(address), Some(relay)) = (address, hub.peer(peer)) {
+            call(relay, address);
+        }
+    }
+}
+
 /// What a hub is remembered by.
 pub(crate) fn hub_name(address: SocketAddr) -> String {
     plain(address).to_string()
 }
 
 /// The same address, also when a socket for both families writes IPv4 as IPv6.
-fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+pub(super) fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
     plain(one) == plain(other)
 }
 

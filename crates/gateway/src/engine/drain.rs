@@ -60,7 +60,7 @@ impl Engine {
             if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
                 self.core.carrier.handle_timeout(now);
             }
-            if !self.transmit(now) && self.pending.is_none() {
+            if !self.transmit(now) && self.outlets.iter().all(|outlet| outlet.pending.is_none()) {
                 while self.core.carrier.poll_event().is_some() {}
                 match self.core.carrier.poll_timeout() {
                     Some(due) if due < end => self.clock.sleep_until(due),

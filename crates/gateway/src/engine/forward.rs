@@ -1,8 +1,10 @@
 //! Packets that are carried as they are: between the TUN interface and the relay.
 
 use super::carrier::Peer;
+use super::outlet::Outlet;
 use super::quota::Holder;
 use super::{Engine, Role};
+use crate::config::terminal_of;
 use crate::forward::Forwarding;
 use crate::forward::packet::{Ends, UDP};
 use crate::report::ForwardCounters;
@@ -65,19 +67,21 @@ impl Engine {
     }
 
     fn carry_packet(&mut self, now: Instant, packet: &[u8], homes: &crate::forward::Homes) {
-        let own_port = self.udp.local_address().map_or(0, |address| address.port());
+        let own_port = |outlet: &Outlet| outlet.udp.local_address().map_or(0, |at| at.port());
         let core = &mut self.core;
         let counters = &mut core.counters.forwarded;
         let Some(ends) = Ends::of(packet).filter(Ends::is_between_hosts) else {
             counters.left_alone += 1;
             return;
         };
-        if is_ours(&ends, own_port, |address| core.carrier.is_peer(address)) {
+        let ours =
+            |outlet: &Outlet| is_ours(&ends, own_port(outlet), |at| core.carrier.is_peer(at));
+        if self.outlets.iter().any(ours) {
             counters.left_alone += 1;
             return;
         }
         let peer: Option<Peer> = match &self.role {
-            Role::Terminal(_) => Some(None),
+            Role::Terminal(_) => Some(core.carrier.first_path()),
             Role::Hub(_) => {
                 core.carrier.peer_at_home(|names| homes.home_of(ends.destination.ip(), names))
             }
@@ -97,7 +101,7 @@ impl Engine {
                 self.core.counters.forwarded.unwanted += 1;
                 continue;
             };
-            let name = self.core.carrier.name(peer);
+            let name = terminal_of(self.core.carrier.name(peer));
             let counters = &mut self.core.counters.forwarded;
             let Some(ends) = Ends::of(&packet).filter(Ends::is_between_hosts) else {
                 counters.left_alone += 1;

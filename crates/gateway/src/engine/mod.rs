@@ -25,7 +25,9 @@ mod ending;
 mod forward;
 mod hub;
 mod listener;
+mod outlet;
 pub(crate) mod path;
+mod paths;
 mod pause;
 mod quota;
 mod reload;
@@ -47,13 +49,13 @@ use crate::observe::{self, AssociationCounters, Observer};
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
 use crate::stop::{Asked, Stop};
-use carrier::Outgoing;
 use confirm::Confirm;
 use connection::Phase;
 use door::Door;
 use hub::Hub;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use outlet::Outlet;
 use relay::{Keys, PublicKey};
 use rt::Clock;
 use std::io;
@@ -61,12 +63,12 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use terminal::Terminal;
 use timer::Alarm;
-use udp::Sent;
 use units::Instant;
 
 pub(crate) use admission::Admission;
-pub(crate) use carrier::{Carrier, hub_name};
+pub(crate) use carrier::Carrier;
 pub(crate) use listener::{Kind, Listener};
+pub(crate) use paths::PathPlan;
 pub(crate) use sight::Sight;
 pub(crate) use socket::raise_descriptor_limit;
 pub(crate) use udp::Udp;
@@ -79,13 +81,6 @@ const KNOCKS: Token = Token(5);
 /// The first listener; the others follow.
 const LISTENERS: usize = 8;
 
-/// Receiving calls in one round.
-const RECEIVE_BUDGET: usize = 8;
-/// Batches sent in one round.
-const TRANSMIT_BUDGET: usize = 64;
-/// Bytes of a batch: what the kernel takes in one call.
-const BATCH: usize = 63 * 1024;
-
 /// A gateway at work.
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -94,12 +89,8 @@ pub(crate) struct Engine {
     alarm: Alarm,
     core: Core,
     role: Role,
-    udp: Udp,
-    udp_readable: bool,
-    /// Datagrams that leave next.
-    buffer: Vec<u8>,
-    /// What of the buffer the socket has not taken yet.
-    pending: Option<Outgoing>,
+    /// The sockets for datagrams: a hub's one, or one for each path of a terminal.
+    outlets: Vec<Outlet>,
     sweep_at: Instant,
     state: State,
     /// What was known of peers at the end.
@@ -142,7 +133,7 @@ impl Engine {
     /// A terminal's engine.
     pub(crate) fn terminal(
         carrier: Carrier,
-        udp: Udp,
+        sockets: Vec<Udp>,
         config: &crate::TerminalSection,
         limits: &crate::Limits,
         (listeners, keeper): (Vec<Listener>, Option<Doorkeeper>),
@@ -156,7 +147,7 @@ impl Engine {
         let confirm = keeper.map(|keeper| Confirm::new(keeper, bounds));
         let mut terminal = Terminal::new(Door::new(config.accept.clone(), limits), confirm);
         terminal.listen(poll.registry(), listeners)?;
-        Self::new(poll, carrier, udp, limits, Role::Terminal(terminal), state)
+        Self::new(poll, carrier, sockets, limits, Role::Terminal(terminal), state)
     }
 
     /// A hub's engine.
@@ -171,20 +162,23 @@ impl Engine {
         let poll = Poll::new()?;
         let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
         let hub = Hub { resolver, source: config.source, admission };
-        Self::new(poll, carrier, udp, limits, Role::Hub(hub), state)
+        Self::new(poll, carrier, vec![udp], limits, Role::Hub(hub), state)
     }
 
     fn new(
         poll: Poll,
         carrier: Carrier,
-        mut udp: Udp,
+        sockets: Vec<Udp>,
         limits: &crate::Limits,
         role: Role,
         state: State,
     ) -> io::Result<Self> {
         let alarm = Alarm::new()?;
         alarm.register(poll.registry(), ALARM)?;
-        udp.register(poll.registry(), UDP)?;
+        let mut outlets: Vec<Outlet> = sockets.into_iter().map(Outlet::new).collect();
+        for (number, outlet) in outlets.iter_mut().enumerate() {
+            outlet.udp.register(poll.registry(), Outlet::token(number))?;
+        }
         let clock = Clock::new();
         let core = Core::new(carrier, poll.registry().try_clone()?, limits.clone());
         Ok(Self {
@@ -194,10 +188,7 @@ impl Engine {
             alarm,
             core,
             role,
-            udp,
-            udp_readable: true,
-            buffer: vec![0; BATCH],
-            pending: None,
+            outlets,
             state,
             peers: Vec::new(),
             names_answered: false,
@@ -268,8 +259,8 @@ impl Engine {
     }
 
     /// What went through the datagram socket.
-    pub(crate) fn udp_counters(&self) -> &UdpCounters {
-        self.udp.counters()
+    pub(crate) fn udp_counters(&self) -> UdpCounters {
+        outlet::counted(&self.outlets)
     }
 
     /// A hub's own public key, where it has keys.
@@ -289,7 +280,7 @@ impl Engine {
 
     /// What sessions and streams have counted.
     pub(crate) fn traffic(&mut self) -> Traffic {
-        let udp = self.udp.counters();
+        let udp = self.udp_counters();
         Traffic {
             datagrams_sent: udp.sent,
             datagrams_received: udp.received,
@@ -304,6 +295,7 @@ impl Engine {
         let now = self.clock.now();
         self.expire(now);
         self.receive(now);
+        self.core.carrier.review(now);
         self.carry_in(now);
         let more_clients = match &mut self.role {
             Role::Terminal(terminal) => {
@@ -331,14 +323,17 @@ impl Engine {
         let more_asked = self.observe(now);
         self.still = if moved == self.moved() { self.still.saturating_add(1) } else { 0 };
         let more_asked = more_asked || more_packets;
-        more_clients || more_to_send || more_asked || self.udp_readable || self.core.waiting() > 0
+        let more_datagrams = self.outlets.iter().any(|outlet| outlet.readable);
+        more_clients || more_to_send || more_asked || more_datagrams || self.core.waiting() > 0
     }
 
     /// A number that changes when anything moves.
     fn moved(&self) -> u64 {
-        let (udp, counters) = (self.udp.counters(), &self.core.counters);
+        let counters = &self.core.counters;
+        let each = self.outlets.iter().map(|outlet| outlet.udp.counters());
+        let datagrams: u64 = each.map(|udp| udp.sent + udp.received).sum();
         let packets = counters.forwarded.moved();
-        udp.sent + udp.received + counters.bytes_from_sockets + counters.bytes_to_sockets + packets
+        datagrams + counters.bytes_from_sockets + counters.bytes_to_sockets + packets
     }
 
     fn expire(&mut self, now: Instant) {
@@ -368,20 +363,8 @@ impl Engine {
     }
 
     fn receive(&mut self, now: Instant) {
-        for _ in 0..RECEIVE_BUDGET {
-            if !self.udp_readable {
-                return;
-            }
-            let carrier = &mut self.core.carrier;
-            let received =
-                self.udp.receive(|from, datagram| carrier.handle_datagram(now, from, datagram));
-            self.udp_readable = match received {
-                Ok(more) => more,
-                Err(error) => {
-                    tracing::warn!(%error, "receiving datagrams");
-                    false
-                }
-            };
+        for (number, outlet) in self.outlets.iter_mut().enumerate() {
+            outlet.receive(&mut self.core.carrier, now, number);
         }
     }
 
@@ -394,39 +377,18 @@ impl Engine {
         }
     }
 
-    /// Sends what the pacer lets go; true when there is more.
+    /// Sends what the pacers let go; true when there is more.
     fn transmit(&mut self, now: Instant) -> bool {
-        for _ in 0..TRANSMIT_BUDGET {
-            let outgoing = match self.pending.take() {
-                Some(pending) => pending,
-                None => {
-                    let most = self.udp.max_batch();
-                    match self.core.carrier.poll_transmit(now, &mut self.buffer, most) {
-                        Some(outgoing) => outgoing,
-                        None => return false,
-                    }
-                }
-            };
-            let Outgoing { destination, len, segment_size } = outgoing;
-            match self.udp.send(destination, &self.buffer[..len], segment_size) {
-                Sent::Done => {}
-                Sent::Full => {
-                    self.pending = Some(outgoing);
-                    return false;
-                }
-                Sent::TooBig => {
-                    self.core.carrier.check_paths();
-                    self.core.carrier.too_big(destination, segment_size);
-                }
-            }
+        let mut more = false;
+        for (number, outlet) in self.outlets.iter_mut().enumerate() {
+            more |= outlet.transmit(&mut self.core.carrier, now, number);
         }
-        true
+        more
     }
 
     /// One readiness event.
     fn ready(&mut self, event: &mio::event::Event) {
         match event.token() {
-            UDP => self.udp_readable |= event.is_readable(),
             ALARM => self.alarm.expired(),
             NAMES => self.names_answered = true,
             STOP => self.asked = true,
@@ -443,6 +405,11 @@ impl Engine {
             Token(observe::FIRST_TOKEN..) => {
                 if let Some(observer) = &mut self.observer {
                     observer.ready(event);
+                }
+            }
+            token if let Some(number) = Outlet::number(token) => {
+                if let Some(outlet) = self.outlets.get_mut(number) {
+                    outlet.readable |= event.is_readable();
                 }
             }
             Token(number) if number < FIRST_CONNECTION => {

@@ -76,9 +76,9 @@ impl Engine {
         }
     }
 
-    /// The socket for datagrams.
-    pub(crate) fn udp(&self) -> &Udp {
-        &self.udp
+    /// The sockets for datagrams.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = &Udp> {
+        self.outlets.iter().map(|outlet| &outlet.udp)
     }
 
     /// Accepts from all of `new` as well, or from none; returns their numbers.

@@ -3,7 +3,8 @@
 use super::carrier::Carrier;
 use super::connection::{Connection, Phase};
 use super::core::Core;
-use super::{Engine, Role, Udp};
+use super::outlet::{self, Outlet};
+use super::{Engine, Role};
 use crate::gateway::unix_seconds;
 use crate::observe::{ConnectionStatus, Counted, Observer, Page, TerminalStatus};
 use crate::report::UdpCounters;
@@ -19,7 +20,7 @@ pub(crate) struct Sight<'a> {
     pub(crate) clock: &'a Clock,
     pub(crate) link: Option<SocketAddr>,
     core: &'a mut Core,
-    udp: &'a UdpCounters,
+    udp: UdpCounters,
     is_hub: bool,
 }
 
@@ -37,7 +38,7 @@ impl Engine {
         else {
             return false;
         };
-        let sight = sight(now, &self.clock, &mut self.core, &self.udp, &self.role);
+        let sight = sight(now, &self.clock, &mut self.core, &self.outlets, &self.role);
         observer.turn(sight)
     }
 
@@ -45,7 +46,7 @@ impl Engine {
     pub(super) fn close_observer(&mut self) {
         let Some(mut observer) = self.observer.take() else { return };
         let now = self.clock.now();
-        observer.close(sight(now, &self.clock, &mut self.core, &self.udp, &self.role));
+        observer.close(sight(now, &self.clock, &mut self.core, &self.outlets, &self.role));
     }
 }
 
@@ -53,11 +54,12 @@ fn sight<'a>(
     now: Instant,
     clock: &'a Clock,
     core: &'a mut Core,
-    udp: &'a Udp,
+    outlets: &'a [Outlet],
     role: &Role,
 ) -> Sight<'a> {
     let is_hub = matches!(role, Role::Hub(_));
-    Sight { now, clock, link: udp.local_address().ok(), core, udp: udp.counters(), is_hub }
+    let link = outlets.first().and_then(|outlet| outlet.udp.local_address().ok());
+    Sight { now, clock, link, core, udp: outlet::counted(outlets), is_hub }
 }
 
 impl Sight<'_> {

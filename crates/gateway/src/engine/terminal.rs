@@ -12,9 +12,10 @@ use super::asking::{ask, farewell, flush, say_farewell};
 use super::carrier::{Peer, StreamKey, target};
 use super::confirm::Confirm;
 use super::connection::Phase;
-use super::core::{Core, FIRST_CONNECTION};
+use super::core::Core;
 use super::door::Door;
 use super::listener::{Accepted, Kind, Listener};
+use super::outlet::END_OF_LISTENERS;
 use super::pause::Pause;
 use super::{LISTENERS, socket};
 use crate::AcceptMode;
@@ -87,7 +88,7 @@ impl Terminal {
             let place = self.listeners.vacant_entry();
             let number = place.key();
             let token = LISTENERS + number;
-            assert!(token < FIRST_CONNECTION, "the configuration bounds listeners");
+            assert!(token < END_OF_LISTENERS, "the configuration bounds listeners");
             if let Err(error) = listener.register(registry, Token(token)) {
                 self.listen_no_more(&numbers);
                 return Err(error);

@@ -7,6 +7,7 @@ mod limits;
 mod line;
 mod observe;
 mod outages;
+mod paths;
 mod reload;
 mod security;
 mod shares;

@@ -42,9 +42,11 @@ pub(super) enum Sent {
 }
 
 impl Udp {
-    /// A socket on `address`.
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        if let Some(socket) = handed::datagrams(address) {
+    /// A socket on `address`, whose datagrams go by `interface` if one is named.
+    pub(crate) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
+        if interface.is_none()
+            && let Some(socket) = handed::datagrams(address)
+        {
             return Self::from_std(socket);
         }
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
@@ -53,6 +55,9 @@ impl Udp {
         }
         socket.set_nonblocking(true)?;
         enlarge(&socket);
+        if let Some(interface) = interface {
+            socket.bind_device(Some(interface.as_bytes()))?;
+        }
         socket.bind(&address.into())?;
         Self::from_std(socket.into())
     }
@@ -284,8 +289,8 @@ mod tests {
     #[test]
     fn a_batch_arrives_as_the_datagrams_it_was() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            let mut to = Udp::bind(address.parse().unwrap()).unwrap();
-            let mut from = Udp::bind(address.parse().unwrap()).unwrap();
+            let mut to = Udp::bind(address.parse().unwrap(), None).unwrap();
+            let mut from = Udp::bind(address.parse().unwrap(), None).unwrap();
             let mut contents = vec![1; 1000];
             contents.extend([2; 1000]);
             contents.extend([3; 10]);
@@ -300,8 +305,8 @@ mod tests {
 
     #[test]
     fn an_answer_comes_from_the_address_that_was_written_to() {
-        let mut hub = Udp::bind("0.0.0.0:0".parse().unwrap()).unwrap();
-        let mut terminal = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut hub = Udp::bind("0.0.0.0:0".parse().unwrap(), None).unwrap();
+        let mut terminal = Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let port = hub.local_address().unwrap().port();
         let asked = SocketAddr::from(([127, 0, 0, 9], port));
         terminal.send(asked, b"hello", 5);
@@ -336,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_datagram_that_no_link_takes_is_told() {
-        let mut from = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut from = Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let to = from.local_address().unwrap();
         assert_eq!(from.send(to, &vec![0; 65_520], 65_520), Sent::TooBig);
         assert_eq!(from.counters().send_errors, 1);
@@ -344,8 +349,9 @@ mod tests {
 
     #[test]
     fn nobody_at_the_other_end_is_no_error() {
-        let gone = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap().local_address().unwrap();
-        let mut from = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let gone =
+            Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap().local_address().unwrap();
+        let mut from = Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         for _ in 0..3 {
             assert_eq!(from.send(gone, b"hello", 5), Sent::Done);
         }

@@ -55,7 +55,8 @@ impl Engine {
         if let Some(carrier) = self.core.carrier.poll_timeout() {
             // What is due cannot be sent while the socket is full, or nothing comes of it again
             // and again: do not spin.
-            let stuck = self.pending.is_some() || self.still > MOST_STILL;
+            let stuck = self.outlets.iter().any(|outlet| outlet.pending.is_some())
+                || self.still > MOST_STILL;
             let earliest = if stuck { now + STALL } else { Instant::ZERO };
             due = due.min(carrier.max(earliest));
         }

@@ -85,6 +85,10 @@ pub struct TerminalStatus {
     pub terminal: String,
     /// Where the other gateway is.
     pub address: String,
+    /// How a terminal's path is in the eyes of new connections: `well`, `recovering` or `down`.
+    pub health: Option<&'static str>,
+    /// Times that a terminal's path has failed after it was well.
+    pub failures: u64,
     /// Whether there is a session.
     pub connected: bool,
     /// Since when, seconds since 1970.

@@ -3,7 +3,7 @@
 use super::Relay;
 use crate::{
     Learnt, OpenError, Priority, RefuseReason, ResetReason, Statistics, StreamError, StreamId,
-    Target, Totals,
+    Target, Totals, health,
 };
 use association::Terminal;
 use units::{BitRate, Instant, Span};
@@ -153,6 +153,17 @@ impl Relay {
     /// round trips explain. While it is false nothing arrives, and nothing is lost either.
     pub fn is_answered(&self) -> bool {
         self.connected && self.session.as_ref().is_some_and(|session| !session.is_out())
+    }
+
+    /// What is seen of the way to the peer, to judge its [health](crate::health).
+    pub fn seen(&self) -> health::Seen {
+        let counted = self.session.as_ref().map(Session::statistics);
+        health::Seen {
+            answered: self.is_answered(),
+            round_trip: self.round_trip(),
+            sent: counted.map_or(0, |counted| counted.data_sent),
+            sent_again: counted.map_or(0, |counted| counted.data_retransmitted),
+        }
     }
 
     /// The smoothed round trip, once one was measured.

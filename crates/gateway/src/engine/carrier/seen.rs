@@ -1,6 +1,7 @@
 //! The carrier as an operator sees it: each terminal's way, and taps.
 
 use super::super::connection::Connection;
+use super::super::paths::Path;
 use super::{Carrier, Peer, Side, hub_name, is_same, plain};
 use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
 use relay::{PeerId, Relay, Tap, Tapped};
@@ -17,8 +18,17 @@ impl Carrier {
         unix: impl Fn(Instant) -> f64,
     ) -> Vec<TerminalStatus> {
         match &mut self.side {
-            Side::Terminal { relay, hub } => {
-                vec![terminal(own.to_owned(), hub_name(*hub), now, relay, &unix)]
+            Side::Terminal(paths) => {
+                let seen = paths.all.iter().enumerate().map(|(number, path)| {
+                    let name = if path.label.is_empty() { own } else { &path.label };
+                    let hub = hub_name(path.route.peer);
+                    TerminalStatus {
+                        health: Some(paths.verdict(number).word()),
+                        failures: paths.failures(number),
+                        ..terminal(name.to_owned(), hub, now, &path.relay, &unix)
+                    }
+                });
+                seen.collect()
             }
             Side::Hub(hub) => {
                 let peers: Vec<PeerId> = hub.peers().collect();
@@ -35,7 +45,7 @@ impl Carrier {
     /// Whether a peer has the address: a terminal's hub, a terminal that is here at a hub.
     pub(crate) fn is_peer(&self, address: SocketAddr) -> bool {
         match &self.side {
-            Side::Terminal { hub, .. } => is_same(*hub, address),
+            Side::Terminal(paths) => paths.all.iter().any(|path| is_same(path.route.peer, address)),
             Side::Hub(hub) => hub
                 .peers()
                 .filter_map(|peer| hub.address(peer))
@@ -46,10 +56,14 @@ impl Carrier {
     /// What became of datagrams.
     pub(crate) fn association(&self) -> AssociationCounters {
         let counters = match &self.side {
-            Side::Terminal { relay, .. } => relay.association_counters().copied(),
-            Side::Hub(hub) => Some(*hub.association_counters()),
+            Side::Terminal(paths) => {
+                let mut all = association::Counters::default();
+                let each = paths.all.iter().filter_map(|path| path.relay.association_counters());
+                each.for_each(|counters| all.add(counters));
+                all
+            }
+            Side::Hub(hub) => *hub.association_counters(),
         };
-        let counters = counters.unwrap_or_default();
         let named = counters.malformed
             + counters.unknown_index
             + counters.replayed
@@ -81,23 +95,29 @@ impl Carrier {
         }
     }
 
-    /// The terminal that a connection came by; `None` at a terminal, where all are its own.
+    /// The terminal that a connection came by; at a terminal its path, where there are several.
     pub(in crate::engine) fn owner(&self, connection: &Connection) -> Option<&str> {
         self.name_of(connection.key?.peer)
     }
 
-    /// What a hub's peer is called.
+    /// What a hub's peer is called; at a terminal a path, where there are several.
     pub(crate) fn name_of(&self, peer: Peer) -> Option<&str> {
-        match &self.side {
-            Side::Hub(hub) => hub.name(peer?),
-            Side::Terminal { .. } => None,
+        match (&self.side, peer) {
+            (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer),
+            (Side::Terminal(paths), Peer::Path(number)) => {
+                let label = paths.all.get(number).map(|path| path.label.as_str());
+                label.filter(|label| !label.is_empty())
+            }
+            (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), Peer::Terminal(_)) => None,
         }
     }
 
     /// Copies what is opened and sealed from now on; `None`: no more.
     pub(crate) fn set_tap(&mut self, tap: Option<Tap>) {
         match &mut self.side {
-            Side::Terminal { relay, .. } => relay.set_tap(tap),
+            Side::Terminal(paths) => {
+                paths.all.iter_mut().for_each(|path| path.relay.set_tap(tap.clone()));
+            }
             Side::Hub(hub) => hub.set_tap(tap),
         }
     }
@@ -107,22 +127,33 @@ impl Carrier {
     pub(crate) fn drain_tap(&mut self, mut take: impl FnMut(Option<&str>, Tapped<'_>)) -> u64 {
         // Names are the hub's, and so is the tap.
         let names: Vec<(PeerId, String)> = match &self.side {
-            Side::Terminal { .. } => Vec::new(),
+            Side::Terminal(_) => Vec::new(),
             Side::Hub(hub) => {
                 hub.peers().filter_map(|peer| Some((peer, hub.name(peer)?.to_owned()))).collect()
             }
         };
-        let tap = match &mut self.side {
-            Side::Terminal { relay, .. } => relay.tap(),
-            Side::Hub(hub) => hub.tap(),
-        };
-        let Some(tap) = tap else { return 0 };
-        for tapped in tap.held() {
-            let name = names.iter().find(|(peer, _)| Some(*peer) == tapped.peer);
-            take(name.map(|(_, name)| name.as_str()), tapped);
+        let mut dropped = 0;
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                for Path { relay, label, .. } in &mut paths.all {
+                    let Some(tap) = relay.tap() else { continue };
+                    let name = Some(label.as_str()).filter(|label| !label.is_empty());
+                    tap.held().for_each(|tapped| take(name, tapped));
+                    tap.clear();
+                    dropped += tap.dropped();
+                }
+            }
+            Side::Hub(hub) => {
+                let Some(tap) = hub.tap() else { return 0 };
+                for tapped in tap.held() {
+                    let name = names.iter().find(|(peer, _)| Some(*peer) == tapped.peer);
+                    take(name.map(|(_, name)| name.as_str()), tapped);
+                }
+                tap.clear();
+                dropped = tap.dropped();
+            }
         }
-        tap.clear();
-        tap.dropped()
+        dropped
     }
 }
 
@@ -139,6 +170,8 @@ fn terminal(
     TerminalStatus {
         terminal: name,
         address,
+        health: None,
+        failures: 0,
         connected: relay.is_connected(),
         since_unix_seconds: sight.connected_since.map(&unix),
         heard_unix_seconds: sight.heard.map(&unix),

@@ -51,7 +51,13 @@ pub(super) fn render(status: &Status, format: Format) -> String {
         page.head(name, kind, help);
         for terminal in &status.terminals {
             if let Some(value) = value(terminal) {
-                page.sample(name, &[("terminal", &terminal.terminal)], value);
+                // A path's name begins with its terminal's.
+                match terminal.terminal.split_once('/') {
+                    Some((name_of, path)) => {
+                        page.sample(name, &[("terminal", name_of), ("path", path)], value);
+                    }
+                    None => page.sample(name, &[("terminal", &terminal.terminal)], value),
+                }
             }
         }
     }

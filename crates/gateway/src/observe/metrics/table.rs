@@ -205,6 +205,18 @@ pub(super) const EACH: &[Each] = &[
     ("bentpipe_terminal_connected", Gauge, "Whether there is a session (1) or none (0).", |t| {
         num(u64::from(t.connected))
     }),
+    (
+        "bentpipe_terminal_well",
+        Gauge,
+        "Whether new connections trust the path (1), or not (0); at terminals.",
+        |t| t.health.map(|health| if health == "well" { 1.0 } else { 0.0 }),
+    ),
+    (
+        "bentpipe_terminal_failures_total",
+        Counter,
+        "Times that the path failed after it was well; at terminals.",
+        |t| t.health.map(|_| t.failures as f64),
+    ),
     ("bentpipe_terminal_session_start_time_seconds", Gauge, "Since when, since 1970.", |t| {
         t.since_unix_seconds
     }),

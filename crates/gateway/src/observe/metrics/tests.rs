@@ -11,6 +11,8 @@ use units::Span;
 /// A hub with two terminals, one with a name that wants to break out of its quotes.
 pub(crate) fn example() -> Status {
     let terminal = |name: &str| TerminalStatus {
+        health: None,
+        failures: 0,
         terminal: name.into(),
         address: "192.0.2.9:4000".into(),
         connected: true,

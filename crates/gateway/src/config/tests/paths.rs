@@ -1,0 +1,129 @@
+//! `[[path]]` and `[health]`.
+
+use super::*;
+use units::{BitRate, Span};
+
+const OPEN: &str = r#"
+role = "terminal"
+security = "none"
+name = "boat"
+[link]
+rate_up = "1mbit"
+rate_down = "10mbit"
+[[path]]
+name = "sat"
+peer = "192.0.2.1:7000"
+interface = "wan0"
+[[path]]
+name = "lte"
+role = "backup"
+peer = "[2001:db8::1]:7000"
+rate_down = "auto"
+weight = 3
+listen = "[::]:7100"
+[health]
+hold = "20s"
+probe = "1s"
+loss = "30%"
+round_trip = "1500ms"
+[socks5]
+"#;
+
+fn parse(text: &str) -> Config {
+    Config::parse("g.toml", text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn paths_have_what_the_link_says_unless_they_say_otherwise() {
+    let config = parse(OPEN);
+    let [sat, lte] = &config.paths[..] else { panic!("two paths") };
+    assert_eq!((sat.name.as_str(), sat.priority, sat.weight), ("sat", 1, 1));
+    assert_eq!((lte.name.as_str(), lte.priority, lte.weight), ("lte", 2, 3));
+    assert_eq!(sat.link.rate_down, Some(BitRate::from_mbps(10)));
+    assert_eq!((lte.link.rate_down, lte.link.rate_up), (None, Some(BitRate::from_mbps(1))));
+    assert_eq!((sat.interface.as_deref(), lte.interface.as_deref()), (Some("wan0"), None));
+    assert_eq!(sat.link.listen, "0.0.0.0:0".parse().unwrap());
+    assert_eq!(lte.link.listen, "[::]:7100".parse().unwrap());
+    assert_eq!(config.health.probe, Some(Span::from_secs(1)));
+    assert_eq!(config.health.demands.hold, Span::from_secs(20));
+    assert_eq!(config.health.demands.most_loss, Some(30));
+    assert_eq!(config.health.demands.most_round_trip, Some(Span::from_millis(1_500)));
+    assert_eq!(config.ways().len(), 2);
+}
+
+#[test]
+fn one_link_is_one_way_without_a_name() {
+    let config = Config::parse("g.toml", TERMINAL).unwrap();
+    let [way] = &config.ways()[..] else { panic!("one way") };
+    assert_eq!((way.name.as_str(), way.link.peer), ("", config.link.peer));
+    assert!(config.paths.is_empty());
+    assert_eq!(config.health.probe(false), None);
+}
+
+#[test]
+fn what_is_wrong_with_paths_is_told() {
+    for (from, to, words) in [
+        ("name = \"lte\"", "name = \"sat\"", "path.name: found \"sat\" again"),
+        ("name = \"lte\"", "name = \"l te\"", "expected 1 to 32 letters, digits, hyphens"),
+        ("weight = 3", "priority = 3", "either `role` or `priority`, not both"),
+        ("role = \"backup\"", "role = \"spare\"", "\"primary\" or \"backup\""),
+        ("weight = 3", "weight = 0", "path.weight: found 0"),
+        ("peer = \"192.0.2.1:7000\"\n", "", "path.peer: found nothing"),
+        ("listen = \"[::]:7100\"", "listen = \"0.0.0.0:7100\"", "as peer is one"),
+        ("loss = \"30%\"", "loss = \"0%\"", "from \"1%\" to \"99%\""),
+        ("probe = \"1s\"", "probe = \"1ms\"", "from \"200ms\" to \"1m\""),
+        ("interface = \"wan0\"", "private_key_file = \"/k\"", "none beside `security"),
+    ] {
+        let said = said(OPEN, from, to);
+        assert!(said.contains(words), "{from} → {to}: {said}");
+    }
+}
+
+fn keyed() -> (String, [String; 4]) {
+    let mut rng = units::RngStream::new(3, 0, "keys");
+    let keys = [(); 4].map(|()| relay::PrivateKey::generate(&mut rng));
+    let text = format!(
+        "role = \"terminal\"\nname = \"boat\"\nprivate_key = \"{}\"\n\
+         [link]\npeer = \"192.0.2.1:7000\"\npeer_public_key = \"{}\"\n\
+         [[path]]\nname = \"sat\"\n\
+         [[path]]\nname = \"lte\"\nprivate_key = \"{}\"\n[socks5]\n",
+        keys[0].to_text(),
+        keys[1].public(),
+        keys[2].to_text(),
+    );
+    let other = keys[3].public().to_string();
+    let texts = [0, 1, 2].map(|at: usize| keys[at].to_text());
+    let [one, two, three] = texts;
+    (text, [one, two, three, other])
+}
+
+#[test]
+fn two_paths_to_one_hub_want_a_key_each_and_to_two_hubs_none() {
+    let (text, [_, _, second, other_hub]) = keyed();
+    let config = parse(&text);
+    assert_ne!(config.paths[0].keys, config.paths[1].keys);
+    config.keys().unwrap();
+    let line = format!("private_key = \"{second}\"\n");
+    let (before, after) = text.split_once(&line).unwrap();
+    let same = Config::parse("g.toml", &format!("{before}{after}")).unwrap_err().to_string();
+    assert!(same.contains("path.private_key_file: found the key of path \"sat\""), "{same}");
+    let elsewhere = format!("{before}peer_public_key = \"{other_hub}\"\n{after}");
+    parse(&elsewhere).keys().unwrap();
+}
+
+#[test]
+fn a_hub_knows_whose_further_path_a_name_is() {
+    let hub = |entries: &str| {
+        let text = format!(
+            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:7000\"\n{entries}"
+        );
+        Config::parse("g.toml", &text)
+    };
+    let both =
+        "[[terminal]]\nname = \"boat\"\nconnections = 9\n[[terminal]]\nname = \"boat/lte\"\n";
+    hub(both).unwrap();
+    let alone = hub("[[terminal]]\nname = \"boat/lte\"\n").unwrap_err().to_string();
+    assert!(alone.contains("a [[terminal]] with the name \"boat\" as well"), "{alone}");
+    let own = hub(&format!("{both}connections = 5\n")).unwrap_err().to_string();
+    assert!(own.contains("shares and rules stand with \"boat\""), "{own}");
+}

@@ -1,0 +1,89 @@
+//! What the carrier's relays have counted and found out.
+
+use super::super::paths::Path;
+use super::{Carrier, Side};
+use crate::report::{PeerReport, Traffic};
+use crate::state::State;
+use relay::PeerId;
+use units::Instant;
+
+impl Carrier {
+    /// Hands over what sessions have learnt of their ways; `unix` turns times into seconds.
+    pub(crate) fn remember(
+        &mut self,
+        now: Instant,
+        state: &mut State,
+        unix: impl Fn(Instant) -> u64,
+    ) {
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                for path in paths.all.iter().filter(|path| path.relay.is_connected()) {
+                    if let Some(learnt) = path.relay.learnt() {
+                        state.put(&path.remembered_as(), learnt, unix(now));
+                    }
+                }
+            }
+            Side::Hub(hub) => {
+                for (name, learnt, at) in hub.learnt(now) {
+                    state.put(name, learnt, unix(at));
+                }
+            }
+        }
+    }
+
+    /// What is known of the ways to peers that are here.
+    pub(crate) fn peers(&mut self, now: Instant) -> Vec<PeerReport> {
+        const MOST: usize = 100;
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                let report = |path: &Path| PeerReport::of(path.remembered_as(), now, &path.relay);
+                paths.all.iter().filter_map(report).collect()
+            }
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().take(MOST).collect();
+                let report = |peer| {
+                    let name = hub.name(peer)?.to_owned();
+                    PeerReport::of(name, now, hub.peer(peer)?)
+                };
+                peers.into_iter().filter_map(report).collect()
+            }
+        }
+    }
+
+    /// Streams that are not over at both ends yet.
+    pub(crate) fn open_streams(&mut self) -> usize {
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                paths.all.iter().map(|path| path.relay.statistics().streams).sum()
+            }
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().collect();
+                let streams = |peer| hub.peer(peer).map_or(0, |relay| relay.statistics().streams);
+                peers.into_iter().map(streams).sum()
+            }
+        }
+    }
+
+    /// Its counters, for the report.
+    pub(crate) fn traffic(&mut self) -> Traffic {
+        let mut traffic = Traffic { bad_datagrams: self.bad_datagrams, ..Traffic::default() };
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                for Path { relay, .. } in &paths.all {
+                    traffic.add_totals(&relay.totals());
+                    traffic.add(relay);
+                }
+            }
+            Side::Hub(hub) => {
+                traffic.add_totals(&hub.totals());
+                let peers: Vec<PeerId> = hub.peers().collect();
+                for peer in peers {
+                    if let Some(relay) = hub.peer(peer) {
+                        traffic.add(relay);
+                    }
+                }
+            }
+        }
+        traffic
+    }
+}

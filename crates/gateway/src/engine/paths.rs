@@ -1,0 +1,171 @@
+//! A terminal's ways to its hubs: a relay for each, and which of them new connections take.
+//!
+//! ```text
+//!   new connection ──▶ best health, first priority, turns by weight ──▶ path 1: relay ── hub A
+//!                                                                      path 2: relay ── hub A or B
+//! ```
+//!
+//! A connection stays with its path: when that is out it waits, and goes on when the path is back.
+
+use super::carrier::{Outgoing, hub_name, is_same};
+use super::path::{self, Route};
+use super::strangers::Strangers;
+use crate::SystemEntropy;
+use relay::health::{Demands, Verdict, Ways};
+use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
+use std::net::SocketAddr;
+use units::Instant;
+
+/// What a path is made of.
+#[derive(Debug)]
+pub(crate) struct PathPlan {
+    /// What it is called; empty where there is only one.
+    pub(crate) name: String,
+    pub(crate) relay: RelayConfig,
+    pub(crate) route: Route,
+    pub(crate) priority: u32,
+    pub(crate) weight: u32,
+}
+
+impl PathPlan {
+    /// What it is remembered by.
+    pub(crate) fn remembered_as(&self) -> String {
+        remembered_as(&self.name, self.route.peer)
+    }
+}
+
+/// One way.
+#[derive(Debug)]
+pub(super) struct Path {
+    /// The terminal's name and the path's; empty where there is only one.
+    pub(super) label: String,
+    pub(super) relay: Box<Relay>,
+    pub(super) route: Route,
+    name: String,
+    strangers: Strangers,
+}
+
+impl Path {
+    /// What it is remembered by.
+    pub(super) fn remembered_as(&self) -> String {
+        remembered_as(&self.name, self.route.peer)
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Paths {
+    pub(super) all: Vec<Path>,
+    ways: Ways,
+    /// Whose event is next.
+    turn: usize,
+}
+
+impl Paths {
+    /// Those of `plans`, at least one, of which `demands` are made.
+    pub(super) fn new(plans: Vec<PathPlan>, demands: Demands, now: Instant) -> Self {
+        let mut ways = Ways::default();
+        let all = plans.into_iter().map(|plan| {
+            ways.add(plan.priority, plan.weight, demands);
+            let relay = Box::new(Relay::terminal(&plan.relay, now, SystemEntropy));
+            let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
+            let PathPlan { name, route, .. } = plan;
+            Path { label, relay, route, name, strangers: Strangers::default() }
+        });
+        Self { all: all.collect(), ways, turn: 0 }
+    }
+
+    /// The path for a new connection.
+    pub(super) fn choose(&mut self) -> usize {
+        // While none answers they wait for the first; nothing else is known to be better.
+        self.ways.choose().or_else(|| self.ways.first()).unwrap_or(0)
+    }
+
+    /// Where all that is not a connection goes.
+    pub(super) fn first(&self) -> usize {
+        self.ways.first().unwrap_or(0)
+    }
+
+    /// How path `number` is.
+    pub(super) fn verdict(&self, number: usize) -> Verdict {
+        self.ways.health(number).verdict()
+    }
+
+    /// Times that path `number` has failed.
+    pub(super) fn failures(&self, number: usize) -> u64 {
+        self.ways.health(number).failures()
+    }
+
+    /// Looks how they are.
+    pub(super) fn review(&mut self, now: Instant) {
+        let several = self.all.len() > 1;
+        for (number, path) in self.all.iter().enumerate() {
+            let Some(verdict) = self.ways.look(now, number, path.relay.seen()) else { continue };
+            if several {
+                let (path, hub) = (&path.name, path.route.peer);
+                match verdict {
+                    Verdict::Down => tracing::warn!(%path, %hub, "path down, avoided from now on"),
+                    Verdict::Recovering => tracing::info!(%path, %hub, "path answers again"),
+                    Verdict::Well => tracing::info!(%path, %hub, "path well"),
+                }
+            }
+        }
+    }
+
+    /// Takes a datagram that came by path `number`; `None` when it is not from its hub.
+    pub(super) fn handle_datagram(
+        &mut self,
+        now: Instant,
+        number: usize,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Option<Result<(), ReceiveError>> {
+        let path = self.all.get_mut(number).filter(|path| is_same(path.route.peer, from))?;
+        Some(path.relay.handle_datagram(now, datagram))
+    }
+
+    /// Puts what is due by path `number` into `batch`.
+    pub(super) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        number: usize,
+        batch: &mut TransmitBatch<'_>,
+    ) -> Option<Outgoing> {
+        let path = self.all.get_mut(number)?;
+        path.strangers.not_answered(&path.relay, path.route.peer);
+        let transmit = path.relay.poll_transmit(now, batch)?;
+        let destination = path.route.peer;
+        Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
+    }
+
+    /// What happened next, and on which path.
+    pub(super) fn poll_event(&mut self) -> Option<(usize, Event)> {
+        let count = self.all.len();
+        for offset in 0..count {
+            let number = (self.turn + offset) % count;
+            if let Some(event) = self.all[number].relay.poll_event() {
+                self.turn = number;
+                return Some((number, event));
+            }
+        }
+        None
+    }
+
+    /// When something is due.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let relays = self.all.iter().filter_map(|path| path.relay.poll_timeout());
+        relays.chain(self.ways.poll_timeout()).min()
+    }
+
+    /// Tells what the kernel believes that each takes by now.
+    pub(super) fn check(&mut self) {
+        for Path { relay, route, .. } in &mut self.all {
+            path::tell(relay, route);
+        }
+    }
+}
+
+fn remembered_as(name: &str, hub: SocketAddr) -> String {
+    let hub = hub_name(hub);
+    if name.is_empty() { hub } else { format!("{hub} by {name}") }
+}
