@@ -70,6 +70,13 @@ impl SessionGuard {
         }
     }
 
+    /// The session's ceiling is `config`'s from now on; what was planned under the old one is
+    /// let go.
+    pub fn follow(&mut self, config: &SessionConfig) {
+        self.ceiling = config.paced_rate();
+        self.free_at = Instant::ZERO;
+    }
+
     /// `session` has just sent a segment of `octets`.
     ///
     /// # Panics

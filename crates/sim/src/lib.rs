@@ -57,6 +57,7 @@ pub mod gateways;
 pub mod host;
 pub mod invariants;
 mod meter;
+pub mod multi_access;
 pub mod network;
 mod path;
 mod pattern;
@@ -86,3 +87,8 @@ pub use traffic::Streams;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/simulator.md")]
 struct Guide;
+
+/// The examples of the guide to shared return links.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/multi-access.md")]
+struct MultiAccessGuide;

@@ -154,6 +154,11 @@ impl Connection {
         self.session.abort(now);
     }
 
+    /// Changes the rate that is never exceeded; see [`Session::set_max_rate`].
+    pub fn set_max_rate(&mut self, rate: Option<units::BitRate>) {
+        self.session.set_max_rate(rate);
+    }
+
     /// The path's MTU changed; see [`Session::set_max_segment`]. What was sent once is sent again
     /// at its old size.
     pub fn set_max_segment(&mut self, bytes: usize) {

@@ -96,6 +96,9 @@ pub struct SessionConfig {
     pub small_window: u32,
     /// Timer POLLs for each smoothed round trip.
     pub polls_per_round_trip: u32,
+    /// Smoothed round trips that these timer POLLs are spread over: 1, or 2 with one POLL for
+    /// "once every two round trips".
+    pub poll_round_trips: u32,
     /// How often a POLL interval without an answer doubles the next one, at most.
     pub poll_backoff_cap: u32,
     /// How long a due POLL waits for an SD to ride on.
@@ -111,6 +114,9 @@ pub struct SessionConfig {
     pub poll_after_bytes: Option<u64>,
     /// Whether the first burst after nothing was outstanding carries a POLL.
     pub poll_first_burst: bool,
+    /// Whether the last SD carries a POLL when the layer above runs dry, as far as the allowance
+    /// lasts.
+    pub poll_when_dry: bool,
     /// Whether the SD that shuts a window carries a POLL, or one follows it.
     pub poll_when_shut: bool,
     /// STATs, and POLLs, are never closer together than this.
@@ -176,6 +182,7 @@ impl SessionConfig {
             burst_threshold: 0,
             small_window: 10,
             polls_per_round_trip: 3,
+            poll_round_trips: 1,
             poll_backoff_cap: 6,
             poll_ride: Span::from_millis(10),
             poll_ride_early: Span::from_millis(10),
@@ -183,6 +190,7 @@ impl SessionConfig {
             nagle: false,
             poll_after_bytes: Some(120_000),
             poll_first_burst: false,
+            poll_when_dry: true,
             poll_when_shut: true,
             control_spacing: Span::ZERO,
             control_part: 0,
@@ -237,6 +245,7 @@ impl SessionConfig {
             burst_threshold: 0,
             small_window: 0,
             polls_per_round_trip: 3,
+            poll_round_trips: 1,
             poll_backoff_cap: 0,
             poll_ride: Span::ZERO,
             poll_ride_early: Span::ZERO,
@@ -244,6 +253,7 @@ impl SessionConfig {
             nagle: false,
             poll_after_bytes: None,
             poll_first_burst: false,
+            poll_when_dry: true,
             poll_when_shut: true,
             control_spacing: Span::from_millis(5),
             control_part: 4,
@@ -304,6 +314,7 @@ impl SessionConfig {
             ("number_window", (1..=Seq24::HALF).contains(&self.number_window), "1 to 2^23"),
             ("receive_window", (1..=Seq24::HALF).contains(&self.receive_window), "1 to 2^23"),
             ("polls_per_round_trip", self.polls_per_round_trip > 0, "at least 1"),
+            ("poll_round_trips", (1..=16).contains(&self.poll_round_trips), "1 to 16"),
             ("poll_backoff_cap", self.poll_backoff_cap <= 16, "at most 16"),
             ("ustat_threshold", self.ustat_threshold > 0, "at least 1"),
             (

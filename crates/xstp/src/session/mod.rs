@@ -166,6 +166,7 @@ impl Session {
         }
         let polling = PollingConfig {
             per_round_trip: config.polls_per_round_trip,
+            round_trips: config.poll_round_trips,
             backoff_cap: config.poll_backoff_cap,
             tick: config.tick,
             spacing: config.control_spacing,

@@ -262,7 +262,7 @@ impl Session {
             self.fresh_waiting = parts.opening.is_some();
             if !self.fresh_waiting {
                 self.pacer.idle();
-                if self.polling.bytes_since_poll() > 0 {
+                if self.config.poll_when_dry && self.polling.bytes_since_poll() > 0 {
                     self.polling.want_when_dry(now, self.round_trip.smoothed());
                 }
             }
@@ -320,7 +320,7 @@ impl Session {
         let shuts = self.config.poll_when_shut && self.sender.free_numbers() == 0;
         if self.is_small_window() || shuts {
             self.polling.want();
-        } else if dry {
+        } else if dry && self.config.poll_when_dry {
             self.polling.want_when_dry(now, self.round_trip.smoothed());
         }
     }

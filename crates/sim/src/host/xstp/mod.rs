@@ -9,7 +9,7 @@ use crate::{Calendar, Streams};
 use stand_in::HeldEnd;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 use xstp::Connection;
 use xstp::session::{Event, SessionConfig, State};
 use xstp::wire::{Endpoints, PROTOCOL_NUMBER, Profile};
@@ -133,6 +133,16 @@ impl Xstp {
     /// All connections.
     pub fn connections(&self) -> impl Iterator<Item = (XstpStream, &Connection)> {
         self.slots.iter().flatten().map(|slot| (slot.id, &slot.connection))
+    }
+
+    /// The rate that no connection exceeds from now on, those to come included.
+    pub fn set_max_rate(&mut self, rate: BitRate) {
+        self.config.max_rate = Some(rate);
+        for slot in self.slots.iter_mut().flatten() {
+            slot.connection.set_max_rate(Some(rate));
+            slot.guard.follow(slot.connection.session().config());
+        }
+        (0..self.slots.len() as u32).for_each(|place| self.wake(place));
     }
 
     /// Breaks a connection off: RST goes out.

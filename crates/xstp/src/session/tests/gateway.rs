@@ -102,6 +102,32 @@ fn a_lost_last_packet_is_back_within_two_and_a_half_round_trips() {
     assert!(world.now < at(5_000 + 1_500), "{:?}", world.now);
 }
 
+/// XSTP-10.2.1, XSTP-10.3.3: a flow that runs dry after every packet, and the timer alone asks,
+/// once every two round trips.
+#[test]
+fn without_polls_of_a_dry_layer_the_timer_alone_asks() {
+    let polls = |change: fn(&mut SessionConfig)| {
+        let mut config = gateway();
+        change(&mut config);
+        let mut world = World::pair(&config, &config, geo(0.0));
+        world.ends[0].upper.push(b"give");
+        world.run(at(100_000), |ends| !ends[1].upper.delivered.is_empty());
+        let start = world.now;
+        for n in 0..100_u64 {
+            world.ends[1].upper.push(&[0; 500]);
+            world.ends[1].session.wake();
+            world.run(start + Span::from_millis(100 * (n + 1)), |_| false);
+        }
+        world.ends[1].session.statistics().polls_sent
+    };
+    let timer = |config: &mut SessionConfig| {
+        (config.poll_when_dry, config.polls_per_round_trip) = (false, 1);
+        config.poll_round_trips = 2;
+    };
+    assert!((8..=12).contains(&polls(timer)), "{}", polls(timer));
+    assert!(polls(|_| {}) > 50);
+}
+
 /// XSTP-10.2.6
 #[test]
 fn a_flow_below_the_rate_polls_no_faster_than_twice_the_timer() {

@@ -1,0 +1,222 @@
+//! The satellite: up through the MAC, down as it comes.
+
+use crate::network::{Node, NodeId, Outbox, Packet, Payload};
+use satlink::mac::mf_tdma::{Class, MfTdma, MfTdmaConfig};
+use satlink::mac::schedule::ScheduleError;
+use satlink::{Admission, Frame};
+use std::collections::{BTreeMap, VecDeque};
+use units::{Instant, Span};
+use xstp::wire::{Kinds, PROTOCOL_NUMBER};
+
+/// What travels up: a packet, or the STATs of several sessions in one.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    packets: Vec<Packet>,
+    bytes: usize,
+}
+
+impl Frame for Carried {
+    fn len(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// How acknowledgements go up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reports {
+    /// STATs of one terminal that come within this time share a packet. `None`: each its own.
+    pub shared: Option<Span>,
+    /// Slots that the hub counts on for the answer to each POLL that it sends down, in place of
+    /// waiting to be asked for them. 0: none.
+    pub expected: u32,
+}
+
+/// STATs of a terminal that wait for others to share a packet with.
+#[derive(Debug)]
+struct Gathering {
+    due: Instant,
+    packets: Vec<Packet>,
+}
+
+/// A gateway between the terminals and the hub: what comes from a terminal takes the MAC's
+/// time, everything else passes at once (the link that brings it has its rate and delay).
+pub struct Space {
+    mac: MfTdma<Carried>,
+    reports: Reports,
+    /// Which terminal a node stands at.
+    terminals: BTreeMap<NodeId, usize>,
+    gathering: Vec<Option<Gathering>>,
+    passing: VecDeque<Packet>,
+    offered: u64,
+    delivered: u64,
+}
+
+impl Space {
+    /// A satellite with this MAC; `terminals` says which nodes stand at which terminal.
+    ///
+    /// # Errors
+    /// When a setting of the MAC makes no sense.
+    pub fn new(
+        config: &MfTdmaConfig,
+        reports: Reports,
+        terminals: BTreeMap<NodeId, usize>,
+        seed: u64,
+        run: u64,
+    ) -> Result<Self, ScheduleError> {
+        Ok(Self {
+            mac: MfTdma::new(config, seed, run)?,
+            reports,
+            terminals,
+            gathering: config.terminals.iter().map(|_| None).collect(),
+            passing: VecDeque::new(),
+            offered: 0,
+            delivered: 0,
+        })
+    }
+
+    /// The MAC.
+    pub fn mac(&self) -> &MfTdma<Carried> {
+        &self.mac
+    }
+
+    /// Puts another node at a terminal.
+    pub fn add(&mut self, node: NodeId, terminal: usize) {
+        self.terminals.insert(node, terminal);
+    }
+
+    /// IP bytes that terminals have handed in, packets that share one counted once.
+    pub fn offered(&self) -> u64 {
+        self.offered
+    }
+
+    /// IP bytes that arrived at the hub.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    fn up(&mut self, now: Instant, terminal: usize, packet: Packet) {
+        // Acknowledgements of TCP's have nobody at the hub who would part them again.
+        let sharing = self.reports.shared.filter(|span| !span.is_zero());
+        let sharing = sharing.filter(|_| packet.segment().is_none());
+        match (sharing, kind_of(&packet)) {
+            (Some(span), Kind::Report) => {
+                let due =
+                    Instant::from_nanos((now.as_nanos() / span.as_nanos() + 1) * span.as_nanos());
+                let fresh = || Gathering { due, packets: Vec::new() };
+                self.gathering[terminal].get_or_insert_with(fresh).packets.push(packet);
+            }
+            (_, Kind::Report) => self.offer(now, terminal, Class::Control, packet),
+            (_, Kind::Data) => self.offer(now, terminal, Class::Data, packet),
+        }
+    }
+
+    fn offer(&mut self, now: Instant, terminal: usize, class: Class, packet: Packet) {
+        let bytes = packet.len();
+        self.offer_all(now, terminal, class, Carried { packets: vec![packet], bytes });
+    }
+
+    fn offer_all(&mut self, now: Instant, terminal: usize, class: Class, carried: Carried) {
+        self.offered += carried.bytes as u64;
+        match self.mac.offer(now, terminal, class, carried) {
+            Admission::Queued | Admission::Dropped(..) => {}
+        }
+    }
+
+    /// Sends what has been gathered for long enough.
+    fn release(&mut self, now: Instant) {
+        for terminal in 0..self.gathering.len() {
+            if self.gathering[terminal].as_ref().is_none_or(|gathering| gathering.due > now) {
+                continue;
+            }
+            let Some(gathering) = self.gathering[terminal].take() else { continue };
+            // One IP header for all; each segment knows its length.
+            let header = usize::from(gathering.packets[0].header);
+            let each = |packet: &Packet| packet.len() - usize::from(packet.header);
+            let bytes = header + gathering.packets.iter().map(each).sum::<usize>();
+            let carried = Carried { packets: gathering.packets, bytes };
+            self.offer_all(now, terminal, Class::Control, carried);
+        }
+    }
+
+    fn down(&mut self, now: Instant, packet: Packet) {
+        if self.reports.expected > 0
+            && asks(&packet)
+            && let Some(&terminal) = self.terminals.get(&packet.to.node)
+        {
+            self.mac.expect(now, terminal, self.reports.expected);
+        }
+        self.passing.push_back(packet);
+    }
+
+    fn collect(&mut self, now: Instant) {
+        while let Some(arrived) = self.mac.poll_arrival(now) {
+            self.delivered += arrived.frame.bytes as u64;
+            self.passing.extend(arrived.frame.packets);
+        }
+    }
+}
+
+impl Node for Space {
+    fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
+        let packet = packet.clone();
+        match self.terminals.get(&packet.from.node) {
+            Some(&terminal) => self.up(now, terminal, packet),
+            None => self.down(now, packet),
+        }
+    }
+
+    fn poll_transmit(&mut self, _: Instant, out: &mut Outbox<'_>) {
+        self.passing.drain(..).for_each(|packet| out.pass_on(packet));
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let gathered = self.gathering.iter().flatten().map(|gathering| gathering.due).min();
+        [gathered, self.mac.poll_timeout()].into_iter().flatten().min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.release(now);
+        self.collect(now);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A STAT or USTAT without data, a bare acknowledgement of TCP's: others may join it, and
+    /// it may overtake data.
+    Report,
+    /// Everything else. POLLs as well: one that overtook the data before it would have that
+    /// reported missing.
+    Data,
+}
+
+/// Where the kinds of a published segment stand.
+const KINDS_AT: usize = 4;
+
+/// What a report consists of.
+const REPORTS: Kinds = Kinds::STAT.and(Kinds::USTAT);
+
+/// The kinds of a segment of XSTP as published.
+fn kinds(packet: &Packet) -> Option<Kinds> {
+    let published = packet.protocol == crate::network::Protocol::Ip(PROTOCOL_NUMBER);
+    let bits = packet.bytes().get(KINDS_AT).filter(|_| published)?;
+    Kinds::from_bits(*bits)
+}
+
+fn kind_of(packet: &Packet) -> Kind {
+    match &packet.payload {
+        Payload::Tcp(segment) | Payload::Stream(segment, _) => {
+            let bare = segment.span() == 0;
+            if bare { Kind::Report } else { Kind::Data }
+        }
+        Payload::Bytes(_) => match kinds(packet) {
+            Some(kinds) if REPORTS.contains(kinds) => Kind::Report,
+            Some(_) | None => Kind::Data,
+        },
+    }
+}
+
+/// Whether a packet asks for a STAT.
+fn asks(packet: &Packet) -> bool {
+    kinds(packet).is_some_and(|kinds| kinds.contains(Kinds::POLL))
+}
