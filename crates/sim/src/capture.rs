@@ -109,6 +109,13 @@ impl Capture {
     }
 }
 
+/// The octets of a packet that is the `number`th of its sender.
+pub(crate) fn octets(packet: &Packet, number: u16) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_packet(&mut out, packet, number);
+    out
+}
+
 /// The packet as it is on a wire.
 fn write_packet(out: &mut Vec<u8>, packet: &Packet, number: u16) {
     let start = out.len();

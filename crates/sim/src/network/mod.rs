@@ -18,6 +18,7 @@ mod packet;
 mod routes;
 
 pub use node::{Node, Outbox};
+pub(crate) use packet::Squeezed;
 pub use packet::{Address, Buffer, IPV4, IPV4_UDP, NodeId, Packet, Payload, Protocol};
 
 use crate::faults::FaultSource;

@@ -78,22 +78,35 @@ pub struct Packet {
     /// Octets of the headers below the payload, IPv4's included; they count and are not there.
     pub header: u16,
     /// Routers passed.
-    pub(super) hops: u8,
+    pub(crate) hops: u8,
+    /// What a link with compressed headers has made of it, while it is there.
+    pub(crate) squeezed: Option<Squeezed>,
     /// What it carries.
     pub payload: Payload,
+}
+
+/// A packet whose headers are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Squeezed {
+    /// Octets that it is shorter by.
+    pub(crate) saved: u16,
+    /// Which packet of its context it is.
+    pub(crate) packets: u32,
+    /// It cannot be made again without the packet before it.
+    pub(crate) refers: bool,
 }
 
 impl Packet {
     /// A UDP datagram.
     pub fn udp(from: Address, to: Address, payload: impl Into<Payload>) -> Self {
         let (protocol, payload) = (Protocol::Udp, payload.into());
-        Self { from, to, protocol, header: IPV4_UDP as u16, hops: 0, payload }
+        Self { from, to, protocol, header: IPV4_UDP as u16, hops: 0, squeezed: None, payload }
     }
 
     /// A packet of the IP protocol `number`.
     pub fn ip(from: Address, to: Address, number: u8, payload: impl Into<Payload>) -> Self {
         let (protocol, payload) = (Protocol::Ip(number), payload.into());
-        Self { from, to, protocol, header: IPV4 as u16, hops: 0, payload }
+        Self { from, to, protocol, header: IPV4 as u16, hops: 0, squeezed: None, payload }
     }
 
     /// A TCP segment, between the ports that it names.
@@ -114,6 +127,41 @@ impl Packet {
         match &self.payload {
             Payload::Tcp(segment) | Payload::Stream(segment, _) => Some(segment),
             Payload::Bytes(_) => None,
+        }
+    }
+
+    /// The packet, leaving one without a payload behind.
+    pub(crate) fn take(&mut self) -> Self {
+        let payload = core::mem::replace(&mut self.payload, Buffer::default().into());
+        Self { payload, ..*self }
+    }
+
+    /// Changes its segment, if it is TCP's.
+    pub(crate) fn change_segment(&mut self, change: impl FnOnce(&mut Segment)) {
+        match &mut self.payload {
+            Payload::Tcp(segment) | Payload::Stream(segment, _) => change(segment),
+            Payload::Bytes(_) => {}
+        }
+    }
+
+    /// Cuts `head` and `tail` numbers off its segment; of the tail a FIN is the first to go.
+    pub(crate) fn cut_segment(&mut self, head: u64, tail: u64) {
+        let mut kept = 0..0;
+        self.change_segment(|segment| {
+            let fin = u64::from(segment.flags.fin);
+            segment.flags.fin &= tail == 0;
+            let len = u64::from(segment.payload.len);
+            let head = head.min(len);
+            let end = len - tail.saturating_sub(fin).min(len - head);
+            segment.sequence += head;
+            segment.payload.offset += head;
+            segment.payload.len = (end - head) as u32;
+            kept = head as usize..end as usize;
+        });
+        if let Payload::Stream(_, bytes) = &mut self.payload
+            && kept.len() < bytes.len()
+        {
+            *bytes = bytes[kept].to_vec().into();
         }
     }
 
@@ -149,7 +197,8 @@ impl Packet {
 
 impl Frame for Packet {
     fn len(&self) -> usize {
-        usize::from(self.header) + self.payload.len()
+        let saved = self.squeezed.map_or(0, |squeezed| usize::from(squeezed.saved));
+        usize::from(self.header) + self.payload.len() - saved
     }
 
     fn flow(&self) -> u64 {

@@ -1,0 +1,128 @@
+//! The bucket by hand, and what it does for a burst.
+
+use super::*;
+use crate::Network;
+use crate::network::{Address, NodeId};
+use crate::pep::Inline;
+use crate::tcp::{FlowPlan, TcpSink, TcpSource};
+use proptest::prelude::*;
+use satlink::{Direction, DropCause};
+use simtcp::TcpConfig;
+use units::Span;
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+fn packet(bytes: usize) -> Packet {
+    let [left, right] = [0, 1].map(|node| Address::new(NodeId::numbered(node), 7));
+    Packet::udp(left, right, vec![0; bytes - 28])
+}
+
+/// One byte in a millisecond, 300 kept.
+fn bucket(limit: u64) -> TokenBucket {
+    TokenBucket { rate: BitRate::from_bps(8_000), bucket: 300, limit }
+}
+
+#[test]
+fn a_full_bucket_lets_a_burst_go_and_then_one_byte_in_a_millisecond() {
+    let (mut shaper, mut out) = (Shaper::new(bucket(700), Way::Right), Leaving::new());
+    for _ in 0..5 {
+        shaper.pass(at(1_000), Way::Right, packet(100), &mut out);
+    }
+    assert_eq!(out.len(), 3, "300 bytes of tokens");
+    for (millis, gone) in [(1_100, 4), (1_200, 5)] {
+        assert_eq!(shaper.poll_timeout(), Some(at(millis)));
+        shaper.handle_timeout(at(millis), &mut out);
+        assert_eq!(out.len(), gone);
+    }
+    // Empty; after 250 ms there are 250 bytes of tokens, after a second not more than 300.
+    for (millis, gone) in [(1_450, 7), (3_000, 10)] {
+        while shaper.poll_timeout().is_none_or(|next| next <= at(millis)) {
+            shaper.pass(at(millis), Way::Right, packet(100), &mut out);
+        }
+        assert_eq!(out.len(), gone);
+        let rest = shaper.poll_timeout().expect("one waits");
+        shaper.handle_timeout(rest, &mut out);
+        out.pop_back();
+    }
+}
+
+#[test]
+fn a_limit_that_is_the_bucket_polices() {
+    let (mut shaper, mut out) = (Shaper::new(bucket(300), Way::Right), Leaving::new());
+    for _ in 0..10 {
+        shaper.pass(at(0), Way::Right, packet(100), &mut out);
+        shaper.pass(at(0), Way::Left, packet(100), &mut out);
+    }
+    assert_eq!(out.iter().filter(|(way, _)| *way == Way::Right).count(), 3);
+    assert_eq!(out.len(), 13, "the other way is open");
+    assert_eq!(shaper.counts(), Shaped { passed: 3, dropped: 7, ..Shaped::default() });
+    assert_eq!(shaper.poll_timeout(), None);
+}
+
+proptest! {
+    /// In any stretch of time no more goes than the bucket and its tokens; nothing is lost
+    /// unseen; order is kept.
+    #[test]
+    fn no_stretch_of_time_has_more_than_its_tokens(
+        arrivals in prop::collection::vec((0..200_u64, 40..300_usize), 1..80),
+        limit in 300..2_000_u64,
+    ) {
+        let mut shaper = Shaper::new(bucket(limit), Way::Right);
+        let (mut out, mut gone, mut now) = (Leaving::new(), Vec::new(), 0);
+        let mut take = |millis: u64, out: &mut Leaving| {
+            gone.extend(out.drain(..).map(|(_, packet)| (millis, packet.len() as u64)));
+        };
+        for &(pause, bytes) in &arrivals {
+            for millis in now..now + pause {
+                shaper.handle_timeout(at(millis), &mut out);
+                take(millis, &mut out);
+            }
+            now += pause;
+            shaper.pass(at(now), Way::Right, packet(bytes), &mut out);
+            take(now, &mut out);
+        }
+        for millis in now..now + 5_000 {
+            shaper.handle_timeout(at(millis), &mut out);
+            take(millis, &mut out);
+        }
+        let counts = shaper.counts();
+        prop_assert_eq!(counts.passed + counts.dropped, arrivals.len() as u64);
+        prop_assert!(counts.passed == gone.len() as u64 && counts.most_waiting <= limit - 300);
+        for first in 0..gone.len() {
+            let mut sum = 0;
+            for &(millis, bytes) in &gone[first..] {
+                sum += bytes;
+                let tokens = 300 + millis - gone[first].0;
+                // A millisecond for when it is asked.
+                prop_assert!(sum <= tokens + 1, "{} of {}", sum, tokens);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sender_that_is_shaped_to_the_bottleneck_loses_nothing_there() {
+    // S.1711 Annex 3, 3.3.2: a fast network, a slower one behind it, a short queue between.
+    let run = |shaped: bool| {
+        let tcp = TcpConfig { receive_buffer: 160_000, ..TcpConfig::sack() };
+        let link = |words: &str| satlink::words::parse_link(words).expect("words");
+        let mut net = Network::new(5, 0);
+        let sink = net.host(TcpSink::new(tcp.clone(), 80));
+        let to = Address::new(sink, 80);
+        let plan = FlowPlan { start: at(0), stop: None, bytes: u64::MAX, to, tcp };
+        let source = net.host_with(|node| TcpSource::new(node, vec![plan]));
+        let rate = BitRate::from_kbps(if shaped { 1_950 } else { 100_000 });
+        let config = TokenBucket { rate, bucket: 6_000, limit: 400_000 };
+        let sender = net.gateway_with(|_| Inline::new(Shaper::new(config, Way::Right), [source]));
+        net.link(source, sender, &link("both rate 100mbit"));
+        let space = net.link(sender, sink, &link("both rate 2mbit delay 270ms limit 10k"));
+        net.run_until(at(60_000));
+        let lost = net.line(space).counters(Direction::Forward).dropped(DropCause::QueueFull);
+        (net.node::<TcpSink>(sink).flows()[0].bytes, lost.packets)
+    };
+    let ((bursty, lost), (shaped, none)) = (run(false), run(true));
+    assert!(lost > 10 && none == 0, "{lost} {none}");
+    assert!(shaped as f64 > 1.3 * bursty as f64, "{bursty} {shaped}");
+}

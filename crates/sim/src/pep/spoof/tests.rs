@@ -1,0 +1,254 @@
+//! A connection that is acknowledged early, by hand and in a network.
+
+use super::*;
+use crate::Network;
+use crate::host::{BulkReceiver, BulkSender, Host, Tcp, TcpId};
+use crate::network::{NodeId, Payload};
+use crate::pep::Inline;
+use satlink::LinkConfig;
+use simtcp::{Endpoint, Ports, TcpConfig};
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+const CONFIG: SpoofConfig =
+    SpoofConfig { memory: 400_000, window: 200_000, timeout: Span::from_secs(1) };
+
+fn ends() -> [NodeId; 2] {
+    [NodeId::numbered(0), NodeId::numbered(1)]
+}
+
+/// A sender and a receiver joined by a spoofer, by hand: nothing takes time.
+struct ByHand {
+    spoofer: Spoofer,
+    sender: Endpoint,
+    receiver: Endpoint,
+}
+
+impl ByHand {
+    fn new() -> Self {
+        let tcp = TcpConfig { sack: false, ..TcpConfig::new_reno() };
+        let mut sender = Endpoint::connect(&tcp, Ports { from: 7, to: 80 }, 1);
+        sender.write(20_000);
+        Self {
+            spoofer: Spoofer::new(CONFIG, Way::Right),
+            sender,
+            receiver: Endpoint::listen(&tcp, 80, 2),
+        }
+    }
+
+    /// What leaves when `segment` comes by.
+    fn pass(&mut self, now: Instant, way: Way, segment: Segment) -> Vec<(Way, Segment)> {
+        let [left, right] = ends();
+        let (from, to) = if way == Way::Right { (left, right) } else { (right, left) };
+        let mut out = Leaving::new();
+        self.spoofer.pass(now, way, Packet::tcp(from, to, Box::new(segment)), &mut out);
+        let segment = |packet: Packet| *packet.segment().expect("TCP");
+        out.into_iter().map(|(way, packet)| (way, segment(packet))).collect()
+    }
+
+    /// Opens the connection; the sender's first data segments are what is left to send.
+    fn open(&mut self) -> Vec<Segment> {
+        let now = at(0);
+        let syn = self.sender.poll_transmit(now).expect("SYN");
+        assert_eq!(self.pass(now, Way::Right, syn), [(Way::Right, syn)], "end to end");
+        self.receiver.handle_segment(now, &syn);
+        let answer = self.receiver.poll_transmit(now).expect("SYN, ACK");
+        assert_eq!(self.pass(now, Way::Left, answer), [(Way::Left, answer)]);
+        self.sender.handle_segment(now, &answer);
+        core::iter::from_fn(|| self.sender.poll_transmit(now)).collect()
+    }
+}
+
+#[test]
+fn data_is_acknowledged_early_and_the_true_acknowledgement_ends_here() {
+    let mut hand = ByHand::new();
+    let first = hand.open()[0];
+    let left = hand.pass(at(1), Way::Right, first);
+    let [(Way::Left, early), (Way::Right, data)] = left[..] else { panic!("{left:?}") };
+    assert_eq!((early.acknowledgement, early.span()), (Some(first.end()), 0));
+    // 400,000 bytes less the 1,460 that are kept, as the receiver's shift of 9 has it.
+    assert_eq!((early.window, early.sequence), (((400_000 - 1_460) >> 9) as u16, 1));
+    assert_eq!((data.sequence, data.payload), (first.sequence, first.payload));
+    hand.receiver.handle_segment(at(300), &data);
+    hand.receiver.handle_timeout(at(600));
+    let truth = hand.receiver.poll_transmit(at(600)).expect("an acknowledgement");
+    assert_eq!(truth.acknowledgement, Some(first.end()));
+    assert_eq!(hand.pass(at(600), Way::Left, truth), []);
+    let counts = hand.spoofer.counts();
+    assert_eq!((counts.early, counts.suppressed, counts.again), (1, 1, 0));
+}
+
+#[test]
+fn three_duplicates_have_the_segment_sent_again_from_here() {
+    let mut hand = ByHand::new();
+    let segments = hand.open();
+    assert_eq!(segments.len(), 3, "4,380 bytes");
+    let mut more = Vec::new();
+    for &segment in &segments {
+        for (way, leaving) in hand.pass(at(1), Way::Right, segment) {
+            if way == Way::Left {
+                hand.sender.handle_segment(at(1), &leaving);
+            }
+        }
+        more.extend(core::iter::from_fn(|| hand.sender.poll_transmit(at(1))));
+    }
+    let mut forth: Vec<Segment> = Vec::new();
+    for segment in more {
+        let left = hand.pass(at(2), Way::Right, segment);
+        forth.extend(left.into_iter().filter(|(way, _)| *way == Way::Right).map(|(_, it)| it));
+    }
+    // The first is lost; each later one is answered by a repeat. The first of these is none: its
+    // window is another than that of the SYN.
+    let mut answers = Vec::new();
+    for segment in segments[1..].iter().chain(&forth[..2]) {
+        hand.receiver.handle_segment(at(300), segment);
+        answers.extend(hand.receiver.poll_transmit(at(300)));
+    }
+    let again: Vec<_> =
+        answers.into_iter().flat_map(|answer| hand.pass(at(600), Way::Left, answer)).collect();
+    let [(Way::Right, once)] = again[..] else { panic!("{again:?}") };
+    assert_eq!((once.sequence, once.payload), (segments[0].sequence, segments[0].payload));
+    assert_eq!(hand.spoofer.counts().again, 1);
+}
+
+#[test]
+fn silence_has_the_oldest_sent_again() {
+    let mut hand = ByHand::new();
+    let first = hand.open()[0];
+    hand.pass(at(1), Way::Right, first);
+    assert_eq!(hand.spoofer.poll_timeout(), Some(at(1_001)));
+    let mut out = Leaving::new();
+    hand.spoofer.handle_timeout(at(1_001), &mut out);
+    let (way, packet) = &out[0];
+    assert_eq!((*way, packet.segment().map(|it| it.sequence)), (Way::Right, Some(first.sequence)));
+    assert_eq!(hand.spoofer.poll_timeout(), Some(at(3_001)), "twice as long");
+}
+
+#[test]
+fn an_end_is_never_acknowledged_early() {
+    let mut hand = ByHand::new();
+    let mut fin = hand.open()[0];
+    fin.flags.fin = true;
+    let left = hand.pass(at(1), Way::Right, fin);
+    assert!(left.iter().any(|(way, it)| *way == Way::Right && it.flags.fin));
+    let early = left.iter().find(|(way, _)| *way == Way::Left).expect("of the data").1;
+    assert_eq!(early.acknowledgement, Some(fin.end() - 1));
+    hand.receiver.handle_segment(at(300), &fin);
+    let truth = hand.receiver.poll_transmit(at(300)).expect("an acknowledgement");
+    let left = hand.pass(at(600), Way::Left, truth);
+    assert_eq!(left[0].1.acknowledgement, Some(fin.end()), "the true one passes");
+}
+
+type Sender = Host<Tcp, BulkSender<TcpId>>;
+type Receiver = Host<Tcp, BulkReceiver<TcpId>>;
+
+/// 2 Mbyte of a sender whose buffer holds 16 kbyte, over 2 Mbit/s and 600 ms: the seconds, and
+/// what the spoofer did.
+fn run(words: &str, spoofs: bool) -> (f64, Spoofed) {
+    let link = |words: &str| -> LinkConfig { satlink::words::parse_link(words).expect("words") };
+    let mut net = Network::new(5, 0);
+    let near = TcpConfig { send_buffer: 16_000, ..TcpConfig::sack() };
+    let sink = net.host_with(|node| {
+        Host::new(Tcp::server(node, &TcpConfig::sack(), 80), BulkReceiver::new(3))
+    });
+    let source = net.host_with(|node| {
+        let transport = Tcp::client(node, &near, Address::new(sink, 80));
+        Host::new(transport, BulkSender::new(at(0), 2_000_000, 3))
+    });
+    let gateway = net.gateway_with(|_| {
+        // Acknowledging what goes the other way, it has nothing to do.
+        let way = if spoofs { Way::Right } else { Way::Left };
+        Inline::new(Spoofer::new(CONFIG, way), [source])
+    });
+    net.link(source, gateway, &link("both rate 100mbit delay 1ms"));
+    net.link(gateway, sink, &link(&format!("both rate 2mbit delay 300ms limit 400k {words}")));
+    net.run_until(at(600_000));
+    let seen = &net.node::<Receiver>(sink).application;
+    assert!(seen.is_done() && seen.received() == 2_000_000, "{:?}", seen.streams().next());
+    assert!(net.node::<Sender>(source).application.over().is_some());
+    let spoofer = &net.node::<Inline<Spoofer>>(gateway).element;
+    assert_eq!(spoofer.connections(), 0, "{:?}", spoofer.connections);
+    let took = seen.streams().next().and_then(|stream| stream.last).expect("it came");
+    (took.since(at(0)).as_secs_f64(), spoofer.counts())
+}
+
+#[test]
+fn a_sender_with_a_small_window_fills_the_link_all_the_same() {
+    // 16 kbyte a round trip are 75 s; the link takes 8.4 s, and the rest is opening.
+    let (direct, _) = run("", false);
+    let (spoofed, counts) = run("", true);
+    assert!(direct > 70.0 && spoofed < 10.5, "{direct} {spoofed}");
+    assert!(counts.early > 1_300 && counts.suppressed > 600 && counts.again == 0, "{counts:?}");
+    assert!(counts.most_kept <= CONFIG.memory);
+}
+
+/// Pages from a server behind the spoofer: whoever opens the connection.
+#[test]
+fn what_a_server_sends_is_acknowledged_early_as_well() {
+    use crate::traffic::{Client, Http, S1711_PAGES, Server};
+    let link = |words: &str| -> LinkConfig { satlink::words::parse_link(words).expect("words") };
+    let tcp = TcpConfig::new_reno();
+    let mut net = Network::new(5, 0);
+    let server = net.host_with(|node| Host::new(Tcp::server(node, &tcp, 80), Server::new()));
+    let user = net.host_with(|node| {
+        let transport = Tcp::client(node, &tcp, Address::new(server, 80));
+        let http = Http::PerElement { at_once: 4 };
+        Host::new(transport, Client::new(http.plans(at(0), &S1711_PAGES[3].even(), 300)))
+    });
+    let gateway = net.gateway_with(|_| Inline::new(Spoofer::new(CONFIG, Way::Right), [server]));
+    net.link(server, gateway, &link("both rate 100mbit delay 1ms"));
+    net.link(gateway, user, &link("both rate 2mbit delay 300ms limit 400k loss 1%"));
+    net.run_until(at(120_000));
+    let seen = &net.node::<Host<Tcp, Client<TcpId>>>(user).application;
+    assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
+    let spoofer = &net.node::<Inline<Spoofer>>(gateway).element;
+    assert_eq!(spoofer.connections(), 0);
+    assert!(spoofer.counts().early > 200 && spoofer.counts().again > 0, "{:?}", spoofer.counts());
+}
+
+#[test]
+fn what_is_lost_is_sent_again_from_here_and_every_byte_arrives() {
+    for words in ["loss 2%", "forward reorder 2%", "outage at 3s for 4s"] {
+        let (took, counts) = run(words, true);
+        assert!(took < 30.0, "{words}: {took} {counts:?}");
+        assert!(counts.again > 0 || words.contains("reorder"), "{words}: {counts:?}");
+    }
+}
+
+#[test]
+fn segments_that_overlap_are_kept_in_parts() {
+    let config = SpoofConfig { memory: 10_000, ..CONFIG };
+    let mut hand = ByHand::new();
+    let first = hand.open()[0];
+    let mut connection = Connection::new(&config);
+    connection.begins(&Segment { sequence: 0, ..first });
+    let piece = |from: u64, len: u32| {
+        let mut piece = first;
+        piece.sequence = from;
+        piece.payload.offset = from - 1;
+        piece.payload.len = len;
+        let bytes: Vec<u8> = (from..from + u64::from(len)).map(|at| at as u8).collect();
+        let [left, right] = ends();
+        let packet = Packet::stream(left, right, Box::new(piece), bytes.into());
+        (packet, piece)
+    };
+    for (from, len) in [(1, 100), (151, 50), (51, 150), (301, 10), (191, 200), (1, 400)] {
+        let (packet, segment) = piece(from, len);
+        assert!(connection.keep(packet, &segment));
+    }
+    connection.opened(&first);
+    connection.acknowledged(at(0), &Segment { window: 9_000, acknowledgement: Some(1), ..first });
+    let mut next = 1;
+    while let Some((packet, again)) = connection.next(at(1)) {
+        let segment = *packet.segment().expect("TCP");
+        assert!(!again && segment.sequence == next, "{segment:?}");
+        assert_eq!(segment.payload.offset, next - 1);
+        let Payload::Stream(_, bytes) = &packet.payload else { panic!("bytes") };
+        assert_eq!(bytes.len(), segment.payload.len as usize);
+        assert!((next..).zip(bytes.iter()).all(|(at, &byte)| byte == at as u8));
+        next = segment.end();
+    }
+    assert_eq!(next, 401, "all of it, once");
+}
