@@ -89,12 +89,12 @@ impl HeaderCompressor {
         self.counts.saved += saved;
     }
 
-    fn squeeze_xstp(&mut self, packet: Packet) -> Packet {
+    fn squeeze_xstp(&mut self, packet: &Packet) -> Packet {
         self.number = self.number.wrapping_add(1);
-        let octets = capture::octets(&packet, self.number);
+        let octets = capture::octets(packet, self.number);
         let frame = self.xstp.compress(&octets);
         self.count(frame.len() < octets.len(), octets.len().saturating_sub(frame.len()) as u64);
-        Packet { header: 0, payload: frame.into(), ..packet }
+        Packet { header: 0, payload: frame.into(), ..packet.clone() }
     }
 
     fn squeeze_tcp(&mut self, mut packet: Packet, segment: &Segment) -> Packet {
@@ -174,7 +174,7 @@ impl Element for HeaderCompressor {
         let packet = match packet.segment().copied() {
             Some(segment) => self.squeeze_tcp(packet, &segment),
             None if is_xstp(&packet) && usize::from(packet.header) == IPV4 => {
-                self.squeeze_xstp(packet)
+                self.squeeze_xstp(&packet)
             }
             None => packet,
         };
@@ -206,10 +206,10 @@ impl HeaderDecompressor {
         self.counts
     }
 
-    fn restore_xstp(&mut self, packet: Packet, out: &mut Leaving) {
+    fn restore_xstp(&mut self, packet: &Packet, out: &mut Leaving) {
         let made = self.xstp.decompress(packet.bytes());
         if let Some(request) = self.xstp.poll_request() {
-            let Packet { from, to, .. } = packet;
+            let &Packet { from, to, .. } = packet;
             let request = Packet::ip(to, from, PROTOCOL_NUMBER, &request[..]);
             let request = Packet { header: 0, ..request };
             out.push_back((self.way.back(), request));
@@ -221,7 +221,10 @@ impl HeaderDecompressor {
                 self.counts.full += u64::from(saved == 0);
                 self.counts.saved += saved;
                 let payload = Payload::from(&octets[IPV4..]);
-                out.push_back((self.way, Packet { header: IPV4 as u16, payload, ..packet }));
+                out.push_back((
+                    self.way,
+                    Packet { header: IPV4 as u16, payload, ..packet.clone() },
+                ));
             }
             Ok(_) | Err(_) => self.counts.dropped += 1,
         }
@@ -238,7 +241,7 @@ impl HeaderDecompressor {
                 self.damaged.clear();
             }
             let dropped = self.damaged.entry(flow).or_default();
-            if *dropped % REQUEST_EVERY == 0 {
+            if dropped.is_multiple_of(REQUEST_EVERY) {
                 let ask = Packet::ip(packet.to, packet.from, TCP, vec![0; REQUEST]);
                 out.push_back((self.way.back(), Packet { header: 0, ..ask }));
             }
@@ -266,7 +269,7 @@ impl Element for HeaderDecompressor {
         } else if let Some(squeezed) = packet.squeezed {
             self.restore_tcp(packet, squeezed, out);
         } else if is_xstp(&packet) && packet.header == 0 {
-            self.restore_xstp(packet, out);
+            self.restore_xstp(&packet, out);
         } else {
             out.push_back((way, packet));
         }
