@@ -2,20 +2,19 @@
 
 use crate::cookie::{Jar, MacKeys};
 use crate::entropy::{Entropy, draw};
-use std::net::{IpAddr, SocketAddr};
+use crate::places::Places;
+use std::net::SocketAddr;
 use units::{Instant, Span};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Hellos without a cookie that are worked for: one in this time, to all senders together.
 const STRANGERS: Rate = Rate { interval: Span::from_millis(20), burst: 64 };
-/// Hellos with a cookie from one address (of IPv6 from one network of 64 bits).
-const SOURCE: Rate = Rate { interval: Span::from_millis(100), burst: 16 };
+/// Hellos with a cookie from one address (of IPv6 from one network of 64 bits), in each of its two
+/// places.
+const SOURCE: Rate = Rate { interval: Span::from_millis(200), burst: 8 };
 /// Hellos with a cookie from all addresses.
 const SOURCES: Rate = Rate { interval: Span::from_millis(2), burst: 128 };
 /// Cookies that are sent, to all.
 const COOKIES: Rate = Rate { interval: Span::from_micros(100), burst: 64 };
-/// Addresses are told apart by so many places; those that share one share its rate.
-const PLACES: usize = 4096;
 
 /// How often something may be done.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +58,7 @@ pub(crate) struct Admission {
     strangers: Bucket,
     sources: Bucket,
     cookies: Bucket,
-    places: Box<[Bucket]>,
-    seed: u64,
+    places: Places,
 }
 
 impl Admission {
@@ -70,8 +68,7 @@ impl Admission {
             strangers: Bucket::default(),
             sources: Bucket::default(),
             cookies: Bucket::default(),
-            places: vec![Bucket::default(); PLACES].into(),
-            seed: u64::from_be_bytes(draw(entropy)),
+            places: Places::new(entropy),
         }
     }
 
@@ -85,27 +82,19 @@ impl Admission {
         entropy: &mut dyn Entropy,
     ) -> Verdict {
         // A cookie is looked at first, so that who has one does not use up what is for strangers.
-        if self.jar.fits(now, from, hello, entropy) {
-            let place = self.place(from.ip());
-            let admitted = self.places[place].take(now, SOURCE) && self.sources.take(now, SOURCES);
-            return if admitted { Verdict::Take } else { Verdict::Drop };
+        let fits = self.jar.fits(now, from, hello, entropy);
+        if fits && self.places.take(now, from.ip(), SOURCE) && self.sources.take(now, SOURCES) {
+            return Verdict::Take;
         }
         if self.strangers.take(now, STRANGERS) {
             return Verdict::Take;
         }
-        if !self.cookies.take(now, COOKIES) {
+        // Who has a cookie has had its share, or others have: another cookie is of no use.
+        if fits || !self.cookies.take(now, COOKIES) {
             return Verdict::Drop;
         }
         let cookie = self.jar.cookie(now, from, entropy);
         Verdict::Ask(macs.seal(hello, &cookie, draw(entropy)))
-    }
-
-    fn place(&self, ip: IpAddr) -> usize {
-        let hash = match ip.to_canonical() {
-            IpAddr::V4(ip) => xxh3_64_with_seed(&ip.octets(), self.seed),
-            IpAddr::V6(ip) => xxh3_64_with_seed(&ip.octets()[..8], self.seed),
-        };
-        (hash % PLACES as u64) as usize
     }
 }
 
@@ -123,5 +112,23 @@ mod tests {
         let taken =
             (0..1000).filter(|ms| bucket.take(start + Span::from_millis(*ms), rate)).count();
         assert_eq!(taken, 99);
+    }
+
+    #[test]
+    fn a_good_cookie_from_places_that_are_full_has_a_strangers_chance() {
+        let mut entropy = units::RngStream::new(1, 0, "hub");
+        let macs = MacKeys::new(&crate::PrivateKey::generate(&mut entropy).public());
+        let mut admission = Admission::new(&mut entropy);
+        let from = "192.0.2.1:4500".parse().expect("address");
+        let now = Instant::ZERO + Span::from_secs(1);
+        let cookie = admission.jar.cookie(now, from, &mut entropy);
+        let mut hello = vec![0; crate::noise::HELLO_LEN];
+        crate::cookie::write_second(&cookie, &mut hello);
+        let mut judge = |at| admission.judge(at, from, &hello, &macs, &mut entropy);
+        let taken = (0..500).filter(|_| judge(now) == Verdict::Take).count();
+        assert_eq!(taken, 16 + 64, "its share, and what nobody else has asked for");
+        assert_eq!(judge(now), Verdict::Drop, "not another cookie");
+        let later = (1..=1000).filter(|ms| judge(now + Span::from_millis(*ms)) == Verdict::Take);
+        assert!((55..=60).contains(&later.count()), "10 and 50 a second");
     }
 }

@@ -11,6 +11,7 @@ use crate::handshake::{
     From, Heard, SUITE_NOISE, SUITE_NULL, WelcomePayload, check_len, check_suite,
 };
 use crate::keys::{Keys, PresharedKey, PublicKey, Security};
+use crate::places::Places;
 use crate::wire::{Header, Kind, OVERHEAD, Sealed};
 use crate::{Config, Counters, Limits, OpenError, TransmitBatch, noise, null};
 use answers::Answers;
@@ -20,8 +21,11 @@ use std::sync::Arc;
 use table::{InForce, Owner, Pending, Table};
 use units::{Instant, Span};
 
-/// Unknowns, to all.
-const UNKNOWNS: Rate = Rate { interval: Span::from_millis(20), burst: 10 };
+/// Unknowns to one address (of IPv6 to one network of 64 bits), in each of its two places: a flood
+/// from elsewhere hides no restart of the hub's from a terminal.
+const UNKNOWN: Rate = Rate { interval: Span::from_millis(500), burst: 2 };
+/// Unknowns to all.
+const UNKNOWNS: Rate = Rate { interval: Span::from_micros(100), burst: 64 };
 
 /// An association at a hub. It keeps its name when its keys are renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,6 +90,9 @@ pub struct Hub {
     secrets: Option<Secrets>,
     table: Table,
     answers: Answers,
+    /// What is announced to terminals of which that is not the usual, by name.
+    limits: BTreeMap<String, Limits>,
+    unknown: Places,
     unknowns: Bucket,
     counters: Counters,
 }
@@ -104,11 +111,13 @@ impl Hub {
             }),
         };
         Self {
+            unknown: Places::new(entropy.as_mut()),
             config,
             entropy,
             secrets,
             table: Table::default(),
             answers: Answers::default(),
+            limits: BTreeMap::new(),
             unknowns: Bucket::default(),
             counters: Counters::default(),
         }
@@ -144,6 +153,22 @@ impl Hub {
         secrets.keys = keys.clone();
         self.config.security = Security::Noise(keys);
         self.table.keep_only(&owners)
+    }
+
+    /// Announces `limits` to the terminal called `name`, from its next association on, instead of
+    /// the usual.
+    pub fn set_limits(&mut self, name: &str, limits: Limits) {
+        self.limits.insert(name.to_owned(), limits);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do again.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.table.next_expiry()
+    }
+
+    /// Drops the keys that are good for nothing by `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.table.expire(now, &self.config);
     }
 
     /// What happened to datagrams so far.
@@ -306,7 +331,7 @@ impl Hub {
             Some(_) => said.continues,
             None => u64::from_be_bytes(draw(self.entropy.as_mut())).max(1),
         };
-        let limits = self.config.limits;
+        let limits = self.limits.get(&*owner.name).copied().unwrap_or(self.config.limits);
         let welcome = WelcomePayload { hub_index, association, latest: said.timestamp, limits };
         let (bytes, keys) = match heard.from {
             From::Name { ephemeral, .. } => {
@@ -326,7 +351,7 @@ impl Hub {
             hello: hello.into(),
             welcome: bytes.clone(),
         };
-        self.table.add(now, hub_index, heard.index, keys, pending);
+        self.table.add(now, &self.config, (hub_index, heard.index), keys, pending);
         self.welcome(from, bytes);
         Ok(HubReceived::Nothing)
     }
@@ -379,9 +404,9 @@ impl Hub {
     }
 
     /// Tells the sender of a datagram that its index is not known, no more often than
-    /// [`UNKNOWNS`] allows. An Unknown is 24 bytes, the smallest datagram there is.
+    /// [`UNKNOWN`] and [`UNKNOWNS`] allow. An Unknown is 24 bytes, the smallest datagram there is.
     fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
-        if !self.unknowns.take(now, UNKNOWNS) {
+        if !self.unknown.take(now, from.ip(), UNKNOWN) || !self.unknowns.take(now, UNKNOWNS) {
             return;
         }
         let mut bytes = vec![0; OVERHEAD];

@@ -76,6 +76,7 @@ mod hub;
 mod keys;
 mod noise;
 mod null;
+mod places;
 mod replay;
 mod terminal;
 mod wire;

@@ -268,6 +268,7 @@ impl Terminal {
     /// Puts what is due of the association's own into `batch`, a Hello or the first datagram
     /// under new keys; true when it did.
     pub fn poll_transmit(&mut self, now: Instant, batch: &mut TransmitBatch<'_>) -> bool {
+        self.previous.take_if(|(_, until)| *until <= now);
         if self.confirm.is_some() {
             let Some(slot) = batch.slot(OVERHEAD).filter(|slot| slot.len() == OVERHEAD) else {
                 return false;

@@ -104,21 +104,20 @@ impl Hub {
         self.memory.put(name.to_owned(), learnt, None);
     }
 
-    /// Bounds the buffers for the terminal called `name`, in each direction, from its next session
-    /// on: `bytes`, and not less than the credit that young streams of any terminal share.
+    /// Bounds the buffers for the terminal called `name`, in each direction, from its next
+    /// association on: `bytes`, at least 1 MiB. No more than a quarter of it is credit for young
+    /// streams, which the terminal is told.
     pub fn set_memory(&mut self, name: &str, bytes: u64) {
         self.buffers.insert(name.to_owned(), bytes);
+        self.association.set_limits(name, bounded(&self.config, bytes).limits());
     }
 
     /// The configuration for a relay with the terminal.
     fn config_for(&self, id: PeerId) -> RelayConfig {
-        let mut config = self.config.clone();
-        if let Some(&bytes) = self.association.name(id).and_then(|name| self.buffers.get(name)) {
-            // All terminals are promised the same credit before they have a name.
-            config.receive_pool = bytes.max(config.shared_credit);
-            config.send_pool = bytes.max(1 << 20);
+        match self.association.name(id).and_then(|name| self.buffers.get(name)) {
+            Some(&bytes) => bounded(&self.config, bytes),
+            None => self.config.clone(),
         }
-        config
     }
 
     /// What sessions of this life found out about the ways to terminals, by name, and when:
@@ -316,11 +315,12 @@ impl Hub {
             let waiting = (!peer.relay.is_connected()).then_some(peer.made + CONNECT_TIME);
             peer.relay.poll_timeout().into_iter().chain(waiting).min()
         });
-        peers.min()
+        peers.chain(self.association.poll_timeout()).min()
     }
 
     /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.association.handle_timeout(now);
         let ids: Vec<PeerId> = self.peers.keys().copied().collect();
         for id in ids {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
@@ -351,6 +351,13 @@ impl Hub {
         }
         None
     }
+}
+
+/// `config` with `bytes` of buffer in each direction.
+fn bounded(config: &RelayConfig, bytes: u64) -> RelayConfig {
+    let own = config.clone().with_memory(bytes);
+    let shared_credit = own.shared_credit.min(config.shared_credit);
+    RelayConfig { shared_credit, ..own }
 }
 
 /// All peers, beginning after the one that was served last.

@@ -129,6 +129,27 @@ fn a_refusal_and_its_reason_reach_the_client() {
     rig.assert_clean();
 }
 
+/// RLY-4.4: a terminal of which the hub is told so has less than others, young streams included.
+#[test]
+fn a_terminal_may_have_less_memory_than_others() {
+    let held = |bytes: Option<u64>| {
+        let mut rig = Rig::new(1, mbps(50), mbps(50));
+        if let Some(bytes) = bytes {
+            rig.hub.set_memory("boat", bytes);
+        }
+        for _ in 0..10 {
+            rig.open("deaf", App::writer(20_000_000));
+        }
+        rig.run(Span::from_secs(15), |_| false);
+        rig.relay(Side::Hub).expect("connected").receive_allocated()
+    };
+    // What a stream has in any case, and what chunks are not full of.
+    let each = 10 * (16 + 32) << 10;
+    assert!(held(None) > (2 << 20) + each);
+    let less = held(Some(1 << 20));
+    assert!(less <= (1 << 20) + each, "{less}");
+}
+
 /// RLY-2.4
 #[test]
 fn resets_in_mid_transfer_free_everything_at_both_ends() {

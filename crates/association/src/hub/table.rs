@@ -32,7 +32,8 @@ pub(super) struct Peer {
     pub(super) limits: Limits,
     /// Its name on the wire.
     association: u64,
-    current: u32,
+    /// The indices of its keys, as long as these are held.
+    current: Option<u32>,
     previous: Option<u32>,
 }
 
@@ -63,6 +64,22 @@ struct Held {
     stage: Stage,
 }
 
+impl Held {
+    /// When the keys are good for nothing any more, if ever.
+    fn expiry(&self, config: &Config) -> Option<Instant> {
+        let old = config.is_secret().then(|| self.channel.made() + config.expire_after);
+        let late = match &self.stage {
+            Stage::Pending(_) | Stage::Current(_) => None,
+            Stage::Previous(_, until) => Some(*until),
+        };
+        old.into_iter().chain(late).min()
+    }
+
+    fn is_over(&self, now: Instant, config: &Config) -> bool {
+        self.expiry(config).is_some_and(|at| at <= now)
+    }
+}
+
 /// What a datagram that opened has done.
 pub(super) struct InForce {
     pub(super) peer: PeerId,
@@ -75,6 +92,8 @@ pub(super) struct Table {
     peers: BTreeMap<PeerId, Peer>,
     held: BTreeMap<u32, Held>,
     last_peer: u32,
+    /// No keys are to be dropped before.
+    next_expiry: Option<Instant>,
 }
 
 impl Table {
@@ -89,7 +108,7 @@ impl Table {
 
     /// The channel to seal under.
     pub(super) fn current(&mut self, peer: PeerId) -> Option<&mut Channel> {
-        let index = self.peers.get(&peer)?.current;
+        let index = self.peers.get(&peer)?.current?;
         self.held.get_mut(&index).map(|held| &mut held.channel)
     }
 
@@ -100,17 +119,47 @@ impl Table {
         config: &Config,
         index: u32,
     ) -> Option<&mut Channel> {
-        let held = self.held.get(&index)?;
-        let over = match held.stage {
-            Stage::Pending(_) | Stage::Current(_) => false,
-            Stage::Previous(_, until) => until <= now,
-        };
-        if over {
-            self.held.remove(&index);
+        if self.held.get(&index)?.is_over(now, config) {
+            self.forget(index);
             return None;
         }
-        let channel = &mut self.held.get_mut(&index)?.channel;
-        (!config.is_expired(now, channel)).then_some(channel)
+        self.held.get_mut(&index).map(|held| &mut held.channel)
+    }
+
+    /// When keys are good for nothing any more, or earlier.
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        self.next_expiry
+    }
+
+    /// Drops the keys that are good for nothing by `now`, whether anything comes under them or not.
+    pub(super) fn expire(&mut self, now: Instant, config: &Config) {
+        if self.next_expiry.is_none_or(|at| at > now) {
+            return;
+        }
+        let over = |(&index, held): (&u32, &Held)| held.is_over(now, config).then_some(index);
+        for index in self.held.iter().filter_map(over).collect::<Vec<_>>() {
+            self.forget(index);
+        }
+        self.next_expiry = self.held.values().filter_map(|held| held.expiry(config)).min();
+    }
+
+    /// Drops the keys of `index`; their association does not know it any more, for it may be
+    /// another's tomorrow.
+    fn forget(&mut self, index: u32) {
+        let Some(held) = self.held.remove(&index) else { return };
+        let id = match held.stage {
+            Stage::Pending(_) => return,
+            Stage::Current(id) | Stage::Previous(id, _) => id,
+        };
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.current.take_if(|current| *current == index);
+            peer.previous.take_if(|previous| *previous == index);
+        }
+    }
+
+    /// Comes back at `at`, or earlier.
+    fn expire_by(&mut self, at: Option<Instant>) {
+        self.next_expiry = self.next_expiry.into_iter().chain(at).min();
     }
 
     /// A datagram from `from` has opened under `index`, which puts its keys in force. `None`: they
@@ -143,14 +192,16 @@ impl Table {
             return None;
         };
         peer.limits = pending.limits;
-        let before = core::mem::replace(&mut peer.current, index);
-        let older = peer.previous.replace(before);
-        if let Some(before) = self.held.get_mut(&before) {
-            before.stage = Stage::Previous(id, now + config.previous_lifetime);
+        let before = peer.current.replace(index);
+        let older = core::mem::replace(&mut peer.previous, before);
+        let until = now + config.previous_lifetime;
+        if let Some(before) = before.and_then(|before| self.held.get_mut(&before)) {
+            before.stage = Stage::Previous(id, until);
         }
         if let Some(older) = older {
-            self.held.remove(&older);
+            self.forget(older);
         }
+        self.expire_by(Some(until));
         known(id)
     }
 
@@ -171,8 +222,14 @@ impl Table {
         }
         self.drop_pending(&owner);
         self.last_peer = id.0;
-        let peer =
-            Peer { owner, address: from, limits, association, current: index, previous: None };
+        let peer = Peer {
+            owner,
+            address: from,
+            limits,
+            association,
+            current: Some(index),
+            previous: None,
+        };
         self.peers.insert(id, peer);
         replaced
     }
@@ -180,7 +237,7 @@ impl Table {
     /// The newest datagram under `index` came from `from`. Old keys move nobody.
     pub(super) fn moved(&mut self, peer: PeerId, index: u32, from: SocketAddr) {
         if let Some(peer) = self.peers.get_mut(&peer)
-            && peer.current == index
+            && peer.current == Some(index)
         {
             peer.address = from;
         }
@@ -204,13 +261,15 @@ impl Table {
     pub(super) fn add(
         &mut self,
         now: Instant,
-        index: u32,
-        remote_index: u32,
+        config: &Config,
+        (index, remote_index): (u32, u32),
         keys: KeyPair,
         pending: Pending,
     ) {
         let channel = Channel::new(remote_index, keys, now);
-        self.held.insert(index, Held { channel, stage: Stage::Pending(Box::new(pending)) });
+        let held = Held { channel, stage: Stage::Pending(Box::new(pending)) };
+        self.expire_by(held.expiry(config));
+        self.held.insert(index, held);
     }
 
     /// Forgets what was agreed on with `owner` and led nowhere.
@@ -277,9 +336,8 @@ impl Table {
 
     pub(super) fn remove(&mut self, peer: PeerId) {
         if let Some(peer) = self.peers.remove(&peer) {
-            self.held.remove(&peer.current);
-            if let Some(previous) = peer.previous {
-                self.held.remove(&previous);
+            for index in peer.current.into_iter().chain(peer.previous) {
+                self.held.remove(&index);
             }
         }
     }
@@ -293,5 +351,76 @@ impl Table {
                 return index;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::Key;
+    use crate::keys::{Keys, PrivateKey, Security};
+    use units::{RngStream, Span};
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Span::from_secs(seconds)
+    }
+
+    fn from() -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], 4500))
+    }
+
+    fn config() -> Config {
+        let key = PrivateKey::generate(&mut RngStream::new(1, 0, "hub"));
+        let keys = Keys::new(key, Vec::new()).expect("keys");
+        Config { security: Security::Noise(keys.into()), ..Config::new("hub") }
+    }
+
+    /// Keys under `index` are in force for the terminal called `name`.
+    fn agree(
+        table: &mut Table,
+        now: Instant,
+        (name, index): (&str, u32),
+        continues: Option<PeerId>,
+    ) -> PeerId {
+        let owner = Owner { name: name.into(), key: None };
+        let (limits, association) = (Limits::default(), 7);
+        let (hello, welcome) = (Box::default(), Vec::new());
+        let pending = Pending { owner, limits, association, continues, hello, welcome };
+        let keys = KeyPair { send: Key::Null(1), receive: Key::Null(2) };
+        table.add(now, &config(), (index, index), keys, pending);
+        table.in_force(now, &config(), index, from()).expect("in force").peer
+    }
+
+    /// ASC-8.3, ASC-8.4
+    #[test]
+    fn keys_are_dropped_when_they_are_over_though_nothing_comes() {
+        let mut table = Table::default();
+        let peer = agree(&mut table, at(0), ("boat", 1), None);
+        agree(&mut table, at(120), ("boat", 2), Some(peer));
+        assert_eq!((table.kept(), table.next_expiry()), (2, Some(at(180))));
+        table.expire(at(179), &config());
+        assert_eq!(table.kept(), 2);
+        table.expire(at(180), &config());
+        assert_eq!((table.kept(), table.next_expiry()), (1, Some(at(720))));
+        table.expire(at(720), &config());
+        assert_eq!((table.kept(), table.next_expiry()), (0, None));
+        assert!(table.peer(peer).is_some() && table.current(peer).is_none());
+        agree(&mut table, at(800), ("boat", 3), Some(peer));
+        assert!(table.current(peer).is_some(), "it goes on");
+    }
+
+    #[test]
+    fn an_index_that_others_have_by_now_is_left_alone() {
+        let mut table = Table::default();
+        let boat = agree(&mut table, at(0), ("boat", 1), None);
+        agree(&mut table, at(120), ("boat", 2), Some(boat));
+        // The old keys are over, and something comes under them; another gets their index.
+        assert!(table.channel(at(181), &config(), 1).is_none());
+        let ship = agree(&mut table, at(182), ("ship", 1), None);
+        agree(&mut table, at(240), ("boat", 3), Some(boat));
+        assert!(table.current(ship).is_some());
+        table.remove(boat);
+        assert!(table.current(ship).is_some());
+        assert_eq!(table.kept(), 1);
     }
 }
