@@ -144,7 +144,7 @@ fn a_terminal_may_have_less_memory_than_others() {
         rig.relay(Side::Hub).expect("connected").receive_allocated()
     };
     // What a stream has in any case, and what chunks are not full of.
-    let each = 10 * (16 + 32) << 10;
+    let each = 10 * (16 << 10) + 10 * (32 << 10);
     assert!(held(None) > (2 << 20) + each);
     let less = held(Some(1 << 20));
     assert!(less <= (1 << 20) + each, "{less}");
