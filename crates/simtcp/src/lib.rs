@@ -49,7 +49,9 @@ extern crate std;
 
 mod config;
 mod endpoint;
+mod log;
 mod open;
+mod probing;
 mod ranges;
 mod receiver;
 mod recovery;
@@ -61,6 +63,7 @@ mod window;
 pub use config::{AfterIdle, ConfigError, DelayedAck, InitialWindow, TcpConfig};
 pub use endpoint::{CloseReason, Counters, Endpoint, Event, Snapshot, State};
 pub use open::{HostCache, Opening};
+pub use probing::Probing;
 pub use receiver::Piece;
 pub use recovery::RecoveryKind;
 pub use round_trip::RtoConfig;

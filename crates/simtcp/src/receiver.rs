@@ -53,6 +53,9 @@ pub(crate) struct Receiver {
     /// TS.Recent and Last.ACK.sent (RFC 7323, section 4.3).
     echo: u32,
     acked: u64,
+    d_sack: bool,
+    /// What came twice, to be reported once (RFC 2883, section 4).
+    twice: Option<Block>,
 }
 
 impl Receiver {
@@ -74,11 +77,15 @@ impl Receiver {
             at_once: config.delayed_ack.at_once,
             echo: 0,
             acked: 0,
+            d_sack: false,
+            twice: None,
         }
     }
 
     /// The peer's SYN came; windows are shifted by `shift` from now on.
-    pub(crate) fn opened(&mut self, syn: &Segment, shift: u8) {
+    /// The peer is told of what came twice when `d_sack`.
+    pub(crate) fn opened(&mut self, syn: &Segment, shift: u8, d_sack: bool) {
+        self.d_sack = d_sack;
         self.next = 1;
         self.acked = 1;
         self.shift = shift;
@@ -149,6 +156,33 @@ impl Receiver {
         }
     }
 
+    /// Whether its timestamp is older than that of what came in order (RFC 7323, section 5.3).
+    pub(crate) fn is_stale(&self, segment: &Segment) -> bool {
+        let Some((value, _)) = segment.options.timestamps else { return false };
+        let behind = self.echo.wrapping_sub(value);
+        behind != 0 && behind < 1 << 31 && !segment.flags.reset
+    }
+
+    /// A segment came of which there was nothing new.
+    pub(crate) fn came_twice(&mut self, segment: &Segment) {
+        let start = segment.sequence + u64::from(segment.flags.syn);
+        if self.d_sack && segment.payload.len > 0 && start < self.next {
+            self.twice = Some((start, segment.end().min(self.next)));
+        }
+    }
+
+    fn note_twice(&mut self, segment: &Segment) {
+        if !self.d_sack {
+            return;
+        }
+        let (start, end) = (segment.sequence, segment.sequence + u64::from(segment.payload.len));
+        if start < self.next {
+            self.twice = Some((start, end.min(self.next)));
+        } else if self.ahead.gap_from(start, end).is_none() {
+            self.twice = Some((start, end));
+        }
+    }
+
     /// Takes in what an acceptable segment carries.
     ///
     /// # Panics
@@ -163,6 +197,7 @@ impl Receiver {
             return;
         }
         self.check(&segment.payload, segment.sequence);
+        self.note_twice(segment);
         if segment.flags.fin {
             self.fin = Some(segment.end() - 1);
         }
@@ -235,7 +270,7 @@ impl Receiver {
 
     /// What is out of order, whatever else goes, goes in an acknowledgement of its own.
     pub(crate) fn has_gaps(&self) -> bool {
-        self.ahead.total() > 0
+        self.ahead.total() > 0 || self.twice.is_some()
     }
 
     /// When the delay ends.
@@ -265,8 +300,12 @@ impl Receiver {
     }
 
     /// The blocks to report, `most` of them at most.
-    pub(crate) fn blocks(&self, most: usize) -> SackBlocks {
+    pub(crate) fn blocks(&mut self, most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
+        let most = most.saturating_sub(usize::from(self.twice.is_some()));
+        if let Some(twice) = self.twice.take() {
+            blocks.push(twice);
+        }
         for &run in self.recent.iter().take(most) {
             blocks.push(run);
         }

@@ -2,6 +2,7 @@
 
 mod berkeley;
 mod faults;
+mod laws;
 mod opening;
 mod windows;
 mod wire;

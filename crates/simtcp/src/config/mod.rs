@@ -6,6 +6,7 @@ mod settings;
 pub use settings::{AfterIdle, DelayedAck, InitialWindow};
 
 use crate::open::Opening;
+use crate::probing::Probing;
 use crate::recovery::RecoveryKind;
 use crate::round_trip::RtoConfig;
 use crate::window::WindowKind;
@@ -37,6 +38,20 @@ pub struct TcpConfig {
     pub after_idle: AfterIdle,
     /// The first two duplicates let new data out (RFC 3042).
     pub limited_transmit: bool,
+    /// During a repair sending follows what arrives, down to the threshold (RFC 6937).
+    pub proportional_reduction: bool,
+    /// Segments keep distance: the window in half a round trip in slow start, later in five
+    /// sixths of one, as Linux does with fq; a window with a rate of its own is paced in any case.
+    pub pacing: bool,
+    /// Before a loss reduces the window, the path is asked (both ends must).
+    pub probing: Option<Probing>,
+    /// Marks of queues are understood, and told (RFC 3168).
+    pub ecn: bool,
+    /// What arrived twice is reported in the first block (RFC 2883).
+    pub d_sack: bool,
+    /// With timestamps: what is older than the newest in order is dropped (PAWS; RFC 7323,
+    /// section 5).
+    pub paws: bool,
     /// A short segment waits while anything is not acknowledged (RFC 896; RFC 9293,
     /// section 3.7.4).
     pub nagle: bool,
@@ -96,6 +111,12 @@ impl TcpConfig {
                 "1 byte to 1 GiB (RFC 7323, section 2.3)",
             ),
             (self.recovery != RecoveryKind::Sack || self.sack, "recovery", "Sack needs sack"),
+            (self.recovery != RecoveryKind::Rack || self.sack, "recovery", "Rack needs sack"),
+            (
+                self.probing.is_none_or(|probing| probing.patience_percent > 0),
+                "probing.patience_percent",
+                "above zero",
+            ),
         ];
         match checks.into_iter().find(|(holds, ..)| !holds) {
             Some((_, setting, allowed)) => Err(ConfigError { setting, allowed }),
@@ -146,6 +167,9 @@ mod tests {
             TcpConfig::sack(),
             TcpConfig::linux(),
             TcpConfig::sack_new_reno().of_1999(),
+            TcpConfig::vegas(),
+            TcpConfig::probing(),
+            TcpConfig::bbr(),
         ] {
             assert_eq!(config.validate(), Ok(()));
         }

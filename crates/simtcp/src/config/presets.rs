@@ -2,6 +2,7 @@
 
 use super::{AfterIdle, DelayedAck, InitialWindow, TcpConfig};
 use crate::open::Opening;
+use crate::probing::Probing;
 use crate::recovery::RecoveryKind;
 use crate::round_trip::RtoConfig;
 use crate::window::WindowKind;
@@ -26,6 +27,12 @@ impl TcpConfig {
             byte_counting: true,
             after_idle: AfterIdle::SlowStart,
             limited_transmit: true,
+            proportional_reduction: false,
+            pacing: false,
+            probing: None,
+            ecn: false,
+            d_sack: false,
+            paws: true,
             nagle: false,
             window_scale: true,
             timestamps: None,
@@ -94,6 +101,26 @@ impl TcpConfig {
     /// 60 s, where Linux reached 0.96, and 0.91 without the early end.
     pub fn linux() -> Self {
         Self { window: WindowKind::Cubic { hystart: true }, ..Self::cubic() }
+    }
+
+    /// Vegas: its window and its retransmission (Brakmo & Peterson 1995), without options.
+    pub fn vegas() -> Self {
+        Self { recovery: RecoveryKind::Vegas, window: WindowKind::Vegas, ..Self::new_reno() }
+    }
+
+    /// TCP-probing on Reno (Tsaoussidis & Badr 2000), as Elaasar et al. (2003) describe it.
+    pub fn probing() -> Self {
+        Self { probing: Some(Probing::default()), ..Self::reno() }
+    }
+
+    /// BBR version 1, with what goes with it in Linux.
+    pub fn bbr() -> Self {
+        Self {
+            recovery: RecoveryKind::Rack,
+            window: WindowKind::Bbr,
+            after_idle: AfterIdle::Keep,
+            ..Self::cubic()
+        }
     }
 
     /// The same recovery and window in a stack of 1999 like BSD/OS 3.0, which Henderson & Katz

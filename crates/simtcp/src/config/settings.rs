@@ -54,4 +54,7 @@ pub enum AfterIdle {
     /// Half of it for each retransmission timer that went by, and not less than the initial
     /// window; the threshold keeps three quarters of what it was (RFC 2861, section 3.2). Linux.
     Decay,
+    /// It stays, and leaves spread over a round trip until acknowledgements come (Visweswaraiah &
+    /// Heidemann, USC 97-661, 1997: rate-based pacing).
+    Paced,
 }

@@ -2,7 +2,8 @@
 
 use super::{CloseReason, Endpoint, Event, State};
 use crate::open::Answer;
-use crate::segment::{Ports, Segment};
+use crate::probing::Prober;
+use crate::segment::{Ecn, Ports, Probe, Segment};
 use crate::sender::AckResult;
 use alloc::boxed::Box;
 use units::{Instant, Span};
@@ -107,6 +108,9 @@ impl Endpoint {
         self.timestamps = config.timestamps.is_some() && syn.options.timestamps.is_some();
         self.sack = config.sack && syn.options.sack_permitted;
         self.scale = config.window_scale && syn.options.window_scale.is_some();
+        // ECN's answer has ECE alone (RFC 3168, section 6.1.1).
+        let asks = syn.acknowledgement.is_none();
+        self.ecn = config.ecn && syn.flags.ece && syn.flags.cwr == asks;
         let peer_shift = if self.scale { syn.options.window_scale.unwrap_or(0).min(14) } else { 0 };
         let own_shift = if self.scale { self.receiver.wanted_shift() } else { 0 };
         let largest = syn.options.max_segment.unwrap_or(DEFAULT_SEGMENT).min(config.max_segment);
@@ -116,8 +120,11 @@ impl Endpoint {
             + if self.handshake.count().is_some() { COUNT } else { 0 };
         let segment = u64::from(largest).saturating_sub(options).max(1);
         self.sender.peer_opened(config, segment, self.sack, peer_shift);
+        if let Some(probing) = config.probing.filter(|_| syn.options.probe.is_some()) {
+            self.sender.probe_with(Prober::new(probing));
+        }
         self.sender.peer_window_of_syn(syn);
-        self.receiver.opened(syn, own_shift);
+        self.receiver.opened(syn, own_shift, self.sack && config.d_sack);
     }
 
     fn established(&mut self) {
@@ -132,8 +139,14 @@ impl Endpoint {
             self.receiver.acknowledge_now();
             return;
         }
+        if self.timestamps && self.config.paws && self.receiver.is_stale(segment) {
+            self.receiver.acknowledge_now();
+            return;
+        }
+        self.note_marks(segment);
         if !self.receiver.accepts(segment) {
             if !segment.flags.reset {
+                self.receiver.came_twice(segment);
                 self.receiver.acknowledge_now();
                 self.answer_again(now);
             }
@@ -171,6 +184,19 @@ impl Endpoint {
             self.take(now, segment);
         }
         self.after_own_fin(now);
+    }
+
+    /// Marks of queues, and probes.
+    fn note_marks(&mut self, segment: &Segment) {
+        if self.ecn {
+            self.marked &= !segment.flags.cwr;
+            self.marked |= segment.ecn == Ecn::Congestion;
+        }
+        if let Some(probe) = segment.options.probe.filter(|probe| !probe.answer)
+            && !segment.flags.syn
+        {
+            self.probe_answer = Some(Probe { answer: true, ..probe });
+        }
     }
 
     fn take(&mut self, now: Instant, segment: &Segment) {

@@ -6,7 +6,7 @@ mod outgoing;
 use crate::config::TcpConfig;
 use crate::open::{Handshake, PeerMemory};
 use crate::receiver::{Piece, Receiver};
-use crate::segment::{Ports, Segment};
+use crate::segment::{Ports, Probe, Segment};
 use crate::sender::Sender;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -82,6 +82,10 @@ pub struct Counters {
     pub recoveries: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Windows that were reduced because a queue had marked a segment.
+    pub marks: u64,
+    /// Segments that the peer reported to have got twice (D-SACK).
+    pub reported_duplicates: u64,
 }
 
 /// The variables of interest at one moment.
@@ -131,6 +135,11 @@ pub struct Endpoint {
     timestamps: bool,
     sack: bool,
     scale: bool,
+    ecn: bool,
+    /// A queue has marked what came; told until the peer has reduced its window.
+    marked: bool,
+    /// The answer to a probe is to go.
+    probe_answer: Option<Probe>,
     time_wait: Option<Instant>,
     handshake: Handshake,
     /// Data of a SYN that waits for the handshake's end.
@@ -174,6 +183,9 @@ impl Endpoint {
             timestamps: false,
             sack: false,
             scale: false,
+            ecn: false,
+            marked: false,
+            probe_answer: None,
             time_wait: None,
             handshake: Handshake::new(config.opening, PeerMemory::default(), 1, content),
             early: None,
@@ -296,7 +308,7 @@ impl Endpoint {
             congestion_window: levels.window(),
             threshold: levels.threshold(),
             flight: flow.end - flow.oldest,
-            in_flight: sender.recovery().in_flight(flow),
+            in_flight: sender.in_flight(),
             unsent: sender.unsent(),
             round_trip: sender.round_trip().smoothed(),
             timeout: sender.round_trip().timeout(),
@@ -307,7 +319,8 @@ impl Endpoint {
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let timers = [self.sender.timer(), self.receiver.timer(), self.time_wait];
+        let timers =
+            [self.sender.timer(), self.sender.paced(), self.receiver.timer(), self.time_wait];
         timers.into_iter().flatten().min()
     }
 
@@ -320,7 +333,7 @@ impl Endpoint {
         if self.sender.timer().is_none_or(|at| at > now) {
             return;
         }
-        self.sender.on_timeout();
+        self.sender.on_timeout(now);
         if self.sender.retries() > self.config.retries {
             self.end(CloseReason::TimedOut);
             return;

@@ -2,7 +2,7 @@
 
 use super::incoming::DEFAULT_SEGMENT;
 use super::{Endpoint, State};
-use crate::segment::{Ecn, Flags, Options, Payload, Segment};
+use crate::segment::{Ecn, Flags, Options, Payload, Probe, Segment};
 use crate::sender::Outgoing;
 use units::Instant;
 
@@ -31,9 +31,12 @@ impl Endpoint {
             | State::LastAck
             | State::TimeWait => {}
         }
+        if let Some(probe) = self.probe_answer.take().or_else(|| self.sender.take_probe(now)) {
+            return Some(self.acknowledgement(now, Some(probe)));
+        }
         // SACK blocks have room only where there is no data.
         if self.receiver.is_due() && self.receiver.has_gaps() {
-            return Some(self.acknowledgement(now));
+            return Some(self.acknowledgement(now, None));
         }
         let next = if self.state == State::TimeWait { None } else { self.sender.next(now) };
         if let Some(outgoing) = next {
@@ -41,14 +44,20 @@ impl Endpoint {
             segment.sequence = outgoing.sequence;
             segment.flags.fin = outgoing.fin;
             segment.payload = self.payload(&outgoing);
+            // What is sent again is not marked (RFC 3168, section 6.1.5).
+            if self.ecn && !outgoing.again && outgoing.len > 0 {
+                segment.ecn = Ecn::Capable;
+                segment.flags.cwr = self.sender.take_reduced();
+            }
             self.receiver.acknowledged();
             return Some(segment);
         }
-        self.receiver.is_due().then(|| self.acknowledgement(now))
+        self.receiver.is_due().then(|| self.acknowledgement(now, None))
     }
 
-    fn acknowledgement(&mut self, now: Instant) -> Segment {
+    fn acknowledgement(&mut self, now: Instant, probe: Option<Probe>) -> Segment {
         let mut segment = self.bare(now);
+        segment.options.probe = probe;
         if self.sack {
             segment.options.sack = self.receiver.blocks(segment.options.room_for_blocks());
         }
@@ -79,6 +88,11 @@ impl Endpoint {
                 .then(|| (self.ticks(now), self.receiver.echo())),
             ..Options::default()
         };
+        segment.flags.ece = if answers { self.ecn } else { config.ecn };
+        segment.flags.cwr = config.ecn && !answers;
+        if config.probing.is_some() && (!answers || self.sender.probes()) {
+            segment.options.probe = Some(Probe { cycle: 0, second: false, answer: false });
+        }
         let carries = if answers {
             self.handshake.answer(&mut segment.options) && self.state != State::SynReceived
         } else {
@@ -131,7 +145,7 @@ impl Endpoint {
             sequence: self.sender.flow().end,
             acknowledgement: Some(self.receiver.next()),
             window: self.receiver.window(false),
-            flags: Flags::default(),
+            flags: Flags { ece: self.marked, ..Flags::default() },
             options: Options { timestamps, count: self.handshake.count(), ..Options::default() },
             ecn: Ecn::NotCapable,
             payload: Payload::default(),

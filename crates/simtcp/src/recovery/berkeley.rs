@@ -39,8 +39,8 @@ pub(crate) struct Berkeley {
     repairing: bool,
     duplicates: u32,
     inflation: u64,
-    /// A segment is to be sent again.
-    due: bool,
+    /// So many segments are to be sent again.
+    due: u32,
     /// What the peer has beyond the oldest.
     board: Ranges,
     /// That, and what was sent again.
@@ -57,7 +57,7 @@ impl Berkeley {
             repairing: false,
             duplicates: 0,
             inflation: 0,
-            due: false,
+            due: 0,
             board: Ranges::default(),
             settled: Ranges::default(),
         }
@@ -72,9 +72,7 @@ impl Berkeley {
     }
 
     pub(super) fn lost(&mut self, now: &Outstanding) -> Option<Block> {
-        if !core::mem::take(&mut self.due) {
-            return None;
-        }
+        self.due = self.due.checked_sub(1)?;
         let (start, end) = if self.sack { self.eligible(now)? } else { (now.oldest, now.end) };
         let block = (start, end.min(start + now.segment));
         if self.sack {
@@ -87,7 +85,7 @@ impl Berkeley {
         self.repairing = false;
         self.duplicates = 0;
         self.inflation = 0;
-        self.due = false;
+        self.due = 0;
         // The receiver may have changed its mind (RFC 2018, section 5.1).
         self.board = Ranges::default();
         self.settled = Ranges::default();
@@ -129,11 +127,11 @@ impl Berkeley {
         if !self.newreno || now.oldest >= self.recover {
             self.repairing = false;
             self.inflation = 0;
-            self.due = false;
+            self.due = 0;
             return Verdict::Repaired { deflate: self.newreno };
         }
         self.inflation = self.inflation.saturating_sub(acked) + now.segment;
-        self.due = !self.sack || self.eligible(now).is_some();
+        self.due = if self.sack { self.due + u32::from(self.eligible(now).is_some()) } else { 1 };
         // 4.4BSD's timer starts anew with all that is new.
         Verdict::Repairing { restart_timer: true }
     }
@@ -141,8 +139,9 @@ impl Berkeley {
     fn on_duplicate(&mut self, now: &Outstanding) -> Verdict {
         self.duplicates = self.duplicates.saturating_add(1);
         if self.repairing {
-            self.due = self.sack && self.eligible(now).is_some();
-            if !self.due {
+            if self.sack && self.eligible(now).is_some() {
+                self.due += 1;
+            } else {
                 self.inflation += now.segment;
             }
             return Verdict::Repairing { restart_timer: false };
@@ -159,7 +158,7 @@ impl Berkeley {
         }
         self.recover = now.end;
         self.repairing = true;
-        self.due = true;
+        self.due = 1;
         self.inflation = u64::from(DUPLICATES) * now.segment;
         Verdict::Loss
     }
@@ -190,7 +189,16 @@ mod tests {
             blocks.iter().map(|&(start, end)| (start * MSS, end * MSS)).collect();
         let before = before * MSS;
         let duplicate = before == now.oldest;
-        tcp.on_ack(now, &Report { before, window: 10 * MSS, duplicate, sack: &scaled })
+        tcp.on_ack(
+            now,
+            &Report {
+                before,
+                window: 10 * MSS,
+                duplicate,
+                sack: &scaled,
+                ..super::super::tests_report()
+            },
+        )
     }
 
     fn again(tcp: &mut Berkeley, now: &Outstanding) -> Option<u64> {

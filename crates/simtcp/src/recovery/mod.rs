@@ -2,13 +2,19 @@
 
 mod berkeley;
 mod newreno;
+mod rack;
 mod sack;
+mod vegas;
 
 pub(crate) use berkeley::Berkeley;
 pub(crate) use newreno::NewReno;
+pub(crate) use rack::Rack;
 pub(crate) use sack::Sack;
+pub(crate) use vegas::Vegas;
 
+use crate::log::{Delivery, SentLog};
 use crate::segment::Block;
+use units::{Instant, Span};
 
 /// How losses are found and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +31,14 @@ pub enum RecoveryKind {
     /// NewReno that sends again what SACK blocks show to be lost (Henderson & Katz 1999,
     /// appendix, rules 1 to 7); rules 1 to 4 where the peer has no SACK.
     SackNewReno,
+    /// Reno with a finer clock: a duplicate, or one of the first two acknowledgements after a
+    /// retransmission, is reason to look whether the oldest is out for longer than it should
+    /// (Brakmo & Peterson 1995, section III.A).
+    Vegas,
     /// By the blocks of SACK options (RFC 6675); NewReno where the peer has no SACK.
     Sack,
+    /// By when segments were sent (RACK, RFC 8985), as Linux; NewReno where the peer has no SACK.
+    Rack,
 }
 
 /// The sender's variables that a recovery looks at.
@@ -53,6 +65,12 @@ pub(crate) struct Report<'a> {
     pub(crate) duplicate: bool,
     /// The blocks of its SACK option.
     pub(crate) sack: &'a [Block],
+    /// When it came.
+    pub(crate) now: Instant,
+    /// What it delivers, where a log is kept.
+    pub(crate) delivery: &'a Delivery,
+    /// SRTT.
+    pub(crate) smoothed: Option<Span>,
 }
 
 /// What an acknowledgement led to.
@@ -78,6 +96,8 @@ pub(crate) enum Verdict {
 #[derive(Clone, Debug)]
 pub(crate) enum Recovery {
     Berkeley(Berkeley),
+    Vegas(Vegas),
+    Rack(Rack),
     NewReno(NewReno),
     Sack(Sack),
 }
@@ -89,38 +109,67 @@ impl Recovery {
             |newreno, sack| Self::Berkeley(Berkeley::new(newreno, sack, limited_transmit));
         match kind {
             RecoveryKind::Reno => berkeley(false, false),
+            RecoveryKind::Vegas => Self::Vegas(Vegas::new(limited_transmit)),
             RecoveryKind::SackReno => berkeley(false, sack),
             RecoveryKind::SackNewReno => berkeley(true, sack),
             RecoveryKind::Sack if sack => Self::Sack(Sack::new(limited_transmit)),
-            RecoveryKind::NewReno | RecoveryKind::Sack => {
+            RecoveryKind::Rack if sack => Self::Rack(Rack::new()),
+            RecoveryKind::NewReno | RecoveryKind::Sack | RecoveryKind::Rack => {
                 Self::NewReno(NewReno::new(limited_transmit))
             }
         }
     }
 
     /// An acknowledgement came, and `now` is what is outstanding after it.
-    pub(crate) fn on_ack(&mut self, now: &Outstanding, report: &Report<'_>) -> Verdict {
+    pub(crate) fn on_ack(
+        &mut self,
+        now: &Outstanding,
+        report: &Report<'_>,
+        log: Option<&mut SentLog>,
+    ) -> Verdict {
         match self {
             Self::Berkeley(berkeley) => berkeley.on_ack(now, report),
+            Self::Vegas(vegas) => vegas.on_ack(now, report, log.as_deref()),
+            Self::Rack(rack) => match log {
+                Some(log) => rack.on_ack(now, report, log),
+                None => Verdict::Open,
+            },
             Self::NewReno(newreno) => newreno.on_ack(now, report),
             Self::Sack(sack) => sack.on_ack(now, report),
         }
     }
 
-    /// The retransmission timer ran out: all will be sent again from the oldest on.
-    pub(crate) fn on_timeout(&mut self, now: &Outstanding) {
+    /// The retransmission timer ran out; says whether all will be sent again from the oldest on.
+    pub(crate) fn on_timeout(&mut self, now: &Outstanding, log: Option<&mut SentLog>) -> bool {
         match self {
             Self::Berkeley(berkeley) => berkeley.on_timeout(),
+            Self::Vegas(vegas) => vegas.on_timeout(),
+            Self::Rack(rack) => {
+                if let Some(log) = log {
+                    rack.on_timeout(now, log);
+                }
+                return false;
+            }
             Self::NewReno(newreno) => newreno.on_timeout(now),
             Self::Sack(sack) => sack.on_timeout(now),
         }
+        true
     }
 
     /// Bytes that count as being on the way.
-    pub(crate) fn in_flight(&self, now: &Outstanding) -> u64 {
+    pub(crate) fn in_flight(&self, now: &Outstanding, log: Option<&SentLog>) -> u64 {
         match self {
-            Self::Berkeley(_) | Self::NewReno(_) => now.next - now.oldest,
+            Self::Rack(_) => log.map_or(0, SentLog::on_way),
+            Self::Berkeley(_) | Self::Vegas(_) | Self::NewReno(_) => now.next - now.oldest,
             Self::Sack(sack) => sack.pipe(now),
+        }
+    }
+
+    /// Whether it looks at when segments were sent.
+    pub(crate) fn needs_log(&self) -> bool {
+        match self {
+            Self::Vegas(_) | Self::Rack(_) => true,
+            Self::Berkeley(_) | Self::NewReno(_) | Self::Sack(_) => false,
         }
     }
 
@@ -128,8 +177,9 @@ impl Recovery {
     pub(crate) fn inflation(&self) -> u64 {
         match self {
             Self::Berkeley(berkeley) => berkeley.inflation(),
+            Self::Vegas(vegas) => vegas.inflation(),
             Self::NewReno(newreno) => newreno.inflation(),
-            Self::Sack(_) => 0,
+            Self::Sack(_) | Self::Rack(_) => 0,
         }
     }
 
@@ -137,15 +187,24 @@ impl Recovery {
     pub(crate) fn is_repairing(&self) -> bool {
         match self {
             Self::Berkeley(berkeley) => berkeley.is_repairing(),
+            Self::Vegas(vegas) => vegas.is_repairing(),
+            Self::Rack(rack) => rack.is_repairing(),
             Self::NewReno(newreno) => newreno.is_repairing(),
             Self::Sack(sack) => sack.is_repairing(),
         }
     }
 
     /// What is to be sent again now, before new data, with `room` bytes of window.
-    pub(crate) fn lost(&mut self, now: &Outstanding, room: u64) -> Option<Block> {
+    pub(crate) fn lost(
+        &mut self,
+        now: &Outstanding,
+        log: Option<&SentLog>,
+        room: u64,
+    ) -> Option<Block> {
         match self {
             Self::Berkeley(berkeley) => berkeley.lost(now),
+            Self::Vegas(vegas) => vegas.lost(now),
+            Self::Rack(rack) => rack.lost(log?, room),
             Self::NewReno(newreno) => newreno.lost(now),
             Self::Sack(sack) => sack.lost(now, room),
         }
@@ -154,7 +213,7 @@ impl Recovery {
     /// What may be sent again since there is no new data.
     pub(crate) fn perhaps_lost(&mut self, now: &Outstanding) -> Option<Block> {
         match self {
-            Self::Berkeley(_) | Self::NewReno(_) => None,
+            Self::Berkeley(_) | Self::Vegas(_) | Self::Rack(_) | Self::NewReno(_) => None,
             Self::Sack(sack) => sack.perhaps_lost(now),
         }
     }
@@ -162,9 +221,29 @@ impl Recovery {
     /// After a timeout: the first run from `now.next` on that the peer is not known to have.
     pub(crate) fn again(&self, now: &Outstanding) -> Option<Block> {
         match self {
+            // All that is lost is known.
+            Self::Rack(_) => None,
             Self::Berkeley(berkeley) => berkeley.again(now),
-            Self::NewReno(_) => (now.next < now.end).then_some((now.next, now.end)),
+            Self::Vegas(_) | Self::NewReno(_) => {
+                (now.next < now.end).then_some((now.next, now.end))
+            }
             Self::Sack(sack) => sack.again(now),
         }
+    }
+}
+
+/// A report of nothing, for tests to fill in.
+#[cfg(test)]
+fn tests_report() -> Report<'static> {
+    const NOTHING: Delivery =
+        Delivery { bytes: 0, newest: None, round_trip: None, reordered: false };
+    Report {
+        before: 0,
+        window: 0,
+        duplicate: false,
+        sack: &[],
+        now: Instant::ZERO,
+        delivery: &NOTHING,
+        smoothed: None,
     }
 }

@@ -145,7 +145,13 @@ mod tests {
     }
 
     fn report(before: u64, duplicate: bool) -> Report<'static> {
-        Report { before: before * MSS, window: 10 * MSS, duplicate, sack: &[] }
+        Report {
+            before: before * MSS,
+            window: 10 * MSS,
+            duplicate,
+            sack: &[],
+            ..super::super::tests_report()
+        }
     }
 
     #[test]

@@ -214,7 +214,16 @@ mod tests {
         let scaled: std::vec::Vec<Block> =
             blocks.iter().map(|&(start, end)| (start * MSS, end * MSS)).collect();
         let before = before * MSS;
-        sack.on_ack(now, &Report { before, window: 10 * MSS, duplicate: true, sack: &scaled })
+        sack.on_ack(
+            now,
+            &Report {
+                before,
+                window: 10 * MSS,
+                duplicate: true,
+                sack: &scaled,
+                ..super::super::tests_report()
+            },
+        )
     }
 
     #[test]

@@ -1,12 +1,19 @@
 //! The sending half: what goes next, and what an acknowledgement means.
 
+mod input;
+mod output;
+mod prr;
+
 use crate::config::{AfterIdle, TcpConfig};
 use crate::endpoint::Counters;
-use crate::recovery::{Outstanding, Recovery, Report, Verdict};
+use crate::log::SentLog;
+use crate::probing::Prober;
+use crate::recovery::{Outstanding, Recovery};
 use crate::round_trip::RoundTrip;
-use crate::segment::{Block, Segment};
-use crate::window::{Acked, Levels, Window};
-use units::{Instant, Span};
+use crate::segment::{Probe, Segment};
+use crate::window::{Levels, Window};
+use prr::Prr;
+use units::Instant;
 
 /// What is to be put in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +21,8 @@ pub(crate) struct Outgoing {
     pub(crate) sequence: u64,
     pub(crate) len: u64,
     pub(crate) fin: bool,
+    /// It was sent before.
+    pub(crate) again: bool,
 }
 
 /// What became of an acknowledgement.
@@ -63,6 +72,26 @@ pub(crate) struct Sender {
     last_sent: Instant,
     after_idle: AfterIdle,
     nagle: bool,
+    pacing: bool,
+    /// When pacing lets the next segment go.
+    pace_next: Instant,
+    /// That, when it keeps back what would go.
+    paced: Option<Instant>,
+    /// Since idleness, data from here on is not acknowledged: the window leaves spread over a
+    /// round trip.
+    paced_restart: Option<u64>,
+    /// Kept where the window or the recovery asks for it.
+    log: Option<SentLog>,
+    /// After a timeout: what was outstanding at it.
+    timeout_point: Option<u64>,
+    probing: Option<Prober>,
+    proportional: bool,
+    /// A repair whose sending follows what arrives.
+    prr: Option<Prr>,
+    /// The window was reduced for a mark, and not again until this is acknowledged.
+    marked_point: u64,
+    /// The peer is to be told that the window was reduced (RFC 3168, section 6.1.2).
+    reduced: bool,
     pub(crate) counters: Counters,
 }
 
@@ -87,6 +116,17 @@ impl Sender {
             last_sent: Instant::ZERO,
             after_idle: config.after_idle,
             nagle: config.nagle,
+            pacing: config.pacing,
+            pace_next: Instant::ZERO,
+            paced: None,
+            paced_restart: None,
+            log: None,
+            timeout_point: None,
+            probing: None,
+            proportional: config.proportional_reduction,
+            prr: None,
+            marked_point: 0,
+            reduced: false,
             counters: Counters::default(),
         }
     }
@@ -117,7 +157,7 @@ impl Sender {
         } else {
             self.counters.retransmitted_bytes += len;
         }
-        Outgoing { sequence: 1, len, fin }
+        Outgoing { sequence: 1, len, fin, again: false }
     }
 
     /// What went with SYN was not taken: it goes again, now that there is a connection (RFC 7413,
@@ -135,6 +175,8 @@ impl Sender {
         let levels = if config.byte_counting { levels } else { levels.counting_acknowledgements() };
         self.window = Window::new(config.window, levels);
         self.recovery = Recovery::new(config.recovery, sack, config.limited_transmit);
+        let logs = self.window.needs_log() || self.recovery.needs_log() || self.proportional;
+        self.log = logs.then(SentLog::default);
     }
 
     /// The handshake is done. Where SYN had to go twice, one segment is the first window
@@ -200,6 +242,27 @@ impl Sender {
         &self.window
     }
 
+    /// Both ends probe (see [`Probing`](crate::Probing)).
+    pub(crate) fn probe_with(&mut self, prober: Prober) {
+        self.probing = Some(prober);
+    }
+
+    /// Whether both ends probe.
+    pub(crate) fn probes(&self) -> bool {
+        self.probing.is_some()
+    }
+
+    /// The probe that is to go now.
+    pub(crate) fn take_probe(&mut self, now: Instant) -> Option<Probe> {
+        let estimate = self.round_trip.smoothed();
+        self.probing.as_mut()?.take(now, estimate)
+    }
+
+    /// Whether the next new segment is to say that the window was reduced; says so once.
+    pub(crate) fn take_reduced(&mut self) -> bool {
+        core::mem::take(&mut self.reduced)
+    }
+
     pub(crate) fn recovery(&self) -> &Recovery {
         &self.recovery
     }
@@ -209,7 +272,10 @@ impl Sender {
     }
 
     pub(crate) fn timer(&self) -> Option<Instant> {
-        self.timer
+        match &self.probing {
+            Some(probing) if probing.is_running() => probing.deadline(),
+            Some(_) | None => self.timer,
+        }
     }
 
     pub(crate) fn retries(&self) -> u32 {
@@ -218,252 +284,7 @@ impl Sender {
 
     pub(crate) fn stop(&mut self) {
         self.timer = None;
-    }
-
-    /// What goes next at `now`, if anything may.
-    pub(crate) fn next(&mut self, now: Instant) -> Option<Outgoing> {
-        let window = self.window.levels().window() + self.recovery.inflation();
-        let room = window.saturating_sub(self.recovery.in_flight(&self.flow));
-        if let Some(block) = self.recovery.lost(&self.flow, room) {
-            return Some(self.send_again(now, block));
-        }
-        if core::mem::take(&mut self.probe) {
-            return self.send_probe(now);
-        }
-        if self.flow.next < self.flow.end {
-            match self.recovery.again(&self.flow) {
-                None => self.flow.next = self.flow.end,
-                Some((start, end)) => {
-                    let end = end.min(start + self.flow.segment);
-                    self.held = room < end - start;
-                    if self.held {
-                        return None;
-                    }
-                    self.flow.next = end;
-                    return Some(self.send_again(now, (start, end)));
-                }
-            }
-        }
-        self.send_new(now, room)
-    }
-
-    fn send_new(&mut self, now: Instant, room: u64) -> Option<Outgoing> {
-        let start = self.flow.next;
-        let allowed = self.written.min(self.peer.edge).saturating_sub(start);
-        let len = allowed.min(self.flow.segment);
-        let last = start + len == self.written;
-        let fin = last && self.closing && start + len < self.peer.edge.max(start + 1);
-        // A short segment only for the end of what there is, or for a peer whose window was
-        // never larger (RFC 9293, section 3.8.6.2.1).
-        let waits = self.nagle && self.flow.oldest < self.flow.end;
-        let short = last && len > 0 && !waits;
-        let whole = len == self.flow.segment || short || 2 * len > self.peer.largest;
-        if !(fin || (len > 0 && whole)) {
-            self.held = false;
-            self.watch_closed_window(now);
-            if self.recovery.is_repairing() && room >= self.flow.segment {
-                let block = self.recovery.perhaps_lost(&self.flow)?;
-                return Some(self.send_again(now, block));
-            }
-            return None;
-        }
-        self.held = room < len;
-        if self.held {
-            return None;
-        }
-        if self.flow.oldest == self.flow.end {
-            let idle = now.since(self.last_sent);
-            let timeouts = idle.as_nanos() / self.round_trip.timeout().as_nanos().max(1);
-            if !self.counters_are_fresh() {
-                self.window.on_idle(idle, timeouts, self.after_idle);
-            }
-        }
-        self.flow.next = start + len + u64::from(fin);
-        self.flow.end = self.flow.next;
-        if self.timed.is_none() {
-            self.timed = Some((self.flow.end, now));
-        }
-        self.counters.data_bytes += len;
-        Some(self.sent(now, Outgoing { sequence: start, len, fin }))
-    }
-
-    /// Nothing but SYN has been sent: the time since is no idleness.
-    fn counters_are_fresh(&self) -> bool {
-        self.counters.data_segments == 0
-    }
-
-    /// With data that the closed window keeps back and nothing on the way, the timer asks
-    /// (RFC 9293, section 3.8.6.1).
-    fn watch_closed_window(&mut self, now: Instant) {
-        let waits = self.written > self.flow.next && self.flow.oldest == self.flow.end;
-        if waits && self.timer.is_none() && self.flow.end > 0 {
-            self.timer = Some(self.round_trip.deadline(now));
-        }
-    }
-
-    fn send_probe(&mut self, now: Instant) -> Option<Outgoing> {
-        let start = self.flow.oldest;
-        if start >= self.written {
-            return None;
-        }
-        self.flow.end = self.flow.end.max(start + 1);
-        self.flow.next = self.flow.next.max(start + 1);
-        self.timed = None;
-        Some(self.sent(now, Outgoing { sequence: start, len: 1, fin: false }))
-    }
-
-    fn send_again(&mut self, now: Instant, (start, end): Block) -> Outgoing {
-        // Karn: what was sent twice is not timed (RFC 6298, section 3).
-        self.timed = None;
-        let fin = self.closing && end > self.written;
-        let len = end - start - u64::from(fin);
-        self.counters.retransmitted_segments += 1;
-        self.counters.retransmitted_bytes += len;
-        self.sent(now, Outgoing { sequence: start, len, fin })
-    }
-
-    fn sent(&mut self, now: Instant, outgoing: Outgoing) -> Outgoing {
-        self.counters.data_segments += 1;
-        self.last_sent = now;
-        if self.timer.is_none() {
-            self.timer = Some(self.round_trip.deadline(now));
-        }
-        outgoing
-    }
-
-    /// Takes in the acknowledgement of `segment`; `echo` is the round trip that its timestamp
-    /// shows.
-    pub(crate) fn on_ack(
-        &mut self,
-        now: Instant,
-        segment: &Segment,
-        echo: Option<Span>,
-    ) -> AckResult {
-        let Some(acknowledged) = segment.acknowledgement else { return AckResult::Taken };
-        if acknowledged > self.flow.end {
-            return AckResult::Unsent;
-        }
-        if acknowledged < self.flow.oldest {
-            return AckResult::Taken;
-        }
-        let same_window = !self.update_window(segment, acknowledged);
-        let before = self.flow;
-        let duplicate = acknowledged == before.oldest
-            && segment.span() == 0
-            && same_window
-            && before.oldest < before.end;
-        self.flow.oldest = acknowledged;
-        self.flow.next = self.flow.next.max(acknowledged);
-        let acked = acknowledged - before.oldest;
-        let flight = before.end - before.oldest;
-        let sample = if acked > 0 { self.measure(now, acknowledged, flight, echo) } else { None };
-        let report = Report {
-            before: before.oldest,
-            window: self.window.levels().window(),
-            duplicate,
-            sack: segment.options.sack.as_slice(),
-        };
-        match self.recovery.on_ack(&self.flow, &report) {
-            Verdict::Open => {
-                if acked > 0 {
-                    self.grow(now, acked, sample);
-                    self.restart_timer(now);
-                }
-            }
-            Verdict::Loss => {
-                self.counters.recoveries += 1;
-                self.window.on_loss(flight);
-                self.restart_timer(now);
-            }
-            Verdict::Repairing { restart_timer } => {
-                if restart_timer {
-                    self.restart_timer(now);
-                }
-            }
-            Verdict::Repaired { deflate } => {
-                if deflate {
-                    self.window.deflate(self.flow.end - self.flow.oldest);
-                }
-                self.restart_timer(now);
-            }
-        }
-        AckResult::Taken
-    }
-
-    /// Says whether the window changed (RFC 9293, section 3.10.7.4).
-    fn update_window(&mut self, segment: &Segment, acknowledged: u64) -> bool {
-        let from = (segment.sequence, acknowledged);
-        if from < self.peer.from {
-            return false;
-        }
-        let window = u64::from(segment.window) << self.peer.shift;
-        let changed = acknowledged + window != self.peer.edge;
-        self.peer.from = from;
-        self.peer.edge = acknowledged + window;
-        self.peer.largest = self.peer.largest.max(window);
-        changed
-    }
-
-    fn measure(
-        &mut self,
-        now: Instant,
-        acknowledged: u64,
-        flight: u64,
-        echo: Option<Span>,
-    ) -> Option<Span> {
-        self.retries = 0;
-        self.timed_out_at = None;
-        let timed = self.timed.filter(|&(end, _)| acknowledged >= end);
-        if timed.is_some() {
-            self.timed = None;
-        }
-        let sample = echo.or(timed.map(|(_, at)| self.round_trip.between(at, now)))?;
-        // RFC 7323, appendix G: an acknowledgement for every second segment is expected.
-        let expected = match echo {
-            Some(_) => flight.div_ceil(2 * self.flow.segment),
-            None => 1,
-        };
-        self.round_trip.sample(sample, expected);
-        Some(sample)
-    }
-
-    fn grow(&mut self, now: Instant, bytes: u64, sample: Option<Span>) {
-        self.window.on_ack(&Acked {
-            now,
-            bytes,
-            up_to: self.flow.oldest,
-            next: self.flow.end,
-            limited: self.held,
-            sample,
-            round_trip: self.round_trip.smoothed(),
-        });
-    }
-
-    /// RFC 6298, rules 5.2 and 5.3.
-    fn restart_timer(&mut self, now: Instant) {
-        let runs = self.flow.oldest < self.flow.end;
-        self.timer = runs.then(|| self.round_trip.deadline(now));
-    }
-
-    /// The timer ran out (RFC 6298, rules 5.4 to 5.6): the oldest goes again, alone.
-    pub(crate) fn on_timeout(&mut self) {
-        self.timer = None;
-        self.round_trip.back_off();
-        self.retries += 1;
-        let flight = self.flow.end - self.flow.oldest;
-        if flight == 0 || (self.peer.edge <= self.flow.oldest && self.flow.oldest > 0) {
-            self.probe = true;
-            return;
-        }
-        self.counters.timeouts += 1;
-        if self.flow.oldest == 0 {
-            return;
-        }
-        let first = self.timed_out_at != Some(self.flow.oldest);
-        self.timed_out_at = Some(self.flow.oldest);
-        self.window.on_timeout(flight, first);
-        self.recovery.on_timeout(&self.flow);
-        self.flow.next = self.flow.oldest;
-        self.timed = None;
+        self.paced = None;
+        self.probing = None;
     }
 }

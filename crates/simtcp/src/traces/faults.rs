@@ -1,7 +1,7 @@
 //! Whatever is lost, everything arrives once and in order.
 
 use super::wire::Wire;
-use crate::{HostCache, Opening, Ports, State, TcpConfig};
+use crate::{HostCache, Opening, Ports, RecoveryKind, State, TcpConfig};
 use proptest::prelude::*;
 use std::vec::Vec;
 use units::{Instant, RngStream, Span};
@@ -15,6 +15,15 @@ fn configs() -> Vec<TcpConfig> {
         TcpConfig::reno().of_1999(),
         TcpConfig::sack_reno(),
         TcpConfig::sack_new_reno().of_1999(),
+        TcpConfig::vegas(),
+        TcpConfig::probing(),
+        TcpConfig::bbr(),
+        TcpConfig {
+            recovery: RecoveryKind::Rack,
+            proportional_reduction: true,
+            ..TcpConfig::linux()
+        },
+        TcpConfig { d_sack: true, ecn: true, pacing: true, ..TcpConfig::sack() },
         TcpConfig { opening: Opening::Transaction, ..TcpConfig::sack() },
         TcpConfig { opening: Opening::FastOpen, ..TcpConfig::sack_new_reno() },
     ])
@@ -36,7 +45,7 @@ fn wire(config: &TcpConfig) -> Wire {
     Wire::between(ends.0, ends.1, Span::from_millis(50))
 }
 
-const CONFIGS: usize = 9;
+const CONFIGS: usize = 14;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]

@@ -34,6 +34,8 @@ pub(super) struct Wire {
     pub(super) read: u64,
     /// The server answers by so many bytes when it has read something, and closes.
     pub(super) answer: Option<u64>,
+    /// The data segment with this number is marked on its way.
+    pub(super) marks: Option<u64>,
     /// Bytes that the client has read, and when the last came.
     pub(super) got: u64,
     pub(super) answered: Option<Instant>,
@@ -62,6 +64,7 @@ impl Wire {
             closes: false,
             read: 0,
             answer: None,
+            marks: None,
             got: 0,
             answered: None,
         }
@@ -170,7 +173,11 @@ impl Wire {
         }
     }
 
-    fn carry(&mut self, way: usize, leaves: Instant, segment: Segment) {
+    fn carry(&mut self, way: usize, leaves: Instant, mut segment: Segment) {
+        let number = segment.payload.offset / 1_000;
+        if way == 0 && segment.payload.len > 0 && self.marks == Some(number) {
+            assert!(segment.mark(), "its sender understands marks");
+        }
         let arrives = leaves + self.one_way;
         let mut times = std::vec![arrives];
         if let Some((chance, most)) = &mut self.disorder {

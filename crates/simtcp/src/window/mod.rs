@@ -1,15 +1,20 @@
 //! The third axis: how much may be on the way.
 
+mod bbr;
 mod cubic;
 mod hystart;
 mod levels;
 mod reno;
+mod vegas;
 
+pub(crate) use bbr::Bbr;
 pub(crate) use cubic::Cubic;
 pub(crate) use levels::Levels;
 pub(crate) use reno::Reno;
+pub(crate) use vegas::Vegas;
 
 use crate::config::AfterIdle;
+use crate::log::Rate;
 use units::{Instant, Span};
 
 /// Which law the congestion window follows.
@@ -23,6 +28,11 @@ pub enum WindowKind {
         /// Slow start ends when the round trip grows (HyStart++, RFC 9406).
         hystart: bool,
     },
+    /// As many segments in the queue as it wants there, by the round trip (Brakmo & Peterson
+    /// 1995).
+    Vegas,
+    /// A model of the path, and pacing (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr,
 }
 
 /// An acknowledgement of something new, as the window sees it.
@@ -43,9 +53,38 @@ pub(crate) struct Acked {
     pub(crate) round_trip: Option<Span>,
 }
 
+/// An acknowledgement, as a window sees it that models the path; there is one for each, whatever
+/// is being repaired.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sample {
+    pub(crate) now: Instant,
+    /// Bytes that it delivers, and all so far.
+    pub(crate) newly: u64,
+    pub(crate) delivered: u64,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) round_trip: Option<Span>,
+    pub(crate) smoothed: Option<Span>,
+    /// Bytes on the way, before and after it.
+    pub(crate) prior_in_flight: u64,
+    pub(crate) in_flight: u64,
+    /// Bytes newly taken to be lost.
+    pub(crate) lost: u64,
+    /// Losses are being repaired.
+    pub(crate) repairing: bool,
+    /// The number up to which it acknowledges, and the next to be sent.
+    pub(crate) up_to: u64,
+    pub(crate) next: u64,
+    /// The window was what held the sender back.
+    pub(crate) held: bool,
+    /// How long pacing keeps the next segment back.
+    pub(crate) ahead: Span,
+}
+
 /// A congestion window: one of the laws.
 #[derive(Clone, Debug)]
 pub(crate) enum Window {
+    Vegas(Vegas),
+    Bbr(Bbr),
     Reno(Reno),
     Cubic(Cubic),
 }
@@ -53,6 +92,8 @@ pub(crate) enum Window {
 impl Window {
     pub(crate) fn new(kind: WindowKind, levels: Levels) -> Self {
         match kind {
+            WindowKind::Vegas => Self::Vegas(Vegas::new(levels)),
+            WindowKind::Bbr => Self::Bbr(Bbr::new(levels)),
             WindowKind::Reno => Self::Reno(Reno::new(levels)),
             WindowKind::Cubic { hystart } => Self::Cubic(Cubic::new(levels, hystart)),
         }
@@ -61,6 +102,8 @@ impl Window {
     /// The two levels that all laws have.
     pub(crate) fn levels(&self) -> &Levels {
         match self {
+            Self::Vegas(vegas) => vegas.levels(),
+            Self::Bbr(bbr) => bbr.levels(),
             Self::Reno(reno) => reno.levels(),
             Self::Cubic(cubic) => cubic.levels(),
         }
@@ -68,6 +111,8 @@ impl Window {
 
     fn levels_mut(&mut self) -> &mut Levels {
         match self {
+            Self::Vegas(vegas) => vegas.levels_mut(),
+            Self::Bbr(bbr) => bbr.levels_mut(),
             Self::Reno(reno) => reno.levels_mut(),
             Self::Cubic(cubic) => cubic.levels_mut(),
         }
@@ -76,14 +121,59 @@ impl Window {
     /// Something new was acknowledged, and no loss is being repaired.
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
         match self {
+            Self::Vegas(vegas) => vegas.on_ack(acked),
+            Self::Bbr(_) => {}
             Self::Reno(reno) => reno.on_ack(acked),
             Self::Cubic(cubic) => cubic.on_ack(acked),
+        }
+    }
+
+    /// Whether it wants [samples](Self::on_sample).
+    pub(crate) fn needs_log(&self) -> bool {
+        match self {
+            Self::Vegas(_) | Self::Bbr(_) => true,
+            Self::Reno(_) | Self::Cubic(_) => false,
+        }
+    }
+
+    /// What an acknowledgement shows of the path.
+    pub(crate) fn on_sample(&mut self, sample: &Sample) {
+        match self {
+            Self::Vegas(vegas) => vegas.on_sample(sample),
+            Self::Bbr(bbr) => bbr.on_sample(sample),
+            Self::Reno(_) | Self::Cubic(_) => {}
+        }
+    }
+
+    /// Bytes per second at which segments are to leave, where it says so.
+    pub(crate) fn pacing_rate(&self) -> Option<f64> {
+        match self {
+            Self::Bbr(bbr) => Some(bbr.pacing_rate()),
+            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) => None,
+        }
+    }
+
+    /// The shortest round trip that it knows.
+    pub(crate) fn least_round_trip(&self) -> Option<Span> {
+        match self {
+            Self::Bbr(bbr) => bbr.least_round_trip(),
+            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) => None,
+        }
+    }
+
+    /// The window is small on purpose, and rates say nothing.
+    pub(crate) fn drains(&self) -> bool {
+        match self {
+            Self::Bbr(bbr) => bbr.drains(),
+            Self::Reno(_) | Self::Cubic(_) | Self::Vegas(_) => false,
         }
     }
 
     /// A loss was found by duplicates, with `flight` bytes outstanding.
     pub(crate) fn on_loss(&mut self, flight: u64) {
         match self {
+            Self::Vegas(vegas) => vegas.on_loss(flight),
+            Self::Bbr(bbr) => bbr.on_loss(),
             Self::Reno(reno) => reno.on_loss(flight),
             Self::Cubic(cubic) => cubic.on_loss(flight),
         }
@@ -92,6 +182,8 @@ impl Window {
     /// The retransmission timer ran out; `first`: not already for the same data.
     pub(crate) fn on_timeout(&mut self, flight: u64, first: bool) {
         match self {
+            Self::Vegas(vegas) => vegas.on_timeout(flight, first),
+            Self::Bbr(bbr) => bbr.on_timeout(),
             Self::Reno(reno) => reno.on_timeout(flight, first),
             Self::Cubic(cubic) => cubic.on_timeout(flight, first),
         }
@@ -100,6 +192,9 @@ impl Window {
     /// Repair is over with `flight` bytes outstanding: the window comes down to what keeps a
     /// burst away (RFC 6582, section 3.2, step 3, option 1).
     pub(crate) fn deflate(&mut self, flight: u64) {
+        if matches!(self, Self::Bbr(_)) {
+            return;
+        }
         let levels = self.levels_mut();
         let segment = levels.segment();
         levels.set_window(levels.threshold().min(flight.max(segment) + segment));
@@ -116,16 +211,19 @@ impl Window {
                 self.levels_mut().decay(timeouts);
                 self.forget_epoch();
             }
-            AfterIdle::Keep | AfterIdle::SlowStart | AfterIdle::Decay => match self {
-                Self::Reno(_) => {}
-                Self::Cubic(cubic) => cubic.on_idle(idle),
-            },
+            AfterIdle::Keep | AfterIdle::SlowStart | AfterIdle::Decay | AfterIdle::Paced => {
+                match self {
+                    Self::Reno(_) | Self::Vegas(_) => {}
+                    Self::Bbr(bbr) => bbr.on_idle(idle),
+                    Self::Cubic(cubic) => cubic.on_idle(idle),
+                }
+            }
         }
     }
 
     fn forget_epoch(&mut self) {
         match self {
-            Self::Reno(_) => {}
+            Self::Reno(_) | Self::Vegas(_) | Self::Bbr(_) => {}
             Self::Cubic(cubic) => cubic.restart(),
         }
     }

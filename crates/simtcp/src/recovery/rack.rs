@@ -1,0 +1,226 @@
+//! Losses by time: RACK (RFC 8985), as Linux has it by default.
+//!
+//! ```text
+//!   RACK.segment   the one that was sent last of all that have arrived        section 6.2, step 2
+//!   lost           sent before it, and longer ago than its round trip and the
+//!                  reordering window                                          section 6.2, step 5
+//!   window         none while a repair goes on or three segments have arrived
+//!                  beyond a gap, and no reordering was seen; else a quarter of
+//!                  the shortest round trip                                    section 6.2, step 4
+//! ```
+//!
+//! So a retransmission that is lost is found when something that was sent after it arrives. After a
+//! timeout all that has not arrived is lost, and goes again as the window opens (section 6.3). The
+//! reordering timer and the tail loss probe (section 7) are left out: the retransmission timer does
+//! their work.
+
+use super::{Outstanding, Report, Verdict};
+use crate::log::SentLog;
+use crate::segment::Block;
+use units::{Instant, Span};
+
+/// Segments beyond a gap that mean a loss when no reordering was seen (DupThresh).
+const DUPLICATES: u64 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Calm,
+    /// A loss is being repaired, up to this number.
+    Repairing(u64),
+    /// Likewise, after a timeout.
+    TimedOut(u64),
+}
+
+/// RACK's state.
+#[derive(Clone, Debug)]
+pub(crate) struct Rack {
+    state: State,
+    /// The first segment of a repair goes whatever the window says.
+    first: bool,
+    /// RACK.xmit_ts, RACK.end_seq and RACK.rtt.
+    newest: Option<(Instant, u64, Span)>,
+    least: Option<Span>,
+    reordered: bool,
+}
+
+impl Rack {
+    pub(crate) fn new() -> Self {
+        let (newest, least) = (None, None);
+        Self { state: State::Calm, first: false, newest, least, reordered: false }
+    }
+
+    pub(super) fn is_repairing(&self) -> bool {
+        matches!(self.state, State::Repairing(_))
+    }
+
+    pub(super) fn lost(&mut self, log: &SentLog, room: u64) -> Option<Block> {
+        let block = log.first_lost()?;
+        let goes = core::mem::take(&mut self.first) || room >= block.1 - block.0;
+        goes.then_some(block)
+    }
+
+    pub(super) fn on_timeout(&mut self, now: &Outstanding, log: &mut SentLog) {
+        log.lose(|_| true);
+        self.state = State::TimedOut(now.end);
+        self.first = true;
+    }
+
+    pub(super) fn on_ack(
+        &mut self,
+        now: &Outstanding,
+        report: &Report<'_>,
+        log: &mut SentLog,
+    ) -> Verdict {
+        self.update(report);
+        let advanced = now.oldest > report.before;
+        let over = match self.state {
+            State::Calm => false,
+            State::Repairing(point) | State::TimedOut(point) => now.oldest >= point,
+        };
+        let was_repairing = self.is_repairing();
+        if over {
+            self.state = State::Calm;
+        }
+        let newly = self.detect(report, now, log);
+        match self.state {
+            State::Calm if newly > 0 => {
+                self.state = State::Repairing(now.end);
+                self.first = true;
+                Verdict::Loss
+            }
+            State::Calm if was_repairing => Verdict::Repaired { deflate: false },
+            State::Calm | State::TimedOut(_) => Verdict::Open,
+            State::Repairing(_) => Verdict::Repairing { restart_timer: advanced },
+        }
+    }
+
+    fn update(&mut self, report: &Report<'_>) {
+        let delivery = report.delivery;
+        if let Some(round_trip) = delivery.round_trip {
+            self.least = Some(self.least.map_or(round_trip, |old| old.min(round_trip)));
+        }
+        self.reordered |= delivery.reordered;
+        let Some(newest) = delivery.newest else { return };
+        let round_trip = report.now.since(newest.at);
+        // An answer that is too quick is to the first sending.
+        if newest.times > 1 && self.least.is_some_and(|least| round_trip < least) {
+            return;
+        }
+        if self.newest.is_none_or(|(at, end, _)| (at, end) < (newest.at, newest.end)) {
+            self.newest = Some((newest.at, newest.end, round_trip));
+        }
+    }
+
+    /// Marks what is lost; returns how many bytes of it are new.
+    fn detect(&self, report: &Report<'_>, now: &Outstanding, log: &mut SentLog) -> u64 {
+        let gap = log.arrived() > 0;
+        let Some((at, end, round_trip)) = self.newest.filter(|_| gap || self.state != State::Calm)
+        else {
+            return 0;
+        };
+        let certain = self.state != State::Calm || log.arrived() >= DUPLICATES * now.segment;
+        let window = if certain && !self.reordered {
+            Span::ZERO
+        } else {
+            let quarter = self.least.unwrap_or(Span::ZERO) / 4;
+            report.smoothed.map_or(quarter, |smoothed| quarter.min(smoothed))
+        };
+        log.lose(|record| {
+            let before = (record.at, record.end) < (at, end);
+            before && record.at + round_trip + window <= report.now
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::tests_report;
+
+    const MSS: u64 = 1_000;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    struct Bed {
+        rack: Rack,
+        log: SentLog,
+        end: u64,
+        oldest: u64,
+    }
+
+    impl Bed {
+        /// So many segments, one each millisecond from 0 on.
+        fn new(end: u64) -> Self {
+            let mut log = SentLog::default();
+            (0..end).for_each(|n| log.on_sent(at(n), (n * MSS, (n + 1) * MSS)));
+            Self { rack: Rack::new(), log, end, oldest: 0 }
+        }
+
+        fn ack(&mut self, millis: u64, oldest: u64, blocks: &[Block]) -> Verdict {
+            let scaled: std::vec::Vec<Block> =
+                blocks.iter().map(|&(start, end)| (start * MSS, end * MSS)).collect();
+            let delivery = self.log.on_ack(at(millis), oldest * MSS, &scaled);
+            let end = self.end * MSS;
+            let now = Outstanding { oldest: oldest * MSS, next: end, end, segment: MSS };
+            let report = Report {
+                now: at(millis),
+                before: self.oldest * MSS,
+                sack: &scaled,
+                delivery: &delivery,
+                ..tests_report()
+            };
+            self.oldest = oldest;
+            self.rack.on_ack(&now, &report, &mut self.log)
+        }
+
+        fn again(&mut self, millis: u64, room: u64) -> Option<u64> {
+            let block = self.rack.lost(&self.log, room)?;
+            self.log.on_sent(at(millis), block);
+            Some(block.0 / MSS)
+        }
+    }
+
+    #[test]
+    fn three_beyond_a_gap_lose_all_before_them_at_once() {
+        let mut bed = Bed::new(10);
+        // 0 and 2 are lost. With two arrived a quarter of 100 ms is waited for.
+        assert_eq!(bed.ack(101, 0, &[(1, 2)]), Verdict::Open);
+        assert_eq!(bed.ack(103, 0, &[(3, 4), (1, 2)]), Verdict::Open);
+        assert_eq!(bed.ack(104, 0, &[(3, 5), (1, 2)]), Verdict::Loss);
+        assert_eq!((bed.log.lost(), bed.log.on_way()), (2 * MSS, 5 * MSS));
+        assert_eq!(bed.again(104, 0), Some(0), "the first whatever the window says");
+        assert_eq!((bed.again(104, 0), bed.again(104, MSS)), (None, Some(2)));
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_when_something_later_arrives() {
+        let mut bed = Bed::new(6);
+        bed.ack(105, 0, &[(1, 5)]);
+        assert_eq!(bed.again(105, 0), Some(0));
+        bed.log.on_sent(at(110), (6 * MSS, 7 * MSS));
+        bed.end = 7;
+        bed.ack(106, 0, &[(1, 6)]);
+        assert_eq!(bed.again(200, 9 * MSS), None, "it is on its way");
+        // 6 was sent after 0 was sent again, and is there.
+        let verdict = bed.ack(210, 0, &[(1, 7)]);
+        assert_eq!(verdict, Verdict::Repairing { restart_timer: false });
+        assert_eq!(bed.again(210, MSS), Some(0));
+        assert_eq!(bed.ack(310, 7, &[]), Verdict::Repaired { deflate: false });
+    }
+
+    #[test]
+    fn after_a_timeout_all_goes_again_as_the_window_opens() {
+        let mut bed = Bed::new(5);
+        bed.ack(104, 0, &[(3, 4)]);
+        let end = bed.end * MSS;
+        let now = Outstanding { oldest: 0, next: end, end, segment: MSS };
+        bed.rack.on_timeout(&now, &mut bed.log);
+        assert_eq!((bed.log.lost(), bed.log.on_way()), (4 * MSS, 0));
+        assert_eq!((bed.again(1_000, 0), bed.again(1_000, 0)), (Some(0), None));
+        assert_eq!(bed.ack(1_100, 1, &[]), Verdict::Open, "slow start");
+        assert_eq!((bed.again(1_100, 2 * MSS), bed.again(1_100, MSS)), (Some(1), Some(2)));
+        assert_eq!(bed.again(1_100, MSS), Some(4), "3 had arrived");
+    }
+}

@@ -1,0 +1,307 @@
+//! What an acknowledgement means, and what its absence does.
+
+use super::prr::Prr;
+use super::{AckResult, Sender};
+use crate::log::{Delivery, SentLog};
+use crate::probing::{Cause, Finding};
+use crate::recovery::{Report, Verdict};
+use crate::segment::Segment;
+use crate::window::{Acked, Sample};
+use units::{Instant, Span};
+
+impl Sender {
+    /// Takes in the acknowledgement of `segment`; `echo` is the round trip that its timestamp
+    /// shows.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        echo: Option<Span>,
+    ) -> AckResult {
+        let Some(acknowledged) = segment.acknowledgement else { return AckResult::Taken };
+        if acknowledged > self.flow.end {
+            return AckResult::Unsent;
+        }
+        if acknowledged < self.flow.oldest {
+            return AckResult::Taken;
+        }
+        let same_window = !self.update_window(segment, acknowledged);
+        let before = self.flow;
+        let duplicate = acknowledged == before.oldest
+            && segment.span() == 0
+            && segment.options.probe.is_none()
+            && same_window
+            && before.oldest < before.end;
+        let blocks = segment.options.sack.as_slice();
+        self.count_duplicates(acknowledged, blocks);
+        let lost_before = self.log.as_ref().map_or(0, SentLog::lost);
+        let prior_in_flight = if self.log.is_some() { self.in_flight() } else { 0 };
+        let delivery = match &mut self.log {
+            Some(log) => log.on_ack(now, acknowledged, blocks),
+            None => Delivery::default(),
+        };
+        self.flow.oldest = acknowledged;
+        self.flow.next = self.flow.next.max(acknowledged);
+        let acked = acknowledged - before.oldest;
+        let flight = before.end - before.oldest;
+        let sample = if acked > 0 { self.measure(now, acknowledged, flight, echo) } else { None };
+        let verdict = self.recovery.on_ack(
+            &self.flow,
+            &Report {
+                now,
+                before: before.oldest,
+                window: self.window.levels().window(),
+                duplicate,
+                sack: blocks,
+                delivery: &delivery,
+                smoothed: self.round_trip.smoothed(),
+            },
+            self.log.as_mut(),
+        );
+        self.obey(now, verdict, acked, flight, sample);
+        let newly_lost = self.log.as_ref().map_or(0, SentLog::lost).saturating_sub(lost_before);
+        self.reduce_in_proportion(verdict, flight, acked, delivery.bytes, newly_lost);
+        if segment.flags.ece && !segment.flags.syn && verdict != Verdict::Loss {
+            self.on_mark(flight);
+        }
+        if self.window.needs_log() {
+            let lost = newly_lost.max(if verdict == Verdict::Loss { self.flow.segment } else { 0 });
+            self.show(now, &delivery, prior_in_flight, lost);
+        }
+        if let Some(probe) = segment.options.probe.filter(|probe| probe.answer) {
+            self.on_probe_answer(now, probe);
+        }
+        AckResult::Taken
+    }
+
+    fn obey(
+        &mut self,
+        now: Instant,
+        verdict: Verdict,
+        acked: u64,
+        flight: u64,
+        sample: Option<Span>,
+    ) {
+        match verdict {
+            Verdict::Open => {
+                if acked > 0 {
+                    self.grow(now, acked, sample);
+                    self.restart_timer(now);
+                }
+            }
+            Verdict::Loss => {
+                self.counters.recoveries += 1;
+                match &mut self.probing {
+                    Some(probing) => {
+                        let round_trip = self.round_trip.smoothed();
+                        probing.begin(now, Cause::Duplicates, flight, round_trip);
+                    }
+                    None => self.window.on_loss(flight),
+                }
+                self.restart_timer(now);
+            }
+            Verdict::Repairing { restart_timer } => {
+                if restart_timer {
+                    self.restart_timer(now);
+                }
+            }
+            Verdict::Repaired { deflate } => {
+                let forgiven = self.probing.as_ref().is_some_and(|probing| probing.forgave());
+                if deflate && !forgiven {
+                    self.window.deflate(self.flow.end - self.flow.oldest);
+                }
+                self.restart_timer(now);
+            }
+        }
+    }
+
+    fn reduce_in_proportion(
+        &mut self,
+        verdict: Verdict,
+        flight: u64,
+        acked: u64,
+        newly: u64,
+        newly_lost: u64,
+    ) {
+        match verdict {
+            Verdict::Loss if self.proportional => self.prr = Some(Prr::new(flight)),
+            Verdict::Loss | Verdict::Repairing { .. } => {}
+            Verdict::Open | Verdict::Repaired { .. } => self.prr = None,
+        }
+        let (pipe, segment) = (self.in_flight(), self.flow.segment);
+        if let Some(prr) = &mut self.prr {
+            let safe = acked > 0 && newly_lost == 0;
+            prr.on_ack(newly, pipe, self.window.levels().threshold(), segment, safe);
+        }
+    }
+
+    /// An acknowledgement says that a queue has marked a segment: as a loss, once for each window
+    /// (RFC 3168, section 6.1.2).
+    fn on_mark(&mut self, flight: u64) {
+        if self.flow.oldest <= self.marked_point || self.recovery.is_repairing() {
+            return;
+        }
+        self.marked_point = self.flow.end;
+        self.reduced = true;
+        self.counters.marks += 1;
+        self.window.on_loss(flight);
+    }
+
+    /// Segments that the peer reports to have twice (RFC 2883, section 4).
+    fn count_duplicates(&mut self, acknowledged: u64, blocks: &[(u64, u64)]) {
+        let Some(&first) = blocks.first() else { return };
+        let within = blocks.get(1).is_some_and(|next| next.0 <= first.0 && first.1 <= next.1);
+        if first.1 <= acknowledged || within {
+            self.counters.reported_duplicates += 1;
+        }
+    }
+
+    /// Says whether the window changed (RFC 9293, section 3.10.7.4).
+    fn update_window(&mut self, segment: &Segment, acknowledged: u64) -> bool {
+        let from = (segment.sequence, acknowledged);
+        if from < self.peer.from {
+            return false;
+        }
+        let window = u64::from(segment.window) << self.peer.shift;
+        let changed = acknowledged + window != self.peer.edge;
+        self.peer.from = from;
+        self.peer.edge = acknowledged + window;
+        self.peer.largest = self.peer.largest.max(window);
+        changed
+    }
+
+    fn measure(
+        &mut self,
+        now: Instant,
+        acknowledged: u64,
+        flight: u64,
+        echo: Option<Span>,
+    ) -> Option<Span> {
+        self.retries = 0;
+        self.timed_out_at = None;
+        if self.timeout_point.is_some_and(|point| acknowledged >= point) {
+            self.timeout_point = None;
+        }
+        if self.paced_restart.is_some_and(|from| acknowledged > from) {
+            self.paced_restart = None;
+        }
+        let timed = self.timed.filter(|&(end, _)| acknowledged >= end);
+        if timed.is_some() {
+            self.timed = None;
+        }
+        let sample = echo.or(timed.map(|(_, at)| self.round_trip.between(at, now)))?;
+        // RFC 7323, appendix G: an acknowledgement for every second segment is expected.
+        let expected = match echo {
+            Some(_) => flight.div_ceil(2 * self.flow.segment),
+            None => 1,
+        };
+        self.round_trip.sample(sample, expected);
+        Some(sample)
+    }
+
+    fn grow(&mut self, now: Instant, bytes: u64, sample: Option<Span>) {
+        self.window.on_ack(&Acked {
+            now,
+            bytes,
+            up_to: self.flow.oldest,
+            next: self.flow.end,
+            limited: self.held,
+            sample,
+            round_trip: self.round_trip.smoothed(),
+        });
+    }
+
+    /// Shows a window that models the path what came of the segments.
+    fn show(&mut self, now: Instant, delivery: &Delivery, prior_in_flight: u64, lost: u64) {
+        let in_flight = self.in_flight();
+        let least = self.window.least_round_trip();
+        let repairing = self.recovery.is_repairing() || self.timeout_point.is_some();
+        let Some(log) = &mut self.log else { return };
+        let rate = log.rate(delivery, least);
+        self.window.on_sample(&Sample {
+            now,
+            newly: delivery.bytes,
+            delivered: log.delivered(),
+            rate,
+            round_trip: delivery.round_trip,
+            smoothed: self.round_trip.smoothed(),
+            prior_in_flight,
+            in_flight,
+            lost,
+            repairing,
+            up_to: self.flow.oldest,
+            next: self.flow.end,
+            held: self.held,
+            ahead: self.pace_next.since(now),
+        });
+        if self.window.drains() {
+            // Low rates are the window's own doing.
+            log.limit();
+        }
+    }
+
+    /// RFC 6298, rules 5.2 and 5.3.
+    fn restart_timer(&mut self, now: Instant) {
+        let runs = self.flow.oldest < self.flow.end;
+        self.timer = runs.then(|| self.round_trip.deadline(now));
+    }
+
+    /// The timer ran out (RFC 6298, rules 5.4 to 5.6): the oldest goes again, alone.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        if let Some(probing) = self.probing.as_mut().filter(|probing| probing.is_running()) {
+            // Not for ever: as long as retransmissions would go on.
+            if !probing.expire(now) {
+                self.retries = u32::MAX;
+            }
+            return;
+        }
+        self.timer = None;
+        self.round_trip.back_off();
+        self.retries += 1;
+        let flight = self.flow.end - self.flow.oldest;
+        if flight == 0 || (self.peer.edge <= self.flow.oldest && self.flow.oldest > 0) {
+            self.probe = true;
+            return;
+        }
+        self.counters.timeouts += 1;
+        if self.flow.oldest == 0 {
+            return;
+        }
+        if let Some(probing) = &mut self.probing {
+            probing.begin(now, Cause::Timeout, flight, self.round_trip.smoothed());
+            return;
+        }
+        self.fall_back(flight);
+        self.begin_again();
+    }
+
+    fn fall_back(&mut self, flight: u64) {
+        let first = self.timed_out_at != Some(self.flow.oldest);
+        self.timed_out_at = Some(self.flow.oldest);
+        self.window.on_timeout(flight, first);
+    }
+
+    fn begin_again(&mut self) {
+        self.prr = None;
+        self.timeout_point = Some(self.flow.end);
+        if self.recovery.on_timeout(&self.flow, self.log.as_mut()) {
+            self.flow.next = self.flow.oldest;
+        }
+        self.timed = None;
+    }
+
+    fn on_probe_answer(&mut self, now: Instant, probe: crate::segment::Probe) {
+        let Some(probing) = &mut self.probing else { return };
+        let Some((cause, flight, finding)) = probing.answer(now, probe) else { return };
+        match (cause, finding) {
+            (Cause::Duplicates, Finding::Congestion) => self.window.on_loss(flight),
+            (Cause::Timeout, Finding::Congestion) => self.fall_back(flight),
+            (Cause::Duplicates | Cause::Timeout, Finding::Clear) => {}
+        }
+        if cause == Cause::Timeout {
+            self.begin_again();
+        }
+        self.retries = 0;
+        self.restart_timer(now);
+    }
+}

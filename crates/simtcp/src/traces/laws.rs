@@ -1,0 +1,211 @@
+//! Windows that go by the round trip or the rate, and probing, on a whole connection.
+
+use super::windows::{plain, rounds, ten};
+use super::wire::Wire;
+use crate::{AfterIdle, DelayedAck, Ecn, RtoConfig, TcpConfig};
+use std::vec::Vec;
+use units::{BitRate, Instant, Serializer, Span};
+
+const MSS: u64 = 1_000;
+const ROUND: Span = Span::from_millis(100);
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+/// 10 Mbit/s, 100 ms, and room for `queue` bytes.
+fn line(config: &TcpConfig, queue: u64) -> Wire {
+    Wire::new(config, ROUND / 2).with_line(Serializer::new(BitRate::from_mbps(10)), queue)
+}
+
+/// Runs for so many seconds with always something to send; returns what arrived in the last ten.
+fn saturate(wire: &mut Wire, seconds: u64) -> f64 {
+    let mut before = 0;
+    for tenth in 1..=seconds * 10 {
+        wire.client.write(u64::MAX);
+        wire.run_until(at(tenth * 100));
+        if tenth == (seconds - 10) * 10 {
+            before = wire.read;
+        }
+    }
+    (wire.read - before) as f64 * 8.0 / 10.0
+}
+
+#[test]
+fn vegas_leaves_slow_start_before_the_queue_is_full_and_loses_nothing() {
+    // A product is 125 KB; two to four segments of queue are all that it wants.
+    let mut wire = line(&TcpConfig::vegas(), 30_000);
+    let rate = saturate(&mut wire, 30);
+    assert!(rate > 9.0e6, "{rate}");
+    let counters = wire.client.counters();
+    assert_eq!((counters.retransmitted_segments, counters.timeouts), (0, 0));
+    let window = wire.client.snapshot().congestion_window as f64 / 1_460.0;
+    // 10 Mbit/s × 101.2 ms are 84.3 segments of 1500 bytes.
+    assert!((78.0..92.0).contains(&window), "{window}");
+}
+
+#[test]
+fn bbr_keeps_the_link_full_and_the_queue_short() {
+    let mut wire = line(&TcpConfig::bbr(), 250_000);
+    let rate = saturate(&mut wire, 30);
+    assert!(rate > 9.0e6, "{rate}");
+    let round_trip = wire.client.snapshot().round_trip.unwrap();
+    assert!(round_trip < Span::from_millis(140), "no 250 KB of queue, 200 ms: {round_trip}");
+    // A tenth of all lost at random does not reduce the rate by more than that and probing.
+    let mut count = 0_u64;
+    let mut lossy = line(&TcpConfig::bbr(), 250_000).losing(move |_, segment| {
+        count += u64::from(segment.payload.len > 0);
+        segment.payload.len > 0 && count.is_multiple_of(50)
+    });
+    let rate = saturate(&mut lossy, 30);
+    assert!(rate > 8.0e6, "{rate}");
+}
+
+#[test]
+fn pacing_spreads_a_window_over_the_round_trip() {
+    let config = TcpConfig { pacing: true, ..plain(&TcpConfig::new_reno()) };
+    let config = TcpConfig { initial_window: crate::InitialWindow::Segments(20), ..config };
+    let mut wire = Wire::new(&config, ROUND / 2);
+    wire.client.write(1_000 * MSS);
+    wire.run_until(at(199));
+    let sent: Vec<u64> = wire
+        .sent
+        .iter()
+        .filter(|sent| sent.1.payload.len > 0)
+        .map(|sent| sent.0.as_nanos())
+        .collect();
+    // Ten at once, then at twice the window in a round trip: 2.5 ms apart.
+    assert_eq!(sent.len(), 20);
+    assert!(sent[..11].iter().all(|&sent| sent == sent_at(100)), "{sent:?}");
+    for (index, pair) in sent[10..].windows(2).enumerate() {
+        assert_eq!(pair[1] - pair[0], 2_500_000, "{index}");
+    }
+}
+
+fn sent_at(millis: u64) -> u64 {
+    at(millis).as_nanos()
+}
+
+#[test]
+fn after_idleness_the_window_is_kept_paced_halved_or_begun_anew() {
+    let burst = |after_idle| {
+        let config = TcpConfig { after_idle, ..plain(&TcpConfig::new_reno()) };
+        let mut wire = Wire::new(&config, ROUND / 2);
+        wire.client.write(31 * MSS);
+        wire.run_until(at(4_100));
+        // 1, 2, 4, 8 and 16 have made the window 32 − 0; 3.5 s later, which is three timers:
+        wire.client.write(100 * MSS);
+        wire.run_until(at(4_101));
+        wire.sent.iter().filter(|sent| sent.0 >= at(4_100)).count()
+    };
+    let kept = burst(AfterIdle::Keep);
+    assert!(kept >= 16, "{kept}");
+    assert_eq!(burst(AfterIdle::SlowStart), 1, "RFC 5681, section 4.1");
+    assert_eq!(burst(AfterIdle::Decay), kept / 8, "RFC 2861: three halvings");
+    assert_eq!(burst(AfterIdle::Paced), 1, "one, and the next 100 ms / {kept} later");
+}
+
+#[test]
+fn a_probe_finds_no_congestion_and_the_window_stays() {
+    let mut wire = ten(&TcpConfig::probing(), &[3]);
+    let sent = rounds(&mut wire, 6);
+    // 0 to 2 open the window to 13; duplicates by 4 and 5 let out 16 and 17 (RFC 3042); with
+    // the third nothing goes but a probe.
+    assert_eq!(sent[1], [10, 11, 12, 13, 14, 15, 16, 17]);
+    // The second probe goes when the first is answered; then 3 goes again, and nothing new: the
+    // window of 13 with what duplicates have added, 6 and 8 segments, is full of 15.
+    assert_eq!(sent[2], [] as [u64; 0]);
+    assert_eq!(sent[3][0], 3, "{sent:?}");
+    let probes: Vec<_> = wire.sent.iter().filter_map(|sent| sent.1.options.probe).collect();
+    assert_eq!(
+        probes.iter().map(|probe| (probe.cycle, probe.second)).collect::<Vec<_>>()[1..],
+        [(1, false), (1, true)]
+    );
+    assert!(wire.client.snapshot().congestion_window >= 13 * MSS, "immediate recovery");
+    assert_eq!(wire.client.counters().timeouts, 0);
+}
+
+#[test]
+fn a_probe_that_is_lost_begins_a_new_cycle_and_a_slow_answer_means_congestion() {
+    // The first probe is lost.
+    let mut probes = 0;
+    let mut seen = false;
+    let config = TcpConfig {
+        initial_window: crate::InitialWindow::Segments(10),
+        ..plain(&TcpConfig::probing())
+    };
+    let mut wire = Wire::new(&config, ROUND / 2).losing(move |_, segment| {
+        let third = segment.payload.len > 0 && segment.payload.offset == 3_000;
+        if segment.options.probe.is_some() && !segment.flags.syn {
+            probes += 1;
+            return probes == 1;
+        }
+        third && !core::mem::replace(&mut seen, true)
+    });
+    wire.client.write(1_000 * MSS);
+    wire.run_until(at(1_500));
+    let cycles: Vec<_> =
+        wire.sent.iter().filter_map(|s| s.1.options.probe.map(|p| (s.0, p.cycle))).collect();
+    // Found at 200 ms; given up after twice the estimate, 100 ms.
+    assert_eq!(cycles[1..], [(at(200), 1), (at(400), 2), (at(500), 2)]);
+    assert_eq!(wire.client.snapshot().threshold, u64::MAX);
+    // On a line whose queue grows, the probes' round trip is larger than the estimate.
+    let mut slow = line(&TcpConfig::probing(), 60_000);
+    let rate = saturate(&mut slow, 20);
+    assert!(rate > 2e6 && slow.client.snapshot().threshold < u64::MAX, "{rate}");
+}
+
+#[test]
+fn a_marked_segment_halves_the_window_once_and_is_confirmed() {
+    let config = TcpConfig { ecn: true, ..plain(&TcpConfig::new_reno()) };
+    let mut wire = Wire::new(&config, ROUND / 2);
+    wire.marks = Some(20);
+    wire.client.write(1_000 * MSS);
+    let sent = rounds(&mut wire, 8);
+    let count: Vec<usize> = sent.iter().map(Vec::len).collect();
+    assert_eq!(count[..5], [1, 2, 4, 8, 16]);
+    assert!(wire.sent[0].1.flags.ece && wire.sent[0].1.flags.cwr, "RFC 3168, section 6.1.1");
+    assert_eq!(wire.sent[2].1.ecn, Ecn::Capable);
+    let counters = wire.client.counters();
+    assert_eq!((counters.marks, counters.retransmitted_segments), (1, 0));
+    // Segment 20 is the sixth of the fifth round. Its echo comes when 20 is acknowledged:
+    // 16 + 5 segments of window, 16 + 10 − 6 less the one: half of what is out.
+    let threshold = wire.client.snapshot().threshold;
+    assert!((9_000..=11_000).contains(&threshold), "{threshold}");
+    let confirms = wire.sent.iter().filter(|sent| sent.1.flags.cwr && !sent.1.flags.syn).count();
+    assert_eq!(confirms, 1, "CWR once (section 6.1.2)");
+    let echoes = wire.answers.iter().filter(|answer| answer.1.flags.ece).count();
+    assert!(echoes > 3, "ECE until CWR has come: {echoes}");
+}
+
+#[test]
+fn what_came_twice_is_reported_and_what_is_old_is_dropped() {
+    let config = TcpConfig {
+        d_sack: true,
+        delayed_ack: DelayedAck::OFF,
+        rto: RtoConfig { min: Span::from_millis(200), ..TcpConfig::sack().rto },
+        ..TcpConfig::sack()
+    };
+    // The acknowledgements of the first three segments are lost: all three go again.
+    let mut wire = Wire::new(&config, ROUND / 2).losing_answers(|count, _| (1..4).contains(&count));
+    wire.client.write(3 * 1_460);
+    wire.run_until(at(5_000));
+    let twice: Vec<_> =
+        wire.answers.iter().filter(|answer| answer.1.options.sack.as_slice().len() == 1).collect();
+    let (_, first) = twice.first().expect("a report");
+    // RFC 2883, section 4.1: the block is below what is acknowledged.
+    assert_eq!(first.options.sack.as_slice(), [(1, 1_461)]);
+    assert_eq!(first.acknowledgement, Some(4_381));
+    assert!(wire.client.counters().reported_duplicates > 0);
+    // PAWS: a segment with a timestamp before that of the last in order.
+    let mut wire = Wire::new(&TcpConfig::cubic(), ROUND / 2);
+    wire.client.write(1_000);
+    wire.run_until(at(1_000));
+    let mut old = wire.sent.iter().find(|sent| sent.1.payload.len > 0).unwrap().1;
+    old.options.timestamps = Some((1, 0));
+    old.sequence = 1_001;
+    old.payload.offset = 1_000;
+    wire.server.handle_segment(at(1_000), &old);
+    assert_eq!(wire.server.read(u64::MAX), None);
+    assert_eq!(wire.server.poll_transmit(at(1_000)).unwrap().acknowledgement, Some(1_001));
+}
