@@ -43,6 +43,10 @@ pub struct TcpConfig {
     /// Segments keep distance: the window in half a round trip in slow start, later in five
     /// sixths of one, as Linux does with fq; a window with a rate of its own is paced in any case.
     pub pacing: bool,
+    /// Segments shrink to what the path takes: when a router says so
+    /// ([`Endpoint::handle_too_big`](crate::Endpoint::handle_too_big); RFC 1191), and when full
+    /// ones time out again and again where none does (RFC 4821, section 7.7).
+    pub path_mtu: bool,
     /// Before a loss reduces the window, the path is asked (both ends must).
     pub probing: Option<Probing>,
     /// Marks of queues are understood, and told (RFC 3168).

@@ -29,6 +29,7 @@ impl TcpConfig {
             limited_transmit: true,
             proportional_reduction: false,
             pacing: false,
+            path_mtu: false,
             probing: None,
             ecn: false,
             d_sack: false,

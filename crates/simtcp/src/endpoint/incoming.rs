@@ -10,6 +10,13 @@ use units::{Instant, Span};
 
 /// Bytes that timestamps take in every segment (RFC 7323, appendix A).
 const TIMESTAMPS: u64 = 12;
+/// Headers of IP and TCP without options.
+const HEADERS: u16 = 40;
+/// The least MTU there is (RFC 791).
+const LEAST_MTU: u16 = 68;
+/// What is tried after two timeouts and after four (RFC 4821, section 7.7: 1024 bytes; then
+/// RFC 879's).
+const BLACK_HOLE_MTUS: [u16; 2] = [1_024, 576];
 /// Bytes that a connection count takes in every segment, filled up (RFC 1644).
 const COUNT: u64 = 8;
 /// The segment size of a peer that does not say (RFC 9293, section 3.7.1).
@@ -44,7 +51,7 @@ impl Endpoint {
         self.ports = Ports { from: self.ports.from, to: segment.ports.from };
         self.opened = now;
         let taken = self.handshake.asked(segment);
-        self.agree(segment);
+        self.agree(now, segment);
         self.state = State::SynReceived;
         self.syn_due = true;
         let data = segment.without_syn();
@@ -79,7 +86,7 @@ impl Endpoint {
         if answer == Answer::Foreign {
             return;
         }
-        self.agree(segment);
+        self.agree(now, segment);
         self.syn_due = false;
         if segment.acknowledgement.is_none() {
             // Both opened at once.
@@ -103,7 +110,7 @@ impl Endpoint {
     }
 
     /// Options hold where both SYNs have them.
-    fn agree(&mut self, syn: &Segment) {
+    fn agree(&mut self, now: Instant, syn: &Segment) {
         let config = &self.config;
         self.timestamps = config.timestamps.is_some() && syn.options.timestamps.is_some();
         self.sack = config.sack && syn.options.sack_permitted;
@@ -115,9 +122,10 @@ impl Endpoint {
         let own_shift = if self.scale { self.receiver.wanted_shift() } else { 0 };
         let largest = syn.options.max_segment.unwrap_or(DEFAULT_SEGMENT).min(config.max_segment);
         self.handshake.remember_segment(largest);
+        let path = self.handshake.path_mtu(now).filter(|_| config.path_mtu);
+        let largest = path.map_or(largest, |mtu| largest.min(mtu.saturating_sub(HEADERS)));
         // Options of every segment come out of what the MSS allows (RFC 6691, section 2).
-        let options = if self.timestamps { TIMESTAMPS } else { 0 }
-            + if self.handshake.count().is_some() { COUNT } else { 0 };
+        let options = self.options_of_all();
         let segment = u64::from(largest).saturating_sub(options).max(1);
         self.sender.peer_opened(config, segment, self.sack, peer_shift);
         if let Some(probing) = config.probing.filter(|_| syn.options.probe.is_some()) {
@@ -125,6 +133,42 @@ impl Endpoint {
         }
         self.sender.peer_window_of_syn(syn);
         self.receiver.opened(syn, own_shift, self.sack && config.d_sack);
+    }
+
+    /// Bytes of options that every segment has.
+    fn options_of_all(&self) -> u64 {
+        let timestamps = if self.timestamps { TIMESTAMPS } else { 0 };
+        timestamps + if self.handshake.count().is_some() { COUNT } else { 0 }
+    }
+
+    /// A router could not pass the segment that begins at `sequence` on: its next link takes
+    /// packets of `mtu` bytes (ICMP's "fragmentation needed"; RFC 1191, section 4). What is not
+    /// outstanding is not believed (RFC 5927, section 7.2).
+    pub fn handle_too_big(&mut self, now: Instant, sequence: u64, mtu: u16) {
+        let flow = self.sender.flow();
+        let outstanding = (flow.oldest..flow.end).contains(&sequence);
+        if self.config.path_mtu && outstanding {
+            self.shrink(now, mtu.max(LEAST_MTU));
+        }
+    }
+
+    fn shrink(&mut self, now: Instant, mtu: u16) {
+        let segment = u64::from(mtu - HEADERS).saturating_sub(self.options_of_all());
+        if self.sender.shrink(segment) {
+            self.handshake.remember_path(now, mtu);
+        }
+    }
+
+    /// Full segments time out although no router says why: a black hole (RFC 2923, section 2.1).
+    pub(super) fn suspect_path(&mut self, now: Instant) {
+        if !self.config.path_mtu {
+            return;
+        }
+        match self.sender.retries() {
+            2 => self.shrink(now, BLACK_HOLE_MTUS[0]),
+            4 => self.shrink(now, BLACK_HOLE_MTUS[1]),
+            0..=1 | 3 | 5.. => {}
+        }
     }
 
     fn established(&mut self) {

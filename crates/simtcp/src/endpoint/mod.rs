@@ -338,6 +338,7 @@ impl Endpoint {
             self.end(CloseReason::TimedOut);
             return;
         }
+        self.suspect_path(now);
         match self.state {
             State::SynSent | State::SynReceived => self.syn_due = true,
             State::Established

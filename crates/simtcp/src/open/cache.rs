@@ -5,6 +5,7 @@ use crate::config::TcpConfig;
 use crate::endpoint::Endpoint;
 use crate::segment::Ports;
 use alloc::collections::BTreeMap;
+use units::Instant;
 
 /// Peers that are remembered at most; the one that was not used for the longest time goes.
 const PEERS: usize = 4_096;
@@ -20,9 +21,12 @@ pub(crate) struct PeerMemory {
     pub(crate) cookie: Option<u64>,
     /// The size of segments that it takes.
     pub(crate) max_segment: Option<u16>,
+    /// The MTU of the path to it, and when that was found.
+    pub(crate) path_mtu: Option<(u16, Instant)>,
 }
 
-/// A host's memory of its peers, for T/TCP and Fast Open.
+/// A host's memory of its peers, for T/TCP, Fast Open and the
+/// path's MTU.
 ///
 /// Connections are made by it, and it [learns](Self::learn) from them as they go:
 ///
@@ -149,7 +153,7 @@ mod tests {
         for peer in 0..=PEERS as u64 {
             let mut client = cache.connect(peer, &config, Ports { from: 1, to: 2 }, 0);
             // A first SYN says that the count is new, which is to be remembered.
-            client.poll_transmit(units::Instant::ZERO);
+            client.poll_transmit(Instant::ZERO);
             cache.learn(peer, &mut client);
         }
         assert_eq!(cache.peers.len(), PEERS);

@@ -14,6 +14,10 @@ pub use cache::HostCache;
 pub(crate) use cache::PeerMemory;
 
 use crate::segment::{ConnectionCount, FastOpen, Options, Segment};
+use units::{Instant, Span};
+
+/// How long the MTU of a path is believed.
+const PATH_AGE: Span = Span::from_secs(600);
 
 /// How a connection opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -204,6 +208,19 @@ impl Handshake {
             self.memory.max_segment = Some(segment);
             self.news = true;
         }
+    }
+
+    /// The path to the peer takes packets of `mtu` bytes at most.
+    pub(crate) fn remember_path(&mut self, now: Instant, mtu: u16) {
+        self.memory.path_mtu = Some((mtu, now));
+        self.news = true;
+    }
+
+    /// That, unless it was found so long ago that the path may take more (RFC 1191, section 6.3:
+    /// ten minutes).
+    pub(crate) fn path_mtu(&self, now: Instant) -> Option<u16> {
+        let (mtu, found) = self.memory.path_mtu?;
+        (now.since(found) < PATH_AGE).then_some(mtu)
     }
 
     /// The count of every segment of this connection, where both ends count.

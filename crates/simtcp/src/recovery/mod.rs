@@ -204,7 +204,7 @@ impl Recovery {
         match self {
             Self::Berkeley(berkeley) => berkeley.lost(now),
             Self::Vegas(vegas) => vegas.lost(now),
-            Self::Rack(rack) => rack.lost(log?, room),
+            Self::Rack(rack) => rack.lost(now, log?, room),
             Self::NewReno(newreno) => newreno.lost(now),
             Self::Sack(sack) => sack.lost(now, room),
         }

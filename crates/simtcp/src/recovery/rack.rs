@@ -53,10 +53,11 @@ impl Rack {
         matches!(self.state, State::Repairing(_))
     }
 
-    pub(super) fn lost(&mut self, log: &SentLog, room: u64) -> Option<Block> {
-        let block = log.first_lost()?;
-        let goes = core::mem::take(&mut self.first) || room >= block.1 - block.0;
-        goes.then_some(block)
+    pub(super) fn lost(&mut self, now: &Outstanding, log: &SentLog, room: u64) -> Option<Block> {
+        let (start, end) = log.first_lost()?;
+        let end = end.min(start + now.segment);
+        let goes = core::mem::take(&mut self.first) || room >= end - start;
+        goes.then_some((start, end))
     }
 
     pub(super) fn on_timeout(&mut self, now: &Outstanding, log: &mut SentLog) {
@@ -176,7 +177,8 @@ mod tests {
         }
 
         fn again(&mut self, millis: u64, room: u64) -> Option<u64> {
-            let block = self.rack.lost(&self.log, room)?;
+            let now = Outstanding { oldest: 0, next: 0, end: 0, segment: MSS };
+            let block = self.rack.lost(&now, &self.log, room)?;
             self.log.on_sent(at(millis), block);
             Some(block.0 / MSS)
         }

@@ -281,7 +281,7 @@ impl Sender {
         self.window.on_timeout(flight, first);
     }
 
-    fn begin_again(&mut self) {
+    pub(super) fn begin_again(&mut self) {
         self.prr = None;
         self.timeout_point = Some(self.flow.end);
         if self.recovery.on_timeout(&self.flow, self.log.as_mut()) {

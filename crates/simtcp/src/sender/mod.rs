@@ -15,6 +15,9 @@ use crate::window::{Levels, Window};
 use prr::Prr;
 use units::Instant;
 
+/// Bytes of a segment that every path takes: an MTU of 68 (RFC 791) less the headers.
+const LEAST_SEGMENT: u64 = 28;
+
 /// What is to be put in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing {
@@ -240,6 +243,21 @@ impl Sender {
 
     pub(crate) fn window(&self) -> &Window {
         &self.window
+    }
+
+    /// Segments of more than `segment` bytes do not arrive: what is out goes again in smaller ones,
+    /// and that is no sign of congestion (RFC 1191, section 6.4). Says whether they were larger.
+    pub(crate) fn shrink(&mut self, segment: u64) -> bool {
+        let segment = segment.max(LEAST_SEGMENT);
+        if segment >= self.flow.segment {
+            return false;
+        }
+        self.flow.segment = segment;
+        self.window.levels_mut().set_segment(segment);
+        if self.flow.oldest > 0 && self.flow.oldest < self.flow.end {
+            self.begin_again();
+        }
+        true
     }
 
     /// Both ends probe (see [`Probing`](crate::Probing)).

@@ -162,3 +162,51 @@ fn a_syn_that_was_lost_goes_again_alone() {
     assert_eq!(flags(&second.sent)[1], (true, false, 0));
     assert_eq!(second.sent[1].1.options.fast_open, None);
 }
+
+#[test]
+fn segments_shrink_to_what_the_path_takes_and_the_next_connection_knows() {
+    for base in [TcpConfig::sack_reno(), TcpConfig::linux(), TcpConfig::bbr()] {
+        let mut hosts = Hosts::new(TcpConfig { path_mtu: true, ..base });
+        let mut first = hosts.wire();
+        first.mtu = Some((1_100, true));
+        first.client.write(100_000);
+        first.run_until(at(10_000));
+        let options = u64::from(first.sent.last().unwrap().1.options.len() as u32);
+        assert_eq!((first.read, first.client.snapshot().segment), (100_000, 1_060 - options));
+        let counters = first.client.counters();
+        assert_eq!((counters.timeouts, counters.recoveries), (0, 0), "no congestion (RFC 1191)");
+        hosts.learn(&mut first);
+        let mut second = hosts.wire();
+        second.mtu = Some((1_100, true));
+        second.client.write(100_000);
+        second.run_until(at(10_000));
+        assert_eq!(second.client.counters().retransmitted_segments, 0, "from the cache");
+    }
+    // Ten minutes later the path is tried anew (RFC 1191, section 6.3).
+    let mut hosts = Hosts::new(TcpConfig { path_mtu: true, ..TcpConfig::sack() });
+    let mut first = hosts.wire();
+    first.mtu = Some((1_100, true));
+    first.client.write(2_000);
+    first.run_until(at(10_000));
+    hosts.learn(&mut first);
+    let mut later = hosts.wire();
+    later.now = at(620_000);
+    later.client.write(2_000);
+    later.run_until(at(630_000));
+    assert_eq!(later.client.snapshot().segment, 1_460);
+}
+
+#[test]
+fn a_black_hole_is_found_by_its_timeouts() {
+    let config = TcpConfig { path_mtu: true, ..TcpConfig::sack() };
+    let mut wire = Hosts::new(config).wire();
+    wire.mtu = Some((1_100, false));
+    wire.client.write(20_000);
+    wire.run_until(at(60_000));
+    // Two timeouts, 1 s and 2 s; then segments of 1024 − 40.
+    assert_eq!((wire.read, wire.client.snapshot().segment), (20_000, 984));
+    assert_eq!(wire.client.counters().timeouts, 2);
+    // A router that speaks of what is not outstanding is not believed.
+    wire.client.handle_too_big(wire.now, 99_999, 100);
+    assert_eq!(wire.client.snapshot().segment, 984);
+}

@@ -34,6 +34,8 @@ pub(super) struct Wire {
     pub(super) read: u64,
     /// The server answers by so many bytes when it has read something, and closes.
     pub(super) answer: Option<u64>,
+    /// The MTU of the way from the client, and whether its router says so.
+    pub(super) mtu: Option<(u16, bool)>,
     /// The data segment with this number is marked on its way.
     pub(super) marks: Option<u64>,
     /// Bytes that the client has read, and when the last came.
@@ -64,6 +66,7 @@ impl Wire {
             closes: false,
             read: 0,
             answer: None,
+            mtu: None,
             marks: None,
             got: 0,
             answered: None,
@@ -152,6 +155,14 @@ impl Wire {
             self.sent.push((self.now, segment));
             self.counts[0] += 1;
             if (self.loses[0])(self.counts[0] - 1, &segment) {
+                continue;
+            }
+            if let Some((mtu, told)) = self.mtu
+                && segment.len() + 20 > usize::from(mtu)
+            {
+                if told {
+                    self.client.handle_too_big(self.now, segment.sequence, mtu);
+                }
                 continue;
             }
             let mut leaves = self.now;

@@ -34,6 +34,11 @@ impl Levels {
         self.segment
     }
 
+    /// The path takes no larger segments.
+    pub(crate) fn set_segment(&mut self, segment: u64) {
+        self.segment = segment;
+    }
+
     /// cwnd.
     pub(crate) fn window(&self) -> u64 {
         self.window

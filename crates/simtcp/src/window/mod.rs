@@ -109,7 +109,7 @@ impl Window {
         }
     }
 
-    fn levels_mut(&mut self) -> &mut Levels {
+    pub(crate) fn levels_mut(&mut self) -> &mut Levels {
         match self {
             Self::Vegas(vegas) => vegas.levels_mut(),
             Self::Bbr(bbr) => bbr.levels_mut(),
