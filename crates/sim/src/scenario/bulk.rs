@@ -50,6 +50,38 @@ pub fn bulk(setting: &Setting, length: Span, downloads: usize, upload: bool) -> 
     report(setting, &rig, first, end, waited / samples)
 }
 
+/// How long after its first byte a download first brings, for a round trip, 0.95 of what can pass;
+/// in round trips, `None` when it does not within `length`. When that round trip begins counts, as
+/// with `bentpipe bench link`.
+pub fn full_rate_after(setting: &Setting, length: Span) -> Option<f64> {
+    let mut rig = setting.rig(vec![ConnectionPlan::download(START, 1 << 40)]);
+    let first = first_byte(&mut rig);
+    let (trip, tick) = (setting.round_trip(), Span::from_millis(10));
+    let enough = 0.95 * bound_bps(setting) * trip.as_secs_f64() / 8.0;
+    let back = (trip.as_nanos() / tick.as_nanos()) as usize;
+    let mut series = Vec::new();
+    while rig.now() < first + length {
+        rig.run_until(rig.now() + tick);
+        series.push(rig.terminal.client.received().total().bytes);
+        let before = series.len().checked_sub(back + 1).map_or(0, |index| series[index]);
+        let now = rig.now();
+        if now >= first + trip && (series[series.len() - 1] - before) as f64 >= enough {
+            return Some((now.since(first).as_secs_f64() / trip.as_secs_f64() - 1.0).max(0.0));
+        }
+    }
+    None
+}
+
+/// What a download can bring, in bits per second.
+fn bound_bps(setting: &Setting) -> f64 {
+    let forward = &setting.link.forward;
+    let rate = forward.rate.expect("the link should have a rate");
+    // What a full packet of 1,500 bytes survives.
+    let bits = 1_500.0 * 8.0;
+    let survives = (1.0 - forward.loss) * (1.0 - forward.bit_error_ratio).powf(bits);
+    rate.as_bps() as f64 * survives * 1_440.0 / 1_500.0
+}
+
 /// How long a file of `bytes` takes, from the request to its last byte.
 ///
 /// # Panics
@@ -73,14 +105,10 @@ fn report(setting: &Setting, rig: &Rig, first: Instant, end: Instant, waits: u64
     let goodput_bps = per_second(rig.terminal.client.received().between(first, end).bytes);
     let forward = &setting.link.forward;
     let rate = forward.rate.expect("the link should have a rate");
-    // What a full packet of 1,500 bytes survives.
-    let bits = 1_500.0 * 8.0;
-    let survives = (1.0 - forward.loss) * (1.0 - forward.bit_error_ratio).powf(bits);
-    let bound = rate.as_bps() as f64 * survives * 1_440.0 / 1_500.0;
     let counters = rig.link().counters(Direction::Forward);
     Bulk {
         goodput_bps,
-        share: goodput_bps / bound,
+        share: goodput_bps / bound_bps(setting),
         return_bps: per_second(rig.offered(Direction::Return).between(first, end).bytes),
         standing_queue: rate.time_for(waits),
         fullest_queue: rate.time_for(counters.fullest.bytes),

@@ -12,7 +12,7 @@ pub mod shared;
 mod storm;
 pub mod yardstick;
 
-pub use bulk::{Bulk, bulk, file};
+pub use bulk::{Bulk, bulk, file, full_rate_after};
 pub use outage::{Outage, outage};
 pub use requests::{Page, page, request};
 pub(crate) use storm::storm_seen;
@@ -113,6 +113,8 @@ impl Setting {
         let mut terminal = RelayConfig::new("terminal").with_rates(return_, forward);
         let mut hub = RelayConfig::new("hub").with_rates(forward, return_);
         (terminal.control, hub.control) = (self.control, self.control);
+        // As gateways do.
+        (terminal.probe_mtu, hub.probe_mtu) = (true, true);
         if self.secure {
             acquaint(&mut terminal, &mut hub, self.seed);
         }

@@ -29,7 +29,7 @@ use probe::{Found, Probe, Schedule};
 use queue::{Drain, Then};
 use regain::Fall;
 use samples::{Sample, Samples, Window, as_micros, micros, mul};
-use start::{Ramp, Train, Verdict};
+use start::{Ramp, Train};
 use units::{BitRate, Instant, Span};
 
 /// Delays above the least that are never taken for a queue.
@@ -110,7 +110,7 @@ impl Steady {
         let (phase, base) = match known {
             None => (Phase::Train(Train::new()), LEAST_BPS),
             Some(rate) if Some(rate) == most => (Phase::Cruise, rate),
-            Some(rate) => (ramp(Instant::ZERO, rate, rate), rate),
+            Some(rate) => (Phase::Ramp(Ramp::new(Instant::ZERO, rate, rate)), rate),
         };
         Self {
             most,
@@ -319,35 +319,6 @@ impl Steady {
         }
     }
 
-    fn on_ramp(&mut self, now: Instant, up: Ramp, sample: &Sample) {
-        if sample.sent_at < up.since {
-            return;
-        }
-        self.samples.learn_jitter();
-        match up.judge(&self.samples, self.round_trip, self.limit() / 2) {
-            Verdict::Open => {}
-            Verdict::Again => self.phase = ramp(now, up.rate, up.cap),
-            Verdict::Full(link) => {
-                self.found = true;
-                self.drain(now, link, Then::Own);
-            }
-            Verdict::Higher(rate) if rate >= up.cap => {
-                self.found = true;
-                self.base = rate - rate / 64;
-                self.phase = Phase::Cruise;
-                self.ask = true;
-                let packet = as_micros(Span::from_nanos(mul(12_000, 1_000_000_000, self.base)));
-                let unsure = self.samples.jitter() > UNSURE + packet * 2;
-                self.schedule.first(now + self.round_trip, unsure);
-            }
-            Verdict::Higher(rate) => {
-                self.base = rate;
-                self.phase = ramp(now, rate, up.cap);
-                self.ask = true;
-            }
-        }
-    }
-
     fn on_cruise(&mut self, now: Instant) {
         let span = self.span();
         self.samples.learn_jitter();
@@ -373,15 +344,17 @@ impl Steady {
             && self.schedule.is_due(now)
             && self.base < self.most()
         {
-            let probe = {
-                let time = self.round_trip.max(micros(self.samples.jitter() * 32));
-                let errors = self.samples.error_ppm();
-                let (base, most) = (self.base, self.most());
-                self.schedule.begin(now, base, most, self.round_trip, time, errors)
-            };
-            self.phase = Phase::Probing(probe);
-            self.ask = true;
+            self.probe(now);
         }
+    }
+
+    /// A little more for a round trip.
+    pub(super) fn probe(&mut self, now: Instant) {
+        let time = self.round_trip.max(micros(self.samples.jitter() * 32));
+        let (errors, base, most) = (self.samples.error_ppm(), self.base, self.most());
+        let probe = self.schedule.begin(now, base, most, self.round_trip, time, errors);
+        self.phase = Phase::Probing(probe);
+        self.ask = true;
     }
 
     /// Two samples are enough where less passes than is sent, beyond doubt.
@@ -398,6 +371,10 @@ impl Steady {
             let link = window.link_bps(self.samples.error_ppm());
             self.drain(now, link, Then::Cruise);
             return;
+        }
+        if sample.sent_at <= probe.from {
+            self.samples.learn_jitter();
+            self.samples.learn_errors(self.limit() / 4, self.span() * 2);
         }
         if sample.sent_at < probe.until {
             return;
@@ -427,7 +404,9 @@ impl Steady {
             }
             Found::Queue(link) => {
                 let waits = self.samples.queue(sample);
-                let link = link.max(probe.base / 16 * 15);
+                // What a train showed may be wrong by more than chance.
+                let least = if self.link.is_some() { 15 } else { 12 };
+                let link = link.max(probe.base / 16 * least);
                 self.base = self.below(link);
                 self.link = Some(link);
                 self.found = true;
@@ -461,11 +440,6 @@ impl Steady {
     fn below(&self, link: u64) -> u64 {
         link - if self.met { link / 128 } else { link / 256 }
     }
-}
-
-/// A rate to be made sure of; from the first packet on when `since` is zero.
-fn ramp(since: Instant, rate: u64, cap: u64) -> Phase {
-    Phase::Ramp(Ramp { rate, cap, since })
 }
 
 #[cfg(test)]

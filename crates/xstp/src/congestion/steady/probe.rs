@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   cruise ──due──▶ rate + 1/16 for a round trip ──its last POLL answered──▶
-//!       what more was sent arrived, and no delay grew    that is the rate; 1/8 more at once,
+//!       what more was sent arrived, and no delay grew    that is the rate; more of it at once,
 //!                                                        and so on to twice the rate
 //!       the delay grew by half of what it must where      the link's rate is what passed;
 //!       the link takes no more                            the next one twice as late
@@ -21,7 +21,6 @@ const LONGEST_WAIT: u64 = 16;
 const LONGEST: Span = Span::from_secs(8);
 /// Packets that a probe has at least: its effect must be larger than a packet.
 const PACKETS: u64 = 36;
-
 /// Packets that are enough for a probe at twice the rate; where fewer go in a round trip, it is
 /// at twice the rate.
 const FEW_PACKETS: u64 = 4;
@@ -68,9 +67,10 @@ impl Schedule {
         *self = Self { due: now + round_trip * FIRST_WAIT, ..Self::new() };
     }
 
-    /// The first one; it doubles the rate when that is `unsure`.
-    pub(super) fn first(&mut self, due: Instant, unsure: bool) {
-        let power = if unsure { 0 } else { SMALLEST };
+    /// The first one, where the rate may be wrong by `doubt` millionths of it: it adds more.
+    pub(super) fn first(&mut self, due: Instant, doubt: u64) {
+        let adds = |power: &u32| 1_000_000 >> power >= doubt;
+        let power = (0..=SMALLEST).rev().find(adds).unwrap_or(0);
         *self = Self { due, power, ..Self::new() };
     }
 
@@ -107,7 +107,7 @@ impl Schedule {
     /// Takes in what a probe has found.
     pub(super) fn found(&mut self, now: Instant, found: Found, round_trip: Span) {
         if found == Found::Room {
-            self.power = self.power.saturating_sub(2).max(1);
+            self.power = self.power.div_ceil(2).max(1);
             self.waits = FIRST_WAIT;
             self.due = now;
         } else {

@@ -10,8 +10,8 @@
 //! take four steps of two or three round trips; a train and a ramp take as long as a start.
 
 use super::probe::{Found, Probe};
-use super::start::{self, Train};
-use super::{Phase, Steady, ramp};
+use super::start::{self, Dispersion, Ramp, Train};
+use super::{Phase, Steady};
 use units::{Instant, Span};
 
 /// How long after a fall of the rate its end is looked for as often as that.
@@ -84,20 +84,21 @@ impl Steady {
     pub(super) fn on_train(&mut self, now: Instant, mut train: Train) {
         let shown = train.dispersion(&self.samples);
         if self.regaining && (shown.is_some() || train.has_failed()) {
-            self.on_regained(now, shown);
+            self.on_regained(now, train, shown);
             return;
         }
         match shown {
-            Some(rate) => {
-                let rate = rate.min(self.most()).max(self.floor);
-                self.base = rate;
-                self.phase = ramp(now, rate / 2, rate);
+            Some(seen) => {
+                let up = Ramp::after(now, train, seen, 0..self.most());
+                self.base = up.cap.max(self.floor);
+                self.phase = Phase::Ramp(up);
                 self.ask = true;
             }
             None => match train.fallback(self.round_trip, self.poll_least) {
                 Some(rate) => {
                     self.base = rate.min(self.most()).max(self.floor);
-                    self.phase = ramp(now, self.base, self.most().min(start::MOST_BPS));
+                    let most = self.most().min(start::MOST_BPS);
+                    self.phase = Phase::Ramp(Ramp::new(now, self.base, most));
                     self.ask = true;
                 }
                 None => self.phase = Phase::Train(train),
@@ -106,19 +107,23 @@ impl Steady {
     }
 
     /// The train has shown how much room there is, or nothing.
-    fn on_regained(&mut self, now: Instant, shown: Option<u64>) {
+    fn on_regained(&mut self, now: Instant, train: Train, shown: Option<Dispersion>) {
         self.regaining = false;
         let believed = match self.fallen_from(now) {
             Some(fall) => fall.from.saturating_add(fall.from / 4),
             None => self.base.saturating_mul(MOST_TIMES),
         };
-        let rate = shown.unwrap_or(0).min(believed).min(self.most());
-        if rate > self.base.saturating_add(self.base / 8) {
-            self.phase = ramp(now, self.base.max(rate / 2), rate);
-            self.ask = true;
-        } else {
-            self.phase = Phase::Cruise;
-            self.schedule.found(now, Found::Loss, self.round_trip);
+        let range = self.base..believed.min(self.most());
+        let up = shown.map(|seen| Ramp::after(now, train, seen, range));
+        match up.filter(|up| up.cap > self.base.saturating_add(self.base / 8)) {
+            Some(up) => {
+                self.phase = Phase::Ramp(up);
+                self.ask = true;
+            }
+            None => {
+                self.phase = Phase::Cruise;
+                self.schedule.found(now, Found::Loss, self.round_trip);
+            }
         }
     }
 }

@@ -32,6 +32,8 @@ pub(super) const TOO_MANY_PPM: u64 = 250_000;
 const MOST_ERRORS_PPM: u64 = 400_000;
 /// Nothing arrives for as long in a train, in microseconds, unless something stands still.
 const STILL_US: i64 = 3_000_000;
+/// What is assumed of two POLLs between which there is none, in millionths.
+const UNEVEN: u64 = 125_000;
 /// Octets that say something about a share of losses.
 const TELLING: u64 = 40_000;
 
@@ -260,6 +262,21 @@ impl Samples {
             None => since.last()?,
         };
         Some(Window::between(first, last))
+    }
+
+    /// By which part of the time in which POLLs sent from `from` on arrived, in millionths, one of
+    /// them came earlier or later than its place in what was sent says; twice that, since the
+    /// first and the last may have come so as well.
+    pub(super) fn unevenness(&self, from: Instant) -> u64 {
+        let since = || self.samples.iter().skip_while(|sample| sample.sent_at < from);
+        let (Some(first), Some(last)) = (since().next(), since().last()) else { return UNEVEN };
+        let (octets, time) = (last.sent - first.sent, last.arrived_at - first.arrived_at);
+        let off = |sample: &Sample| {
+            let part = mul(sample.sent - first.sent, time.unsigned_abs(), octets);
+            (sample.arrived_at - first.arrived_at).unsigned_abs().abs_diff(part)
+        };
+        let worst = since().skip(1).filter(|one| one.sent < last.sent).map(off).max();
+        worst.map_or(UNEVEN, |off| mul(off, 2_000_000, time.unsigned_abs()))
     }
 
     /// Whether of the time in which POLLs sent from `from` on arrived three quarters, and more than

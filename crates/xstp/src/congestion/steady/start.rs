@@ -3,7 +3,8 @@
 //! ```text
 //!   TRAIN   ten packets at once, POLLs on the 1st, 4th, 7th, 10th; then nothing until an answer
 //!              D = octets between two of these POLLs / time between their arrivals
-//!   RAMP    at D/2 until it is seen what arrives: all of it, and nothing waits ──▶ cruise at D
+//!              (of the POLLs answered so far: two to begin with, and better with each)
+//!   RAMP    at D/2 until it is seen what arrives: all of it, and nothing waits ──▶ at D, probing
 //!              something waits ──▶ drain, and cruise at what arrived
 //!
 //!   after two trains that showed nothing: no D, and the ramp doubles what arrives
@@ -14,8 +15,10 @@
 //! confirmed by a thousand packets instead of ten: if D is up to twice too high, no queue grows
 //! in the round trip until that is known.
 
-use super::samples::{Samples, TOO_MANY_PPM, Window, mul};
-use super::{LEAST_BPS, Phase, Steady};
+use super::queue::Then;
+use super::samples::{Sample, Samples, TOO_MANY_PPM, Window, as_micros, mul};
+use super::{LEAST_BPS, LEAST_PACKETS, Phase, Steady, UNSURE};
+use core::ops::Range;
 use units::{Instant, Span};
 
 /// Packets of a train.
@@ -30,6 +33,10 @@ const APART: u64 = 3_500;
 const AT_ONCE_US: u64 = 2_000;
 /// Octets of one packet, at most.
 const ONE: u64 = 1_600;
+/// A ramp that shows a cap but for one part of this has shown it: the rest is chance.
+const NEARLY: u64 = 16;
+/// A train that may be wrong by more, in millionths, is not probed at once.
+const MOST_DOUBT: u64 = 250_000;
 /// Octets that make a rate sure, at least.
 const BULK: u64 = 15_000;
 
@@ -90,21 +97,35 @@ impl Train {
         (self.failed >= enough).then(|| mul(bits, 1_000_000_000, round_trip.as_nanos()))
     }
 
-    /// The newest sample is of this train or later: the rate that it shows, in bits per second.
-    pub(super) fn dispersion(&mut self, samples: &Samples) -> Option<u64> {
+    /// The newest sample is of this train or later: what it shows.
+    pub(super) fn dispersion(&mut self, samples: &Samples) -> Option<Dispersion> {
         let last = samples.last()?;
-        let window = |began| samples.window(began, None);
-        let mut seen = self.began.and_then(window).filter(is_train);
-        if self.began.is_some_and(|began| samples.stood_still(began)) {
-            // Or a clock leapt.
-            seen = None;
-        }
+        let seen = self.seen(samples);
         if seen.is_none() && self.is_over(last.sent) {
             // Its POLLs were lost, or there was not enough to send: another one.
             *self = Self { failed: self.failed + u32::from(self.sent == TRAIN), ..Self::new() };
         }
-        seen.map(|window| shown(&window).min(MOST_BPS))
+        seen
     }
+
+    /// What the POLLs show that were answered so far; two are enough, and more are better.
+    pub(super) fn seen(&self, samples: &Samples) -> Option<Dispersion> {
+        let began = self.began?;
+        let window = samples.window(began, None).filter(is_train)?;
+        // Or a clock leapt.
+        let still = samples.stood_still(began);
+        let doubt = samples.unevenness(began);
+        (!still).then(|| Dispersion { rate: shown(&window).min(MOST_BPS), doubt })
+    }
+}
+
+/// What a train shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dispersion {
+    /// Bits per second.
+    pub(super) rate: u64,
+    /// By which part of it, in millionths, it may be wrong.
+    pub(super) doubt: u64,
 }
 
 /// The rate that a train shows. What a full queue dropped has not passed; but such a queue drops
@@ -115,6 +136,56 @@ fn shown(window: &Window) -> u64 {
 }
 
 impl Steady {
+    pub(super) fn on_ramp(&mut self, now: Instant, mut up: Ramp, sample: &Sample) {
+        if sample.sent_at < up.since {
+            if up.refine(&self.samples) {
+                up.since = now;
+                self.ask = true;
+            }
+            self.phase = Phase::Ramp(up);
+            return;
+        }
+        self.samples.learn_jitter();
+        match up.judge(&self.samples, self.round_trip, self.limit() / 2) {
+            Verdict::Open => {}
+            Verdict::Again => self.phase = Phase::Ramp(Ramp { since: now, ..up }),
+            Verdict::Full(link) => {
+                self.found = true;
+                self.drain(now, link, Then::Own);
+            }
+            Verdict::Higher(rate) if rate >= up.cap - up.cap / NEARLY => {
+                self.found = true;
+                self.confirmed(now, &up);
+            }
+            Verdict::Higher(rate) => {
+                self.base = rate;
+                self.phase = Phase::Ramp(Ramp { rate, since: now, shown: None, ..up });
+                self.ask = true;
+            }
+        }
+    }
+
+    /// All of the ramp arrives: on to what it was to make sure of. That may be too low as well,
+    /// which is found out at once, unless there is no telling as yet.
+    fn confirmed(&mut self, now: Instant, up: &Ramp) {
+        let cap = up.cap.max(self.floor);
+        self.base = cap - cap / 64;
+        self.phase = Phase::Cruise;
+        self.ask = true;
+        let packet = Span::from_nanos(mul(12_000, 1_000_000_000, self.base));
+        let unsure = self.samples.jitter() > UNSURE + as_micros(packet) * 2;
+        if unsure || up.doubt > MOST_DOUBT {
+            self.schedule.first(now + self.round_trip, 1_000_000);
+        } else if packet * LEAST_PACKETS > self.round_trip / 8 {
+            self.schedule.first(now + self.round_trip, up.doubt);
+        } else {
+            self.schedule.first(now, up.doubt);
+            if self.base < self.most() {
+                self.probe(now);
+            }
+        }
+    }
+
     /// What was lost was too large for the way and says nothing of its rate: half of the best one
     /// that was had, and from there as after a train.
     pub(in crate::congestion) fn on_resized(&mut self, now: Instant) {
@@ -126,7 +197,7 @@ impl Steady {
         }
         let best = self.best.min(self.most()).max(self.floor);
         self.base = best;
-        self.phase = super::ramp(now, best / 2, best);
+        self.phase = Phase::Ramp(Ramp::new(now, best / 2, best));
         self.ask = true;
     }
 }
@@ -143,6 +214,20 @@ pub(super) struct Ramp {
     /// What it may become.
     pub(super) cap: u64,
     pub(super) since: Instant,
+    /// By which part of it, in millionths, the cap may be wrong.
+    pub(super) doubt: u64,
+    /// The train that showed it.
+    pub(super) shown: Option<Shown>,
+}
+
+/// A train of which some POLLs may not have been answered yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    train: Train,
+    /// The ramp is at no less than this.
+    least: u64,
+    /// What the train is believed up to.
+    most: u64,
 }
 
 /// What a ramp has shown.
@@ -159,6 +244,37 @@ pub(super) enum Verdict {
 }
 
 impl Ramp {
+    /// At a rate from somewhere else than a train; from the first packet on when `since` is zero.
+    pub(super) fn new(since: Instant, rate: u64, cap: u64) -> Self {
+        Self { rate, cap, since, doubt: 0, shown: None }
+    }
+
+    /// At half of what a train shows, within `least` and `most`.
+    pub(super) fn after(now: Instant, train: Train, seen: Dispersion, range: Range<u64>) -> Self {
+        let shown = Shown { train, least: range.start, most: range.end };
+        let mut ramp = Self { shown: Some(shown), ..Self::new(now, 0, 0) };
+        ramp.take(seen, shown);
+        ramp
+    }
+
+    fn take(&mut self, seen: Dispersion, shown: Shown) {
+        self.cap = seen.rate.min(shown.most);
+        self.rate = (self.cap / 2).max(shown.least);
+        self.doubt = seen.doubt;
+    }
+
+    /// Another POLL of the train was answered: more packets tell better. True when they tell
+    /// something else altogether.
+    pub(super) fn refine(&mut self, samples: &Samples) -> bool {
+        let before = self.cap;
+        if let Some(shown) = self.shown
+            && let Some(seen) = shown.train.seen(samples)
+        {
+            self.take(seen, shown);
+        }
+        self.cap.abs_diff(before) > before / 8
+    }
+
     /// The time from one POLL to the next: short at first, so that some get through before a
     /// queue is full.
     pub(super) fn poll_every(&self, now: Instant, round_trip: Span) -> Span {

@@ -53,7 +53,7 @@ impl Rig {
             least_round_trip: Span::from_millis(600),
         };
         self.samples.on_answer(&answered)?;
-        self.train.dispersion(&self.samples)
+        self.train.dispersion(&self.samples).map(|seen| seen.rate)
     }
 }
 
