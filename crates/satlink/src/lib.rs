@@ -53,6 +53,7 @@ mod pipeline;
 pub mod profiles;
 mod propagation;
 mod queue;
+pub mod reference;
 pub mod words;
 
 pub use config::{ConfigError, DirectionConfig, Jitter, LinkConfig, Reorder};

@@ -67,6 +67,7 @@ pub mod scenario;
 mod series;
 pub mod storm;
 pub mod tcp;
+pub mod topology;
 mod trace;
 pub mod traffic;
 pub mod transfer;

@@ -24,9 +24,11 @@ pub mod content;
 mod error;
 mod host;
 pub mod permission;
+mod reference;
 mod topology;
 pub mod traffic;
 
 pub use error::TestbedError;
 pub use host::{Host, Process};
+pub use reference::{Emulators, Reference};
 pub use topology::{Satellite, SatelliteConfig, addresses};

@@ -66,7 +66,7 @@ pub struct Satellite {
 }
 
 /// An interface of a host.
-type End<'a> = (&'a Host, &'static str);
+pub(crate) type End<'a> = (&'a Host, &'a str);
 
 impl Satellite {
     /// The emulator's interface towards the terminal.
@@ -161,14 +161,12 @@ impl Satellite {
     }
 }
 
-fn lay_wire(near: End<'_>, far: End<'_>, mtu: u32) -> Result<(), TestbedError> {
-    let end = |end: End<'_>| VethEnd {
-        mtu: Some(mtu),
-        hardware: Some(hardware(end)),
-        ..VethEnd::new(end.1)
-    };
+pub(crate) fn lay_wire(near: End<'_>, far: End<'_>, mtu: u32) -> Result<(), TestbedError> {
+    let end =
+        |end| VethEnd { mtu: Some(mtu), hardware: Some(hardware(end)), ..VethEnd::new(end.1) };
     let peer = end(far).in_namespace(far.0.namespace());
-    near.0.configure(|net| net.create_veth(&end(near), &peer))?;
+    let near_end = end(near);
+    near.0.configure(|net| net.create_veth(&near_end, &peer))?;
     for (host, name) in [near, far] {
         host.configure(|net| {
             net.disable_offloads(name)?;
@@ -179,18 +177,22 @@ fn lay_wire(near: End<'_>, far: End<'_>, mtu: u32) -> Result<(), TestbedError> {
 }
 
 /// Hardware addresses are fixed, so that neighbours can be told once and never ask.
-fn hardware((host, interface): End<'_>) -> [u8; 6] {
+pub(crate) fn hardware((host, interface): End<'_>) -> [u8; 6] {
     let sum = |text: &str| text.bytes().fold(0, |sum: u8, byte| sum.wrapping_mul(31) ^ byte);
     [0x02, 0, 0, 0, sum(host.name()), sum(interface)]
 }
 
-fn give_address(net: &mut Netlink, interface: &str, own: IpAddr) -> Result<(), NetlinkError> {
+pub(crate) fn give_address(
+    net: &mut Netlink,
+    interface: &str,
+    own: IpAddr,
+) -> Result<(), NetlinkError> {
     net.add_address(interface, own, if own.is_ipv4() { 24 } else { 64 })?;
     net.await_address(own)
 }
 
 /// What every host is told before it has interfaces.
-fn tune(config: &SatelliteConfig) -> Result<(), NetlinkError> {
+pub(crate) fn tune(config: &SatelliteConfig) -> Result<(), NetlinkError> {
     let memory = format!("4096 131072 {}", config.tcp_buffer);
     let settings = [
         ("net.ipv4.tcp_rmem", memory.as_str()),

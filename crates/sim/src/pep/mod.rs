@@ -10,11 +10,13 @@
 //! | acknowledgements spaced | [`AckSpacer`] | S.1711 Annex 2, 4.2; RFC 3135, 3.1.1 |
 //! | shaping by a token bucket | [`Shaper`] | S.1711 Annex 3, 3.3.2 |
 //! | header compression | [`HeaderCompressor`], [`HeaderDecompressor`] | S.1711 Annex 2, table 3; RFC 3135, 3.3 |
+//! | a web cache | [`WebCache`] | RFC 3135, 2.1.2; Henderson and Katz 1999, 6.1 |
 //!
-//! [`Split`] is a node. All others are [`Element`]s: [`Inline`] makes a node of one, or of a pair
+//! [`Split`] and [`WebCache`] are nodes. All others are [`Element`]s: [`Inline`] makes a node of one, or of a pair
 //! of them, or of a pair of pairs.
 
 mod acks;
+mod cache;
 mod compress;
 mod element;
 mod need;
@@ -23,6 +25,7 @@ mod split;
 mod spoof;
 
 pub use acks::{AckRebuilder, AckSpacer};
+pub use cache::{CacheCounts, WebCache};
 pub use compress::{Compressed, HeaderCompressor, HeaderDecompressor};
 pub use element::{Element, Inline, Leaving, Way};
 pub use need::BufferNeed;

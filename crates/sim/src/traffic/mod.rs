@@ -86,14 +86,14 @@ where
 }
 
 /// Bytes at the start of a request.
-const HEAD: u64 = 24;
+pub(crate) const HEAD: u64 = 24;
 
 /// The head of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Head {
-    tag: u64,
-    request: u64,
-    response: u64,
+pub(crate) struct Head {
+    pub(crate) tag: u64,
+    pub(crate) request: u64,
+    pub(crate) response: u64,
 }
 
 impl Head {
@@ -105,7 +105,7 @@ impl Head {
         out
     }
 
-    fn from_bytes(bytes: [u8; HEAD as usize]) -> Self {
+    pub(crate) fn from_bytes(bytes: [u8; HEAD as usize]) -> Self {
         let mut words = bytes
             .chunks_exact(8)
             .map(|word| word.iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte)));
