@@ -396,10 +396,14 @@ impl Steady {
         }
         match found {
             Found::Room => {
-                self.base = probe.rate;
                 self.found = true;
                 if self.may_regain(now, probe) {
+                    self.base = probe.rate;
                     self.regain();
+                } else if self.met {
+                    self.join(now);
+                } else {
+                    self.base = probe.rate;
                 }
             }
             Found::Queue(link) => {

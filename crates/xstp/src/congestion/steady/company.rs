@@ -100,6 +100,15 @@ impl Steady {
         self.base = left;
     }
 
+    /// There is room, where others have been met: they may have made it, and all are to grow by
+    /// the same.
+    pub(super) fn join(&mut self, now: Instant) {
+        let mut law = Law::new(Company::Polite, self.link.unwrap_or(self.base));
+        let queue = micros(self.samples.last_queue());
+        law.join(now, self.base, self.round_trip, queue);
+        self.grow(now, law);
+    }
+
     /// A queue went away, and others may have their part in it.
     pub(super) fn share(&mut self, now: Instant, mut law: Law) {
         law.begin(now);

@@ -105,3 +105,20 @@ fn where_others_share_the_rate_before_them_is_nothing_to_go_back_to() {
     rig.steady.base = 3 * MBPS;
     assert!(!rig.steady.fell_just_now(rig.now), "{}", rig.steady.mode());
 }
+
+/// XSTP-14.4.2
+#[test]
+fn room_that_others_may_have_left_is_grown_into_as_they_do() {
+    let mut rig = Rig::auto(|_| GOOD);
+    rig.run(9_000);
+    rig.steady.met = true;
+    rig.steady.base = 5 * MBPS;
+    rig.steady.phase = Phase::Cruise;
+    rig.steady.schedule.soon(rig.now, BACK * 2);
+    rig.run(18_000);
+    let rate = rig.steady.pace(rig.now).as_bps();
+    assert_eq!(rig.steady.mode(), "sharing", "{rate}");
+    assert!((5 * MBPS..7 * MBPS).contains(&rate), "{rate}: by time, and not by halves");
+    rig.run(60_000);
+    assert!(rig.run(75_000) > 9_000, "{}", rig.steady.mode());
+}
