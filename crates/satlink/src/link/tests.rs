@@ -302,6 +302,7 @@ fn red_marks_what_it_can_and_drops_the_rest() {
         largest_probability: 0.1,
         weight: 0.1,
         mark: true,
+        gentle: true,
     };
     let mut link = link_of(DirectionConfig {
         rate: Some(BitRate::from_mbps(8)),
@@ -403,6 +404,7 @@ fn wrong_configurations_are_refused_with_reasons() {
         largest_probability: 0.1,
         weight: 0.002,
         mark: false,
+        gentle: true,
     };
     let error = refuse(with_queue(QueueConfig {
         discipline: Discipline::Red(red),

@@ -1,11 +1,13 @@
-//! Random early detection: Floyd and Jacobson 1993, with the gentle upper slope.
+//! Random early detection: Floyd and Jacobson 1993, and with the gentle upper slope of later
+//! advice.
 //!
 //! ```text
 //!   average <- (1 - weight) average + weight backlog          at each arrival
 //!   average <- (1 - weight)^m average, m = idle time / frame  after an idle time
 //!   p       =  largest_probability (average - lower) / (upper - lower)
 //!   drop with p / (1 - count p), count = arrivals passed since the last drop
-//!   between upper and twice upper p rises from largest_probability to 1; above, all are dropped
+//!   above upper all are dropped; gently, between upper and twice upper p rises from
+//!   largest_probability to 1, and above that all are dropped
 //! ```
 
 use super::Limit;
@@ -24,6 +26,9 @@ pub struct Red {
     pub weight: f64,
     /// Mark frames that can be marked instead of dropping them.
     pub mark: bool,
+    /// Above the upper threshold the probability goes on rising, up to twice the threshold; the
+    /// authors dropped everything there.
+    pub gentle: bool,
 }
 
 /// What RED says to one arrival.
@@ -71,7 +76,8 @@ impl RedState {
             self.count = 0;
             return Verdict::Pass;
         }
-        if self.average >= 2.0 * upper {
+        let end = if red.gentle { 2.0 * upper } else { upper };
+        if self.average >= end {
             self.count = 0;
             return Verdict::Forced;
         }
@@ -121,18 +127,23 @@ mod tests {
             largest_probability: 0.1,
             weight: 0.002,
             mark: false,
+            gentle: true,
         }
     }
 
     /// Early drops among `arrivals` at a constant average, and the longest run without one.
     fn drops(average: f64, arrivals: u32) -> (u32, u32) {
+        drops_of(red(), average, arrivals)
+    }
+
+    fn drops_of(red: Red, average: f64, arrivals: u32) -> (u32, u32) {
         let mut state = RedState { average, ..RedState::default() };
         state.idle_since = None;
         let mut rng = RngStream::new(2, 0, "red");
         let (mut dropped, mut run, mut longest) = (0, 0, 0);
         for _ in 0..arrivals {
             state.average = average;
-            let red = Red { weight: 0.0, ..red() };
+            let red = Red { weight: 0.0, ..red };
             match state.decide(&red, Instant::ZERO, 0, FRAME, &mut rng) {
                 Verdict::Pass => run += 1,
                 Verdict::Early | Verdict::Forced => {
@@ -162,6 +173,10 @@ mod tests {
         // Half way up the gentle slope p = 0.1 + 0.9 / 2 = 0.55: 1/p < 2, so every second at most
         // passes.
         assert!(drops(22.5, 10_000).0 >= 5_000);
+        // As published everything goes from the upper threshold on, and nothing changes below it.
+        let steep = Red { gentle: false, ..red() };
+        assert_eq!(drops_of(steep, 15.0, 10_000).0, 10_000);
+        assert_eq!(drops_of(steep, 14.9, 10_000), drops(14.9, 10_000));
     }
 
     #[test]

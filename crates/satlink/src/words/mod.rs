@@ -9,7 +9,7 @@
 //! | `framing plain\|ethernet\|hdlc\|aal5\|aal5-vc\|mpe\|ax25` | what the link layer adds |
 //! | `limit N[p\|b\|k\|m\|bdp]` | the queue: packets, bytes, or bandwidth-delay products |
 //! | `queue droptail` | first in, first out |
-//! | `queue red LOWER UPPER SHARE [ecn]` | random early detection, thresholds as `limit`'s |
+//! | `queue red LOWER UPPER SHARE [ecn] [steep]` | random early detection, thresholds as `limit`'s; `steep`: all goes above the upper one |
 //! | `queue fair [QUANTUM]` | deficit round robin over flows |
 //! | `loss [random] SHARE` | of the packets |
 //! | `loss gemodel P [R [1-H [1-K]]]`, `gemodel ...` | Gilbert-Elliott |
@@ -274,7 +274,9 @@ fn discipline(words: &mut Words<'_>) -> Result<Discipline, WordError> {
             let upper = words.value(LIMIT, values::limit)?;
             let largest_probability = words.value(SHARE, values::share)?;
             let mark = words.take("ecn");
-            Discipline::Red(Red { lower, upper, largest_probability, weight: 0.002, mark })
+            let gentle = !words.take("steep");
+            let weight = 0.002;
+            Discipline::Red(Red { lower, upper, largest_probability, weight, mark, gentle })
         }
         Kind::Fair => Discipline::Fair {
             quantum: words

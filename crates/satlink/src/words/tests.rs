@@ -67,8 +67,11 @@ fn queues() {
         largest_probability: 0.1,
         weight: 0.002,
         mark: true,
+        gentle: true,
     };
     assert_eq!(discipline("queue red 5 15 10% ecn"), Ok(Discipline::Red(red)));
+    let steep = Red { mark: false, gentle: false, ..red };
+    assert_eq!(discipline("queue red 5 15 10% steep"), Ok(Discipline::Red(steep)));
 }
 
 #[test]

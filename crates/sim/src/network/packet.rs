@@ -205,6 +205,13 @@ impl Frame for Packet {
         let end = |address: Address| u64::from(address.node.0) << 16 | u64::from(address.port);
         end(self.from).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ end(self.to)
     }
+
+    /// What a TCP segment can carry of it (RFC 3168).
+    fn mark(&mut self) -> bool {
+        let mut marked = false;
+        self.change_segment(|segment| marked = segment.mark());
+        marked
+    }
 }
 
 /// What a packet carries.

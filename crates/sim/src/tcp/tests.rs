@@ -109,9 +109,11 @@ fn a_long_way_s_share_depends_on_the_router_s_queue() {
     let share = |[long, short]: [u64; 2]| long as f64 / (long + short) as f64;
     let tail = share(shares("limit 40p queue droptail"));
     let red = share(shares("limit 40p queue red 5p 15p 0.02"));
+    let steep = share(shares("limit 40p queue red 5p 15p 0.02 steep"));
     let fair = share(shares("limit 40p queue fair"));
     assert!(tail < 0.25, "the short way has most of it: {tail}");
     assert!((0.40..0.55).contains(&fair), "each has its own queue: {fair}");
+    assert!(steep < fair, "{steep}");
     assert!(red < fair, "RED drops in proportion, and the long way is slower to recover: {red}");
 }
 

@@ -14,6 +14,7 @@ fn direction() -> impl Strategy<Value = DirectionConfig> {
             largest_probability: 0.2,
             weight: 0.2,
             mark: true,
+            gentle: true,
         })),
     ];
     let limit = (3_000u64..40_000).prop_map(Limit::Bytes);

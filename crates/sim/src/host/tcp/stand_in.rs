@@ -21,7 +21,8 @@ impl HeldEnd {
         }
         if segment.flags.fin {
             let mut fin = segment;
-            fin.sequence += u64::from(segment.payload.len);
+            fin.sequence += u64::from(segment.payload.len) + u64::from(segment.flags.syn);
+            fin.flags.syn = false;
             fin.payload.offset += u64::from(segment.payload.len);
             fin.payload.len = 0;
             self.held.get_or_insert(fin);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Network;
-use crate::host::{BulkReceiver, BulkSender, Host, Tcp, TcpId, Transport, Xstp};
+use crate::host::{BulkReceiver, BulkSender, Host, Tcp, TcpId, Transport, Xstp, XstpStream};
 use crate::network::{Address, Packet};
 use crate::traffic::{Client, ConnectionPlan, Server};
 use satlink::LinkConfig;
@@ -132,6 +132,53 @@ fn two_segments_bring_pages_and_files() {
     let split = net.node::<Split<Tcp, Tcp>>(gateway);
     assert_eq!((split.carried(), split.need().connections), (0, 5));
     assert_eq!(split.left.strangers() + split.right.strangers(), 0);
+}
+
+/// A user whose terminal speaks STP to the one gateway there is.
+#[test]
+fn two_segments_may_have_stp_on_the_satellite() {
+    let (tcp, space) = (TcpConfig::linux(), SessionConfig::stp_1999());
+    let mut net = Network::new(7, 0);
+    let server =
+        net.host_with(|node| Host::new(Tcp::server(node, &tcp, 80), Server::<TcpId>::new()));
+    let user = net.host_with(|node| {
+        let plans = ConnectionPlan::page(at(1), 30, 212_207, 4);
+        let transport = Xstp::client(node, &space, Address::new(server, 80));
+        Host::new(transport, Client::<XstpStream>::new(plans))
+    });
+    let gateway =
+        net.gateway_with(|node| Split::new(Tcp::gateway(node, &tcp), stp(node), [server]));
+    net.link(gateway, user, &link("profile geo both loss 1%"));
+    net.link(server, gateway, &lan());
+    net.run_until(at(200));
+    let seen = &net.node::<Host<Xstp, Client<XstpStream>>>(user).application;
+    assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
+    assert_eq!(net.node::<Answers>(server).application.lost(), 0);
+    let split = net.node::<Split<Tcp, Xstp>>(gateway);
+    assert_eq!((split.carried(), split.need().connections), (0, 4));
+}
+
+/// Transactions whose requests and ends come with their SYNs, over a gateway that speaks so too.
+#[test]
+fn an_end_that_comes_with_the_syn_is_held_back_all_the_same() {
+    let tcp = TcpConfig { opening: simtcp::Opening::Transaction, ..TcpConfig::sack() };
+    let mut net = Network::new(7, 0);
+    let server =
+        net.host_with(|node| Host::new(Tcp::server(node, &tcp, 80), Server::<TcpId>::new()));
+    let user = net.host_with(|node| {
+        let plans = (1..=5).map(|start| ConnectionPlan::download(at(10 * start), 20_000)).collect();
+        let transport = Tcp::client(node, &tcp, Address::new(server, 80));
+        Host::new(transport, Client::<TcpId>::new(plans))
+    });
+    let gateway = net.gateway_with(|node| {
+        Split::new(Tcp::gateway(node, &tcp), Tcp::gateway(node, &tcp), [server])
+    });
+    net.link(gateway, user, &link("profile geo"));
+    net.link(server, gateway, &lan());
+    net.run_until(at(200));
+    let seen = &net.node::<Asks>(user).application;
+    assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
+    assert_eq!(net.node::<Split<Tcp, Tcp>>(gateway).carried(), 0);
 }
 
 #[test]
