@@ -137,3 +137,26 @@ fn flows_that_know_their_peer_begin_a_round_trip_earlier() {
         assert!((slow - quick - round_trip).abs() < 0.02, "{opening:?}: {quick}, not {slow}");
     }
 }
+
+#[test]
+fn a_router_that_marks_need_not_drop() {
+    use satlink::{Direction, DropCause};
+    let run = |ecn: bool| {
+        let tcp = TcpConfig { ecn, ..TcpConfig::sack() };
+        let mut net = Network::new(1, 0);
+        let sink = net.host(TcpSink::new(tcp.clone(), 80));
+        let to = Address::new(sink, 80);
+        let plan = FlowPlan { start: at(0), stop: None, bytes: 10_000_000, to, tcp };
+        let source = net.host_with(|node| TcpSource::new(node, vec![plan]));
+        let router = "both rate 2mbit delay 50ms limit 100p queue red 5p 15p 0.1 ecn";
+        let link = net.link(source, sink, &words::parse_link(router).unwrap());
+        net.run_until(at(60));
+        let line = net.line(link).counters(Direction::Forward);
+        let sender = net.node::<TcpSource>(source).connection(0).unwrap().counters();
+        assert!(net.node::<TcpSink>(sink).flows()[0].finished);
+        (line.marked, line.dropped(DropCause::Early).packets, sender.retransmitted_segments)
+    };
+    let ((none, dropped, again), (marked, early, few)) = (run(false), run(true));
+    assert!(none == 0 && dropped > 10, "{dropped}");
+    assert!(marked > 10 && early < dropped && few < again, "{marked} {early} {dropped}");
+}
