@@ -19,7 +19,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("gateway", &["units", "xstp", "association", "relay", "rt", "console"]),
     // The gateway only in tests: what looks at one must not need one.
     ("monitor", &["units", "rt", "gateway"]),
-    ("lab", &["units", "satlink", "xstp", "relay", "rt", "sim", "simtcp", "testbed", "gateway"]),
+    (
+        "lab",
+        &[
+            "units",
+            "satlink",
+            "xstp",
+            "association",
+            "relay",
+            "rt",
+            "sim",
+            "simtcp",
+            "testbed",
+            "gateway",
+        ],
+    ),
     (
         "bentpipe",
         &["units", "satlink", "rt", "sim", "testbed", "gateway", "monitor", "lab", "console"],

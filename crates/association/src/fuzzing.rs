@@ -2,14 +2,18 @@
 //!
 //! The target in `fuzz/` breeds scripts; the test below draws random ones.
 
+use crate::channel::{Channel, Key, KeyPair};
 use crate::checksum::{HELLO_KEY, UNKNOWN_KEY, write_tag};
 use crate::cookie::MacKeys;
+use crate::handshake::{HelloPayload, WelcomePayload};
 use crate::noise::HELLO_LEN;
-use crate::wire::{HEADER_LEN, OVERHEAD};
+use crate::null;
+use crate::wire::{HEADER_LEN, Header, OVERHEAD};
 use crate::{
     Config, Hub, HubReceived, Keys, Known, PeerId, PresharedKey, PrivateKey, Sealed, Security,
     Terminal, TerminalReceived, TransmitBatch,
 };
+use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use units::{Instant, RngStream, Span};
@@ -47,6 +51,79 @@ fn play(terminal: Security, hub: Security, script: &[u8]) {
         bench.step(step[0], step[1], step[2], step[3]);
     }
     bench.heal();
+}
+
+/// Takes `octets` for a datagram and reads them in every way that either side reads one: the
+/// header, a Hello's and a Welcome's payload, a Hello of each suite, a Cookie, sealed data. Tags
+/// and MACs that anyone can compute are put right first when the first octet is odd.
+///
+/// # Panics
+/// When what was read means something else when it is written again, or data opens that nobody
+/// has sealed.
+pub fn datagram(octets: &[u8]) {
+    let Some((&flags, octets)) = octets.split_first() else { return };
+    let mut datagram = octets.to_vec();
+    if flags & 1 != 0 {
+        repair(&mut datagram);
+    }
+    if let Some(bytes) = octets.first_chunk() {
+        assert_eq!(&HelloPayload::decode(bytes).encode(), bytes);
+    }
+    if let Some(bytes) = octets.first_chunk() {
+        let read = WelcomePayload::decode(bytes);
+        assert_eq!(WelcomePayload::decode(&read.encode()), read);
+    }
+    let Ok(header) = Header::decode(&datagram) else { return };
+    let mut written = [0; HEADER_LEN];
+    header.encode(&mut written);
+    assert_eq!(written, datagram[..HEADER_LEN]);
+    let _ = null::hear(header, &datagram);
+    READERS.with_borrow_mut(|readers| readers.read(header, &mut datagram));
+    let mut hub = Hub::new(Config::new("hub"), RngStream::new(1, 0, "hub"));
+    let now = Instant::ZERO;
+    let from = SocketAddr::from(([192, 0, 2, 1], 9));
+    let payload = matches!(
+        hub.handle_datagram(now, from, &mut datagram.clone()),
+        Ok(HubReceived::Payload { .. })
+    );
+    assert!(!payload, "data without an association");
+    let mut terminal = Terminal::new(Config::new("boat"), now, RngStream::new(1, 0, "boat"));
+    let mut buffer = [0; 1500];
+    let _ = terminal.poll_transmit(now, &mut TransmitBatch::new(&mut buffer, 1));
+    let payload = matches!(
+        terminal.handle_datagram(now, &mut datagram),
+        Ok(TerminalReceived::Payload { .. })
+    );
+    assert!(!payload, "data without an association");
+}
+
+/// What is dear to make and can be read with again and again.
+struct Readers {
+    macs: MacKeys,
+    hello: Vec<u8>,
+    channel: Channel,
+}
+
+thread_local! {
+    static READERS: RefCell<Readers> = RefCell::new(Readers::new());
+}
+
+impl Readers {
+    fn new() -> Self {
+        let macs = MacKeys::new(&PrivateKey::generate(&mut RngStream::new(1, 0, "hub")).public());
+        let mut hello = vec![7; HELLO_LEN];
+        macs.write_first(&mut hello);
+        let keys = KeyPair { send: Key::sealed(&[1; 32]), receive: Key::sealed(&[2; 32]) };
+        Self { macs, hello, channel: Channel::new(1, keys, Instant::ZERO) }
+    }
+
+    fn read(&mut self, header: Header, datagram: &mut [u8]) {
+        if datagram.len() == HELLO_LEN {
+            let _ = self.macs.first_fits(datagram);
+        }
+        assert!(self.macs.open(header, datagram, &self.hello).is_err(), "nobody made this cookie");
+        assert!(self.channel.open(header, &mut datagram.to_vec()).is_err(), "nobody sealed this");
+    }
 }
 
 struct Bench {
@@ -230,6 +307,16 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn any_octets_are_a_datagram_or_an_error(octets in vec(any::<u8>(), 0..200)) {
+            super::datagram(&octets);
+        }
+
+        #[test]
+        fn any_octets_of_a_kind_are_too(kind in 0x10..0x18u8, octets in vec(any::<u8>(), 0..200)) {
+            super::datagram(&[&[1, kind], &octets[..]].concat());
+        }
+
         #[test]
         fn no_network_deceives_or_parts_them(script in vec(any::<u8>(), 0..800)) {
             super::association(&script);

@@ -1,6 +1,7 @@
 //! `bentpipe lab`.
 
 mod fuzz;
+mod proof;
 
 use crate::{Outcome, values};
 use clap::Subcommand;
@@ -29,6 +30,7 @@ enum What {
     Merge(Merge),
     Watch(Watch),
     Fuzz(fuzz::Arguments),
+    Proof(proof::Arguments),
 }
 
 /// Run experiments
@@ -141,6 +143,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         }
         What::Watch(arguments) => watch_run(arguments),
         What::Fuzz(arguments) => fuzz::run(&arguments),
+        What::Proof(arguments) => proof::run(&arguments),
         What::Merge(Merge { from, out }) => {
             let new = experiments::merge(&from, &out).map_err(|error| error.to_string())?;
             values::print(&format!("{new} results taken over into {}\n", out.display()))

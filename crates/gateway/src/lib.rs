@@ -23,6 +23,8 @@ mod config;
 mod confirming;
 mod engine;
 mod forward;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod gateway;
 pub mod intercept;
 mod keys;

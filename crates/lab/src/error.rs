@@ -24,6 +24,9 @@ pub enum LabError {
     /// What was asked for makes no sense.
     #[error("{0}")]
     Request(String),
+    /// A proof could not be set up, or something vital to it did not happen.
+    #[error("{0}")]
+    Proof(String),
     /// A file could not be read or written.
     #[error("{path}: {source}", path = .path.display())]
     File {

@@ -7,6 +7,7 @@
 //!   demo         four ways side by side, for people
 //!   watch        one simulated run, captured and sampled
 //!   fuzz         storms, one for each seed
+//!   proof        gateways to which something is done, and what was lost
 //! ```
 
 pub mod bench;
@@ -17,6 +18,7 @@ mod files;
 pub mod fuzz;
 pub mod live;
 pub mod plot;
+pub mod proof;
 pub mod watch;
 
 pub use error::LabError;

@@ -3,7 +3,12 @@
 //! The targets in `fuzz/` call these with octets that a fuzzer breeds; the tests below call them
 //! with random ones.
 
+use crate::config::MIN_MTU;
+use crate::datagram::{Datagrams, Filled};
 use crate::frame::{Frame, Reader, Writer};
+use crate::path_mtu::{Conditions, PathMtu};
+use association::Sealed;
+use units::{BitRate, Instant, Span};
 
 pub use crate::streams::fuzzing::streams;
 
@@ -34,6 +39,116 @@ pub fn frames(octets: &[u8]) {
     while !reader.is_empty() && reader.note().is_ok() {}
 }
 
+/// Plays a script of packets, lost and repeated payloads, and time to two ends that carry packets
+/// as they are; then `script` itself, as a payload of frames, to one of them.
+///
+/// # Panics
+/// When a packet comes that was not sent, or there is no end to sending.
+pub fn datagrams(script: &[u8]) {
+    let (mut sender, mut receiver) = (Datagrams::default(), Datagrams::default());
+    let mut now = Instant::ZERO;
+    let rate = BitRate::new(10_000_000);
+    let mut sent: Vec<Vec<u8>> = Vec::new();
+    for step in script.chunks(8) {
+        let [kind, a, b, ref rest @ ..] = *step else { break };
+        // One packet of the script's making; its octets repeat behind the header.
+        let len = usize::from(a) * 12;
+        let seed = [&[kind, a, b][..], rest].concat();
+        let packet: Vec<u8> = seed.iter().copied().cycle().take(len).collect();
+        let Some((_, flow)) = sender.push(now, &packet, rate) else { continue };
+        sent.push(packet);
+        let mut rounds = 0;
+        loop {
+            rounds += 1;
+            assert!(rounds < 1_000, "no end to a packet of {len} bytes");
+            let mut room = vec![0; 100 + usize::from(b) * 5];
+            let mut writer = Writer::new(&mut room);
+            if sender.fill(now, flow, rate, &mut writer, (true, kind & 1 != 0)) != Filled::Sent {
+                break;
+            }
+            let written = writer.written();
+            // Some are lost, some come twice.
+            for _ in 0..[1, 1, 2, 0][usize::from(kind >> 1 & 3)] {
+                take_frames(&mut receiver, now, &room[..written]);
+            }
+        }
+        let _ = sender.finish_turn(now, flow);
+        now += Span::from_millis(u64::from(kind >> 3));
+        while let Some(packet) = receiver.take() {
+            assert!(sent.contains(&packet), "{} bytes that nobody sent", packet.len());
+        }
+    }
+    take_frames(&mut receiver, now, script);
+    while receiver.take().is_some() {}
+}
+
+/// Hands the frames that carry packets over.
+fn take_frames(receiver: &mut Datagrams, now: Instant, payload: &[u8]) {
+    let mut reader = Reader::new(payload);
+    while !reader.is_empty() {
+        match reader.frame() {
+            Ok(Frame::Datagram { packet }) => receiver.receive(packet.to_vec()),
+            Ok(Frame::Piece { number, total, offset, piece }) => {
+                receiver.receive_piece(now, (number, total, offset), piece);
+            }
+            Ok(_) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Plays a script of Probes, ProbeAcks, refusals, hints, data and time to the search for the
+/// path's MTU.
+///
+/// # Panics
+/// When its size leaves the bounds, or it asks for more than it may at one instant.
+pub fn path_mtu(script: &[u8]) {
+    let mut search = PathMtu::new(MOST);
+    let mut now = Instant::ZERO;
+    let mut way = Conditions {
+        round_trip: Span::from_millis(600),
+        rate: BitRate::new(10_000_000),
+        back: None,
+        overhead: 52,
+    };
+    search.begin(MOST);
+    for step in script.chunks_exact(5) {
+        let size = usize::from(u16::from_be_bytes([step[1], step[2]]));
+        match step[0] % 10 {
+            0 => drop(search.handle(now, Sealed::Probe, &step[1..], size)),
+            // Answers to what was asked are as likely as inventions.
+            1 | 2 => {
+                let word = [0, 0, 0, step[4], step[1], step[2], 0, 0];
+                let _ = search.handle(now, Sealed::ProbeAck, &word, 60);
+            }
+            3 => search.refused(size),
+            4 => search.set_hint(size),
+            5 => search.moved(),
+            6 => search.data_sent(now, size),
+            7 => search.data_acknowledged(size),
+            8 => now += Span::from_millis(u64::from(step[1]) * u64::from(step[2])),
+            _ => {
+                way.rate = BitRate::new(u64::from(step[1]) << (step[2] % 32));
+                way.back = BitRate::new(u64::from(step[3]) << (step[4] % 32));
+            }
+        }
+        let mut asked = 0;
+        while let Some(outgoing) = search.poll_transmit(now, &way) {
+            asked += 1;
+            assert!(asked < 16, "{asked} words at one instant");
+            let mut payload = vec![0; PathMtu::room(outgoing, way.overhead)];
+            assert!(payload.len() <= MOST);
+            let _ = PathMtu::write(outgoing, &mut payload);
+        }
+        let _ = search.poll_timeout();
+        let current = search.current();
+        assert!((MIN_MTU..=MOST).contains(&current), "{current} bytes");
+    }
+}
+
+/// The largest packet in [`path_mtu`], bytes.
+const MOST: usize = 9000;
+
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
@@ -48,6 +163,16 @@ mod tests {
         #[test]
         fn any_script_leaves_the_accounts_in_order(script in vec(any::<u8>(), 0..1500)) {
             super::streams(&script);
+        }
+
+        #[test]
+        fn packets_are_carried_as_they_are(script in vec(any::<u8>(), 0..300)) {
+            super::datagrams(&script);
+        }
+
+        #[test]
+        fn no_peer_leads_the_search_astray(script in vec(any::<u8>(), 0..600)) {
+            super::path_mtu(&script);
         }
     }
 }

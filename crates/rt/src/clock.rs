@@ -58,7 +58,8 @@ impl Clock {
             let width = read(libc::CLOCK_MONOTONIC) - before;
             if width < tightest {
                 tightest = width;
-                best = world - (before + width / 2);
+                // A clock that was set to its beginning is behind the machine's own.
+                best = world.saturating_sub(before + width / 2);
             }
         }
         best + self.epoch_ns

@@ -31,4 +31,4 @@ pub mod traffic;
 pub use error::TestbedError;
 pub use host::{Host, Process};
 pub use reference::{Emulators, Reference};
-pub use topology::{Satellite, SatelliteConfig, addresses};
+pub use topology::{Satellite, SatelliteConfig, Wire, addresses};

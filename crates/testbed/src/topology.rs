@@ -2,7 +2,7 @@
 
 use crate::{Host, TestbedError};
 use rt::netlink::{Netlink, NetlinkError, Route, VethEnd, sysctl};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Who has which address. Every wire is its own network, `10.n.0.0/24` and `fd00:n::/64`.
 pub mod addresses {
@@ -65,8 +65,21 @@ pub struct Satellite {
     pub server: Host,
 }
 
+/// One of the network's wires, for whoever wants to take it away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// Between client and terminal.
+    Lan,
+    /// Between terminal and emulator. An emulator that runs there ends.
+    TerminalSatellite,
+}
+
+/// Addresses of an interface.
+type Pair = (Ipv4Addr, Ipv6Addr);
 /// An interface of a host.
 pub(crate) type End<'a> = (&'a Host, &'a str);
+/// The same, with what it is called in the network.
+type Named<'a> = (&'a Host, &'static str, Pair);
 
 impl Satellite {
     /// The emulator's interface towards the terminal.
@@ -92,8 +105,8 @@ impl Satellite {
         // Frames are carried by the emulator alone, and nothing is to speak of its own accord.
         net.space.configure(|_| sysctl("net.ipv6.conf.default.disable_ipv6", "1"))?;
         for (near, far) in [
-            ((&net.terminal, "lan"), (&net.client, "eth0")),
-            ((&net.terminal, "sat"), (&net.space, Self::TO_TERMINAL)),
+            net.ends(Wire::Lan),
+            net.ends(Wire::TerminalSatellite),
             ((&net.hub, "sat"), (&net.space, Self::TO_HUB)),
             ((&net.hub, "wan"), (&net.server, "eth0")),
         ] {
@@ -104,6 +117,50 @@ impl Satellite {
         Ok(net)
     }
 
+    fn ends(&self, wire: Wire) -> (End<'_>, End<'_>) {
+        match wire {
+            Wire::Lan => ((&self.terminal, "lan"), (&self.client, "eth0")),
+            Wire::TerminalSatellite => ((&self.terminal, "sat"), (&self.space, Self::TO_TERMINAL)),
+        }
+    }
+
+    /// Takes a wire away: the interfaces at both of its ends are gone, with their addresses and
+    /// the routes by them.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn remove(&self, wire: Wire) -> Result<(), TestbedError> {
+        let ((host, name), _) = self.ends(wire);
+        host.configure(|net| net.delete_link(name))
+    }
+
+    /// Lays a wire again that was removed, with interfaces of the same names. The terminal's
+    /// address on the satellite's side is `terminal`, the others are what they were.
+    ///
+    /// # Errors
+    /// What the kernel refused, and on which host.
+    pub fn restore(&self, wire: Wire, mtu: u32, terminal: Pair) -> Result<(), TestbedError> {
+        use addresses::*;
+        let (near, far) = self.ends(wire);
+        lay_wire(near, far, mtu)?;
+        match wire {
+            Wire::Lan => {
+                meet((&self.terminal, "lan", TERMINAL_LAN), (&self.client, "eth0", CLIENT))?;
+                lead(&self.client, TERMINAL_LAN)
+            }
+            Wire::TerminalSatellite => {
+                let hub = hardware((&self.hub, "sat"));
+                introduce((&self.terminal, "sat", terminal), HUB, hub)?;
+                let own = hardware((&self.terminal, "sat"));
+                self.hub.configure(|net| {
+                    net.add_neighbour("sat", terminal.0.into(), own)?;
+                    net.add_neighbour("sat", terminal.1.into(), own)
+                })?;
+                lead(&self.terminal, HUB)
+            }
+        }
+    }
+
     fn address(&self) -> Result<(), TestbedError> {
         use addresses::*;
         let neighbours = [
@@ -111,20 +168,7 @@ impl Satellite {
             ((&self.terminal, "sat", TERMINAL), (&self.hub, "sat", HUB)),
             ((&self.hub, "wan", HUB_WAN), (&self.server, "eth0", SERVER)),
         ];
-        for (one, other) in neighbours {
-            for ((host, interface, own), (far, far_interface, theirs)) in
-                [(one, other), (other, one)]
-            {
-                let hardware = hardware((far, far_interface));
-                host.configure(|net| {
-                    give_address(net, interface, own.0.into())?;
-                    give_address(net, interface, own.1.into())?;
-                    net.add_neighbour(interface, theirs.0.into(), hardware)?;
-                    net.add_neighbour(interface, theirs.1.into(), hardware)
-                })?;
-            }
-        }
-        Ok(())
+        neighbours.into_iter().try_for_each(|(one, other)| meet(one, other))
     }
 
     fn route(&self) -> Result<(), TestbedError> {
@@ -135,12 +179,7 @@ impl Satellite {
             (&self.hub, TERMINAL),
             (&self.server, HUB_WAN),
         ];
-        for (host, gateway) in defaults {
-            host.configure(|net| {
-                net.add_route(&Route::default_v4(gateway.0))?;
-                net.add_route(&Route::default_v6(gateway.1))
-            })?;
-        }
+        defaults.into_iter().try_for_each(|(host, gateway)| lead(host, gateway))?;
         self.set_forwarding(true)
     }
 
@@ -174,6 +213,33 @@ pub(crate) fn lay_wire(near: End<'_>, far: End<'_>, mtu: u32) -> Result<(), Test
         })?;
     }
     Ok(())
+}
+
+/// Gives both ends of a wire their addresses, and tells each where the other is.
+fn meet(one: Named<'_>, other: Named<'_>) -> Result<(), TestbedError> {
+    introduce(one, other.2, hardware((other.0, other.1)))?;
+    introduce(other, one.2, hardware((one.0, one.1)))
+}
+
+fn introduce(
+    (host, interface, own): Named<'_>,
+    theirs: Pair,
+    hardware: [u8; 6],
+) -> Result<(), TestbedError> {
+    host.configure(|net| {
+        give_address(net, interface, own.0.into())?;
+        give_address(net, interface, own.1.into())?;
+        net.add_neighbour(interface, theirs.0.into(), hardware)?;
+        net.add_neighbour(interface, theirs.1.into(), hardware)
+    })
+}
+
+/// Leads everything that is not for a neighbour to `gateway`.
+fn lead(host: &Host, gateway: Pair) -> Result<(), TestbedError> {
+    host.configure(|net| {
+        net.add_route(&Route::default_v4(gateway.0))?;
+        net.add_route(&Route::default_v6(gateway.1))
+    })
 }
 
 /// Hardware addresses are fixed, so that neighbours can be told once and never ask.

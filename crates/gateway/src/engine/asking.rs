@@ -35,7 +35,7 @@ pub(super) fn ask(core: &mut Core, now: Instant, index: usize, door: &mut Door) 
             say_farewell(core, now, index, message);
         }
         // Nothing was opened, so nobody else has to hear of it.
-        Ok(Asked::Left) => drop(core.remove(index)),
+        Ok(Asked::Left) => core.finish(index),
         Err(error) => {
             tracing::debug!(%error, "a client of a proxy was gone");
             core.reset_socket(index);
@@ -106,7 +106,7 @@ pub(super) fn farewell(core: &mut Core, index: usize) {
     core.put_scratch(scratch);
     match left {
         Ok(false) => {}
-        Ok(true) => drop(core.remove(index)),
+        Ok(true) => core.finish(index),
         Err(_) => core.reset_socket(index),
     }
 }

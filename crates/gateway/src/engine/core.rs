@@ -232,7 +232,7 @@ impl Core {
             Turn::Done => {
                 self.counters.completed += 1;
                 self.because(index, "both ends had finished");
-                self.remove(index);
+                self.finish(index);
             }
             Turn::Broken(error) => self.broken(now, index, &error),
         }
@@ -313,7 +313,14 @@ impl Core {
         }
     }
 
-    /// Takes the connection out of the table; its socket closes in good order if it is dropped.
+    /// All has been said, at both ends: the socket closes in good order.
+    pub(super) fn finish(&mut self, index: usize) {
+        if let Some(socket) = self.remove(index) {
+            socket::close_in_order(socket);
+        }
+    }
+
+    /// Takes the connection out of the table; its socket resets if it is dropped.
     pub(super) fn remove(&mut self, index: usize) -> Option<TcpStream> {
         self.set_due(index, None);
         self.detach(index);

@@ -11,10 +11,13 @@ use units::{Instant, Span};
 /// How often an unanswered keep-alive is repeated before the other end counts as gone.
 const KEEPALIVE_TRIES: u32 = 4;
 
-/// Nothing is held back to fill a segment, and an idle client that is gone is noticed.
+/// Nothing is held back to fill a segment, and an idle client that is gone is noticed. However
+/// the socket is closed from here on, the other end hears a reset, unless [`close_in_order`] did
+/// it: a process that is killed must not pass for the end of the data.
 pub(super) fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
+    socket.set_linger(Some(Duration::ZERO))?;
     let idle = duration(limits.keepalive);
     let interval = (idle / KEEPALIVE_TRIES).max(Duration::from_secs(1));
     let keepalive =
@@ -27,6 +30,13 @@ pub(super) fn close_with_reset(stream: TcpStream) {
     // Without it the kernel ends the connection in good order, which would be a lie; a socket
     // that is already gone refuses, and needs no reset.
     let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+    drop(stream);
+}
+
+/// Closes after everything has been said: the kernel delivers what it still holds.
+pub(super) fn close_in_order(stream: TcpStream) {
+    // A socket that is gone refuses; nothing is lost by that.
+    let _ = SockRef::from(&stream).set_linger(None);
     drop(stream);
 }
 
@@ -115,6 +125,35 @@ fn duration(span: Span) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A client of which the gateway's socket is closed by `close` when it has said `ok`: what it
+    /// reads.
+    fn heard(close: impl FnOnce(TcpStream)) -> io::Result<Vec<u8>> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
+        let (socket, _) = listener.accept()?;
+        socket.set_nonblocking(true)?;
+        let socket = TcpStream::from_std(socket);
+        prepare(&socket, &Limits::default())?;
+        io::Write::write_all(&mut &socket, b"ok")?;
+        socket.shutdown(std::net::Shutdown::Write)?;
+        // A half that has ended is no connection that has.
+        let mut heard = Vec::new();
+        io::Read::read_to_end(&mut client, &mut heard)?;
+        close(socket);
+        io::Write::write_all(&mut client, b"?")?;
+        // Whoever resets does so by now: loopback is as fast as the call.
+        match client.take_error()? {
+            Some(error) => Err(error),
+            None => Ok(heard),
+        }
+    }
+
+    #[test]
+    fn a_socket_that_is_merely_dropped_resets() {
+        let error = heard(drop).expect_err("the kernel of a killed process does no more");
+        assert!(matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe));
+    }
 
     #[test]
     fn who_was_idle_for_long_has_not_vanished_when_asked() {

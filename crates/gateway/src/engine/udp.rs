@@ -139,7 +139,7 @@ impl Udp {
         segment_size: usize,
     ) -> Sent {
         let count = contents.len().div_ceil(segment_size.max(1)) as u64;
-        let transmit = Transmit {
+        let mut transmit = Transmit {
             destination,
             ecn: None,
             contents,
@@ -158,6 +158,11 @@ impl Udp {
                 return Sent::Full;
             }
             if error.kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            let too_big = error.raw_os_error() == Some(libc::EMSGSIZE);
+            if transmit.src_ip.take().is_some() && !too_big {
+                self.forget_source(destination, &error);
                 continue;
             }
             self.counters.send_errors += count;
@@ -207,6 +212,26 @@ impl AnsweredFrom {
     fn get(&self, to: SocketAddr) -> Option<IpAddr> {
         let stranger = || self.strangers.iter().rev().find(|(from, _)| *from == to);
         self.peers.get(&to).copied().or_else(|| stranger().map(|(_, here)| *here))
+    }
+
+    fn forget(&mut self, to: SocketAddr) {
+        self.peers.remove(&to);
+        self.strangers.retain(|(from, _)| *from != to);
+    }
+}
+
+impl Udp {
+    /// The address that `destination` was answered from is perhaps not this host's any more: the
+    /// interface has gone, or has another one. The kernel chooses from here on.
+    fn forget_source(&mut self, destination: SocketAddr, error: &io::Error) {
+        tracing::info!(%destination, %error, "sent from another address from here on");
+        if let Some(from) = &mut self.answered_from {
+            from.forget(destination);
+        }
+        // A refused address looks like a kernel that cannot cut up batches, which it is not.
+        if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
+            self.state = state;
+        }
     }
 }
 
@@ -301,6 +326,20 @@ mod tests {
             assert_eq!(shapes, [(1000, 1), (1000, 2), (10, 3)]);
             assert_eq!((to.counters().received, from.counters().sent), (3, 3));
         }
+    }
+
+    #[test]
+    fn an_address_that_has_gone_is_not_held_on_to() {
+        let mut hub = Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
+        let mut terminal = Udp::bind("0.0.0.0:0".parse().unwrap(), None).unwrap();
+        let destination = hub.local_address().unwrap();
+        // As if the hub had answered to an address that this host had, and has no more.
+        let gone = IpAddr::from([203, 0, 113, 9]);
+        terminal.answered_from.as_mut().unwrap().note(destination, gone, true);
+        assert_eq!(terminal.send(destination, b"still here", 5), Sent::Done);
+        assert_eq!(receive_all(&mut hub, 2), [b"still", b" here"]);
+        assert_eq!(terminal.counters().send_errors, 0);
+        assert!(terminal.max_batch() > 1 || hub.max_batch() == 1, "batches are cut up as before");
     }
 
     #[test]

@@ -45,6 +45,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
 pub(crate) use confirm::{Doorkeeper, Syn};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use confirm::{Unreachable, logged_packets};
 pub(crate) use forwarding::ForwardRules;
 pub use prefix::{PortRange, Prefix};
 pub(crate) use ruleset::LONGEST_LIST;

@@ -27,6 +27,9 @@ pub use status::{
     ProcessStatus, Status, TerminalStatus,
 };
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use {metrics::read_request, question::parse as read_question};
+
 use crate::config::ControlSocket;
 use crate::engine::Sight;
 use crate::{Config, Error, Role};

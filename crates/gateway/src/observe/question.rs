@@ -12,7 +12,7 @@ pub(super) const MAX_PAGE: usize = 500;
 /// A question.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Question {
+pub(crate) enum Question {
     /// Everything about the gateway and its terminals.
     Status {},
     /// Connections, in the order of their numbers.
@@ -42,7 +42,7 @@ fn usual_page() -> usize {
 }
 
 /// What a line asks.
-pub(super) fn parse(line: &[u8]) -> Result<Question, String> {
+pub(crate) fn parse(line: &[u8]) -> Result<Question, String> {
     serde_json::from_slice(line).map_err(|error| format!("not understood: {error}"))
 }
 

@@ -1,6 +1,5 @@
 //! The emulator between the terminal and the hub, and what enters the link.
 
-use super::BedConfig;
 use super::meter::{Meter, Reading};
 use crate::LabError;
 use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports, Summary};
@@ -20,13 +19,12 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    pub(super) fn start(net: &Satellite, config: &BedConfig) -> Result<Self, LabError> {
+    pub(crate) fn start(net: &Satellite, link: &LinkConfig, seed: u64) -> Result<Self, LabError> {
         let ports = Ports::Interfaces {
             a: Satellite::TO_HUB.to_owned(),
             b: Satellite::TO_TERMINAL.to_owned(),
         };
-        let emulator =
-            EmulatorConfig { seed: config.seed, ..EmulatorConfig::new(config.link.clone(), ports) };
+        let emulator = EmulatorConfig { seed, ..EmulatorConfig::new(link.clone(), ports) };
         let (ready, readiness) = mpsc::channel();
         let thread = net.space.spawn("emulator", move || {
             let opened = Emulator::open(emulator).map_err(|error| error.to_string());

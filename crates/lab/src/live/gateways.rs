@@ -174,7 +174,18 @@ impl Gateway {
     ) -> Result<Self, LabError> {
         let failed = |reason: String| LabError::Gateway { role, reason };
         let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-        let mut command = Command::new(program);
+        Self::start_by(host, role, Command::new(program), config)
+    }
+
+    /// As [`Gateway::start`], by a command of the caller's to which the arguments are added: what
+    /// it does before it becomes the gateway is its own affair.
+    pub(crate) fn start_by(
+        host: Option<&Host>,
+        role: &'static str,
+        mut command: Command,
+        config: &str,
+    ) -> Result<Self, LabError> {
+        let failed = |reason: String| LabError::Gateway { role, reason };
         command.args(["gateway", "--config", "/dev/stdin"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = match host {
@@ -199,6 +210,17 @@ impl Gateway {
         Ok(Self { role, process, said, listener: Some(listener) })
     }
 
+    /// Its process number.
+    pub(crate) fn id(&mut self) -> u32 {
+        self.process.child().id()
+    }
+
+    /// Its last words so far.
+    pub(crate) fn said(&self) -> String {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.iter().cloned().collect::<Vec<_>>().join("\n")
+    }
+
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         if !self.process.has_ended() {
             return Ok(());
@@ -206,9 +228,8 @@ impl Gateway {
         if let Some(listener) = self.listener.take() {
             let _ = listener.join(); // It cannot panic, and the lines are what counts.
         }
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let reason = said.iter().cloned().collect::<Vec<_>>().join("\n");
-        Err(LabError::Gateway { role: self.role, reason: format!("ended by itself: {reason}") })
+        let reason = format!("ended by itself: {}", self.said());
+        Err(LabError::Gateway { role: self.role, reason })
     }
 
     /// Asks it to end, and returns the counters that it prints then; null when it printed none.

@@ -162,7 +162,7 @@ impl Bed {
     /// What could not be made or started.
     pub fn new(config: &BedConfig) -> Result<Self, LabError> {
         let net = Satellite::new(&SatelliteConfig::default())?;
-        let emulation = Emulation::start(&net, config)?;
+        let emulation = Emulation::start(&net, &config.link, config.seed)?;
         let beside = config.beside;
         let mut second = None;
         let gateways = match config.way {

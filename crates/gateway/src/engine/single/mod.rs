@@ -376,7 +376,7 @@ impl Single {
             Turn::Done => {
                 self.counters.completed += 1;
                 self.pairs[index].cause = "both ends have ended";
-                self.remove(index);
+                self.remove(index).close();
             }
             Turn::Broken(side, error) => self.broken(now, index, side, &error),
         }

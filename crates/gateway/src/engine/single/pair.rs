@@ -254,6 +254,12 @@ impl Pair {
         })
     }
 
+    /// Closes both in good order.
+    pub(super) fn close(self) {
+        socket::close_in_order(self.client);
+        socket::close_in_order(self.server);
+    }
+
     /// Resets both.
     pub(super) fn reset(self) {
         socket::close_with_reset(self.client);

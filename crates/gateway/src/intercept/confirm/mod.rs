@@ -32,8 +32,9 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use super::InterceptError;
 use nflog::Heard;
 use nflog::Nflog;
-pub(crate) use syn::Syn;
-use syn::Unreachable;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use nflog::packets as logged_packets;
+pub(crate) use syn::{Syn, Unreachable};
 
 /// Hears clients' SYNs, and sends packets of clients and to clients.
 #[derive(Debug)]

@@ -140,7 +140,7 @@ impl Nflog {
 }
 
 /// The packets of one datagram of the kernel's.
-fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8])) {
+pub(crate) fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8])) {
     while let Some((header, payload, next)) = split_message(rest) {
         rest = next;
         // Behind the family, the version and the group.

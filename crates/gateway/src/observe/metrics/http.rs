@@ -183,6 +183,15 @@ impl Client {
     }
 }
 
+/// For fuzzing: whether a request's head is whole, or wrong.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn read_request(head: &[u8]) -> bool {
+    match wanted(head) {
+        Wanted::More => false,
+        Wanted::Metrics { .. } | Wanted::Other { .. } => true,
+    }
+}
+
 fn wanted(head: &[u8]) -> Wanted {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);

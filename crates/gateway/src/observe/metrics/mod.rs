@@ -3,6 +3,8 @@
 mod http;
 mod table;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use http::read_request;
 pub(super) use http::{Http, MAX_CLIENTS};
 
 use super::Status;

@@ -1,0 +1,54 @@
+//! Some of `bentpipe lab proof`, in short, so that it stays runnable and keeps its promises.
+//!
+//! All of them: `cargo test -p bentpipe --test proof -- --ignored`, or better the command itself,
+//! of a release build.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Runs proofs and returns their verdicts; `None`, and a word on standard error, where the
+/// machine allows no namespaces.
+fn prove(names: &[&str]) -> Option<Vec<Value>> {
+    if let Err(refusal) = testbed::permission::check() {
+        eprintln!("skipped: {refusal}");
+        return None;
+    }
+    let name = format!("bentpipe-proof-{}-{}", std::process::id(), names.len());
+    let out = Folder(std::env::temp_dir().join(name));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bentpipe"));
+    command.args(["lab", "proof", "--quick", "--out"]).arg(&out.0).args(names);
+    let output = command.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{errors}");
+    let json = std::fs::read(out.0.join("proofs.json")).expect("verdicts");
+    Some(serde_json::from_slice(&json).expect("verdicts in JSON"))
+}
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn what_is_killed_ends_by_resets_and_comes_back() {
+    let Some(verdicts) = prove(&["kill-terminal", "kill-hub"]) else { return };
+    for verdict in verdicts {
+        let load = &verdict["load"];
+        assert_eq!(
+            (&load["truncated"], &load["wrong"], &load["hung"]),
+            (&0.into(), &0.into(), &0.into())
+        );
+        assert!(load["reset"].as_u64().is_some_and(|reset| reset > 0), "{load}");
+    }
+}
+
+#[test]
+#[ignore = "two minutes and more"]
+fn all_proofs_hold_in_short() {
+    prove(&[]);
+}

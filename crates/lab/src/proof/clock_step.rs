@@ -1,0 +1,131 @@
+//! The wall clock leaps, under the gateways alone.
+//!
+//! A time namespace moves the monotonic clock and not the wall clock, and the machine's own must
+//! not be touched: so a few lines of C stand between the gateways and the kernel
+//! (`wall_clock.c`, compiled here, loaded before the C library). They add to the wall clock what
+//! a file says, each time that somebody looks. (libfaketime would move the kernel's timers as
+//! well, which a real leap does not.)
+
+use super::bed::{Bed, Setup, Side};
+use super::load::{Load, LoadConfig};
+use super::{ProofConfig, Verdict, failed, pause_ms};
+use crate::LabError;
+use rt::Clock;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use units::Span;
+
+/// What is loaded before the C library.
+const SOURCE: &str = include_str!("wall_clock.c");
+const DAY: i64 = 86_400;
+
+/// How wrong the time is, seconds, one after the other; and in words.
+fn leaps() -> [(i64, &'static str); 5] {
+    let now = (Clock::new().epoch_unix_ns() / 1_000_000_000).cast_signed();
+    [
+        (3_600, "an hour ahead"),
+        (-30 * DAY, "a month back"),
+        (3_650 * DAY, "ten years ahead"),
+        (-1, "a second back"),
+        (10 - now, "the clock's beginning, as on a board without a battery"),
+    ]
+}
+
+pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
+    let Some(wrong) = Wrong::new()? else {
+        verdict.note("not shown: this machine has no C compiler (cc)");
+        return Ok(());
+    };
+    let mut bed = Bed::without_gateways(&Setup::new(config.seed))?;
+    for side in [Side::Hub, Side::Terminal] {
+        bed.start_by(side, wrong.command()?)?;
+    }
+    bed.await_path(Span::from_secs(30))?;
+    let maps = fs::read_to_string(format!("/proc/{}/maps", bed.process(Side::Hub)));
+    let stands_between = maps.map_err(failed("the hub's memory map"))?.contains(LIBRARY);
+    verdict.demand(stands_between, "the gateways see the clock that leaps");
+
+    let load = Load::start(&bed, LoadConfig::new(config.seed));
+    let each = if config.quick { 700 } else { 4_000 };
+    for (seconds, words) in leaps() {
+        let before = load.so_far().complete;
+        wrong.set(seconds)?;
+        pause_ms(each);
+        bed.check()?;
+        let carried = load.so_far().complete > before;
+        verdict.demand(carried, &format!("connections are carried when the clock leaps: {words}"));
+    }
+    let tally = load.finish(&bed);
+    verdict.demand(tally.reset + tally.refused == 0, "no connection is reset or refused");
+    verdict.judge(tally);
+
+    // A Hello has a date, and must be later than the one before: a site whose clock has lost its
+    // battery must get in all the same.
+    wrong.set(-30 * DAY)?;
+    for side in [Side::Terminal, Side::Hub, Side::Terminal] {
+        bed.kill(side);
+        bed.start_by(side, wrong.command()?)?;
+        let back = bed.await_path(Span::from_secs(30))?;
+        let name = side.name();
+        verdict.figure(&format!("{name}_back_with_old_date_s"), back.as_secs_f64());
+        let text = format!("a {name} that starts with an old date is let in within 10 s");
+        verdict.demand(back <= Span::from_secs(10), &text);
+        wrong.set(-60 * DAY)?;
+    }
+    bed.check()
+}
+
+/// What the library is called.
+const LIBRARY: &str = "wall_clock.so";
+
+/// A folder with the library, and the file that says how wrong the time is.
+struct Wrong {
+    folder: PathBuf,
+}
+
+impl Wrong {
+    /// None without a compiler.
+    fn new() -> Result<Option<Self>, LabError> {
+        let folder = std::env::temp_dir().join(format!("bentpipe-clock-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(failed("a folder"))?;
+        let wrong = Self { folder };
+        wrong.set(0)?;
+        let source = wrong.folder.join("wall_clock.c");
+        fs::write(&source, SOURCE).map_err(failed("a file"))?;
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(wrong.library()).arg(&source);
+        match compiler.status() {
+            Ok(status) if status.success() => Ok(Some(wrong)),
+            Ok(status) => Err(LabError::Proof(format!("cc ended with {status}"))),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn library(&self) -> PathBuf {
+        self.folder.join(LIBRARY)
+    }
+
+    fn offset(&self) -> PathBuf {
+        self.folder.join("offset")
+    }
+
+    /// At once or not at all: a gateway reads it at any time.
+    fn set(&self, seconds: i64) -> Result<(), LabError> {
+        let beside = self.folder.join("offset.part");
+        let written = fs::write(&beside, seconds.to_string());
+        written.and_then(|()| fs::rename(&beside, self.offset())).map_err(failed("the clock"))
+    }
+
+    fn command(&self) -> Result<Command, LabError> {
+        let mut command = Command::new(std::env::current_exe().map_err(failed("this program"))?);
+        command.env("LD_PRELOAD", self.library()).env("WALL_CLOCK_OFFSET", self.offset());
+        Ok(command)
+    }
+}
+
+impl Drop for Wrong {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder); // Ours, in a folder for such things.
+    }
+}

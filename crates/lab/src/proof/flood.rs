@@ -1,0 +1,257 @@
+//! Forged handshakes beside a transfer: what it keeps of its rate, and what a forgery costs.
+//!
+//! No emulator here and no wires: on one host, over its loopback interface, so that the
+//! processors do as little else as possible. Two floods take turns with quiet:
+//!
+//! * by strangers: datagrams of a Hello's size and look, without the MAC that needs the hub's
+//!   public key;
+//! * by who knows that key: real Hellos of unknown terminals, which only cookies keep off.
+
+use super::usage::Usage;
+use super::{ProofConfig, Verdict, failed, pause_ms};
+use crate::LabError;
+use crate::live::Gateway;
+use association::{
+    Config, Keys, Known, PresharedKey, PrivateKey, PublicKey, Security, Terminal, TransmitBatch,
+};
+use gateway::SystemEntropy;
+use rt::Clock;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use testbed::Host;
+use testbed::traffic::{self, File, FileServer, Limits, Progress, Way};
+use units::{RngStream, Span};
+
+const HUB: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 4500);
+const SOCKS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
+/// Forgeries per second.
+const RATE: u64 = 50_000;
+/// Forgeries that go out together.
+const BURST: u64 = 50;
+/// What the transfer must keep of its rate.
+const KEPT: f64 = 0.9;
+
+pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
+    let (rate, seconds, turns) = if config.quick { (100, 2, 1) } else { (500, 8, 3) };
+    let host = Host::new("flood")?;
+    let [hub_key, site] = [(); 2].map(|()| PrivateKey::generate(&mut SystemEntropy));
+    let files = FileServer::start(Some(&host), SocketAddr::from((Ipv4Addr::LOCALHOST, 7000)))?;
+    let (mut hub, mut terminal) = gateways(&host, rate, &hub_key, &site)?;
+    let progress = Progress::default();
+    let transfer = {
+        let (server, progress) = (files.address(), progress.clone());
+        host.spawn("transfer", move || endless(server, &progress))
+    };
+    let patience = Clock::new().now() + Span::from_secs(20);
+    while progress.bytes() == 0 {
+        hub.check()?;
+        terminal.check()?;
+        if Clock::new().now() > patience {
+            return Err(LabError::Proof("the transfer does not begin".to_owned()));
+        }
+        pause_ms(50);
+    }
+    pause_ms(3_000);
+    let kinds =
+        [("strangers", strangers(config.seed)), ("key_holders", hellos(&hub_key.public())?)];
+    verdict.figure("told_mbit_s", rate as f64);
+    for (name, datagrams) in kinds {
+        let (mut quiet, mut flooded) = (Stretch::default(), Stretch::default());
+        for _ in 0..turns {
+            quiet.add(&measure(&mut hub, &progress, seconds)?);
+            let flood = Flood::start(&host, datagrams.clone());
+            flooded.add(&measure(&mut hub, &progress, seconds)?);
+            flooded.forged += flood.finish()?;
+        }
+        judge(name, &quiet, &flooded, verdict);
+    }
+    progress.stop();
+    let transfer = transfer.join().map_err(|_| LabError::Proof("it panicked".to_owned()))?;
+    let whole = transfer.error.is_none() && transfer.matches;
+    verdict.demand(whole, "every byte of the transfer is as it was sent");
+    verdict.note(
+        "flood, both gateways, server and client share this machine's processors: what a forgery \
+         costs the hub is the figure that other machines have as well",
+    );
+    hub.check()?;
+    terminal.check()
+}
+
+fn gateways(
+    host: &Host,
+    rate: u64,
+    hub_key: &PrivateKey,
+    site: &PrivateKey,
+) -> Result<(Gateway, Gateway), LabError> {
+    let rates =
+        format!("rate_up = \"{rate}mbit\"\nrate_down = \"{rate}mbit\"\nround_trip = \"10ms\"");
+    let hub = format!(
+        "role = \"hub\"\nprivate_key = \"{}\"\n[link]\nlisten = \"{HUB}\"\n{rates}\n\
+         [hub]\nown_addresses = \"allow\"\n[limits]\ndrain = \"0s\"\n\
+         [[terminal]]\nname = \"site\"\npublic_key = \"{}\"\n",
+        hub_key.to_text(),
+        site.public(),
+    );
+    let terminal = format!(
+        "role = \"terminal\"\nprivate_key = \"{}\"\naccept = \"early\"\n\
+         [link]\npeer = \"{HUB}\"\npeer_public_key = \"{}\"\n{rates}\n\
+         [socks5]\nlisten = \"{SOCKS}\"\n[limits]\ndrain = \"0s\"\n",
+        site.to_text(),
+        hub_key.public(),
+    );
+    let hub = Gateway::start(Some(host), "hub", &hub)?;
+    Ok((hub, Gateway::start(Some(host), "terminal", &terminal)?))
+}
+
+fn endless(server: SocketAddr, progress: &Progress) -> traffic::Transfer {
+    let hour = Span::from_secs(3_600);
+    let limits = Limits { after_first_byte: hour, overall: hour };
+    let file = File { seed: 5, bytes: u64::MAX, congestion: "-" };
+    let clock = Clock::new();
+    // The proxy may not be there yet.
+    for _ in 0..100 {
+        let transfer = traffic::download(Way::Socks5(SOCKS), server, file, limits, progress);
+        if transfer.bytes > 0 {
+            return transfer;
+        }
+        clock.sleep_until(clock.now() + Span::from_millis(100));
+    }
+    traffic::download(Way::Socks5(SOCKS), server, file, limits, progress)
+}
+
+/// What happened within some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    seconds: f64,
+    bytes: u64,
+    hub_cpu: f64,
+    forged: u64,
+}
+
+impl Stretch {
+    fn add(&mut self, other: &Self) {
+        self.seconds += other.seconds;
+        self.bytes += other.bytes;
+        self.hub_cpu += other.hub_cpu;
+        self.forged += other.forged;
+    }
+
+    fn mbps(&self) -> f64 {
+        self.bytes as f64 * 8.0 / self.seconds / 1e6
+    }
+}
+
+fn measure(hub: &mut Gateway, progress: &Progress, seconds: u64) -> Result<Stretch, LabError> {
+    let clock = Clock::new();
+    let look = |hub: &mut Gateway| -> Result<_, LabError> {
+        Ok((clock.now(), progress.bytes(), Usage::of(hub.id())?.cpu))
+    };
+    let (from, bytes, cpu) = look(hub)?;
+    pause_ms(seconds * 1_000);
+    let (now, more, cpu_now) = look(hub)?;
+    let seconds = now.since(from).as_secs_f64();
+    Ok(Stretch { seconds, bytes: more - bytes, hub_cpu: cpu_now - cpu, forged: 0 })
+}
+
+fn judge(name: &str, quiet: &Stretch, flooded: &Stretch, verdict: &mut Verdict) {
+    let kept = flooded.mbps() / quiet.mbps();
+    let mut figure = |what: &str, value: f64| verdict.figure(&format!("{name}_{what}"), value);
+    figure("quiet_mbit_s", quiet.mbps());
+    figure("flooded_mbit_s", flooded.mbps());
+    figure("kept", kept);
+    figure("forged_per_s", flooded.forged as f64 / flooded.seconds);
+    // What the transfer itself costs is taken off by its bytes.
+    let transfer = quiet.hub_cpu / quiet.bytes.max(1) as f64 * flooded.bytes as f64;
+    let each = (flooded.hub_cpu - transfer) / flooded.forged.max(1) as f64;
+    figure("hub_us_per_forgery", each * 1e6);
+    figure("hub_share_of_a_processor", flooded.hub_cpu / flooded.seconds);
+    verdict.demand(kept >= KEPT, &format!("the transfer keeps 90 % of its rate ({name})"));
+}
+
+/// Datagrams that look like Hellos, without a MAC.
+fn strangers(seed: u64) -> Vec<Vec<u8>> {
+    let mut random = RngStream::new(seed, 0, "flood");
+    let forged = |_| {
+        let mut datagram = vec![0; HELLO];
+        for octet in &mut datagram {
+            *octet = random.next_u64() as u8;
+        }
+        // A Hello of the version and suite that the hub speaks.
+        (datagram[0], datagram[4]) = (0x11, 1);
+        datagram
+    };
+    (0..256).map(forged).collect()
+}
+
+/// Bytes of a Hello (`docs/spec/association.md`).
+const HELLO: usize = 176;
+
+/// Hellos of terminals that nobody knows, to a hub whose public key is known.
+fn hellos(hub: &PublicKey) -> Result<Vec<Vec<u8>>, LabError> {
+    let clock = Clock::new();
+    let hello = |_| {
+        let known = Known { name: "hub".into(), public: *hub, preshared: PresharedKey::NONE };
+        let keys = Keys::new(PrivateKey::generate(&mut SystemEntropy), vec![known])
+            .map_err(|error| LabError::Proof(error.to_string()))?;
+        let security = Security::Noise(Arc::new(keys));
+        let wall_clock_ns = clock.epoch_unix_ns();
+        let config = Config { security, wall_clock_ns, ..Config::new("nobody") };
+        let mut terminal = Terminal::new(config, clock.now(), SystemEntropy);
+        let mut room = [0; 2048];
+        let mut batch = TransmitBatch::new(&mut room, 1);
+        terminal.poll_transmit(clock.now(), &mut batch);
+        Ok(batch.datagrams().next().unwrap_or_default().to_vec())
+    };
+    (0..256).map(hello).collect()
+}
+
+/// A flood that runs.
+struct Flood {
+    stop: Arc<AtomicBool>,
+    sent: Arc<AtomicU64>,
+    thread: JoinHandle<std::io::Result<()>>,
+}
+
+impl Flood {
+    fn start(host: &Host, datagrams: Vec<Vec<u8>>) -> Self {
+        let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (flag, count) = (Arc::clone(&stop), Arc::clone(&sent));
+        let thread = host.spawn("flood", move || pour(&datagrams, &flag, &count));
+        Self { stop, sent, thread }
+    }
+
+    fn finish(self) -> Result<u64, LabError> {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.join().map_err(|_| LabError::Proof("the flood panicked".into()))?;
+        ended.map_err(failed("the flood"))?;
+        Ok(self.sent.load(Ordering::Relaxed))
+    }
+}
+
+/// From many ports, as from many terminals.
+fn pour(datagrams: &[Vec<u8>], stop: &AtomicBool, sent: &AtomicU64) -> std::io::Result<()> {
+    let sockets = (0..16)
+        .map(|_| {
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            socket.connect(HUB)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        })
+        .collect::<std::io::Result<Vec<_>>>()?;
+    let clock = Clock::new();
+    let every = Span::from_nanos(1_000_000_000 / (RATE / BURST));
+    let mut due = clock.now();
+    let mut ways = sockets.iter().cycle();
+    let mut forged = datagrams.iter().cycle();
+    while !stop.load(Ordering::Relaxed) {
+        for (socket, datagram) in ways.by_ref().zip(forged.by_ref()).take(BURST as usize) {
+            let _ = socket.send(datagram); // A full queue drops it, as any flood is dropped.
+        }
+        sent.fetch_add(BURST, Ordering::Relaxed);
+        due += every;
+        clock.sleep_until(due);
+    }
+    Ok(())
+}

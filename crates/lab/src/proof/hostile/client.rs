@@ -1,0 +1,179 @@
+//! Clients on the LAN that mean harm, beside one that does not.
+//!
+//! They have an address of their own; the honest client has another. Four kinds, one after the
+//! other: slow ones, who say a proxy one octet after the other; those who talk garbage; silent
+//! ones, who connect and say nothing; and SYNs that nobody stands behind.
+
+use super::super::bed::{Bed, CONNECT, SOCKS, Setup, Side};
+use super::super::load::{Load, LoadConfig, Tally};
+use super::super::{ProofConfig, Verdict, failed, pause_ms};
+use super::Watch;
+use crate::LabError;
+use rt::netlink::Netlink;
+use rt::packet::headers::complete_checksum;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+use testbed::addresses;
+use units::RngStream;
+
+/// Where they are.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 66);
+/// A client may have so many connections; a proxy waits so long for a request, and a hub for a
+/// server.
+const LIMITS: &str = "handshake = \"2s\"\nconnect = \"4s\"\nconnections = 4000\n\
+     [limits.client]\nconnections = 400\n";
+
+pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
+    let setup = Setup { accept: "confirm", limits: LIMITS, ..Setup::new(config.seed) };
+    let mut bed = Bed::new(&setup)?;
+    let settled = bed
+        .net
+        .client
+        .run(|| Netlink::open().and_then(|mut net| net.add_address("eth0", ADDRESS.into(), 24)));
+    settled.map_err(|error| LabError::Proof(error.to_string()))?;
+    let load = Load::start(&bed, LoadConfig { workers: 10, ..LoadConfig::new(config.seed) });
+    pause_ms(1_500);
+    let mut watches = [Watch::new(&mut bed, Side::Terminal)?, Watch::new(&mut bed, Side::Hub)?];
+    let many = if config.quick { 500 } else { 2_000 };
+    let mut random = RngStream::new(config.seed, 0, "hostile client");
+
+    let kinds: [(&str, Kind); 4] =
+        [("slow", slow), ("garbage", garbage), ("silent", silent), ("half_open", half_open)];
+    for (name, kind) in kinds {
+        let before = load.so_far();
+        let attempts = kind(&bed, many, &mut random)?;
+        for watch in &mut watches {
+            watch.look(&mut bed)?;
+        }
+        pause_ms(500);
+        let now = load.so_far();
+        verdict.figure(&format!("{name}_attempts"), attempts as f64);
+        figures(name, &before, &now, verdict);
+    }
+    let tally = load.finish(&bed);
+    verdict.demand(tally.reset == 0, "no honest connection is reset");
+    // A SYN that found no place among thousands is sent again by its kernel a second later.
+    verdict.demand(
+        tally.refused * 50 <= tally.started,
+        "of the honest client's connections 98 % and more are opened",
+    );
+    verdict.judge(tally);
+    // Until the last of what was begun has been given up.
+    pause_ms(if config.quick { 8_000 } else { 15_000 });
+    watches.into_iter().try_for_each(|watch| watch.judge(&mut bed, verdict))
+}
+
+/// What they do, so many times; returns how many attempts that were.
+type Kind = fn(&Bed, usize, &mut RngStream) -> Result<usize, LabError>;
+
+fn figures(name: &str, before: &Tally, now: &Tally, verdict: &mut Verdict) {
+    let complete = now.complete - before.complete;
+    verdict.figure(&format!("{name}_honest_complete"), complete as f64);
+    verdict.figure(&format!("{name}_honest_refused"), (now.refused - before.refused) as f64);
+    verdict.demand(complete > 0, &format!("the honest client is served meanwhile ({name})"));
+}
+
+/// A connection from the hostile address; none where it is refused, which is as good.
+fn open(to: SocketAddr) -> Option<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).ok()?;
+    socket.bind(&SocketAddr::new(ADDRESS.into(), 0).into()).ok()?;
+    socket.connect_timeout(&to.into(), Duration::from_millis(300)).ok()?;
+    socket.set_nonblocking(true).ok()?;
+    Some(socket.into())
+}
+
+fn open_many(bed: &Bed, count: usize, to: &[SocketAddr]) -> Vec<TcpStream> {
+    bed.net.client.run(|| to.iter().cycle().take(count).filter_map(|to| open(*to)).collect())
+}
+
+/// One octet now and then, of requests that never end.
+fn slow(bed: &Bed, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
+    let proxies = [bed.proxy(SOCKS), bed.proxy(CONNECT)];
+    let mut streams = open_many(bed, count, &proxies);
+    let words: [&[u8]; 2] =
+        [b"\x05\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", b"CONNECT a."];
+    for round in 0..20 {
+        for (number, stream) in streams.iter_mut().enumerate() {
+            let word = words[number % 2];
+            let _ = stream.write(&word[round % word.len()..][..1]); // Closed by then: as it should.
+        }
+        pause_ms(200);
+    }
+    Ok(count)
+}
+
+fn garbage(bed: &Bed, count: usize, random: &mut RngStream) -> Result<usize, LabError> {
+    let places = [bed.proxy(SOCKS), bed.proxy(CONNECT), bed.server()];
+    for chunk in 0..count.div_ceil(50) {
+        let mut streams = open_many(bed, 50, &places[chunk % 3..][..1]);
+        let mut noise = vec![0; 4096];
+        for stream in &mut streams {
+            noise.iter_mut().for_each(|octet| *octet = random.next_u64() as u8);
+            let _ = stream.write(&noise); // However much of it is taken.
+        }
+        pause_ms(20);
+    }
+    Ok(count)
+}
+
+fn silent(bed: &Bed, count: usize, _: &mut RngStream) -> Result<usize, LabError> {
+    let places = [bed.server(), bed.proxy(SOCKS)];
+    let streams = open_many(bed, count, &places);
+    pause_ms(2_000);
+    drop(streams);
+    Ok(count)
+}
+
+/// SYNs from ports, and addresses, that nobody has.
+fn half_open(bed: &Bed, count: usize, random: &mut RngStream) -> Result<usize, LabError> {
+    let count = count * 10;
+    let raw = bed.net.client.run(|| {
+        // IPPROTO_RAW: the IP header is ours.
+        Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(255)))
+    });
+    let raw = raw.map_err(failed("a raw socket"))?;
+    // A port that refuses, and a host that is not there, for which the hub waits.
+    let [a, b, c, d] = addresses::SERVER.0.octets();
+    let places = [SocketAddr::from(([a, b, c, d], 9)), SocketAddr::from(([a, b, c, d + 97], 80))];
+    for number in 0..count {
+        let to = places[number % 2];
+        let from = Ipv4Addr::new(10, 1, 0, 67 + (number % 100) as u8);
+        let port = 1024 + random.below(60_000) as u16;
+        let _ = raw.send_to(&syn(from, port, to), &to.into()); // A full queue drops it.
+        if number % 20 == 19 {
+            pause_ms(1);
+        }
+    }
+    pause_ms(2_000);
+    Ok(count)
+}
+
+/// A SYN, with IP header and right checksums.
+fn syn(from: Ipv4Addr, port: u16, to: SocketAddr) -> Vec<u8> {
+    let IpAddr::V4(server) = to.ip() else { return Vec::new() };
+    let mut frame = vec![0; 12];
+    frame.extend([8, 0, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0]);
+    frame.extend(from.octets());
+    frame.extend(server.octets());
+    frame.extend(port.to_be_bytes());
+    frame.extend(to.port().to_be_bytes());
+    frame.extend([0x12, 0x34, port as u8, 1, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
+    complete_checksum(&mut frame);
+    frame.split_off(14)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_syn_is_forty_bytes_with_a_checksum() {
+        let packet = syn(ADDRESS, 5000, "10.3.0.2:7000".parse().unwrap());
+        assert_eq!(packet.len(), 40);
+        assert_eq!(packet[12..20], [10, 1, 0, 66, 10, 3, 0, 2]);
+        assert_eq!((packet[33], &packet[22..24]), (2, &7000_u16.to_be_bytes()[..]));
+        assert_ne!(packet[36..38], [0, 0]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Peers and clients that mean harm.
+
+pub(super) mod client;
+pub(super) mod hub;
+pub(super) mod terminal;
+mod wild;
+
+use super::bed::{Bed, Side};
+use super::usage::Usage;
+use crate::LabError;
+
+/// Memory that an attack may take for as long as it lasts, bytes. Limits allow for more
+/// (`limits.memory`, a terminal's credit); what this tells is that an attacker cannot name a sum.
+const MOST: u64 = 96 << 20;
+
+/// Looks at a gateway while something is done to it, and remembers the worst.
+#[derive(Debug)]
+struct Watch {
+    side: Side,
+    before: Usage,
+    highest: Usage,
+}
+
+impl Watch {
+    fn new(bed: &mut Bed, side: Side) -> Result<Self, LabError> {
+        let before = bed.usage(side)?;
+        Ok(Self { side, before, highest: before })
+    }
+
+    fn look(&mut self, bed: &mut Bed) -> Result<(), LabError> {
+        bed.check()?;
+        let now = bed.usage(self.side)?;
+        self.highest.resident = self.highest.resident.max(now.resident);
+        self.highest.descriptors = self.highest.descriptors.max(now.descriptors);
+        Ok(())
+    }
+
+    /// Judges what was taken, and whether it was given back.
+    fn judge(mut self, bed: &mut Bed, verdict: &mut super::Verdict) -> Result<(), LabError> {
+        self.look(bed)?;
+        let after = bed.usage(self.side)?;
+        let name = self.side.name();
+        let more = self.highest.resident.saturating_sub(self.before.resident);
+        let mut figure = |what: &str, value: f64| verdict.figure(&format!("{name}_{what}"), value);
+        figure("rss_before_mb", self.before.resident as f64 / 1e6);
+        figure("rss_highest_mb", self.highest.resident as f64 / 1e6);
+        figure("descriptors_before", self.before.descriptors as f64);
+        figure("descriptors_highest", self.highest.descriptors as f64);
+        figure("descriptors_after", after.descriptors as f64);
+        figure("cpu_s", after.cpu - self.before.cpu);
+        verdict.demand(more <= MOST, &format!("memory of the {name} stays within a bound"));
+        verdict.demand(
+            after.descriptors <= self.before.descriptors + 1,
+            &format!("the {name} has let go of all connections"),
+        );
+        Ok(())
+    }
+}

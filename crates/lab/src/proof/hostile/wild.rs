@@ -1,0 +1,211 @@
+//! What a peer with a valid key may say that makes no sense.
+//!
+//! A real session, so that what is said arrives: packets are numbered and acknowledged as they
+//! should be. In them are frames of every kind with numbers that are too large, contradict each
+//! other or never were given; pieces of what the other side said, altered; noise. And one
+//! datagram in eight is spoilt as a whole, so that the session's own words are wild as well.
+
+use units::{Instant, RngStream, Span};
+use xstp::Seq24;
+use xstp::session::{Filled, Upper};
+
+/// What the peer said last, to be said again with changes.
+const HEARD: usize = 64;
+
+/// Makes wild payloads and takes what comes.
+#[derive(Debug)]
+pub(super) struct Wild {
+    random: RngStream,
+    heard: Vec<Vec<u8>>,
+    /// Payloads that may still be sent now; so the attack has a rate.
+    pub(super) to_send: u64,
+    pub(super) sent: u64,
+    pub(super) delivered: u64,
+    next_stream: u64,
+}
+
+impl Wild {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            random: RngStream::new(seed, 0, "wild"),
+            heard: Vec::new(),
+            to_send: 0,
+            sent: 0,
+            delivered: 0,
+            next_stream: 0,
+        }
+    }
+
+    /// Spoils a datagram's payload now and then.
+    pub(super) fn spoil(&mut self, payload: &mut [u8]) {
+        if payload.is_empty() || !self.random.chance(0.125) {
+            return;
+        }
+        match self.random.below(3) {
+            0 => self.noise(payload),
+            1 => {
+                let at = self.at(payload.len());
+                payload[at] ^= 1 << self.random.below(8);
+            }
+            _ => {
+                let at = self.at(payload.len().min(12));
+                payload[at] = self.random.next_u64() as u8;
+            }
+        }
+    }
+
+    fn at(&mut self, len: usize) -> usize {
+        self.random.below(len as u64) as usize
+    }
+
+    fn noise(&mut self, room: &mut [u8]) {
+        for octet in room {
+            *octet = self.random.next_u64() as u8;
+        }
+    }
+
+    /// A number of 7 bits an octet, small or absurd.
+    fn number(&mut self, out: &mut Vec<u8>) {
+        let mut value = self.random.next_u64() >> self.random.below(64);
+        while value >= 0x80 {
+            out.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        out.push(value as u8);
+    }
+
+    /// A frame: its first octet says a kind, and what follows it fits more or less.
+    fn frame(&mut self, out: &mut Vec<u8>) {
+        let begun = out.len();
+        match self.random.below(8) {
+            // A stream that opens, to somewhere: an address, a name, or nothing of the kind.
+            0..3 => {
+                out.push(0x80 | 0x20 | 0x04 | (self.random.next_u64() as u8 & 0x0a));
+                self.next_stream += self.random.below(3);
+                let mut stream = self.next_stream;
+                while stream >= 0x80 {
+                    out.push(stream as u8 | 0x80);
+                    stream >>= 7;
+                }
+                out.push(stream as u8);
+                let kind = self.random.below(6) as u8;
+                out.extend([kind, 10, 3, 0, 2, 0x1b, 0x58]);
+                out.push(self.random.below(64) as u8);
+            }
+            // Data, at any offset.
+            3 => {
+                out.push(0x80 | 0x20 | (self.random.next_u64() as u8 & 0x5b));
+                self.number(out);
+                out.extend(self.random.next_u64().to_be_bytes());
+                self.number(out);
+            }
+            // Accept, reset, credit, shared credit, datagram, piece.
+            4..7 => {
+                out.push(self.random.next_u64() as u8 & 0x67);
+                for _ in 0..4 {
+                    self.number(out);
+                }
+            }
+            _ => {
+                let heard = self.heard.len().max(1);
+                let which = self.at(heard);
+                out.extend(self.heard.get(which).into_iter().flatten());
+            }
+        }
+        let len = self.at(40);
+        let mut tail = vec![0; len];
+        self.noise(&mut tail);
+        out.extend(tail);
+        if out.len() > begun && self.random.chance(0.3) {
+            let at = begun + self.at(out.len() - begun);
+            out[at] = self.random.next_u64() as u8;
+        }
+    }
+}
+
+impl Upper for Wild {
+    fn has_fresh(&self) -> bool {
+        self.to_send > 0
+    }
+
+    fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
+        self.to_send = self.to_send.checked_sub(1)?;
+        self.sent += 1;
+        let mut payload = Vec::new();
+        while payload.len() < room.len() && !self.random.chance(0.2) {
+            self.frame(&mut payload);
+        }
+        let len = payload.len().clamp(1, room.len());
+        payload.resize(len, 0);
+        room[..len].copy_from_slice(&payload);
+        Some(Filled { len, handle: 0 })
+    }
+
+    fn again(&mut self, _: Seq24, _: u64, room: &mut [u8]) -> usize {
+        let len = self.at(room.len().max(1));
+        self.noise(&mut room[..len]);
+        len
+    }
+
+    fn released(&mut self, _: Seq24, _: u64) {}
+
+    fn deliver(&mut self, _: Seq24, payload: &[u8]) {
+        self.delivered += 1;
+        if self.heard.len() < HEARD {
+            self.heard.push(payload.to_vec());
+        } else {
+            let which = self.at(HEARD);
+            self.heard[which] = payload.to_vec();
+        }
+    }
+
+    fn note(&mut self, room: &mut [u8]) -> usize {
+        let len = self.at(room.len() + 1);
+        self.noise(&mut room[..len]);
+        len
+    }
+}
+
+/// How an attack goes on in time: so many payloads, each so long.
+#[derive(Debug)]
+pub(super) struct Pace {
+    next: Instant,
+    every: Span,
+}
+
+impl Pace {
+    pub(super) fn new(now: Instant, every: Span) -> Self {
+        Self { next: now, every }
+    }
+
+    /// How many are due by `now`; never many at once.
+    pub(super) fn due(&mut self, now: Instant) -> u64 {
+        let mut due = 0;
+        while self.next <= now && due < 32 {
+            self.next += self.every;
+            due += 1;
+        }
+        self.next = self.next.max(now);
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wild_payloads_fit_and_differ() {
+        let mut wild = Wild::new(1);
+        wild.to_send = 500;
+        let mut seen = std::collections::BTreeSet::new();
+        let mut room = [0; 1200];
+        while let Some(filled) = wild.fresh(Seq24::ZERO, &mut room) {
+            assert!((1..=room.len()).contains(&filled.len));
+            seen.insert(room[..filled.len].to_vec());
+            wild.deliver(Seq24::ZERO, &room[..filled.len]);
+        }
+        assert_eq!((wild.sent, wild.has_fresh(), wild.heard.len()), (500, false, HEARD));
+        assert!(seen.len() > 400);
+    }
+}

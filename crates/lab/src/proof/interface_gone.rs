@@ -1,0 +1,74 @@
+//! Interfaces that vanish and come back: the LAN's, and the satellite's with another address.
+
+use super::bed::{Bed, Setup};
+use super::load::{Load, LoadConfig};
+use super::{ProofConfig, Verdict, pause_ms};
+use crate::LabError;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use testbed::traffic::{self, File, Limits, Progress, Transfer, Way};
+use testbed::{Wire, addresses};
+use units::Span;
+
+/// Where the terminal is when its satellite interface has come back.
+const ELSEWHERE: (Ipv4Addr, Ipv6Addr) =
+    (Ipv4Addr::new(10, 2, 0, 77), Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 0, 77));
+const MTU: u32 = 1500;
+/// The transfer that must live through all of it.
+const SEED: u64 = 9_000_001;
+
+pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
+    let mut bed = Bed::new(&Setup::new(config.seed))?;
+    let gone = if config.quick { 800 } else { 4_000 };
+    let between = if config.quick { 1_200 } else { 4_000 };
+    let load = Load::start(&bed, LoadConfig { workers: 12, ..LoadConfig::new(config.seed) });
+    let progress = Progress::default();
+    let long = {
+        let (server, progress) = (bed.server(), progress.clone());
+        bed.net.client.spawn("long download", move || through(server, &progress))
+    };
+    let went = |bed: &mut Bed, what: &str, verdict: &mut Verdict| -> Result<(), LabError> {
+        let before = (load.so_far().complete, progress.bytes());
+        pause_ms(between);
+        let back = bed.await_path(Span::from_secs(30))?;
+        pause_ms(between);
+        bed.check()?;
+        verdict.figure(&format!("{what}_new_connection_after_s"), back.as_secs_f64());
+        let now = (load.so_far().complete, progress.bytes());
+        verdict.demand(now.0 > before.0, &format!("connections are carried again ({what})"));
+        verdict.demand(now.1 > before.1, &format!("an old transfer goes on ({what})"));
+        Ok(())
+    };
+
+    pause_ms(between);
+    bed.net.remove(Wire::Lan)?;
+    pause_ms(gone);
+    bed.net.restore(Wire::Lan, MTU, addresses::TERMINAL)?;
+    went(&mut bed, "lan", verdict)?;
+
+    // The emulator's own end of the wire goes with it, so the emulator begins anew.
+    bed.stop_emulation();
+    bed.net.remove(Wire::TerminalSatellite)?;
+    pause_ms(gone);
+    bed.net.restore(Wire::TerminalSatellite, MTU, ELSEWHERE)?;
+    bed.start_emulation()?;
+    went(&mut bed, "satellite", verdict)?;
+
+    progress.stop();
+    let transfer = long.join().map_err(|_| LabError::Proof("the download panicked".to_owned()))?;
+    verdict.figure("long_download_bytes", transfer.bytes as f64);
+    let error = transfer.error.as_deref().unwrap_or("none");
+    let lived = transfer.error.is_none() && transfer.matches;
+    verdict.demand(lived, &format!("a download lives through all of it (error: {error})"));
+    let tally = load.finish(&bed);
+    verdict.demand(tally.reset == 0, "no connection that was open is reset");
+    verdict.judge(tally);
+    bed.check()
+}
+
+/// A download without an end.
+fn through(server: std::net::SocketAddr, progress: &Progress) -> Transfer {
+    let hour = Span::from_secs(3_600);
+    let limits = Limits { after_first_byte: hour, overall: hour };
+    let file = File { seed: SEED, bytes: u64::MAX, congestion: "-" };
+    traffic::download(Way::Direct, server, file, limits, progress)
+}

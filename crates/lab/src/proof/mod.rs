@@ -1,0 +1,188 @@
+//! Proofs: real gateways in network namespaces, something done to them, and what was lost.
+//!
+//! ```text
+//!   client ── terminal ══ emulator ══ hub ── server        Bed: processes of this program
+//!   Load: many connections, every byte of which can be computed again
+//! ```
+//!
+//! Each proof is one file with one function that does something to a `bed::Bed` under a
+//! `load::Load` and writes what it found into a [`Verdict`]. A proof fails when a promise is
+//! broken, and says which; what it cannot show on this machine it says as well. Everything lives
+//! in namespaces and processes that end with this one.
+
+mod bed;
+mod clock_step;
+mod disk_full;
+mod flood;
+mod hostile;
+mod interface_gone;
+mod kill;
+mod load;
+mod slow_cpu;
+mod soak;
+mod usage;
+mod verdict;
+
+pub use verdict::Verdict;
+
+use crate::LabError;
+use crate::files::write_whole;
+use rt::Clock;
+use std::path::Path;
+use units::Span;
+
+/// How proofs are run.
+#[derive(Clone, Copy, Debug)]
+pub struct ProofConfig {
+    /// The short form, for a first look and for machines that build.
+    pub quick: bool,
+    /// Connections of the soak, instead of the usual number.
+    pub connections: Option<u64>,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+/// One proof.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What is done, in a line.
+    pub about: &'static str,
+    run: fn(&ProofConfig, &mut Verdict) -> Result<(), LabError>,
+}
+
+/// All proofs, the long one last.
+pub const ALL: &[Entry] = &[
+    Entry {
+        name: "kill-terminal",
+        about: "kill -9 of the terminal's gateway under load; it is started again",
+        run: kill::terminal,
+    },
+    Entry {
+        name: "kill-hub",
+        about: "kill -9 of the hub's gateway under load; it is started again",
+        run: kill::hub,
+    },
+    Entry {
+        name: "disk-full",
+        about: "state file and log on a disk without room, then with room again",
+        run: disk_full::run,
+    },
+    Entry {
+        name: "clock-step",
+        about: "the wall clock leaps by days, both ways; a gateway starts with an old date",
+        run: clock_step::run,
+    },
+    Entry {
+        name: "interface-gone",
+        about: "interfaces of the LAN and the satellite are deleted and made again, elsewhere",
+        run: interface_gone::run,
+    },
+    Entry {
+        name: "slow-cpu",
+        about: "both gateways may run 10 ms of each 100 ms",
+        run: slow_cpu::run,
+    },
+    Entry {
+        name: "flood",
+        about: "forged handshakes beside a transfer at full rate",
+        run: flood::run,
+    },
+    Entry {
+        name: "hostile-terminal",
+        about: "a terminal with a valid key says anything but sense",
+        run: hostile::terminal::run,
+    },
+    Entry {
+        name: "hostile-hub",
+        about: "a hub with the right key says anything but sense",
+        run: hostile::hub::run,
+    },
+    Entry {
+        name: "hostile-client",
+        about: "slow, silent, garbled and half-open clients in their thousands",
+        run: hostile::client::run,
+    },
+    Entry {
+        name: "soak",
+        about: "100,000 connections of all kinds; memory and descriptors before and after",
+        run: soak::run,
+    },
+];
+
+/// The proofs of these names; all when there are none.
+///
+/// # Errors
+/// When a name is not one of them.
+pub fn choose(names: &[String]) -> Result<Vec<&'static Entry>, LabError> {
+    if names.is_empty() {
+        return Ok(ALL.iter().collect());
+    }
+    let find = |name: &String| {
+        ALL.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let known: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
+            let known = known.join(", ");
+            LabError::Request(format!("proof: found {name:?}, expected one of {known}"))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Runs one proof. What could not be set up counts as a failure and is told.
+pub fn prove(entry: &Entry, config: &ProofConfig) -> Verdict {
+    let clock = Clock::new();
+    let from = clock.now();
+    let mut verdict = Verdict::new(entry.name, config.quick);
+    if let Err(error) = (entry.run)(config, &mut verdict) {
+        verdict.demand(false, &format!("it came to its end ({error})"));
+    }
+    verdict.seconds = clock.now().since(from).as_secs_f64();
+    verdict
+}
+
+/// Writes verdicts to `path`, as JSON.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write(verdicts: &[Verdict], path: &Path) -> Result<(), LabError> {
+    let mut text = serde_json::to_string_pretty(verdicts).expect("verdicts are text and numbers");
+    text.push('\n');
+    write_whole(path, text.as_bytes())
+}
+
+/// Waits.
+fn pause(length: Span) {
+    let clock = Clock::new();
+    clock.sleep_until(clock.now() + length);
+}
+
+fn pause_ms(milliseconds: u64) {
+    pause(Span::from_millis(milliseconds));
+}
+
+/// What went wrong with the machine, in words.
+fn failed(what: &str) -> impl Fn(std::io::Error) -> LabError + '_ {
+    move |error| LabError::Proof(format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proofs_are_found_by_name_and_no_others() {
+        assert_eq!(choose(&[]).unwrap().len(), ALL.len());
+        assert_eq!(choose(&["kill-hub".to_owned()]).unwrap()[0].name, "kill-hub");
+        let error = choose(&["kill".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("kill-hub") && error.contains("\"kill\""), "{error}");
+    }
+
+    #[test]
+    fn names_are_told_apart() {
+        let mut names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

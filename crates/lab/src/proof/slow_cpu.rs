@@ -1,0 +1,92 @@
+//! Gateways that hardly get a processor: 10 ms of each 100 ms.
+//!
+//! By SIGSTOP and SIGCONT, which needs no rights and no control group. It is harsher than a quota
+//! of a tenth: a quota stops those who used it up, this stops them whatever they did.
+
+use super::bed::{Bed, Setup, Side};
+use super::load::{Load, LoadConfig};
+use super::{ProofConfig, Verdict, failed, pause_ms};
+use crate::LabError;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rt::Clock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use units::Span;
+
+const PERIOD: Span = Span::from_millis(100);
+const SHARE: Span = Span::from_millis(10);
+
+pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
+    let mut bed = Bed::new(&Setup::new(config.seed))?;
+    let before = [bed.usage(Side::Terminal)?, bed.usage(Side::Hub)?];
+    let load = Load::start(&bed, LoadConfig { workers: 24, ..LoadConfig::new(config.seed) });
+    pause_ms(1_000);
+    let free = load.so_far();
+    let throttle = Throttle::start([bed.process(Side::Terminal), bed.process(Side::Hub)])?;
+    let seconds = if config.quick { 6 } else { 30 };
+    pause_ms(seconds * 1_000);
+    let slow = load.so_far();
+    drop(throttle);
+    let tally = load.finish(&bed);
+    verdict.figure("complete_while_slow", (slow.complete - free.complete) as f64);
+    verdict.demand(slow.complete > free.complete, "connections are carried all the time");
+    verdict.demand(tally.reset == 0, "no connection is reset for being slow");
+    verdict.judge(tally);
+    verdict.demand(bed.await_path(Span::from_secs(5)).is_ok(), "afterwards all is as before");
+    pause_ms(2_000);
+    for (at, side) in Side::BOTH.into_iter().enumerate() {
+        let after = bed.usage(side)?;
+        let name = side.name();
+        verdict.figure(&format!("{name}_cpu_s"), after.cpu - before[at].cpu);
+        verdict.demand(
+            after.descriptors <= before[at].descriptors + 1,
+            &format!("the {name} has let go of all connections"),
+        );
+    }
+    bed.check()
+}
+
+/// Stops processes most of the time; dropping this lets them run.
+struct Throttle {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Throttle {
+    fn start(processes: [u32; 2]) -> Result<Self, LabError> {
+        let processes = processes.map(|id| Pid::from_raw(id.cast_signed()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("throttle".to_owned())
+            .spawn(move || {
+                let clock = Clock::new();
+                let tell = |signal| {
+                    for process in processes {
+                        let _ = kill(process, signal); // Whoever has died is found elsewhere.
+                    }
+                };
+                while !flag.load(Ordering::Relaxed) {
+                    let from = clock.now();
+                    tell(Signal::SIGCONT);
+                    clock.sleep_until(from + SHARE);
+                    tell(Signal::SIGSTOP);
+                    clock.sleep_until(from + PERIOD);
+                }
+                tell(Signal::SIGCONT);
+            })
+            .map_err(failed("a thread"))?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // It cannot panic.
+        }
+    }
+}

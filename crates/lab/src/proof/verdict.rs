@@ -1,0 +1,125 @@
+//! What a proof found.
+
+use super::load::Tally;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a proof found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// Which proof.
+    pub proof: &'static str,
+    /// Whether it was the short form.
+    pub quick: bool,
+    /// How long it took, seconds.
+    pub seconds: f64,
+    /// Promises that were broken.
+    pub broken: Vec<String>,
+    /// Promises that were kept.
+    pub kept: Vec<String>,
+    /// What the load saw, where there was one.
+    pub load: Option<Tally>,
+    /// Figures, by what they are; units are part of the names.
+    pub figures: BTreeMap<String, f64>,
+    /// What else the reader should know.
+    pub notes: Vec<String>,
+}
+
+impl Verdict {
+    pub(super) fn new(proof: &'static str, quick: bool) -> Self {
+        Self {
+            proof,
+            quick,
+            seconds: 0.0,
+            broken: Vec::new(),
+            kept: Vec::new(),
+            load: None,
+            figures: BTreeMap::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Whether every promise was kept.
+    pub fn passed(&self) -> bool {
+        self.broken.is_empty()
+    }
+
+    /// Notes a promise, and whether it was kept.
+    pub(super) fn demand(&mut self, holds: bool, promise: &str) {
+        let list = if holds { &mut self.kept } else { &mut self.broken };
+        list.push(promise.to_owned());
+    }
+
+    pub(super) fn figure(&mut self, name: &str, value: f64) {
+        self.figures.insert(name.to_owned(), value);
+    }
+
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    /// What every load must have seen: no byte wrong, no connection cut short without a reset,
+    /// none that hangs, and some that were carried to their end.
+    pub(super) fn judge(&mut self, tally: Tally) {
+        self.demand(tally.wrong == 0, "no byte is lost, doubled or reordered");
+        self.demand(tally.truncated == 0, "what is cut short ends by a reset, never silently");
+        self.demand(tally.hung == 0, "no connection hangs");
+        self.demand(tally.complete > 0, "connections are carried");
+        if !tally.troubles.is_empty() {
+            self.note(format!("first troubles: {}", tally.troubles.join("; ")));
+        }
+        self.load = Some(tally);
+    }
+
+    /// One line for people.
+    pub fn line(&self) -> String {
+        let word = if self.passed() { "holds" } else { "FAILS" };
+        let mut text = format!("{:<17} {word}  {:6.1} s", self.proof, self.seconds);
+        if let Some(load) = &self.load {
+            text += &format!(
+                "  {} connections: {} complete, {} reset, {} refused, {} left by the client; \
+                 cut short silently {}, wrong {}, hung {}",
+                load.started,
+                load.complete,
+                load.reset,
+                load.refused,
+                load.left,
+                load.truncated,
+                load.wrong,
+                load.hung
+            );
+        }
+        for (name, value) in &self.figures {
+            text += &format!("; {name} {}", number(*value));
+        }
+        for promise in &self.broken {
+            text += &format!("\n    broken: {promise}");
+        }
+        for note in &self.notes {
+            text += &format!("\n    {note}");
+        }
+        text
+    }
+}
+
+/// Whole numbers without a fraction, others with three digits of one.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_promise_fails_and_is_named() {
+        let mut verdict = Verdict::new("kill-hub", true);
+        verdict.judge(Tally { started: 9, complete: 8, reset: 1, ..Tally::default() });
+        assert!(verdict.passed());
+        verdict.figure("hub_back_s", 1.25);
+        assert!(verdict.line().contains("holds") && verdict.line().contains("hub_back_s 1.250"));
+        verdict.judge(Tally { started: 9, complete: 8, truncated: 1, ..Tally::default() });
+        assert!(!verdict.passed());
+        assert!(verdict.line().contains("broken: what is cut short ends by a reset"));
+    }
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Runs one fuzz target, guided by coverage, for a number of executions, and says what came of it.
+#
+#   fuzz/run.sh TARGET [RUNS] [FLAG of libFuzzer...]
+#   fuzz/run.sh list
+#
+# RUNS is 50000000 unless told. Needs a nightly compiler, and not cargo-fuzz: the flags below are
+# what instruments. SANITIZER=address adds AddressSanitizer, at a third of the speed; the decoders
+# forbid unsafe code, so what a fuzzer can find in them are panics, overflows, and time or memory
+# without bound, for which assertions and overflow checks are on. The corpus is kept in
+# fuzz/corpus/TARGET, inputs that break something in fuzz/artifacts/TARGET.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+if [ "${1:-}" = list ] || [ $# -eq 0 ]; then
+  sed -n 's/^name = "\(.*\)"/\1/p' Cargo.toml | grep -v '^bentpipe-fuzz$'
+  exit 0
+fi
+target=$1
+runs=${2:-50000000}
+shift; [ $# -eq 0 ] || shift
+
+host=$(rustc +nightly -vV | sed -n 's/^host: //p')
+flags="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
+flags+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
+flags+=" -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
+flags+=" -Cdebug-assertions -Coverflow-checks -Ccodegen-units=4"
+if [ -n "${SANITIZER:-}" ]; then flags+=" -Zsanitizer=$SANITIZER"; fi
+RUSTFLAGS="$flags" cargo +nightly build -q --release --target "$host" --bin "$target"
+
+mkdir -p "corpus/$target" "artifacts/$target"
+words=()
+[ ! -f "dictionaries/$target.dict" ] || words=(-dict="dictionaries/$target.dict")
+# The longest input: what a decoder takes at most, or what its script needs. (FLAGs come last and
+# win.)
+case $target in
+  xstp_sessions_*|xstp_receiver|xstp_sender|relay_streams) length=1200 ;;
+  association|association_noise|relay_datagrams|relay_path_mtu) length=400 ;;
+  gateway_config_text|satlink_words) length=400 ;;
+  association_datagram|gateway_packet|gateway_kernel_log) length=192 ;;
+  *) length=128 ;;
+esac
+exec "target/$host/release/$target" "corpus/$target" -artifact_prefix="artifacts/$target/" \
+  -runs="$runs" -max_len="$length" -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \
+  -verbosity=1 ${words[@]+"${words[@]}"} "$@"
