@@ -21,6 +21,27 @@ const FILES: [(&str, &str, u32); 8] = [
     ("packaging/debian/postrm", "DEBIAN/postrm", 0o755),
 ];
 
+/// Folders whose files go with the documentation, and where; what they refer to in each other is
+/// found there.
+const FOLDERS: [(&str, &str); 6] = [
+    ("docs/guide", "guide"),
+    ("docs/spec", "spec"),
+    ("docs/decisions", "decisions"),
+    ("contrib/grafana", "examples/grafana"),
+    ("contrib/prometheus", "examples/prometheus"),
+    ("contrib/wireshark", "examples/wireshark"),
+];
+
+/// Shared libraries that the program may need, and the packages that they are in.
+const LIBRARIES: [(&str, &str); 6] = [
+    ("libc.so.6", "libc6"),
+    ("libm.so.6", "libc6"),
+    ("libpthread.so.0", "libc6"),
+    ("libdl.so.2", "libc6"),
+    ("ld-linux", "libc6"),
+    ("libgcc_s.so.1", "libgcc-s1"),
+];
+
 /// Builds the package; tells where it is.
 pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no repository")?;
@@ -49,7 +70,8 @@ pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf, String> {
         fs::remove_dir_all(&stage).map_err(|error| format!("{}: {error}", stage.display()))?;
     }
     lay_out(root, &binary, &stage)?;
-    write_control(&stage, version, architecture)?;
+    let headers = run(Command::new("objdump").arg("-p").arg(stage.join("usr/bin/bentpipe")))?;
+    write_control(&stage, version, architecture, &depends(&headers)?)?;
     let package = out.join(format!("bentpipe_{version}_{architecture}.deb"));
     run(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).args([&stage, &package]))?;
     Ok(package)
@@ -67,10 +89,10 @@ fn lay_out(root: &Path, binary: &Path, stage: &Path) -> Result<(), String> {
     for page in ["README.md", "CHANGELOG.md"] {
         copy(&root.join(page), &documents.join(page), 0o644)?;
     }
-    for entry in list(&root.join("docs/guide"))? {
-        if entry.extension().is_some_and(|extension| extension == "md") {
+    for (from, to) in FOLDERS {
+        for entry in list(&root.join(from))?.iter().filter(|entry| entry.is_file()) {
             let name = entry.file_name().unwrap_or_default();
-            copy(&entry, &documents.join("guide").join(name), 0o644)?;
+            copy(entry, &documents.join(to).join(name), 0o644)?;
         }
     }
     let pages = stage.join("usr/share/man/man1");
@@ -90,7 +112,41 @@ fn lay_out(root: &Path, binary: &Path, stage: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn write_control(stage: &Path, version: &str, architecture: &str) -> Result<(), String> {
+/// The packages that the program needs, by the libraries and the versions of their symbols that its
+/// headers ask for, as `objdump -p` prints them.
+fn depends(headers: &str) -> Result<String, String> {
+    let mut packages = std::collections::BTreeSet::new();
+    let needed = headers.lines().filter_map(|line| line.trim().strip_prefix("NEEDED"));
+    for library in needed.map(str::trim) {
+        let known = LIBRARIES.iter().find(|(name, _)| library.starts_with(name));
+        let (_, package) = known.ok_or_else(|| format!("{library}: in which package is that?"))?;
+        packages.insert(*package);
+    }
+    // 0x069691b4 0x00 14 GLIBC_2.34
+    let version = |line: &str| {
+        let (major, minor) =
+            line.split_whitespace().last()?.strip_prefix("GLIBC_")?.split_once('.')?;
+        // A third number never made a difference to a package.
+        Some((major.parse::<u32>().ok()?, minor.split('.').next()?.parse::<u32>().ok()?))
+    };
+    let newest = headers.lines().filter_map(version).max();
+    if packages.contains("libc6") && newest.is_none() {
+        return Err("objdump names no version of a symbol of glibc".into());
+    }
+    let with_version = |package: &str| match newest {
+        Some((major, minor)) if package == "libc6" => format!("libc6 (>= {major}.{minor})"),
+        _ => package.to_owned(),
+    };
+    let all: Vec<String> = packages.iter().map(|package| with_version(package)).collect();
+    Ok(all.join(", "))
+}
+
+fn write_control(
+    stage: &Path,
+    version: &str,
+    architecture: &str,
+    libraries: &str,
+) -> Result<(), String> {
     let kilobytes = run(Command::new("du").args(["-sk"]).arg(stage.join("usr")))?;
     let kilobytes = kilobytes.split_whitespace().next().unwrap_or("0").to_owned();
     let control = format!(
@@ -99,7 +155,7 @@ fn write_control(stage: &Path, version: &str, architecture: &str) -> Result<(), 
          Architecture: {architecture}\n\
          Maintainer: The bentpipe authors <bentpipe@bentpipe.invalid>\n\
          Installed-Size: {kilobytes}\n\
-         Depends: libc6 (>= 2.34), libgcc-s1, adduser\n\
+         Depends: {libraries}, adduser\n\
          Recommends: systemd\n\
          Section: net\n\
          Priority: optional\n\
@@ -156,4 +212,24 @@ fn run(command: &mut Command) -> Result<String, String> {
         return Err(format!("{program} ended with {}: {}", output.status, said.trim()));
     }
     String::from_utf8(output.stdout).map_err(|error| format!("{program}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_program_needs_is_read_from_itself() {
+        let headers = "Dynamic Section:\n  NEEDED               libgcc_s.so.1\n\
+                       \x20 NEEDED               libm.so.6\n  NEEDED               libc.so.6\n\
+                       \x20 NEEDED               ld-linux-x86-64.so.2\n\nVersion References:\n\
+                       \x20 required from libc.so.6:\n    0x09691a75 0x00 03 GLIBC_2.2.5\n\
+                       \x20   0x069691b9 0x00 05 GLIBC_2.39\n    0x069691b4 0x00 04 GLIBC_2.9\n\
+                       \x20 required from libgcc_s.so.1:\n    0x0b792650 0x00 02 GCC_3.0\n";
+        assert_eq!(depends(headers).as_deref(), Ok("libc6 (>= 2.39), libgcc-s1"));
+        let more = headers.replace("libm.so.6", "libssl.so.3");
+        assert!(depends(&more).is_err_and(|error| error.contains("libssl.so.3")));
+        let none = headers.replace("GLIBC_", "OTHER_");
+        assert!(depends(&none).is_err(), "no version");
+    }
 }

@@ -247,12 +247,13 @@ impl Hub {
         };
         let opened = channel.open(header, datagram)?;
         let (newest, payload) = (opened.newest, opened.payload);
-        let Some(InForce { peer, first, replaced }) =
+        let Some(InForce { peer, first, replaced, renewed }) =
             self.table.in_force(now, &self.config, index, from)
         else {
             self.answer_unknown(now, from, header);
             return Err(OpenError::UnknownIndex { index });
         };
+        self.counters.renewals += u64::from(renewed);
         // Who moves is found again by the first datagram from the new place. With the null suite
         // anyone can pretend to have moved; a real suite's tag forbids that.
         if newest {

@@ -35,6 +35,7 @@ pub fn check(config: &Config) -> Vec<Warning> {
     ports(&mut found, config);
     rights(&mut found, config);
     kernel(&mut found, config);
+    carrying(&mut found, config);
     if let Some(state) = &config.state {
         state_file(&mut found, state);
     }
@@ -159,6 +160,30 @@ fn kernel(found: &mut Findings, config: &Config) {
     }
 }
 
+/// Whether there can be a TUN interface, where packets are to be carried.
+fn carrying(found: &mut Findings, config: &Config) {
+    const TUN: &str = "/dev/net/tun";
+    let Some(section) = &config.forward else { return };
+    if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open(TUN) {
+        let advice = match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => "; modprobe tun",
+            Some(libc::EACCES | libc::EPERM) => "; this user, or this container, may not use it",
+            Some(_) | None => "",
+        };
+        found.add("forward.device", format!("{TUN}: {error}{advice}"));
+    }
+    let is_there = |name: &str| Path::new("/sys/class/net").join(name).exists();
+    let device = &section.device;
+    if is_there(device) {
+        let text =
+            format!("there is an interface {device} already, of a gateway that runs or other");
+        found.add("forward.device", text);
+    }
+    for name in section.interfaces.iter().filter(|name| !is_there(name)) {
+        found.add("forward.interfaces", format!("there is no interface {name:?} now"));
+    }
+}
+
 /// Whether what is remembered can be read and written.
 fn state_file(found: &mut Findings, path: &Path) {
     match std::fs::metadata(path) {
@@ -215,6 +240,22 @@ mod tests {
             let told = all.iter().any(|found| found.key == key && found.text.contains(words));
             assert!(told, "{key}: {words}: {all:?}");
         }
+    }
+
+    #[test]
+    fn what_carrying_needs_is_looked_at() {
+        let text = terminal(
+            "[socks5]\nlisten = \"127.0.0.1:0\"\n\
+             [forward]\ninterfaces = [\"nosuch0\"]\ndevice = \"lo\"\n",
+        );
+        let all = warnings(&text);
+        for (key, words) in [("forward.device", "lo already"), ("forward.interfaces", "nosuch0")] {
+            let told = all.iter().any(|found| found.key == key && found.text.contains(words));
+            assert!(told, "{key}: {words}: {all:?}");
+        }
+        let has_tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+        let told = all.iter().any(|found| found.text.contains("/dev/net/tun"));
+        assert_eq!(told, has_tun.is_err());
     }
 
     #[test]

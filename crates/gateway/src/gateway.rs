@@ -129,7 +129,13 @@ pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, 
             }
             gateway.run(stop)
         }
-        Role::Single(section) => SingleGateway::open(section, config)?.run(stop),
+        Role::Single(section) => {
+            let mut gateway = SingleGateway::open(section, config)?;
+            if let Some(file) = file {
+                gateway = gateway.reloading_from(file.to_owned());
+            }
+            gateway.run(stop)
+        }
     }
 }
 

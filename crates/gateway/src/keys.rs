@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 4096;
 #[non_exhaustive]
 pub enum KeyError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), advice(path, source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -29,7 +29,8 @@ pub enum KeyError {
     },
     /// Everybody on the machine can read or write the file.
     #[error("{}: not only its owner can read or change it (mode {mode:03o}): \
-             chmod 600 {}", path.display(), path.display())]
+             chmod 600 {}, or 640 where the gateway reads it by its group", path.display(),
+             path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -50,6 +51,16 @@ pub enum KeyError {
         /// The file.
         path: PathBuf,
     },
+    /// The file's folder is not there.
+    #[error("{}: there is no folder {}: make it first, for root and the gateway alone: \
+             install -d -m 750 -o root -g bentpipe {}", path.display(), folder.display(),
+             folder.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// Its folder.
+        folder: PathBuf,
+    },
     /// The file cannot be made.
     #[error("{}: cannot be written: {source}", path.display())]
     Write {
@@ -64,6 +75,20 @@ pub enum KeyError {
     /// The keys do not go together.
     #[error("{0}")]
     Keys(#[from] KeysError),
+}
+
+/// What to do about a file that this user may not read.
+fn advice(path: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let path = path.display();
+            format!(
+                "; a gateway that runs as the user bentpipe reads it by its group: \
+                 chown root:bentpipe {path} && chmod 640 {path}"
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 /// The operating system's generator.
@@ -172,6 +197,10 @@ fn read<T: FromStr<Err = KeyTextError>>(path: &Path) -> Result<T, KeyError> {
 fn write(path: &Path, text: &str) -> Result<(), KeyError> {
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.into() },
+        io::ErrorKind::NotFound => {
+            let folder = path.parent().unwrap_or(path).to_owned();
+            KeyError::NoFolder { path: path.into(), folder }
+        }
         _ => KeyError::Write { path: path.into(), source },
     };
     let mut options = OpenOptions::new();
@@ -222,6 +251,18 @@ mod tests {
         generate_preshared_key(&folder.file("psk")).unwrap();
         let keys = [&before, &fs::read(folder.file("psk")).unwrap()].map(Vec::len);
         assert_eq!(keys, [45, 45]);
+    }
+
+    #[test]
+    fn what_is_in_a_keys_way_is_told_with_what_to_do() {
+        let folder = Folder::new("no-folder");
+        let error = generate_key(&folder.file("etc/bentpipe/key")).unwrap_err().to_string();
+        let missing = folder.file("etc/bentpipe");
+        assert!(error.contains(&format!("there is no folder {}", missing.display())), "{error}");
+        assert!(error.contains("install -d -m 750"), "{error}");
+        let (path, source) = (folder.file("key"), io::ErrorKind::PermissionDenied.into());
+        let error = KeyError::Read { path, source }.to_string();
+        assert!(error.contains("chown root:bentpipe") && error.contains("chmod 640"), "{error}");
     }
 
     #[test]

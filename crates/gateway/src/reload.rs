@@ -12,10 +12,11 @@ use crate::engine::{Admission, Kind, Listener};
 use crate::gateway::{hub_rules, listen, terminal_rules, transparent_listeners};
 use crate::intercept::Interception;
 use crate::{
-    Config, Error, Gateway, HubSection, KeyError, Role, SourceMode, TerminalSection, logging,
+    Config, ConfigError, Error, Gateway, HubSection, KeyError, Role, SourceMode, TerminalSection,
+    logging,
 };
 use relay::{Keys, Security};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl Gateway {
@@ -28,26 +29,12 @@ impl Gateway {
 
     /// Reads the configuration again. Nothing changes unless all of it is right.
     pub(crate) fn reload(&mut self) {
-        let Some(file) = self.file.clone() else {
-            tracing::warn!("asked to reload, but nobody has said from where");
-            return;
-        };
-        let path = file.display();
-        let new = match Config::load(&file) {
-            Ok(new) => new,
-            Err(error) => {
-                for mistake in error.to_string().lines() {
-                    tracing::error!(%mistake, "the new configuration is wrong");
-                }
-                tracing::error!(%path, "reload refused: the old configuration stays in force");
-                return;
-            }
-        };
+        let Some(new) = read(self.file.as_deref()) else { return };
         let (merged, changes) = self.config.merged(&new);
         match self.put_in_force(merged) {
             Ok(()) => log_changes(&changes),
             Err(error) => {
-                tracing::error!(%path, %error, "reload refused: the old configuration stays");
+                tracing::error!(%error, "reload refused: the old configuration stays");
             }
         }
     }
@@ -67,6 +54,9 @@ impl Gateway {
                 admission = Some(rules);
                 keys = self.new_keys(&config)?;
                 self.change_hub_rules(section)?;
+                if let Some(forward) = &config.forward {
+                    self.engine.set_homes(forward, section)?;
+                }
                 (config.link.rate_down, config.link.rate_up)
             }
             Role::Single(_) => return Err(Error::NoPartner),
@@ -188,6 +178,34 @@ pub(crate) fn proxies(
         ("socks5.listen", Kind::Socks5, &section.socks5),
         ("connect.listen", Kind::HttpConnect, &section.connect),
     ]
+}
+
+/// Reads the configuration of a gateway without a partner from `file` again, while `old` is in
+/// force; what is in force then. Nothing changes unless all of it is right.
+pub(crate) fn read_again(old: &Config, file: Option<&Path>) -> Option<Config> {
+    let new = read(file)?;
+    let (merged, changes) = old.merged(&new);
+    if old.log != merged.log {
+        logging::set_level(&merged.log);
+    }
+    log_changes(&changes);
+    Some(merged)
+}
+
+/// What stands in `file`; `None` when that is wrong, which the log was told.
+fn read(file: Option<&Path>) -> Option<Config> {
+    let Some(file) = file else {
+        tracing::warn!("asked to reload, but nobody has said from where");
+        return None;
+    };
+    let path = file.display();
+    let wrong = |error: ConfigError| {
+        for mistake in error.to_string().lines() {
+            tracing::error!(%mistake, "the new configuration is wrong");
+        }
+        tracing::error!(%path, "reload refused: the old configuration stays in force");
+    };
+    Config::load(file).map_err(wrong).ok()
 }
 
 fn log_changes(changes: &[Change]) {

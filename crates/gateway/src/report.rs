@@ -39,6 +39,8 @@ pub struct SingleReport {
     pub congestion: String,
     /// Bytes that they were given to send.
     pub bytes_to_satellite: u64,
+    /// Segments that the kernel sent again.
+    pub segments_repeated: u64,
     /// Bytes that the kernel sent again.
     pub bytes_repeated: u64,
 }
@@ -101,6 +103,10 @@ pub struct Traffic {
     pub ustats: u64,
     /// Outages noticed.
     pub outages: u64,
+    /// Probes sent of what size a path takes.
+    pub mtu_probes: u64,
+    /// Times that a path took less than before.
+    pub mtu_falls: u64,
     /// Streams opened, by either side.
     pub streams: u64,
     /// Bytes of streams sent, each once.
@@ -131,6 +137,8 @@ impl Traffic {
         self.stats += totals.stats;
         self.ustats += totals.ustats;
         self.outages += totals.outages;
+        self.mtu_probes += totals.mtu_probes;
+        self.mtu_falls += totals.mtu_falls;
         self.streams += totals.opened + totals.accepted;
         self.stream_bytes_sent += totals.bytes_sent;
         self.stream_bytes_received += totals.bytes_received;

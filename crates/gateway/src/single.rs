@@ -1,20 +1,47 @@
 //! A gateway without a partner, as a whole: its place in the kernel's tables, and its loop.
 
 use crate::engine::raise_descriptor_limit;
-use crate::engine::single::{Facing, Single};
+use crate::engine::single::{Facing, Owner, Single};
 use crate::gateway::{listen_transparently, log_notes};
 use crate::intercept::{HubRules, Interception, TerminalRules};
-use crate::observe::AssociationCounters;
+use crate::observe::{AssociationCounters, Observer};
 use crate::report::{Report, Traffic, UdpCounters};
-use crate::{Config, Error, SingleSection, SourceMode, Stop};
+use crate::{Config, Error, Limits, SingleSection, SourceMode, Stop};
 use rt::Clock;
+use std::path::PathBuf;
 
 /// A gateway of two-segment splitting that listens and is ready to run.
 #[derive(Debug)]
 pub struct SingleGateway {
     engine: Single,
+    around: Around,
+}
+
+/// What is around the loop.
+#[derive(Debug)]
+struct Around {
     /// Taken away when they are dropped.
     interceptions: Vec<Interception>,
+    /// What is in force.
+    config: Config,
+    /// Where it was read from, to be read again.
+    file: Option<PathBuf>,
+}
+
+impl Owner for Around {
+    fn let_pass(&mut self) {
+        for interception in &mut self.interceptions {
+            if let Err(error) = interception.let_pass() {
+                tracing::warn!(%error, "new connections are still intercepted");
+            }
+        }
+    }
+
+    fn reload(&mut self) -> Option<(Limits, bool)> {
+        let config = crate::reload::read_again(&self.config, self.file.as_deref())?;
+        self.config = config;
+        Some((self.config.limits.clone(), self.config.log.connections))
+    }
 }
 
 impl SingleGateway {
@@ -37,8 +64,10 @@ impl SingleGateway {
             listeners.extend(facing(section.port + 1, false)?);
             rules.push(to_clients(section));
         }
-        let engine = Single::new(section, limits, config.log.connections, listeners)
+        let observer = Observer::open(config, Clock::new().now())?;
+        let mut engine = Single::new(section, limits, config.log.connections, listeners)
             .map_err(|error| Error::Single(error.to_string()))?;
+        engine.set_observer(observer)?;
         let mut interceptions = Vec::new();
         if section.source == SourceMode::Client {
             // Answers to the client's address must come to the socket that has it.
@@ -53,7 +82,15 @@ impl SingleGateway {
             tracing::warn!(%note, "satellite");
         }
         tracing::info!(satellite = ?section.satellite, "single");
-        Ok(Self { engine, interceptions })
+        let around = Around { interceptions, config: config.clone(), file: None };
+        Ok(Self { engine, around })
+    }
+
+    /// Reads its configuration from `file` again when it is asked to reload.
+    #[must_use]
+    pub fn reloading_from(mut self, file: PathBuf) -> Self {
+        self.around.file = Some(file);
+        self
     }
 
     /// Runs until `stop` is asked for, and takes interception away again.
@@ -62,15 +99,8 @@ impl SingleGateway {
     /// When the readiness loop breaks.
     pub fn run(mut self, stop: &Stop) -> Result<Report, Error> {
         let clock = Clock::from_here();
-        let interceptions = &mut self.interceptions;
-        let result = self.engine.run(stop, &mut || {
-            for interception in interceptions.iter_mut() {
-                if let Err(error) = interception.let_pass() {
-                    tracing::warn!(%error, "new connections are still intercepted");
-                }
-            }
-        });
-        for interception in self.interceptions.drain(..) {
+        let result = self.engine.run(stop, &mut self.around);
+        for interception in self.around.interceptions.drain(..) {
             if let Err(error) = interception.remove() {
                 tracing::warn!(%error, "an interception could not be taken away whole");
             }

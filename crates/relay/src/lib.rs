@@ -155,6 +155,10 @@ pub struct Totals {
     pub ustats: u64,
     /// Outages noticed.
     pub outages: u64,
+    /// Probes sent of what size the path takes.
+    pub mtu_probes: u64,
+    /// Times that the path took less than before.
+    pub mtu_falls: u64,
     /// Streams opened here.
     pub opened: u64,
     /// Streams opened by the peer.
@@ -204,6 +208,8 @@ impl Totals {
         self.stats += other.stats;
         self.ustats += other.ustats;
         self.outages += other.outages;
+        self.mtu_probes += other.mtu_probes;
+        self.mtu_falls += other.mtu_falls;
         self.opened += other.opened;
         self.accepted += other.accepted;
         self.bytes_sent += other.bytes_sent;

@@ -317,10 +317,11 @@ impl Relay {
         let way = self.conditions(now);
         let next = self.path.poll_transmit(now, &way);
         self.fit_path();
-        if self.path.take_fell()
-            && let Some(session) = &mut self.session
-        {
-            session.losses_were_size(now);
+        if self.path.take_fell() {
+            self.past.mtu_falls += 1;
+            if let Some(session) = &mut self.session {
+                session.losses_were_size(now);
+            }
         }
         let Some(outgoing) = next else { return false };
         let room = PathMtu::room(outgoing, way.overhead);
@@ -337,6 +338,7 @@ impl Relay {
             return false;
         }
         batch.commit(len);
+        self.past.mtu_probes += u64::from(kind == Sealed::Probe);
         if let Some(session) = &mut self.session {
             session.charge_beside(now, room);
         }

@@ -85,6 +85,8 @@ pub(super) struct InForce {
     pub(super) peer: PeerId,
     pub(super) first: bool,
     pub(super) replaced: Option<PeerId>,
+    /// An association goes on under new keys.
+    pub(super) renewed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -172,9 +174,9 @@ impl Table {
         from: SocketAddr,
     ) -> Option<InForce> {
         let held = self.held.get_mut(&index)?;
-        let known = |peer| Some(InForce { peer, first: false, replaced: None });
+        let known = |peer, renewed| Some(InForce { peer, first: false, replaced: None, renewed });
         match &held.stage {
-            Stage::Current(peer) | Stage::Previous(peer, _) => return known(*peer),
+            Stage::Current(peer) | Stage::Previous(peer, _) => return known(*peer, false),
             Stage::Pending(_) => {}
         }
         let next = PeerId(self.last_peer.wrapping_add(1));
@@ -184,7 +186,7 @@ impl Table {
         };
         let Some(id) = pending.continues else {
             let replaced = self.begin(next, index, *pending, from);
-            return Some(InForce { peer: next, first: true, replaced });
+            return Some(InForce { peer: next, first: true, replaced, renewed: false });
         };
         held.stage = Stage::Current(id);
         let Some(peer) = self.peers.get_mut(&id) else {
@@ -202,7 +204,7 @@ impl Table {
             self.forget(older);
         }
         self.expire_by(Some(until));
-        known(id)
+        known(id, true)
     }
 
     /// A new association `id` is in force, in the place of the same terminal's others; returns the

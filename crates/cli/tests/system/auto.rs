@@ -27,6 +27,13 @@ fn download(bed: &Bed, length: usize) {
     });
 }
 
+/// The rate that stands in the file, bit/s.
+fn remembered(file: &std::path::Path) -> Option<f64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.contains("rate_bits_per_second"))?;
+    line.split('=').nth(1)?.trim().parse().ok()
+}
+
 #[test]
 fn a_rate_that_was_found_is_remembered_by_the_hub_that_comes_next() {
     let folder = std::env::temp_dir().join(format!("bentpipe-{}-state", std::process::id()));
@@ -35,17 +42,22 @@ fn a_rate_that_was_found_is_remembered_by_the_hub_that_comes_next() {
     let setup = Setup { link: LINK, rates: RATES, top: &top, ..Setup::default() };
     let Some(mut bed) = Bed::build("auto", &setup) else { return };
     download(&bed, 8_000_000);
-    let written = (0..300).any(|_| {
-        pause(Duration::from_millis(50));
-        fs::read_to_string(&file).is_ok_and(|text| text.contains("rate_bits_per_second"))
-    });
-    assert!(written, "nothing was remembered in {}", file.display());
-    // The next hub knows nothing but the file, and has sent no more than a few bytes.
+    // Where the machine has little time for it, what is found at first is less than there is.
+    let found = |_| {
+        download(&bed, 2_000_000);
+        pause(Duration::from_millis(500));
+        remembered(&file).is_some_and(|rate| (5e6..22e6).contains(&rate))
+    };
+    assert!((0..60).any(found), "in {}: {:?}", file.display(), remembered(&file));
+    // The next hub knows nothing but the file, and sends no more than a few bytes, which show that
+    // the terminal is there.
     bed.replace_hub();
+    let known = remembered(&file).expect("it is remembered still");
+    download(&bed, 1_000);
     let (_, hub) = bed.finish();
     assert_eq!(hub["controller"], "steady");
     let peer = &hub["peers"][0];
     let rate = peer["rate_bits_per_second"].as_f64().expect("a rate");
-    assert!((5e6..22e6).contains(&rate), "a start at speed: {rate} bit/s");
+    assert!((0.5..1.5).contains(&(rate / known)), "a start at {rate} where {known} was known");
     fs::remove_dir_all(&folder).expect("a folder of the test's");
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -203,7 +204,7 @@ impl Bed {
     /// Has the terminal gateway read another configuration; when it is in force shows elsewhere.
     pub(crate) fn reload_terminal(&mut self, change: impl Fn(&str) -> String) {
         let text = change(&self.terminal_config);
-        fs::write(self.dir.join("terminal.toml"), text).expect("room on the disk");
+        write_secret(&self.dir.join("terminal.toml"), &text);
         let id = self.terminal.child().id().to_string();
         let sent = Command::new("kill").args(["-HUP", &id]).status();
         assert!(sent.is_ok_and(|status| status.success()), "SIGHUP was not sent");
@@ -361,8 +362,8 @@ pub(crate) fn gateway(host: &Host, config: &str) -> Process {
 }
 
 /// A gateway that can be given another configuration.
-fn gateway_from(host: &Host, file: &Path, config: &str) -> Process {
-    fs::write(file, config).expect("room on the disk");
+pub(crate) fn gateway_from(host: &Host, file: &Path, config: &str) -> Process {
+    write_secret(file, config);
     start(host, file, Stdio::null())
 }
 
@@ -403,4 +404,10 @@ fn report_from(output: &Output) -> Value {
     let text = std::str::from_utf8(&output.stdout).expect("a report in text");
     let line = text.lines().last().expect("a report");
     serde_json::from_str(line).expect("a report in JSON")
+}
+
+/// A configuration with keys in it.
+fn write_secret(file: &Path, text: &str) {
+    fs::write(file, text).expect("room on the disk");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a file of the test's");
 }

@@ -3,12 +3,14 @@
 use crate::bed::{self, PATIENCE, content, exchange, pause, read_all};
 use rt::emulator::Handle;
 use serde_json::Value;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use testbed::addresses::{CLIENT, HUB_WAN, SERVER};
-use testbed::{Process, Satellite, SatelliteConfig};
+use testbed::{Host, Process, Satellite, SatelliteConfig};
 
 /// Client, plain router, link, gateway and server, at work.
 struct Bed {
@@ -22,14 +24,19 @@ impl Bed {
     /// Builds everything and waits until the gateway takes connections; `None`, and a word on
     /// standard error, where the machine does not allow it. `keys` are those of `[single]`.
     fn build(link: &str, keys: &str) -> Option<Self> {
+        let config = format!("role = \"single\"\n[single]\nsatellite = [\"sat\"]\n{keys}");
+        Self::build_with(link, |hub| bed::gateway(hub, &config))
+    }
+
+    /// As [`Bed::build`], with the gateway that `start` starts on the hub.
+    fn build_with(link: &str, start: impl FnOnce(&Host) -> Process) -> Option<Self> {
         if let Err(refusal) = testbed::permission::check() {
             eprintln!("skipped: {refusal}");
             return None;
         }
         let net = Satellite::new(&SatelliteConfig::default()).expect("namespaces and wires");
         let (link, emulator) = bed::emulate(&net, link);
-        let config = format!("role = \"single\"\n[single]\nsatellite = [\"sat\"]\n{keys}");
-        let gateway = bed::gateway(&net.hub, &config);
+        let gateway = start(&net.hub);
         let mut bed = Self { net, link, gateway, emulator: Some(emulator) };
         bed.await_gateway();
         Some(bed)
@@ -158,4 +165,64 @@ fn two_hundred_connections_at_once_are_all_whole() {
     });
     let report = bed.finish();
     assert!(report["connections"]["most_at_once"].as_u64() > Some(50), "{report}");
+}
+
+/// What the gateway says on its control socket.
+fn ask(socket: &Path, what: &str) -> Value {
+    let mut stream = UnixStream::connect(socket).expect("a control socket");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+    writeln!(stream, "{{\"ask\":\"{what}\"}}").expect("a question");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).expect("an answer");
+    serde_json::from_str(&line).expect("an answer in JSON")
+}
+
+#[test]
+fn it_is_looked_at_and_reads_its_limits_again() {
+    let folder = std::env::temp_dir().join(format!("bentpipe-{}-single", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (file, socket) = (folder.join("single.toml"), folder.join("control.sock"));
+    let config = |connections: u32| {
+        format!(
+            "role = \"single\"\n[control]\nsocket = \"{}\"\n[limits]\n\
+             connections = {connections}\n[single]\nsatellite = [\"sat\"]\n{OWN}",
+            socket.display()
+        )
+    };
+    let start = |hub: &Host| bed::gateway_from(hub, &file, &config(50));
+    let Some(mut bed) = Bed::build_with(LINK, start) else { return };
+    let listener = bed.listen(9000);
+    let client = bed.connect(9000);
+    let (server, _) = listener.accept().unwrap();
+    let status = ask(&socket, "status");
+    assert_eq!(status["gateway"]["role"], "single", "{status}");
+    assert!(status["open"] == 1 && status["limit"] == 50, "{status}");
+    assert!(status["single"]["bytes_to_satellite"].is_u64(), "{status}");
+    let page = ask(&socket, "connections");
+    let one = &page["connections"][0];
+    assert!(one["state"] == "open" && one["number"].is_u64(), "{page}");
+    let refusal = ask(&socket, "capture");
+    assert!(refusal["error"].as_str().is_some_and(|text| text.contains("inner traffic")));
+    // A file that is wrong changes nothing, a right one what can change.
+    let reload = |bed: &mut Bed, text: String| {
+        std::fs::write(&file, text).expect("room on the disk");
+        let pid = bed.gateway.child().id().to_string();
+        let sent = std::process::Command::new("kill").args(["-HUP", &pid]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "SIGHUP was not sent");
+    };
+    let limit_is = |limit: u64| {
+        (0..200).any(|_| {
+            pause(Duration::from_millis(50));
+            ask(&socket, "status")["limit"] == limit
+        })
+    };
+    reload(&mut bed, "role = \"single\"\n".into());
+    pause(Duration::from_millis(300));
+    assert!(limit_is(50));
+    reload(&mut bed, config(7));
+    assert!(limit_is(7));
+    // The connection that ran before runs on.
+    exchange(client, server, 100_000);
+    bed.finish();
+    let _ = std::fs::remove_dir_all(&folder);
 }

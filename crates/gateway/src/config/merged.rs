@@ -78,15 +78,14 @@ fn terminal(old: &TerminalSection, new: &TerminalSection) -> TerminalSection {
 }
 
 fn hub(old: &HubSection, new: &HubSection, same_security: bool) -> HubSection {
+    // The list is that of the other kind of security: by it nobody would be known, or nobody's key.
+    if !same_security {
+        return HubSection { terminals: old.terminals.clone(), ..new.clone() };
+    }
     let terminals = new.terminals.iter().map(|entry| {
         let before = old.terminals.iter().find(|before| before.name == entry.name);
         let memory = before.and_then(|before| before.memory);
-        let key = if same_security {
-            entry.key.clone()
-        } else {
-            before.and_then(|before| before.key.clone())
-        };
-        TerminalEntry { memory, key, ..entry.clone() }
+        TerminalEntry { memory, ..entry.clone() }
     });
     HubSection { terminals: terminals.collect(), ..new.clone() }
 }
@@ -152,5 +151,26 @@ mod tests {
         assert!(matches!(merged.role, Role::Terminal(_)));
         let role = changes.iter().find(|change| change.key == "role").unwrap();
         assert!(!role.live);
+    }
+
+    #[test]
+    fn a_list_for_another_kind_of_security_strikes_nobody_off() {
+        let key = relay::PrivateKey::generate(&mut crate::SystemEntropy);
+        let public = key.public();
+        let old = format!(
+            "role = \"hub\"\nprivate_key = \"{}\"\n[link]\nlisten = \"127.0.0.1:7000\"\n\
+             [[terminal]]\nname = \"boat\"\npublic_key = \"{public}\"\n",
+            key.to_text()
+        );
+        let old = Config::parse("hub.toml", &old).unwrap();
+        let open = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:7000\"\n";
+        let (merged, changes) = old.merged(&Config::parse("hub.toml", open).unwrap());
+        let Role::Hub(hub) = &merged.role else { panic!("a hub") };
+        assert_eq!(hub.terminals.len(), 1, "as long as there are keys, the boat has its own");
+        assert!(hub.terminals[0].key.is_some());
+        let of_security =
+            |change: &&Change| change.key == "security" || change.key.starts_with("terminal");
+        let told: Vec<&Change> = changes.iter().filter(of_security).collect();
+        assert!(!told.is_empty() && told.iter().all(|change| !change.live), "{changes:?}");
     }
 }

@@ -339,6 +339,7 @@ impl Config {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(&file, &text)
+                .and_then(|config| config.keeps_its_secrets(path))
                 .map(Self::with_state_directory)
                 .map(Self::with_control_socket),
             Err(error) => {

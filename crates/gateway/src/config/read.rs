@@ -86,6 +86,8 @@ fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
     let limits = limits::read(reader, &mut top);
     let log = super::log::read(reader, &mut top);
     let user = top.or(reader, "user", None, |r, i| user(r, i).map(Some));
+    let control = super::observe::control(reader, &mut top);
+    let metrics = super::observe::metrics(reader, &mut top);
     let section = read_single(reader, &mut top);
     top.finish(reader);
     Some(Config {
@@ -96,8 +98,8 @@ fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
         health: HealthSection::default(),
         limits: limits?,
         state: None,
-        control: None,
-        metrics: None,
+        control: control?,
+        metrics: metrics?,
         log: log?,
         user: user?,
         forward: None,

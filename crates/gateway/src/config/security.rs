@@ -1,9 +1,11 @@
 //! `security`, and the keys that it needs: who this gateway is, and whom it talks to.
 
 use super::reader::{Item, Reader, Section};
+use super::{Config, ConfigError, Mistake, Role};
 use relay::{PresharedKey, PrivateKey, PublicKey};
 use std::fmt;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// What secures the link.
@@ -40,6 +42,47 @@ pub enum KeySource<T> {
     Here(T),
     /// In a file that holds nothing else.
     File(PathBuf),
+}
+
+impl Config {
+    /// As it is, if nobody but its owner and its group can read a `file` with secrets in it: what
+    /// is asked of files of keys is asked of this one, too.
+    pub(super) fn keeps_its_secrets(self, file: &Path) -> Result<Self, ConfigError> {
+        let Some(key) = self.secret_here() else { return Ok(self) };
+        let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
+        let mode = metadata.map(|metadata| metadata.permissions().mode() & 0o777);
+        let Some(mode) = mode.filter(|mode| mode & 0o007 != 0) else { return Ok(self) };
+        let file = file.display().to_string();
+        let found = format!("a secret in a file that everybody can read or change ({mode:03o})");
+        let expected = format!(
+            "a file for its owner and its group alone: chmod 640 {file}; or the secret in a file \
+             of its own"
+        );
+        let mistake = Mistake { line: 0, key: key.into(), found, expected };
+        Err(ConfigError { file, mistakes: vec![mistake] })
+    }
+
+    /// The first key of the configuration that holds a secret itself.
+    fn secret_here(&self) -> Option<&'static str> {
+        let is_shared = |peer: &PeerKey| matches!(peer.preshared, Some(KeySource::Here(_)));
+        let of = |noise: &NoiseSection| match &noise.private {
+            KeySource::Here(_) => Some("private_key"),
+            KeySource::File(_) => {
+                noise.hub.as_ref().is_some_and(is_shared).then_some("link.preshared_key")
+            }
+        };
+        let own = match &self.security {
+            SecuritySection::Noise(noise) => of(noise),
+            SecuritySection::None => None,
+        };
+        let terminals = match &self.role {
+            Role::Hub(hub) => &hub.terminals[..],
+            Role::Terminal(_) | Role::Single(_) => &[],
+        };
+        let shared = terminals.iter().filter_map(|entry| entry.key.as_ref()).any(is_shared);
+        own.or_else(|| self.paths.iter().filter_map(|path| path.keys.as_ref()).find_map(of))
+            .or_else(|| shared.then_some("terminal.preshared_key"))
+    }
 }
 
 /// What `security` says; nothing when what it says makes no sense, which was told.

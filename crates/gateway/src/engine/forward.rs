@@ -40,6 +40,18 @@ impl Engine {
         Ok(())
     }
 
+    /// Terminals have the networks now that `hub` says.
+    pub(crate) fn set_homes(
+        &mut self,
+        section: &crate::ForwardSection,
+        hub: &crate::HubSection,
+    ) -> Result<(), crate::forward::ForwardError> {
+        match &mut self.tunnel {
+            Some(tunnel) => tunnel.forwarding.set_homes(section, hub),
+            None => Ok(()),
+        }
+    }
+
     /// Carries what the kernel sends out by the interface; true when there is more.
     pub(super) fn carry_out(&mut self, now: Instant) -> bool {
         let Some(mut tunnel) = self.tunnel.take() else { return false };

@@ -4,6 +4,7 @@ use super::carrier::Carrier;
 use super::connection::{Connection, Phase};
 use super::core::Core;
 use super::outlet::{self, Outlet};
+use super::single::Single;
 use super::{Engine, Role};
 use crate::gateway::unix_seconds;
 use crate::observe::{ConnectionStatus, Counted, Observer, Page, TerminalStatus};
@@ -19,9 +20,16 @@ pub(crate) struct Sight<'a> {
     pub(crate) now: Instant,
     pub(crate) clock: &'a Clock,
     pub(crate) link: Option<SocketAddr>,
-    core: &'a mut Core,
-    udp: UdpCounters,
-    is_hub: bool,
+    seen: Seen<'a>,
+}
+
+/// What there is to look at.
+#[derive(Debug)]
+enum Seen<'a> {
+    /// One of two gateways.
+    OfTwo { core: &'a mut Core, udp: UdpCounters, is_hub: bool },
+    /// One without a partner.
+    Single(&'a Single),
 }
 
 impl Engine {
@@ -59,24 +67,37 @@ fn sight<'a>(
 ) -> Sight<'a> {
     let is_hub = matches!(role, Role::Hub(_));
     let link = outlets.first().and_then(|outlet| outlet.udp.local_address().ok());
-    Sight { now, clock, link, core, udp: outlet::counted(outlets), is_hub }
+    let seen = Seen::OfTwo { core, udp: outlet::counted(outlets), is_hub };
+    Sight { now, clock, link, seen }
+}
+
+impl<'a> Sight<'a> {
+    /// A gateway without a partner.
+    pub(super) fn of_single(now: Instant, single: &'a Single) -> Self {
+        Self { now, clock: single.clock(), link: None, seen: Seen::Single(single) }
+    }
 }
 
 impl Sight<'_> {
     /// Everything that is counted.
     pub(crate) fn counted(&mut self) -> Counted {
+        let (core, udp) = match &mut self.seen {
+            Seen::OfTwo { core, udp, is_hub: _ } => (core, udp),
+            Seen::Single(single) => return single.counted(),
+        };
         let traffic = crate::Traffic {
-            datagrams_sent: self.udp.sent,
-            datagrams_received: self.udp.received,
-            ..self.core.carrier.traffic()
+            datagrams_sent: udp.sent,
+            datagrams_received: udp.received,
+            ..core.carrier.traffic()
         };
         Counted {
-            open: self.core.connections.len() as u64,
-            limit: u64::from(self.core.limits.connections),
-            connections: self.core.counters.clone(),
-            udp: self.udp.clone(),
-            association: self.core.carrier.association(),
+            open: core.connections.len() as u64,
+            limit: u64::from(core.limits.connections),
+            connections: core.counters.clone(),
+            udp: udp.clone(),
+            association: core.carrier.association(),
             traffic,
+            single: None,
         }
     }
 
@@ -84,14 +105,24 @@ impl Sight<'_> {
     pub(crate) fn terminals(&mut self, own: &str) -> Vec<TerminalStatus> {
         let clock = self.clock;
         let unix = |at: Instant| (clock.epoch_unix_ns() + at.as_nanos()) as f64 / 1e9;
-        self.core.carrier.terminals(self.now, own, unix)
+        match &mut self.seen {
+            Seen::OfTwo { core, .. } => core.carrier.terminals(self.now, own, unix),
+            Seen::Single(_) => Vec::new(),
+        }
     }
 
     /// At most `most` connections with a number above `after`, of the terminal called `only` if
     /// one is named; in the order of their numbers.
     pub(crate) fn connections(&mut self, after: u64, most: usize, only: Option<&str>) -> Page {
-        let carrier = &self.core.carrier;
-        let mut page: Vec<&Connection> = (self.core.connections.iter())
+        let core = match &self.seen {
+            Seen::OfTwo { core, .. } => core,
+            Seen::Single(_) if only.is_some() => {
+                return Page { connections: Vec::new(), more: false };
+            }
+            Seen::Single(single) => return single.page(self.now, after, most),
+        };
+        let carrier = &core.carrier;
+        let mut page: Vec<&Connection> = (core.connections.iter())
             .map(|(_, connection)| connection)
             .filter(|connection| connection.id > after)
             .filter(|connection| only.is_none_or(|only| carrier.owner(connection) == Some(only)))
@@ -102,15 +133,15 @@ impl Sight<'_> {
             page.truncate(most);
         }
         page.sort_unstable_by_key(|connection| connection.id);
-        let connections = page.iter().map(|one| self.describe(one)).collect();
+        let connections = page.iter().map(|one| self.describe(core, one)).collect();
         Page { connections, more }
     }
 
-    fn describe(&self, connection: &Connection) -> ConnectionStatus {
+    fn describe(&self, core: &Core, connection: &Connection) -> ConnectionStatus {
         let about = &connection.about;
         ConnectionStatus {
             number: connection.id,
-            terminal: self.core.carrier.owner(connection).map(str::to_owned),
+            terminal: core.carrier.owner(connection).map(str::to_owned),
             client: about.client.map(|client| client.to_string()),
             server: about.server.as_ref().map(ToString::to_string),
             state: phase(&connection.phase),
@@ -121,14 +152,17 @@ impl Sight<'_> {
         }
     }
 
-    /// What carries streams, for taps.
-    pub(crate) fn carrier(&mut self) -> &mut Carrier {
-        &mut self.core.carrier
+    /// What carries streams, for taps; without a partner there is nothing of that kind.
+    pub(crate) fn carrier(&mut self) -> Option<&mut Carrier> {
+        match &mut self.seen {
+            Seen::OfTwo { core, .. } => Some(&mut core.carrier),
+            Seen::Single(_) => None,
+        }
     }
 
     /// Whether this gateway is a hub.
     pub(crate) fn is_hub(&self) -> bool {
-        self.is_hub
+        matches!(self.seen, Seen::OfTwo { is_hub: true, .. })
     }
 
     /// Nanoseconds since 1970 at the clock's zero.

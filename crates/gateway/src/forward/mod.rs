@@ -15,7 +15,7 @@ pub(crate) mod packet;
 use crate::intercept::{ForwardRules, InterceptError, Interception, Prefix};
 use crate::{ForwardSection, HubSection, Role};
 use rt::Tun;
-use rt::netlink::{DestinationRule, Netlink, NetlinkError, Route};
+use rt::netlink::{DestinationRule, Netlink, NetlinkError, ReversePath, Route};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -49,7 +49,7 @@ pub enum ForwardError {
 pub(crate) struct Forwarding {
     // What leads to the interface goes before it does.
     _rules: Option<Interception>,
-    _routes: Option<Routes>,
+    routes: Option<Routes>,
     /// At a hub: which terminal has which networks; those of all others.
     pub(crate) homes: Homes,
     pub(crate) tun: Tun,
@@ -67,11 +67,30 @@ impl Forwarding {
             }
             Role::Hub(hub) => {
                 let homes = Homes::new(section, hub);
-                (None, Some(Routes::add(section, &homes.all())?), homes)
+                (None, Some(Routes::open(section, &homes.all())?), homes)
             }
             Role::Single(_) => unreachable!("without a partner there is nothing to forward to"),
         };
-        Ok(Self { tun, homes, _rules: rules, _routes: routes })
+        Ok(Self { tun, homes, _rules: rules, routes })
+    }
+}
+
+impl Forwarding {
+    /// Terminals have the networks now that `hub` says, beside those of `section`.
+    ///
+    /// # Errors
+    /// When the kernel refuses a rule; all stays as it was then.
+    pub(crate) fn set_homes(
+        &mut self,
+        section: &ForwardSection,
+        hub: &HubSection,
+    ) -> Result<(), ForwardError> {
+        let homes = Homes::new(section, hub);
+        if let Some(routes) = &mut self.routes {
+            routes.change(&homes.all())?;
+        }
+        self.homes = homes;
+        Ok(())
     }
 }
 
@@ -87,8 +106,8 @@ fn open_tun(section: &ForwardSection) -> Result<Tun, ForwardError> {
         ForwardError::Tun { name: name.clone(), source, advice }
     })?;
     // Replies come by another interface than the main table would have it.
-    let filter = rt::netlink::sysctl(&format!("net/ipv4/conf/{name}/rp_filter"), "0");
-    if let Err(error) = filter {
+    let mut netlink = Netlink::open()?;
+    if let Err(error) = netlink.set_reverse_path(name, ReversePath::Off) {
         tracing::warn!(%error, "packets that come out of the tunnel may be dropped");
     }
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/conf/all/rp_filter");
@@ -98,7 +117,6 @@ fn open_tun(section: &ForwardSection) -> Result<Tun, ForwardError> {
              set it to 2 or 0"
         );
     }
-    let mut netlink = Netlink::open()?;
     netlink.set_mtu(name, section.mtu)?;
     netlink.set_up(name)?;
     Ok(tun)
@@ -186,44 +204,83 @@ impl Homes {
 #[derive(Debug)]
 struct Routes {
     netlink: Netlink,
+    device: String,
+    table: u32,
+    priority: u32,
+    /// Whether the table has a route, for IPv4 and for IPv6.
+    routed: [bool; 2],
     rules: Vec<DestinationRule>,
 }
 
 impl Routes {
-    fn add(section: &ForwardSection, networks: &[Prefix]) -> Result<Self, ForwardError> {
+    fn open(section: &ForwardSection, networks: &[Prefix]) -> Result<Self, ForwardError> {
         let numbers = ForwardRules::new(&section.id, &[], &section.device);
-        let table = section.marking.table.unwrap_or(numbers.table);
-        let priority = section.marking.priority.unwrap_or(PRIORITY);
-        let mut this = Self { netlink: Netlink::open()?, rules: Vec::new() };
-        let families = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-        for any in families {
-            let of_family = |network: &&Prefix| network.network().is_ipv4() == any.is_ipv4();
-            if !networks.iter().any(|network| of_family(&network)) {
+        let mut this = Self {
+            netlink: Netlink::open()?,
+            device: section.device.clone(),
+            table: section.marking.table.unwrap_or(numbers.table),
+            priority: section.marking.priority.unwrap_or(PRIORITY),
+            routed: [false; 2],
+            rules: Vec::new(),
+        };
+        this.change(networks)?;
+        Ok(this)
+    }
+
+    /// Has rules for `networks` and for no others. When the kernel refuses one of the new ones,
+    /// none of them stays.
+    fn change(&mut self, networks: &[Prefix]) -> Result<(), ForwardError> {
+        let before = self.rules.len();
+        for network in networks {
+            let destination = (network.network(), network.length());
+            if self.rules.iter().any(|rule| rule.destination == destination) {
                 continue;
             }
-            // The route goes with the interface.
-            this.netlink.add_route(&Route { table, ..Route::to(any, 0).on(&section.device) })?;
-            for network in networks.iter().filter(of_family) {
-                let destination = (network.network(), network.length());
-                let rule = DestinationRule { destination, table, priority };
-                match this.netlink.add_destination_rule(&rule) {
-                    // Left by an earlier run that was killed.
-                    Err(error) if error.errno() == Some(libc::EEXIST) => {}
-                    added => added?,
-                }
-                this.rules.push(rule);
+            if let Err(error) = self.add(destination) {
+                self.rules.split_off(before).iter().for_each(|rule| self.delete(rule));
+                return Err(error);
             }
         }
-        Ok(this)
+        let wanted = |rule: &DestinationRule| {
+            networks.iter().any(|n| (n.network(), n.length()) == rule.destination)
+        };
+        let (kept, gone) = std::mem::take(&mut self.rules).into_iter().partition(wanted);
+        self.rules = kept;
+        let gone: Vec<DestinationRule> = gone;
+        gone.iter().for_each(|rule| self.delete(rule));
+        Ok(())
+    }
+
+    fn add(&mut self, destination: (IpAddr, u8)) -> Result<(), ForwardError> {
+        let (table, priority, v6) = (self.table, self.priority, destination.0.is_ipv6());
+        if !self.routed[usize::from(v6)] {
+            let any: IpAddr =
+                if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+            // The route goes with the interface.
+            self.netlink.add_route(&Route { table, ..Route::to(any, 0).on(&self.device) })?;
+            self.routed[usize::from(v6)] = true;
+        }
+        let rule = DestinationRule { destination, table, priority };
+        match self.netlink.add_destination_rule(&rule) {
+            // Left by an earlier run that was killed.
+            Err(error) if error.errno() == Some(libc::EEXIST) => {}
+            added => added?,
+        }
+        self.rules.push(rule);
+        Ok(())
+    }
+
+    fn delete(&mut self, rule: &DestinationRule) {
+        if let Err(error) = self.netlink.delete_destination_rule(rule) {
+            tracing::warn!(%error, "a rule stays behind; it leads to an empty table");
+        }
     }
 }
 
 impl Drop for Routes {
     fn drop(&mut self) {
-        for rule in self.rules.iter().rev() {
-            if let Err(error) = self.netlink.delete_destination_rule(rule) {
-                tracing::warn!(%error, "a rule stays behind; it leads to an empty table");
-            }
+        for rule in std::mem::take(&mut self.rules).iter().rev() {
+            self.delete(rule);
         }
     }
 }
@@ -231,6 +288,53 @@ impl Drop for Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sched::{CloneFlags, unshare};
+
+    #[test]
+    fn networks_that_change_have_their_rules() {
+        let thread = std::thread::spawn(|| {
+            if let Err(why) = unshare(CloneFlags::CLONE_NEWNET) {
+                eprintln!("skipped: unshare(CLONE_NEWNET) was refused: {why}");
+                return;
+            }
+            let section = |clients: &str| {
+                let text = format!(
+                    "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"0.0.0.0:7000\"\n\
+                     [forward]\nnetworks = [\"10.1.0.0/24\"]\ndevice = \"tun7\"\n\
+                     [[terminal]]\nname = \"boat\"\nclients = [{clients}]\n"
+                );
+                crate::Config::parse("test.toml", &text).unwrap()
+            };
+            let old = section("\"10.2.0.0/24\", \"10.3.0.0/24\"");
+            let forward = old.forward.clone().unwrap();
+            let mut forwarding = match Forwarding::open(&forward, &old.role) {
+                Ok(forwarding) => forwarding,
+                Err(ForwardError::Tun { source, .. }) => {
+                    eprintln!("skipped: no TUN interface: {source}");
+                    return;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            let Role::Hub(hub) = section("\"10.3.0.0/24\", \"fd00:5::/64\"").role else {
+                panic!("a hub")
+            };
+            forwarding.set_homes(&forward, &hub).unwrap();
+            assert!(forwarding.homes.is_home("boat", "fd00:5::9".parse().unwrap()));
+            assert!(!forwarding.homes.is_home("boat", "10.2.0.9".parse().unwrap()));
+            let routes = forwarding.routes.as_ref().unwrap();
+            let (table, priority) = (routes.table, routes.priority);
+            let mut netlink = Netlink::open().unwrap();
+            let mut is_there = |network: &str, length| {
+                let destination = (network.parse().unwrap(), length);
+                let rule = DestinationRule { destination, table, priority };
+                let added = netlink.add_destination_rule(&rule);
+                added.is_err_and(|error| error.errno() == Some(libc::EEXIST))
+            };
+            assert!(is_there("10.1.0.0", 24) && is_there("10.3.0.0", 24));
+            assert!(is_there("fd00:5::", 64) && !is_there("10.2.0.0", 24));
+        });
+        thread.join().expect("the test in a namespace failed");
+    }
 
     #[test]
     fn every_address_has_one_home() {

@@ -255,6 +255,9 @@ impl Control {
         if self.capture.is_some() {
             return question::refuse("another capture is running", out);
         }
+        if desk.sight.carrier().is_none() {
+            return question::refuse("there is no inner traffic without another gateway", out);
+        }
         if seconds.is_some_and(|seconds| !(0.0..=LONGEST_SECONDS).contains(&seconds)) {
             return question::refuse("`seconds` is from 0 to 86400", out);
         }
@@ -271,7 +274,9 @@ impl Control {
         );
         let capture = Capture::new(desk.sight.is_hub(), &desk.identity.name, count, out);
         let until = seconds.map(|seconds| desk.sight.now + Span::from_secs_f64(seconds));
-        desk.sight.carrier().set_tap(Some(Tap::new(terminal, MAX_ROUND)));
+        if let Some(carrier) = desk.sight.carrier() {
+            carrier.set_tap(Some(Tap::new(terminal, MAX_ROUND)));
+        }
         self.capture = Some(Running { client: key, capture, until });
     }
 
@@ -283,9 +288,9 @@ impl Control {
         let out = pipe.output();
         let room = out.len() + room;
         let epoch = desk.sight.epoch_unix_ns();
-        desk.sight.carrier().drain_tap(|name, tapped| {
-            capture.packet(name, &tapped, epoch, room, out);
-        });
+        if let Some(carrier) = desk.sight.carrier() {
+            carrier.drain_tap(|name, tapped| capture.packet(name, &tapped, epoch, room, out));
+        }
         let over = until.is_some_and(|until| until <= desk.sight.now);
         if capture.is_complete() || over {
             self.end_capture(desk);
@@ -294,8 +299,11 @@ impl Control {
 
     fn end_capture(&mut self, desk: &mut Desk<'_, '_>) {
         let Some(Running { client, capture, .. }) = self.capture.take() else { return };
-        let missed = desk.sight.carrier().drain_tap(|_, _| {});
-        desk.sight.carrier().set_tap(None);
+        let missed = desk.sight.carrier().map_or(0, |carrier| {
+            let missed = carrier.drain_tap(|_, _| {});
+            carrier.set_tap(None);
+            missed
+        });
         let now = desk.sight.epoch_unix_ns() + desk.sight.now.as_nanos();
         if let Some(client) = self.clients.get_mut(client) {
             capture.end(now, missed, client.pipe.output());

@@ -80,7 +80,10 @@ impl Observer {
             Role::Hub(hub) => ("hub", hub.id.clone()),
             Role::Single(single) => ("single", single.id.clone()),
         };
-        let controller = config.link.controller.name();
+        let controller = match &config.role {
+            Role::Terminal(_) | Role::Hub(_) => config.link.controller.name(),
+            Role::Single(_) => "tcp",
+        };
         let control = match &config.control {
             None | Some(ControlSocket::Off) => None,
             Some(ControlSocket::At(path)) => {

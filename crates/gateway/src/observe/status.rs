@@ -1,6 +1,6 @@
 //! What a running gateway tells of itself: on the control socket as JSON, and as metrics.
 
-use crate::report::{Counters, Traffic, UdpCounters};
+use crate::report::{Counters, SingleReport, Traffic, UdpCounters};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Status {
 /// Which gateway this is.
 #[derive(Clone, Debug, Serialize)]
 pub struct GatewayStatus {
-    /// `terminal` or `hub`.
+    /// `terminal`, `hub` or `single`.
     pub role: &'static str,
     /// The terminal's name, or the hub's id.
     pub name: String,
@@ -57,6 +57,9 @@ pub struct Counted {
     pub association: AssociationCounters,
     /// Sessions and streams, all terminals together, those included that are gone.
     pub traffic: Traffic,
+    /// What a gateway without a partner sent over the satellite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub single: Option<SingleReport>,
 }
 
 /// What associations have counted.

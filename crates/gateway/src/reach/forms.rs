@@ -25,10 +25,21 @@ pub(super) fn embedded(address: IpAddr) -> Vec<IpAddr> {
     }
     // RFC 8215: NAT64 by local prefixes from this range, of RFC 6052's lengths: 48, 56, 64 and 96.
     if within(Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48) {
-        found.push(v4([octets[6], octets[7], octets[9], octets[10]]));
-        found.push(v4([octets[7], octets[9], octets[10], octets[11]]));
-        found.push(at(9));
-        found.push(at(12));
+        let forms = [
+            v4([octets[6], octets[7], octets[9], octets[10]]),
+            v4([octets[7], octets[9], octets[10], octets[11]]),
+            at(9),
+            at(12),
+        ];
+        // Which of them it is the translator knows, so each of them is judged. But one that would
+        // be no host's (0.0.0.0/8) is not meant where another can be: the zeroes are of the prefix
+        // or fill the address up.
+        let is_a_hosts = |address: &&IpAddr| !is_no_hosts(**address);
+        let before = found.len();
+        found.extend(forms.iter().filter(is_a_hosts));
+        if found.len() == before {
+            found.push(at(12));
+        }
     }
     // RFC 3056: 6to4.
     if within(Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16) {
@@ -44,6 +55,11 @@ pub(super) fn embedded(address: IpAddr) -> Vec<IpAddr> {
         found.push(at(12));
     }
     found
+}
+
+/// Whether it is in 0.0.0.0/8.
+fn is_no_hosts(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(address) if address.octets()[0] == 0)
 }
 
 fn v4(octets: [u8; 4]) -> IpAddr {

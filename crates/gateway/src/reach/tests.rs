@@ -99,6 +99,19 @@ fn other_forms_of_a_denied_address_are_denied() {
     for server in ["[64:ff9b::192.0.2.1]:80", "[2002:c000:201::1]:80", "[2001:db8::a00:1]:80"] {
         assert!(is_open(&mut reach, server), "{server}");
     }
+    // By a prefix of the operator's own: 192.0.2.1 in each of the four forms.
+    let mut hub = Reach::hub(&lists(&[], &["10.0.0.0/8"]), true).unwrap();
+    for server in [
+        "[64:ff9b:1::192.0.2.1]:80",
+        "[64:ff9b:1:c000:2:100::]:80",
+        "[64:ff9b:1:c0:0:201::]:80",
+        "[64:ff9b:1:0:c0:2:100:0]:80",
+    ] {
+        assert!(is_open(&mut hub, server), "{server}");
+    }
+    for server in ["[64:ff9b:1::]:80", "[64:ff9b:1::127.0.0.1]:80", "[64:ff9b:1:7f00:0:100::]:80"] {
+        assert!(!is_open(&mut hub, server), "{server}");
+    }
 }
 
 #[test]

@@ -312,9 +312,7 @@ fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
     run.emulator_kept_up = end.kept_up;
     run.notes.extend(end.reasons.iter().cloned());
     run.figures.insert("emulator_late_p99_seconds".to_owned(), end.lateness.p99_seconds);
-    if let Some(gateways) = &outcome.gateways
-        && let Some(again) = gateways.hub.get("retransmitted").and_then(serde_json::Value::as_f64)
-    {
+    if let Some(again) = outcome.gateways.as_ref().and_then(|both| repeated(&both.hub)) {
         run.figures.insert("retransmissions".to_owned(), again);
     }
     run.gateways.clone_from(&outcome.gateways);
@@ -335,6 +333,12 @@ fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
         let mean = queues.iter().sum::<u64>() as f64 / queues.len() as f64;
         run.figures.insert("standing_queue_products".to_owned(), mean / product);
     }
+}
+
+/// What a gateway says that it has sent again: without a partner it is the kernel that does so.
+fn repeated(report: &serde_json::Value) -> Option<f64> {
+    let single = report.pointer("/single/segments_repeated");
+    single.or_else(|| report.get("retransmitted"))?.as_f64()
 }
 
 fn wait(span: Span) {

@@ -19,10 +19,12 @@
 
 mod ethtool;
 mod lookup;
+mod reverse;
 mod route;
 #[cfg(test)]
 mod tests;
 
+pub use reverse::ReversePath;
 pub use route::{DestinationRule, MarkRule, Route, RouteKind};
 
 use netlink_packet_core::{

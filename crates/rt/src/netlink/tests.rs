@@ -127,3 +127,21 @@ fn sysctls_are_those_of_the_namespace() {
     });
     assert_eq!(std::fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap(), outside);
 }
+
+#[test]
+fn an_interface_ceases_to_look_back() {
+    in_fresh_namespace(|| {
+        let mut net = Netlink::open().unwrap();
+        let is = || {
+            let text = std::fs::read_to_string("/proc/sys/net/ipv4/conf/lo/rp_filter").unwrap();
+            text.trim().to_owned()
+        };
+        for (how, value) in
+            [(ReversePath::Loose, "2"), (ReversePath::Strict, "1"), (ReversePath::Off, "0")]
+        {
+            net.set_reverse_path("lo", how).unwrap();
+            assert_eq!(is(), value);
+        }
+        assert!(net.set_reverse_path("nosuch0", ReversePath::Off).is_err());
+    });
+}

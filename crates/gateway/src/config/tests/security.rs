@@ -1,6 +1,8 @@
 //! What is said about keys that are missing, wrong, or of no use.
 
 use super::said;
+use std::os::unix::fs::PermissionsExt;
+
 use crate::{Config, KeySource, PrivateKey, Role, SecuritySection, SystemEntropy};
 
 const PRIVATE: &str = "iHAS+5qpJcTxyPnoVmyQvWA9VWi7Ax2UYuaj5vMlFlc=";
@@ -40,6 +42,32 @@ fn keys_are_what_secures_a_link_unless_told_otherwise() {
     let summary = config.to_string();
     assert!(summary.contains("terminals known by their keys: 1"), "{summary}");
     assert!(!summary.contains(PRIVATE) && !format!("{config:?}").contains(PRIVATE));
+}
+
+#[test]
+fn a_file_with_secrets_is_not_for_everybody() {
+    let name = format!("bentpipe-{}-secrets.toml", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let load = |text: &str, mode: u32| {
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let loaded = Config::load(&file).map_err(|error| error.to_string());
+        std::fs::remove_file(&file).unwrap();
+        loaded.map(|_| ())
+    };
+    for (mode, taken) in [(0o600, true), (0o640, true), (0o644, false), (0o602, false)] {
+        let loaded = load(&hub(), mode);
+        assert_eq!(loaded.is_ok(), taken, "{mode:o}: {loaded:?}");
+        if let Err(error) = loaded {
+            assert!(error.contains("private_key: found a secret"), "{error}");
+            assert!(error.contains("chmod 640"), "{error}");
+        }
+        assert_eq!(load(&terminal(), mode), Ok(()), "it names a file of its own");
+    }
+    let peer = format!("peer_public_key = \"{PUBLIC}\"\n");
+    let shared = format!("{peer}preshared_key = \"{PRIVATE}\"\n");
+    let error = load(&terminal().replace(&peer, &shared), 0o644).unwrap_err();
+    assert!(error.contains("link.preshared_key: found a secret"), "{error}");
 }
 
 #[test]

@@ -64,3 +64,12 @@ fn what_needs_the_networks_asks_for_them() {
     let said = super::said(SINGLE, "satellite = [\"sat0\"]", "congestion = \"b/r\"");
     assert!(said.contains("single.satellite") && said.contains("single.congestion"), "{said}");
 }
+
+#[test]
+fn it_may_be_looked_at() {
+    let text =
+        format!("{SINGLE}[metrics]\nlisten = \"127.0.0.1:9999\"\n[control]\nsocket = \"/x/y\"\n");
+    let config = Config::parse("g.toml", &text).unwrap();
+    assert_eq!(config.metrics, Some("127.0.0.1:9999".parse().unwrap()));
+    assert!(config.control.is_some());
+}

@@ -74,7 +74,10 @@ impl Single {
                 return;
             }
         };
-        let index = self.pairs.insert(Pair::new(client, onward, (from, server), satellite, now));
+        let mut pair = Pair::new(client, onward, (from, server), satellite, now);
+        self.last_number += 1;
+        pair.number = self.last_number;
+        let index = self.pairs.insert(pair);
         self.counters.most_at_once = self.counters.most_at_once.max(self.pairs.len() as u64);
         if let Err(error) = self.register(index) {
             tracing::warn!(client = %from, %error, "a client cannot be watched");

@@ -12,6 +12,7 @@
 
 mod bucket;
 mod clients;
+mod observed;
 mod pair;
 mod pipe;
 mod satellite;
@@ -24,8 +25,9 @@ use super::socket;
 use super::timer::{Alarm, Deadlines};
 use crate::config::SingleSection;
 use crate::logging::CONNECTIONS;
+use crate::observe::{self, Observer};
 use crate::report::{Counters, SingleReport};
-use crate::service::Service;
+use crate::service::{Service, handed};
 use crate::stop::{Asked, Stop};
 use crate::{Limits, SourceMode};
 use bucket::Bucket;
@@ -53,6 +55,9 @@ const SOCKETS: usize = 64;
 const SCRATCH: usize = 64 * 1024;
 /// How often it is looked who has vanished, and what the kernel repeats.
 const SWEEP: Span = Span::from_millis(100);
+/// Connections that are looked at each time, about: with thousands of them each has its turn in a
+/// few seconds, for asking the kernel takes time that their bytes need.
+const LOOKS: usize = 200;
 
 /// Why a gateway of this kind does not start.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +71,15 @@ pub(crate) enum Refusal {
     /// Something else that the kernel did not give.
     #[error(transparent)]
     Kernel(#[from] io::Error),
+}
+
+/// What the loop asks of what is around it.
+pub(crate) trait Owner {
+    /// New connections are to go their ordinary way from now on.
+    fn let_pass(&mut self);
+    /// The configuration is to be read again: the limits that are in force then, and whether ends
+    /// are logged; `None`: all stays.
+    fn reload(&mut self) -> Option<(Limits, bool)>;
 }
 
 /// A listener, and on which side of its connections the satellite is.
@@ -97,8 +111,14 @@ pub(crate) struct Single {
     /// While it drains: when that is over.
     end_at: Option<Instant>,
     sweep_at: Instant,
+    /// How often it was swept.
+    sweeps: usize,
     counters: Counters,
     report: SingleReport,
+    /// Of the last connection.
+    last_number: u64,
+    /// Who looks on.
+    observer: Option<Observer>,
     notes: Vec<String>,
     /// Each connection is logged at its end.
     log_ends: bool,
@@ -152,8 +172,11 @@ impl Single {
             accept_again: None,
             end_at: None,
             sweep_at: now + SWEEP,
+            sweeps: 0,
             counters: Counters::default(),
             report,
+            last_number: 0,
+            observer: None,
             notes,
             log_ends,
             service: Service::new(),
@@ -176,14 +199,19 @@ impl Single {
         &self.report
     }
 
-    /// Works until it is asked to end. Asked to drain, it calls `let_pass`, takes no new clients,
-    /// and ends when the last connection has, or `limits.drain` is over.
-    pub(crate) fn run(&mut self, stop: &Stop, let_pass: &mut dyn FnMut()) -> io::Result<()> {
-        let [ends, _] = stop.descriptors();
-        let descriptor = ends.as_raw_fd();
-        self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)?;
+    /// Works until it is asked to end. Asked to drain, it has its owner let connections pass, takes
+    /// no new clients, and ends when the last connection has, or `limits.drain` is over.
+    pub(crate) fn run(&mut self, stop: &Stop, owner: &mut impl Owner) -> io::Result<()> {
+        let descriptors = stop.descriptors().map(|descriptor| descriptor.as_raw_fd());
+        for descriptor in &descriptors {
+            self.poll.registry().register(&mut SourceFd(descriptor), STOP, Interest::READABLE)?;
+        }
         let mut events = Events::with_capacity(1024);
         self.service.ready();
+        // What an earlier life has left with the service manager, and nobody wants any more.
+        for name in handed::close_rest() {
+            self.service.forget(&name);
+        }
         loop {
             self.service.beat(self.pairs.len());
             match stop.asked() {
@@ -191,11 +219,18 @@ impl Single {
                 Asked::Drain if self.end_at.is_none() => {
                     self.service.stopping(self.limits.drain);
                     // Who is in the queues, or half-way over the satellite, still comes in.
-                    let_pass();
+                    owner.let_pass();
                     self.end_at = Some(self.clock.now() + self.limits.drain);
                 }
                 Asked::Drain => {}
                 Asked::Stop => break,
+            }
+            if stop.take_reload()
+                && let Some((limits, log_ends)) = owner.reload()
+            {
+                (self.limits, self.log_ends) = (limits, log_ends);
+                // There may be room again.
+                self.accept_again = None;
             }
             let over = self.end_at.is_some_and(|end| self.clock.now() >= end);
             if over || (self.end_at.is_some() && self.pairs.is_empty()) {
@@ -207,7 +242,10 @@ impl Single {
                 self.ready(event);
             }
         }
-        self.poll.registry().deregister(&mut SourceFd(&descriptor))?;
+        for descriptor in &descriptors {
+            self.poll.registry().deregister(&mut SourceFd(descriptor))?;
+        }
+        self.close_observer();
         if !self.pairs.is_empty() {
             tracing::warn!(connections = self.pairs.len(), "ends, and resets what still runs");
         }
@@ -244,7 +282,8 @@ impl Single {
             }
             self.turn(now, index);
         }
-        more_clients || !self.turns.is_empty()
+        let more_asked = self.observe(now);
+        more_clients || more_asked || !self.turns.is_empty()
     }
 
     fn wait(&mut self, busy: bool, events: &mut Events) -> io::Result<()> {
@@ -273,6 +312,7 @@ impl Single {
             self.accept_again,
             self.end_at,
             Some(self.service.next()),
+            self.observer.as_ref().and_then(Observer::poll_timeout),
             tokens.map(|bucket| bucket.when(bucket.segment())),
         ] {
             due = due.min(other.unwrap_or(Instant::FAR_FUTURE));
@@ -287,6 +327,11 @@ impl Single {
             Token(number) if number < SOCKETS => {
                 if let Some(facing) = self.listeners.get_mut(number - LISTENERS) {
                     facing.listener.is_ready();
+                }
+            }
+            Token(observe::FIRST_TOKEN..) => {
+                if let Some(observer) = &mut self.observer {
+                    observer.ready(event);
                 }
             }
             Token(number) => {
@@ -431,10 +476,15 @@ impl Single {
     /// Charges what the kernel has repeated, and ends connections whose other end has vanished.
     fn sweep(&mut self, now: Instant) {
         self.sweep_at = now + SWEEP;
+        self.sweeps = self.sweeps.wrapping_add(1);
+        crate::logging::tell_left_out();
         let longest = self.limits.vanished;
         let mut gone = Vec::new();
-        for (index, pair) in &mut self.pairs {
-            let repeated = pair.repeated_bytes();
+        let parts = self.pairs.len().div_ceil(LOOKS).max(1);
+        let turn = self.sweeps % parts;
+        for (index, pair) in self.pairs.iter_mut().filter(|(index, _)| index % parts == turn) {
+            let (segments, repeated) = pair.repeated();
+            self.report.segments_repeated += segments;
             self.report.bytes_repeated += repeated;
             if let Some(bucket) = &mut self.bucket {
                 bucket.take(now, repeated);

@@ -29,6 +29,8 @@ pub(super) enum Side {
 /// A client's socket, a server's, and what is between them.
 #[derive(Debug)]
 pub(super) struct Pair {
+    /// Never used twice, unlike its place in the table.
+    pub(super) number: u64,
     pub(super) client: TcpStream,
     pub(super) server: TcpStream,
     pub(super) addresses: (SocketAddr, SocketAddr),
@@ -43,7 +45,7 @@ pub(super) struct Pair {
     up: Pipe,
     down: Pipe,
     /// Segments that the kernel has repeated over the satellite, as far as they were paid for.
-    repeated: u32,
+    repeats: u32,
     /// Since when each end was seen to owe TCP an answer.
     owing: [Option<Instant>; 2],
     /// When something must have happened.
@@ -106,6 +108,7 @@ impl Pair {
         since: Instant,
     ) -> Self {
         Self {
+            number: 0,
             client,
             server,
             addresses,
@@ -116,7 +119,7 @@ impl Pair {
             satellite,
             up: Pipe::new(),
             down: Pipe::new(),
-            repeated: 0,
+            repeats: 0,
             owing: [None; 2],
             due: None,
             in_turn: false,
@@ -238,12 +241,12 @@ impl Pair {
         (pipe.is_over() && still == 0) || now >= *patience
     }
 
-    /// Segments that the kernel has sent again over the satellite since the last look, bytes.
-    pub(super) fn repeated_bytes(&mut self) -> u64 {
-        let Some(info) = socket::information(self.facing()) else { return 0 };
-        let segments = info.tcpi_total_retrans.wrapping_sub(self.repeated);
-        self.repeated = info.tcpi_total_retrans;
-        u64::from(segments) * u64::from(info.tcpi_snd_mss)
+    /// What the kernel has sent again over the satellite since the last look: segments, and bytes.
+    pub(super) fn repeated(&mut self) -> (u64, u64) {
+        let Some(info) = socket::information(self.facing()) else { return (0, 0) };
+        let segments = info.tcpi_total_retrans.wrapping_sub(self.repeats);
+        self.repeats = info.tcpi_total_retrans;
+        (u64::from(segments), u64::from(segments) * u64::from(info.tcpi_snd_mss))
     }
 
     /// Whether one of the ends has left TCP without an answer for `longest`.

@@ -3,6 +3,7 @@
 use crate::{Addresses, Config, Gateway, Report, Stop};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -49,6 +50,8 @@ impl Running {
     /// Has it read another configuration; when that is in force shows elsewhere.
     pub(super) fn reload(&self, change: impl Fn(&str) -> String) {
         std::fs::write(&self.file, change(&self.text)).unwrap();
+        // There may be keys in it.
+        std::fs::set_permissions(&self.file, std::fs::Permissions::from_mode(0o600)).unwrap();
         self.stop.reload();
     }
 

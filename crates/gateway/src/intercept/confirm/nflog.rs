@@ -83,21 +83,8 @@ impl Nflog {
 
     /// Hands over at most `limit` packets, from their network headers on.
     pub(super) fn receive(&mut self, limit: usize, mut take: impl FnMut(&[u8])) -> Heard {
-        let mut lost = false;
-        for _ in 0..limit {
-            let count = match self.socket.read(&mut self.buffer) {
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Heard { more: false, lost };
-                }
-                Err(error) => {
-                    lost |= error.raw_os_error() == Some(libc::ENOBUFS);
-                    continue;
-                }
-            };
-            packets(&self.buffer[..count], &mut take);
-        }
-        Heard { more: true, lost }
+        let Self { socket, buffer, .. } = self;
+        listen(limit, |buffer| socket.read(buffer), buffer, &mut take)
     }
 
     /// Asks for the group's packets, each whole and at once.
@@ -139,6 +126,32 @@ impl Nflog {
     }
 }
 
+/// Takes what `read` gives, at most `limit` times.
+fn listen(
+    limit: usize,
+    mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
+    buffer: &mut [u8],
+    take: &mut impl FnMut(&[u8]),
+) -> Heard {
+    let mut lost = false;
+    for _ in 0..limit {
+        match read(buffer) {
+            Ok(count) => packets(&buffer[..count], take),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Told once for each time that there was no room; what is in the buffer follows.
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => lost = true,
+            Err(error) => {
+                // Another may last: the next packet that comes is reason enough to try again.
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    tracing::debug!(%error, "reading from NFLOG");
+                }
+                return Heard { more: false, lost };
+            }
+        }
+    }
+    Heard { more: true, lost }
+}
+
 /// The packets of one datagram of the kernel's.
 pub(crate) fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8])) {
     while let Some((header, payload, next)) = split_message(rest) {
@@ -156,6 +169,25 @@ pub(crate) fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8])) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_that_lasts_keeps_nobody_busy() {
+        let mut reads = 0;
+        let mut heard = |code: i32| {
+            let read = |_: &mut [u8]| {
+                reads += 1;
+                Err(io::Error::from_raw_os_error(code))
+            };
+            (listen(64, read, &mut [0; 100], &mut |_| {}), std::mem::take(&mut reads))
+        };
+        let nothing = Heard { more: false, lost: false };
+        assert_eq!(heard(libc::EBADF), (nothing, 1));
+        assert_eq!(heard(libc::EAGAIN), (nothing, 1));
+        let mut answers = [libc::ENOBUFS, libc::EINTR, libc::EAGAIN].into_iter();
+        let read = |_: &mut [u8]| Err(io::Error::from_raw_os_error(answers.next().unwrap()));
+        let heard = listen(64, read, &mut [0; 100], &mut |_| {});
+        assert_eq!(heard, Heard { more: false, lost: true });
+    }
 
     #[test]
     fn packets_are_found_in_what_the_kernel_says() {

@@ -108,7 +108,7 @@ pub(super) const WHOLE: &[Whole] = &[
         "Unknowns heeded, or sent by a hub: one side had lost the association.",
         |s| num(s.counted.association.unknowns),
     ),
-    ("bentpipe_association_renewals_total", Counter, "Keys renewed, at a terminal.", |s| {
+    ("bentpipe_association_renewals_total", Counter, "Keys renewed.", |s| {
         num(s.counted.association.renewals)
     }),
     (
@@ -138,7 +138,22 @@ pub(super) const WHOLE: &[Whole] = &[
     ("bentpipe_stream_received_bytes_total", Counter, "Stream bytes received, from all.", |s| {
         num(s.counted.traffic.stream_bytes_received)
     }),
+    ("bentpipe_mtu_probes_total", Counter, "Probes of what size a path takes.", |s| {
+        num(s.counted.traffic.mtu_probes)
+    }),
+    ("bentpipe_mtu_falls_total", Counter, "Times that a path took less than before.", |s| {
+        num(s.counted.traffic.mtu_falls)
+    }),
     ("bentpipe_outages_total", Counter, "Outages noticed.", |s| num(s.counted.traffic.outages)),
+    (
+        "bentpipe_satellite_sent_bytes_total",
+        Counter,
+        "Bytes to the satellite, for `single`.",
+        |s| s.counted.single.as_ref().map(|single| single.bytes_to_satellite as f64),
+    ),
+    ("bentpipe_satellite_repeated_bytes_total", Counter, "Of these, sent again.", |s| {
+        s.counted.single.as_ref().map(|single| single.bytes_repeated as f64)
+    }),
     ("bentpipe_knocks_total", Counter, "Intercepted clients kept back for confirmation.", |s| {
         num(s.counted.connections.knocked)
     }),
@@ -184,6 +199,25 @@ pub(super) const WORDED: &[Worded] = &[
                 ("reset_by_peer", counters.reset_by_peer),
                 ("lost_with_peer", counters.lost_with_peer),
                 ("vanished", counters.vanished),
+            ]
+        },
+    },
+    Worded {
+        name: "bentpipe_forwarded_packets_total",
+        kind: Counter,
+        help: "Packets of [forward], by what became of them.",
+        label: "fate",
+        values: |s| {
+            let counters = &s.counted.connections.forwarded;
+            vec![
+                ("sent", counters.sent),
+                ("received", counters.received),
+                ("left_alone", counters.left_alone),
+                ("nowhere", counters.nowhere),
+                ("foreign_source", counters.foreign_source),
+                ("denied", counters.denied),
+                ("unwanted", counters.unwanted),
+                ("not_taken", counters.not_taken),
             ]
         },
     },

@@ -63,6 +63,7 @@ pub(crate) fn example() -> Status {
                 ..AssociationCounters::default()
             },
             traffic: crate::Traffic::default(),
+            single: None,
         },
         terminals: vec![terminal("boat"), terminal("a \"b\\\nc} 1\n# TYPE")],
         rounds,

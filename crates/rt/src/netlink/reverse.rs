@@ -1,0 +1,52 @@
+//! Reverse-path filtering of one interface, without the files of `/proc/sys`: a service manager may
+//! keep these from being written, and the right to change interfaces is enough here.
+
+use super::{Netlink, NetlinkError};
+use netlink_packet_core::DefaultNla;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{AfSpecUnspec, LinkAttribute, LinkMessage};
+
+/// `AF_INET`, as an attribute of `IFLA_AF_SPEC`.
+const INET: u16 = 2;
+/// `IFLA_INET_CONF`: settings by number, in either direction of another shape.
+const CONF: u16 = 1;
+/// `IPV4_DEVCONF_RP_FILTER`
+const RP_FILTER: u16 = 8;
+
+/// How an interface looks at where packets say that they come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReversePath {
+    /// Not at all, unless the setting for all interfaces says so.
+    Off,
+    /// Replies must leave by the same interface.
+    Strict,
+    /// There must be a way back by any interface.
+    Loose,
+}
+
+impl Netlink {
+    /// Sets an interface's `net.ipv4.conf.NAME.rp_filter`.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    pub fn set_reverse_path(&mut self, name: &str, how: ReversePath) -> Result<(), NetlinkError> {
+        let value: u32 = match how {
+            ReversePath::Off => 0,
+            ReversePath::Strict => 1,
+            ReversePath::Loose => 2,
+        };
+        let settings = attribute(CONF, &attribute(RP_FILTER, &value.to_ne_bytes()));
+        let spec = AfSpecUnspec::Other(DefaultNla::new(INET, settings));
+        let mut link = LinkMessage::default();
+        link.header.index = self.link_index(name)?;
+        link.attributes.push(LinkAttribute::AfSpecUnspec(vec![spec]));
+        let call = format!("RTM_SETLINK ({name} rp_filter {value})");
+        self.change(&call, RouteNetlinkMessage::SetLink(link))
+    }
+}
+
+/// An attribute whose payload is a multiple of four bytes.
+fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
+    let length = payload.len() as u16 + 4;
+    [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), payload].concat()
+}
