@@ -16,6 +16,7 @@ mod observed;
 mod pair;
 mod pipe;
 mod satellite;
+mod sweep;
 
 pub(crate) use satellite::available_congestion_controls;
 
@@ -24,7 +25,6 @@ use super::listener::Listener;
 use super::socket;
 use super::timer::{Alarm, Deadlines};
 use crate::config::SingleSection;
-use crate::logging::CONNECTIONS;
 use crate::observe::{self, Observer};
 use crate::report::{Counters, SingleReport};
 use crate::service::{Service, handed};
@@ -42,6 +42,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
+use sweep::SWEEP;
 use units::{Instant, Span};
 
 const STOP: Token = Token(0);
@@ -53,12 +54,6 @@ const SOCKETS: usize = 64;
 
 /// Room for one read from a socket.
 const SCRATCH: usize = 64 * 1024;
-/// How often it is looked who has vanished, and what the kernel repeats.
-const SWEEP: Span = Span::from_millis(100);
-/// Connections that are looked at each time, about: with thousands of them each has its turn in a
-/// few seconds, for asking the kernel takes time that their bytes need.
-const LOOKS: usize = 200;
-
 /// Why a gateway of this kind does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -471,62 +466,6 @@ impl Single {
             Phase::Open => {}
             Phase::Breaking { .. } => self.breaking(now, index),
         }
-    }
-
-    /// Charges what the kernel has repeated, and ends connections whose other end has vanished.
-    fn sweep(&mut self, now: Instant) {
-        self.sweep_at = now + SWEEP;
-        self.sweeps = self.sweeps.wrapping_add(1);
-        crate::logging::tell_left_out();
-        let longest = self.limits.vanished;
-        let mut gone = Vec::new();
-        let parts = self.pairs.len().div_ceil(LOOKS).max(1);
-        let turn = self.sweeps % parts;
-        for (index, pair) in self.pairs.iter_mut().filter(|(index, _)| index % parts == turn) {
-            let (segments, repeated) = pair.repeated();
-            self.report.segments_repeated += segments;
-            self.report.bytes_repeated += repeated;
-            if let Some(bucket) = &mut self.bucket {
-                bucket.take(now, repeated);
-            }
-            if pair.phase == Phase::Open && pair.has_vanished(now, longest) {
-                gone.push(index);
-            }
-        }
-        for index in gone {
-            tracing::info!(client = %self.pairs[index].addresses.0, "the other end has vanished");
-            self.counters.vanished += 1;
-            self.pairs[index].cause = "an end has vanished";
-            self.remove(index).reset();
-        }
-    }
-
-    /// Takes the connection out of the table; its sockets close in good order if it is dropped.
-    fn remove(&mut self, index: usize) -> Pair {
-        self.set_due(index, None);
-        self.accept_again = None;
-        let pair = self.pairs.remove(index);
-        if self.log_ends {
-            self.log_end(&pair);
-        }
-        pair
-    }
-}
-
-impl Single {
-    /// The same words as for connections of a pair of gateways.
-    fn log_end(&self, pair: &Pair) {
-        let seconds = self.clock.now().since(pair.since).as_secs_f64();
-        tracing::info!(
-            target: CONNECTIONS,
-            client = %pair.addresses.0,
-            destination = %pair.addresses.1,
-            cause = pair.cause,
-            from_sockets = pair.moved.read,
-            to_sockets = pair.moved.written,
-            seconds = (seconds * 1000.0).round() / 1000.0,
-            "connection"
-        );
     }
 }
 
