@@ -110,6 +110,8 @@ pub struct Gateway {
     pub(crate) addresses: Addresses,
     /// Taken away when it is dropped.
     pub(crate) interception: Option<Interception>,
+    /// A terminal's rules for it.
+    pub(crate) rules: Option<TerminalRules>,
     /// Who confirms intercepted connections.
     pub(crate) on_duty: Option<OnDuty>,
     role: &'static str,
@@ -223,7 +225,7 @@ fn open_terminal(
             listeners.push(listener);
         }
     }
-    let (mut interception, mut keeper, mut on_duty) = (None, None, None);
+    let (mut interception, mut keeper, mut on_duty, mut capture) = (None, None, None, None);
     let accept = &section.accept;
     if let Some(section) = &section.intercept {
         let transparent = transparent_listeners(section)?;
@@ -235,13 +237,14 @@ fn open_terminal(
         let installed = Interception::terminal(&rules)?;
         log_notes(&installed);
         interception = Some(installed);
+        capture = Some(rules);
     }
     let state = open_state(config);
     let plans = path_plans(config, section, &state)?;
     let controller = plans.first().map_or(config.link.controller, |plan| plan.relay.control);
     let carrier = Carrier::terminal(plans, config.health.demands, Clock::new().now());
-    let engine =
-        Engine::terminal(carrier, sockets, section, &config.limits, (listeners, keeper), state)?;
+    let bounds = (&config.limits, config.fail);
+    let engine = Engine::terminal(carrier, sockets, section, bounds, (listeners, keeper), state)?;
     log_control(config);
     tracing::info!(?addresses, "terminal");
     let config = config.clone();
@@ -253,6 +256,7 @@ fn open_terminal(
         engine,
         addresses,
         interception,
+        rules: capture,
         on_duty,
         role: "terminal",
         controller,
@@ -297,6 +301,7 @@ fn open_hub(
         engine,
         addresses,
         interception,
+        rules: None,
         on_duty: None,
         role: "hub",
         controller,
@@ -360,7 +365,7 @@ fn path_plans(
     state: &State,
 ) -> Result<Vec<PathPlan>, Error> {
     let ways = config.ways();
-    let probe = config.health.probe(ways.len() > 1);
+    let probe = config.health.probe(ways.len() > 1 || engine::depends_on_paths(config.fail));
     let plan = |path: PathSection| {
         let route = path.route().ok_or(Error::NoPeer)?;
         let mut relay = relay_config(config, &path.link);

@@ -30,6 +30,7 @@ impl Gateway {
                     self.keep_sockets();
                     self.service.ready();
                 }
+                Pause::Pass(pass) => self.pass(pass),
                 Pause::Due => self.service.beat(self.engine.connections()),
             }
         }
@@ -67,6 +68,21 @@ impl Gateway {
             self.service.forget(name);
         }
         self.kept = names;
+    }
+
+    /// Lets new connections pass, or intercepts them again.
+    fn pass(&mut self, pass: bool) {
+        let changed = match (&mut self.interception, &self.rules) {
+            (Some(interception), _) if pass => interception.let_pass(),
+            (Some(interception), Some(rules)) => interception.change_terminal(rules),
+            (Some(_) | None, _) => Ok(()),
+        };
+        match changed {
+            Ok(()) if pass => tracing::warn!("new connections pass by, without acceleration"),
+            Ok(()) => tracing::info!("new connections are taken again"),
+            Err(error) => tracing::error!(%error, pass, "the kernel's rules stay as they are"),
+        }
+        self.engine.set_passing(pass);
     }
 
     /// New connections go their ordinary way or are refused; those that run may finish.

@@ -138,10 +138,11 @@ impl Gateway {
     ) -> Result<(), Error> {
         let Some(intercept) = &section.intercept else {
             // Connections that were intercepted before still need theirs.
-            return match &mut self.interception {
-                Some(interception) => Ok(interception.let_pass()?),
-                None => Ok(()),
-            };
+            if let Some(interception) = &mut self.interception {
+                interception.let_pass()?;
+            }
+            self.rules = None;
+            return Ok(());
         };
         let mut rules = terminal_rules(intercept, opened.unwrap_or(intercept.port));
         let mut on_duty = self.on_duty;
@@ -154,6 +155,9 @@ impl Gateway {
             None => self.interception = Some(Interception::terminal(&rules)?),
         }
         self.on_duty = on_duty;
+        self.rules = Some(rules);
+        // If new connections were let pass, that is done again under these.
+        self.engine.set_passing(false);
         self.engine.confirm(keeper, intercept.confirm);
         Ok(())
     }

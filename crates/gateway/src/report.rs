@@ -196,6 +196,12 @@ pub struct Counters {
     pub own_address_instead: u64,
     /// Times that accepting was paused, for want of descriptors or within the limit.
     pub accept_pauses: u64,
+    /// Connections that a terminal has made by itself, as no hub answered.
+    pub direct: u64,
+    /// Times that the kernel was told to let new connections pass.
+    pub passed: u64,
+    /// Whether it lets them pass now: 1, or 0.
+    pub passing: u64,
     /// Most connections at once.
     pub most_at_once: u64,
     /// Packets that are carried as they are.

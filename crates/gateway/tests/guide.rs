@@ -49,6 +49,9 @@ fn the_examples_with_paths_are_taken() {
     let terminals = blocks.iter().filter(|block| block.contains("[[path]]"));
     let paths = terminals.map(|block| Config::parse("failover.toml", block).unwrap().paths.len());
     assert_eq!(paths.collect::<Vec<_>>(), [2, 2]);
+    let fail = blocks.iter().find(|block| block.contains("[fail]")).unwrap();
+    let whole = blocks.iter().find(|block| block.contains("[[path]]")).unwrap();
+    Config::parse("fail.toml", &format!("{whole}{fail}")).unwrap();
     let known = blocks.iter().find(|block| block.starts_with("[[terminal]]")).unwrap();
     let hub = format!(
         "role = \"hub\"\nprivate_key_file = \"/k\"\n[link]\nlisten = \"127.0.0.1:7\"\n{known}"

@@ -1,5 +1,6 @@
 //! The network, the link, the gateways, and what every test needs of them.
 
+use crate::failover::lay_second;
 use gateway::{PrivateKey, SystemEntropy};
 use rt::emulator::{Emulator, EmulatorConfig, Handle};
 use serde_json::Value;
@@ -42,6 +43,9 @@ pub(crate) struct Setup<'a> {
     pub(crate) terminal_tables: &'a str,
     /// Further tables of the hub.
     pub(crate) hub_tables: &'a str,
+    /// Whether the terminal has a second way to the hub, a wire that is never out: paths `sat`,
+    /// and `lte` as its backup.
+    pub(crate) second: bool,
 }
 
 impl Default for Setup<'_> {
@@ -58,6 +62,7 @@ impl Default for Setup<'_> {
             drain: "0s",
             terminal_tables: "",
             hub_tables: "",
+            second: false,
         }
     }
 }
@@ -98,6 +103,18 @@ impl Bed {
         } else {
             format!("{hub_tables}\n[[terminal]]\nname = \"boat\"\n{known}\n")
         };
+        let (mut tables, mut paths) = (tables, String::new());
+        if setup.second {
+            lay_second(&net);
+            let key = PrivateKey::generate(&mut SystemEntropy);
+            tables +=
+                &format!("[[terminal]]\nname = \"boat/lte\"\npublic_key = \"{}\"\n", key.public());
+            paths = format!(
+                "[[path]]\nname = \"sat\"\n[[path]]\nname = \"lte\"\nrole = \"backup\"\n\
+                 interface = \"second\"\nprivate_key = \"{}\"\n",
+                key.to_text()
+            );
+        }
         let hub = format!(
             "role = \"hub\"\nprivate_key = \"{own}\"\n{top}\n[link]\nlisten = \"{hub_address}:7000\"\n{rates}\n\
              [hub]\n{hub}\n[limits]\ndrain = \"{drain}\"\n{limits}\n{tables}\n"
@@ -108,7 +125,7 @@ impl Bed {
             "role = \"terminal\"\nprivate_key = \"{own}\"\naccept = \"{accept}\"\n{terminal}\n\
              [link]\npeer = \"{hub_address}:7000\"\npeer_public_key = \"{known}\"\n{rates}\n\
              [intercept]\ninterfaces = [\"lan\"]\n[socks5]\nlisten = \"{lan}:1080\"\n\
-             [connect]\nlisten = \"{lan}:3128\"\n[limits]\ndrain = \"{drain}\"\n{limits}\n{terminal_tables}\n"
+             [connect]\nlisten = \"{lan}:3128\"\n[limits]\ndrain = \"{drain}\"\n{limits}\n{terminal_tables}\n{paths}\n"
         );
         let hub_config = hub;
         let hub = gateway(&net.hub, &hub_config);

@@ -19,6 +19,7 @@ const CONFIRM: Setup<'static> = Setup {
     drain: "0s",
     terminal_tables: "",
     hub_tables: "",
+    second: false,
 };
 
 /// Over a satellite a client loses its patience before the answer can be there.

@@ -16,6 +16,7 @@ mod bed;
 mod confirm;
 mod crowd;
 mod ends;
+mod failover;
 mod faults;
 mod life;
 mod packets;

@@ -81,7 +81,7 @@ impl Routed {
 }
 
 /// A link between two hosts, of Ethernet's usual size.
-fn lay(
+pub(crate) fn lay(
     near: &Host,
     near_name: &'static str,
     near_address: Ipv4Addr,
@@ -103,7 +103,10 @@ fn lay(
     }
 }
 
-fn change(host: &Host, work: impl FnOnce(&mut Netlink) -> Result<(), NetlinkError> + Send) {
+pub(crate) fn change(
+    host: &Host,
+    work: impl FnOnce(&mut Netlink) -> Result<(), NetlinkError> + Send,
+) {
     host.run(|| work(&mut Netlink::open()?)).expect("the kernel does as it is told");
 }
 

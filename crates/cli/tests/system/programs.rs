@@ -10,7 +10,7 @@ const SOCKS: &str = "socks5h://10.1.0.1:1080";
 const CONNECT: &str = "http://10.1.0.1:3128";
 
 /// nginx on the server, over both families, serving the bed's directory.
-fn nginx(bed: &Bed) -> Process {
+pub(crate) fn nginx(bed: &Bed) -> Process {
     let dir = bed.dir.display();
     let config = format!(
         "daemon off; pid {dir}/nginx.pid; error_log stderr; worker_processes 1; user root;\n\

@@ -4,9 +4,9 @@
 //! line here. Secrets have a fingerprint here and never their value.
 
 use super::{
-    AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, ForwardSection, HealthSection,
-    HubSection, InterceptSection, KeySource, Limits, LinkSection, LogSection, Marking,
-    NoiseSection, PathSection, PeerKey, Role, SecuritySection, ShareLimits, SingleSection,
+    AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, FailSection, ForwardSection,
+    HealthSection, HubSection, InterceptSection, KeySource, Limits, LinkSection, LogSection,
+    Marking, NoiseSection, PathSection, PeerKey, Role, SecuritySection, ShareLimits, SingleSection,
     SourceMode, TerminalEntry, TerminalSection, WhenFull,
 };
 use crate::reach::Destinations;
@@ -29,6 +29,7 @@ impl Config {
             link,
             paths,
             health,
+            fail: FailSection { unreachable, full },
             limits,
             state,
             control,
@@ -39,6 +40,8 @@ impl Config {
         } = self;
         paths.iter().for_each(|path| path_entries(all, path));
         health_entries(all, health);
+        put(all, "fail.unreachable", unreachable.word().into());
+        put(all, "fail.full", full.word().into());
         security_entries(all, security);
         forward_entries(all, forward.as_ref());
         link_entries(all, "link", link);

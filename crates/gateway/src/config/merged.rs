@@ -30,6 +30,7 @@ impl Config {
             link,
             paths: _,
             health: _,
+            fail,
             limits,
             state: _,
             control: _,
@@ -65,7 +66,7 @@ impl Config {
             | (old @ Role::Terminal(_), Role::Hub(_) | Role::Single(_))
             | (old @ Role::Hub(_), Role::Terminal(_) | Role::Single(_)) => old.clone(),
         };
-        let merged = Self { role, link, limits, log, ..self.clone() };
+        let merged = Self { role, link, fail: *fail, limits, log, ..self.clone() };
         let changes = changes(self, new, &merged);
         (merged, changes)
     }

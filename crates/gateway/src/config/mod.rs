@@ -22,6 +22,7 @@
 
 mod accept;
 mod entries;
+mod fail;
 mod forward;
 mod limits;
 mod log;
@@ -38,6 +39,7 @@ mod summary;
 mod terminals;
 mod values;
 
+pub use fail::{FailSection, WhenFail};
 pub use observe::ControlSocket;
 
 use crate::intercept::{PortRange, Prefix};
@@ -72,6 +74,8 @@ pub struct Config {
     pub paths: Vec<PathSection>,
     /// What is asked of a terminal's ways.
     pub health: HealthSection,
+    /// What becomes of a terminal's new connections that cannot be carried.
+    pub fail: FailSection,
     /// Bounds and times.
     pub limits: Limits,
     /// Where rates that were found are remembered.

@@ -5,10 +5,10 @@ use super::security::{self, PeerKey, Word};
 use super::single::read_single;
 use super::values;
 use super::{
-    Config, HealthSection, HubSection, InterceptSection, LinkSection, Marking, Role,
+    Config, FailSection, HealthSection, HubSection, InterceptSection, LinkSection, Marking, Role,
     SecuritySection, SourceMode, TerminalSection,
 };
-use super::{accept, forward, limits, paths, reach, terminals};
+use super::{accept, fail, forward, limits, paths, reach, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -43,6 +43,10 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         RoleWord::Terminal => paths::read_health(reader, &mut top),
         RoleWord::Hub | RoleWord::Single => Some(HealthSection::default()),
     };
+    let fail = match role {
+        RoleWord::Terminal => fail::read(reader, &mut top),
+        RoleWord::Hub | RoleWord::Single => Some(FailSection::default()),
+    };
     let limits = limits::read(reader, &mut top);
     let state = top.or(reader, "state", None, |r, i| state(r, i).map(Some));
     let control = super::observe::control(reader, &mut top);
@@ -71,6 +75,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         link: link?,
         paths: paths?,
         health: health?,
+        fail: fail?,
         limits: limits?,
         state: state?,
         control: control?,
@@ -96,6 +101,7 @@ fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
         link: LinkSection::default(),
         paths: Vec::new(),
         health: HealthSection::default(),
+        fail: FailSection::default(),
         limits: limits?,
         state: None,
         control: control?,

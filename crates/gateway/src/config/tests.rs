@@ -238,8 +238,8 @@ fn unknown_keys_are_named_with_the_known_ones() {
     assert_eq!(
         said(TERMINAL, "[link]", "sekurity = \"none\"\n[link]"),
         "g.toml:3: sekurity: found a key that is not known here, expected one of accept, \
-         accept_rule, connect, control, forward, health, intercept, limits, link, log, metrics, \
-         name, path, private_key, private_key_file, role, security, socks5, state, user"
+         accept_rule, connect, control, fail, forward, health, intercept, limits, link, log, \
+         metrics, name, path, private_key, private_key_file, role, security, socks5, state, user"
     );
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),

@@ -7,9 +7,10 @@ use super::confirm::Confirm;
 use super::connection::{Asking, Phase};
 use super::core::Core;
 use super::door::Door;
+use super::fail::Fate;
 use super::listener::{Kind, Listener};
+use super::opening::open_now;
 use super::socket;
-use super::terminal::open_now;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, RefuseReason};
 use mio::net::TcpStream;
@@ -38,9 +39,16 @@ pub(super) fn welcome(
         enter(core, now, index, stream);
         return;
     }
+    let fate = door.fail.fate();
     let holder = match (listener.kind, wanted) {
         (Kind::Transparent, None) => {
             core.counters.not_intercepted += 1;
+            socket::close_with_reset(stream);
+            return;
+        }
+        // A proxy tells its clients in words.
+        (Kind::Transparent, Some(_)) if fate == Fate::Refused => {
+            core.counters.refused(RefuseReason::NetworkUnreachable);
             socket::close_with_reset(stream);
             return;
         }
@@ -75,6 +83,11 @@ pub(super) fn welcome(
     if let Err(error) = core.register(index) {
         tracing::warn!(%client, %error, "a client cannot be watched");
         core.reset_socket(index);
+        return;
+    }
+    if let (Some(server), Fate::Direct) = (wanted, fate) {
+        let server = Destination::Address(server);
+        door.direct.begin(core, now, index, server, None, Vec::new());
         return;
     }
     core.set_due(index, Some(now + due));

@@ -3,8 +3,8 @@
 use super::connection::Phase;
 use super::core::Core;
 use super::door::Door;
+use super::opening::wants;
 use super::socket;
-use super::terminal::wants;
 use crate::proxy::{Destination, Progress};
 use mio::net::TcpStream;
 use std::io::{self, Read, Write};

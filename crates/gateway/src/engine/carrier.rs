@@ -11,7 +11,7 @@ use crate::SystemEntropy;
 use crate::config::terminal_of;
 use crate::proxy::Destination;
 use crate::state::State;
-use relay::health::Demands;
+use relay::health::{Demands, Verdict};
 use relay::{
     Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
     StreamError, StreamId, Target, TransmitBatch,
@@ -325,6 +325,14 @@ impl Carrier {
     pub(crate) fn review(&mut self, now: Instant) {
         if let Side::Terminal(paths) = &mut self.side {
             paths.review(now);
+        }
+    }
+
+    /// How the best of a terminal's paths is.
+    pub(crate) fn best_path(&self) -> Verdict {
+        match &self.side {
+            Side::Terminal(paths) => paths.best(),
+            Side::Hub(_) => Verdict::Well,
         }
     }
 

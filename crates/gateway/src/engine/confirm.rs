@@ -17,6 +17,7 @@ use super::carrier::target;
 use super::connection::Phase;
 use super::core::Core;
 use super::door::Door;
+use super::fail::Fate;
 use crate::intercept::{Doorkeeper, Syn};
 use crate::proxy::{Destination, RefuseReason};
 use crate::{ConfirmSection, WhenFull};
@@ -122,6 +123,15 @@ impl Confirm {
         }
         if self.closed {
             return;
+        }
+        match door.fail.fate() {
+            Fate::Carried => {}
+            Fate::Refused => {
+                self.turn_away(core, &syn, RefuseReason::NetworkUnreachable);
+                return;
+            }
+            // When the client tries again the kernel lets it pass.
+            Fate::Direct => return,
         }
         if self.keeper.is_forged(&syn) {
             tracing::debug!(client = %syn.client, "a SYN from an address of our own");

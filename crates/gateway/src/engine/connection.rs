@@ -3,6 +3,7 @@
 use super::about::About;
 use super::carrier::{Carrier, StreamKey};
 use super::confirm::Knock;
+use super::direct::Bypass;
 use super::emptying::Emptying;
 use super::ending::Ending;
 use super::quota::Holder;
@@ -74,6 +75,8 @@ pub(super) enum Phase {
     Knocking(Knock),
     /// Terminal: the client of a proxy is answered when the hub has answered.
     Confirming(Handshake),
+    /// Terminal: it is carried without a hub.
+    Direct(Box<Bypass>),
     /// Terminal: a last message to the client, and then no more.
     Farewell {
         /// What is left of it.

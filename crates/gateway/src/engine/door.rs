@@ -3,8 +3,10 @@
 
 use super::complaints::Complaints;
 use super::core::Core;
+use super::direct::Direct;
+use super::fail::Fail;
 use super::quota::{Holder, Over};
-use crate::{AcceptRules, Limits, Terms};
+use crate::{AcceptRules, Config, Limits, TerminalSection, Terms};
 use std::net::{IpAddr, SocketAddr};
 use units::Instant;
 
@@ -18,12 +20,24 @@ pub(super) struct Door {
     pub(super) accept: AcceptRules,
     terms: Terms,
     complaints: Complaints,
+    /// What becomes of clients whose connections cannot be carried.
+    pub(super) fail: Fail,
+    /// What makes connections without a hub.
+    pub(super) direct: Direct,
 }
 
 impl Door {
-    pub(super) fn new(accept: AcceptRules, limits: &Limits) -> Self {
+    pub(super) fn new(accept: AcceptRules, limits: &Limits, fail: Fail, direct: Direct) -> Self {
         let terms = limits.client.of(limits.connections, true);
-        Self { accept, terms, complaints: Complaints::default() }
+        Self { accept, terms, complaints: Complaints::default(), fail, direct }
+    }
+
+    /// Takes other rules, and goes on from where it is.
+    pub(super) fn change(&mut self, section: &TerminalSection, config: &Config) {
+        self.accept = section.accept.clone();
+        self.terms = config.limits.client.of(config.limits.connections, true);
+        self.fail.set(config.fail);
+        self.direct.guard(section);
     }
 
     /// Whether a client may come in whose wish is known; who has the connection then.

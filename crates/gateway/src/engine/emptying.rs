@@ -52,6 +52,7 @@ impl Core {
             | Phase::Greeting { .. }
             | Phase::Knocking(_)
             | Phase::Confirming(_)
+            | Phase::Direct(_)
             | Phase::Farewell { .. }
             | Phase::Resolving(_)
             | Phase::Connecting(_)

@@ -45,6 +45,7 @@ impl Hub {
             | Phase::Greeting { .. }
             | Phase::Knocking(_)
             | Phase::Confirming(_)
+            | Phase::Direct(_)
             | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
         }
     }
@@ -62,6 +63,7 @@ impl Hub {
             | Phase::Greeting { .. }
             | Phase::Knocking(_)
             | Phase::Confirming(_)
+            | Phase::Direct(_)
             | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
         }
     }

@@ -18,13 +18,16 @@ mod complaints;
 mod confirm;
 mod connection;
 mod core;
+mod direct;
 mod door;
 mod drain;
 mod emptying;
 mod ending;
+mod fail;
 mod forward;
 mod hub;
 mod listener;
+mod opening;
 mod outlet;
 pub(crate) mod path;
 mod paths;
@@ -51,7 +54,9 @@ use crate::state::State;
 use crate::stop::{Asked, Stop};
 use confirm::Confirm;
 use connection::Phase;
+use direct::Direct;
 use door::Door;
+use fail::Fail;
 use hub::Hub;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -67,6 +72,7 @@ use units::Instant;
 
 pub(crate) use admission::Admission;
 pub(crate) use carrier::Carrier;
+pub(crate) use fail::depends_on_paths;
 pub(crate) use listener::{Kind, Listener};
 pub(crate) use paths::PathPlan;
 pub(crate) use sight::Sight;
@@ -119,14 +125,16 @@ pub(crate) enum Pause {
     Drain,
     /// It was asked to read its configuration again.
     Reload,
+    /// New connections are to pass from now on, or to be intercepted again.
+    Pass(bool),
     /// The time that it was to work until has come.
     Due,
 }
 
 #[derive(Debug)]
 enum Role {
-    Terminal(Terminal),
-    Hub(Hub),
+    Terminal(Box<Terminal>),
+    Hub(Box<Hub>),
 }
 
 impl Engine {
@@ -135,7 +143,7 @@ impl Engine {
         carrier: Carrier,
         sockets: Vec<Udp>,
         config: &crate::TerminalSection,
-        limits: &crate::Limits,
+        (limits, fail): (&crate::Limits, crate::FailSection),
         (listeners, keeper): (Vec<Listener>, Option<Doorkeeper>),
         state: State,
     ) -> io::Result<Self> {
@@ -145,9 +153,13 @@ impl Engine {
             keeper.register(poll.registry(), KNOCKS)?;
         }
         let confirm = keeper.map(|keeper| Confirm::new(keeper, bounds));
-        let mut terminal = Terminal::new(Door::new(config.accept.clone(), limits), confirm);
+        let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
+        let mut direct = Direct::new(resolver);
+        direct.guard(config);
+        let door = Door::new(config.accept.clone(), limits, Fail::new(fail), direct);
+        let mut terminal = Terminal::new(door, confirm);
         terminal.listen(poll.registry(), listeners)?;
-        Self::new(poll, carrier, sockets, limits, Role::Terminal(terminal), state)
+        Self::new(poll, carrier, sockets, limits, Role::Terminal(Box::new(terminal)), state)
     }
 
     /// A hub's engine.
@@ -162,7 +174,7 @@ impl Engine {
         let poll = Poll::new()?;
         let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
         let hub = Hub { resolver, source: config.source, admission };
-        Self::new(poll, carrier, vec![udp], limits, Role::Hub(hub), state)
+        Self::new(poll, carrier, vec![udp], limits, Role::Hub(Box::new(hub)), state)
     }
 
     fn new(
@@ -230,10 +242,13 @@ impl Engine {
             if self.has_drained(now) {
                 return Ok(Pause::End);
             }
+            if let Some(pass) = self.wants_passing() {
+                return Ok(Pause::Pass(pass));
+            }
             if now >= until {
                 return Ok(Pause::Due);
             }
-            let busy = self.round();
+            let busy = self.round() || self.wants_passing().is_some();
             self.wait(busy, until, &mut events)?;
             for event in &events {
                 self.ready(event);
@@ -299,6 +314,10 @@ impl Engine {
         self.carry_in(now);
         let more_clients = match &mut self.role {
             Role::Terminal(terminal) => {
+                terminal.review(&self.core, now);
+                if std::mem::take(&mut self.names_answered) {
+                    terminal.door.direct.resolved(&mut self.core, now);
+                }
                 let more_knock = terminal.answer_knocks(&mut self.core, now);
                 terminal.accept(&mut self.core, now) || more_knock
             }

@@ -86,6 +86,13 @@ impl Paths {
         self.ways.first().unwrap_or(0)
     }
 
+    /// How the best of them is.
+    pub(super) fn best(&self) -> Verdict {
+        let all = || (0..self.all.len()).map(|number| self.verdict(number));
+        let found = |verdict| all().any(|one| one == verdict).then_some(verdict);
+        found(Verdict::Well).or_else(|| found(Verdict::Recovering)).unwrap_or(Verdict::Down)
+    }
+
     /// How path `number` is.
     pub(super) fn verdict(&self, number: usize) -> Verdict {
         self.ways.health(number).verdict()

@@ -1,7 +1,6 @@
 //! What changes in a running engine when the configuration is read again.
 
 use super::confirm::Confirm;
-use super::door::Door;
 use super::ending::EndLog;
 use super::{Admission, Engine, KNOCKS, Listener, Role, Udp};
 use crate::intercept::Doorkeeper;
@@ -17,7 +16,7 @@ impl Engine {
         self.log_ends(config);
         match (&mut self.role, &config.role) {
             (Role::Terminal(terminal), RoleConfig::Terminal(section)) => {
-                terminal.door = Door::new(section.accept.clone(), &config.limits);
+                terminal.door.change(section, config);
             }
             (Role::Hub(hub), RoleConfig::Hub(section)) => {
                 hub.source = section.source;
@@ -107,8 +106,11 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use super::super::direct::Direct;
     use super::super::door::Door;
+    use super::super::fail::Fail;
     use super::super::listener::Kind;
+    use super::super::resolver::Resolver;
     use super::super::terminal::Terminal;
     use super::*;
     use crate::Limits;
@@ -117,7 +119,10 @@ mod tests {
     fn new_listeners_are_all_there_or_none_of_them() {
         let poll = mio::Poll::new().unwrap();
         let rules = crate::AcceptRules { rules: Vec::new(), others: crate::AcceptMode::Early };
-        let mut terminal = Terminal::new(Door::new(rules, &Limits::default()), None);
+        let waker = mio::Waker::new(poll.registry(), mio::Token(1)).unwrap();
+        let direct = Direct::new(Resolver::new(waker));
+        let door = Door::new(rules, &Limits::default(), Fail::default(), direct);
+        let mut terminal = Terminal::new(door, None);
         let listener = || Listener::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
         assert_eq!(terminal.listen(poll.registry(), vec![listener()]).unwrap(), [0]);
         // The kernel refuses to watch one of them.

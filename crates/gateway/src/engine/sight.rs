@@ -176,6 +176,7 @@ fn phase(phase: &Phase) -> &'static str {
         Phase::Asking(_) => "asking",
         Phase::Greeting { .. } => "greeting",
         Phase::Confirming(_) | Phase::Knocking(_) => "confirming",
+        Phase::Direct(_) => "direct",
         Phase::Farewell { .. } => "farewell",
         Phase::Resolving(_) => "resolving",
         Phase::Connecting(_) => "connecting",

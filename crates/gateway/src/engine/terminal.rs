@@ -7,19 +7,19 @@
 //!                                               └───────refused───▶ Farewell
 //! ```
 
+use super::LISTENERS;
 use super::arrival::welcome;
-use super::asking::{ask, farewell, flush, say_farewell};
-use super::carrier::{Peer, StreamKey, target};
+use super::asking::{ask, farewell};
+use super::carrier::{Peer, StreamKey};
 use super::confirm::Confirm;
 use super::connection::Phase;
 use super::core::Core;
 use super::door::Door;
 use super::listener::{Accepted, Kind, Listener};
+use super::opening::{open_greeted, open_now, refuse};
 use super::outlet::END_OF_LISTENERS;
 use super::pause::Pause;
-use super::{LISTENERS, socket};
-use crate::AcceptMode;
-use crate::proxy::{Destination, RefuseReason};
+use crate::proxy::RefuseReason;
 use mio::{Registry, Token};
 use relay::{Event, ResetReason};
 use slab::Slab;
@@ -32,8 +32,6 @@ const ACCEPT_BUDGET: usize = 64;
 const CLOSING_ROUNDS: usize = 64;
 /// How often the log hears of pauses.
 const COMPLAINTS: Span = Span::from_secs(10);
-/// What the hub's answer may take beyond the time that the hub gives the server.
-const CONFIRM_GRACE: Span = Span::from_secs(10);
 
 /// What only a terminal has.
 #[derive(Debug)]
@@ -129,8 +127,14 @@ impl Terminal {
     }
 
     /// When accepting is to be tried again.
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.pause.until()
+    pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        self.pause.until().into_iter().chain(self.door.fail.poll_timeout(now)).min()
+    }
+
+    /// Looks whether new connections can be carried.
+    pub(super) fn review(&mut self, core: &Core, now: Instant) {
+        let (open, limit) = (core.connections.len(), core.limits.connections as usize);
+        self.door.fail.review(now, core.carrier.best_path(), open, limit);
     }
 
     /// Accepts who waits; true when more wait.
@@ -143,7 +147,7 @@ impl Terminal {
         core.room_again = false;
         // One from each in turn, so that a crowd at one does not keep out those at another.
         for _ in 0..ACCEPT_BUDGET {
-            let room = core.has_room();
+            let room = core.has_room() || self.door.fail.refuses_when_full();
             let Some(turn) = self.next_listener(room) else {
                 if !room && self.listeners.iter().any(|(_, listener)| listener.may_accept()) {
                     core.counters.accept_pauses += 1;
@@ -201,6 +205,7 @@ impl Terminal {
             // What the client sends meanwhile waits in its socket.
             Phase::Confirming(_) | Phase::Knocking(_) => {}
             Phase::Farewell { .. } => farewell(core, index),
+            Phase::Direct(_) => self.door.direct.turn(core, now, index),
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) => core.turn_splice(now, index),
             Phase::Emptying(_) => core.turn_emptying(now, index),
@@ -232,6 +237,7 @@ impl Terminal {
                 refuse(core, now, index, RefuseReason::TimedOut, "the hub gave no answer");
             }
             Phase::Farewell { .. } => core.reset_socket(index),
+            Phase::Direct(_) => self.door.direct.expired(core, now, index),
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) => {}
             Phase::Emptying(_) => core.turn_emptying(now, index),
@@ -328,6 +334,7 @@ impl Terminal {
             // The client was told long ago.
             Phase::Asking(_)
             | Phase::Greeting { .. }
+            | Phase::Direct(_)
             | Phase::Farewell { .. }
             | Phase::Resolving(_)
             | Phase::Connecting(_)
@@ -353,115 +360,14 @@ impl Terminal {
                     confirm.refused(core, index, reason);
                 }
             }
-            Phase::Asking(_) | Phase::Greeting { .. } | Phase::Farewell { .. } => {}
+            Phase::Asking(_)
+            | Phase::Greeting { .. }
+            | Phase::Direct(_)
+            | Phase::Farewell { .. } => {}
             Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) | Phase::Emptying(_) | Phase::Breaking(_) => {
                 core.reset_socket(index);
             }
         }
-    }
-}
-
-/// The client of a proxy has said what it wants.
-pub(super) fn wants(
-    core: &mut Core,
-    now: Instant,
-    index: usize,
-    door: &mut Door,
-    destination: Destination,
-    mut kept: Vec<u8>,
-) {
-    let connection = &mut core.connections[index];
-    let asking = Phase::Farewell { message: Vec::new(), ended: false };
-    let Phase::Asking(mut asking) = std::mem::replace(&mut connection.phase, asking) else {
-        return;
-    };
-    if !door.may_have(core, now, asking.client) {
-        core.counters.refused(RefuseReason::Limit);
-        let mut message = asking.reply;
-        message.extend(asking.handshake.refused(RefuseReason::Limit, "this client has its share"));
-        say_farewell(core, now, index, message);
-        return;
-    }
-    let connection = &mut core.connections[index];
-    let mode = door.accept.mode_for(&destination);
-    let target = target(destination, Some(asking.client));
-    connection.about.server = Some(target.destination.clone());
-    match mode {
-        AcceptMode::Early => {
-            asking.reply.extend_from_slice(&asking.handshake.granted(None));
-            if let Some(socket) = &connection.socket
-                && let Err(error) = flush(socket, &mut asking.reply)
-            {
-                core.broken(now, index, &error);
-                return;
-            }
-            connection.phase = Phase::Greeting { target, preface: asking.reply };
-            let due = now + core.limits.first_bytes;
-            core.set_due(index, Some(due));
-            if !kept.is_empty() || core.limits.first_bytes.is_zero() {
-                open_now(core, now, index, kept);
-            }
-        }
-        AcceptMode::Confirm => {
-            connection.phase = Phase::Confirming(asking.handshake);
-            let due = now + core.limits.connect + CONFIRM_GRACE;
-            core.set_due(index, Some(due));
-            match core.carrier.open(now, target) {
-                Ok(key) => {
-                    core.counters.opened += 1;
-                    core.attach(index, key);
-                    let taken = core.carrier.write(now, key, &kept);
-                    core.counters.bytes_from_sockets += taken as u64;
-                    kept.drain(..taken);
-                    core.connections[index].kept = kept;
-                }
-                Err(reason) => {
-                    core.counters.refused(reason);
-                    core.because(index, reason.words());
-                    refuse(core, now, index, reason, "");
-                }
-            }
-        }
-    }
-}
-
-/// The client has bytes or an end for us, or something else woke it: opens if it has.
-fn open_greeted(core: &mut Core, now: Instant, index: usize) {
-    let Some(socket) = &core.connections[index].socket else { return };
-    match socket.peek(&mut [0]) {
-        Err(error) if socket::is_later(&error) => {}
-        Ok(_) => open_now(core, now, index, Vec::new()),
-        Err(error) => core.broken(now, index, &error),
-    }
-}
-
-/// Opens the stream, with what the client has sent so far.
-pub(super) fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8>) {
-    let greeted = Phase::Farewell { message: Vec::new(), ended: false };
-    let phase = std::mem::replace(&mut core.connections[index].phase, greeted);
-    let Phase::Greeting { target, preface } = phase else { return };
-    tracing::debug!(server = %target.destination, "opens");
-    match core.carrier.open(now, target) {
-        Ok(key) => {
-            core.counters.opened += 1;
-            core.attach(index, key);
-            core.splice(index, kept, preface);
-            // At once, so that the bytes ride with the opening.
-            core.turn_splice(now, index);
-        }
-        Err(reason) => {
-            core.counters.refused(reason);
-            core.because(index, reason.words());
-            core.reset_socket(index);
-        }
-    }
-}
-
-/// Tells the client of a proxy why it is not connected.
-fn refuse(core: &mut Core, now: Instant, index: usize, reason: RefuseReason, detail: &str) {
-    if let Phase::Confirming(handshake) = &core.connections[index].phase {
-        let message = handshake.refused(reason, detail);
-        say_farewell(core, now, index, message);
     }
 }

@@ -2,6 +2,7 @@
 
 mod drain;
 mod ends;
+mod failing;
 mod harness;
 mod limits;
 mod line;

@@ -45,7 +45,7 @@ impl Engine {
             due = due.min(deadline);
         }
         if let Role::Terminal(terminal) = &self.role
-            && let Some(again) = terminal.poll_timeout()
+            && let Some(again) = terminal.poll_timeout(now)
         {
             due = due.min(again);
         }

@@ -52,6 +52,16 @@ fn paths_have_what_the_link_says_unless_they_say_otherwise() {
 }
 
 #[test]
+fn what_becomes_of_connections_that_cannot_be_carried_is_read() {
+    let text = format!("{OPEN}[fail]\nunreachable = \"open\"\nfull = \"refuse\"\n");
+    let fail = parse(&text).fail;
+    assert_eq!((fail.unreachable, fail.full), (WhenFail::Open, WhenFail::Refuse));
+    assert_eq!(parse(OPEN).fail, FailSection::default());
+    let wrong = said(&text, "\"open\"", "\"opne\"");
+    assert!(wrong.contains("fail.unreachable: found \"opne\""), "{wrong}");
+}
+
+#[test]
 fn one_link_is_one_way_without_a_name() {
     let config = Config::parse("g.toml", TERMINAL).unwrap();
     let [way] = &config.ways()[..] else { panic!("one way") };

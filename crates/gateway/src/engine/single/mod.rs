@@ -13,8 +13,8 @@
 mod bucket;
 mod clients;
 mod observed;
-mod pair;
-mod pipe;
+pub(in crate::engine) mod pair;
+pub(in crate::engine) mod pipe;
 mod satellite;
 mod sweep;
 

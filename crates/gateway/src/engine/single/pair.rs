@@ -292,7 +292,8 @@ pub(super) fn other(side: Side) -> Side {
 }
 
 /// A socket as the end of a pipe.
-struct Out<'a>(&'a TcpStream);
+#[derive(Debug)]
+pub(in crate::engine) struct Out<'a>(pub(in crate::engine) &'a TcpStream);
 
 impl Write for Out<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

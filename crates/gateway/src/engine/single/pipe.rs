@@ -8,7 +8,7 @@ const ROOM: usize = 64 * 1024;
 
 /// What was read and not written yet, and how far the ends are.
 #[derive(Debug)]
-pub(super) struct Pipe {
+pub(in crate::engine) struct Pipe {
     buffer: Vec<u8>,
     /// How much of the buffer was written.
     start: usize,
@@ -25,23 +25,23 @@ pub(super) struct Pipe {
 }
 
 /// Where a pipe leads.
-pub(super) trait Sink: Write {
+pub(in crate::engine) trait Sink: Write {
     /// Nothing more will be written.
     fn end(&mut self) -> io::Result<()>;
 }
 
 /// What moving came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moved {
+pub(in crate::engine) struct Moved {
     /// Bytes read from the source.
-    pub(super) read: usize,
+    pub(in crate::engine) read: usize,
     /// Bytes written to the sink.
-    pub(super) written: usize,
+    pub(in crate::engine) written: usize,
 }
 
 /// Which of the two broke.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub(in crate::engine) enum Broken {
     /// What was read from.
     Source(io::Error),
     /// What was written to.
@@ -50,7 +50,7 @@ pub(super) enum Broken {
 
 impl Pipe {
     /// Empty; both sockets are tried at once.
-    pub(super) fn new() -> Self {
+    pub(in crate::engine) fn new() -> Self {
         Self {
             buffer: Vec::new(),
             start: 0,
@@ -62,33 +62,38 @@ impl Pipe {
         }
     }
 
+    /// With `bytes` that were read already.
+    pub(in crate::engine) fn with(bytes: Vec<u8>) -> Self {
+        Self { buffer: bytes, ..Self::new() }
+    }
+
     /// The source has bytes, or its end.
-    pub(super) fn source_is_readable(&mut self) {
+    pub(in crate::engine) fn source_is_readable(&mut self) {
         self.readable = true;
     }
 
     /// The sink has room.
-    pub(super) fn sink_is_writable(&mut self) {
+    pub(in crate::engine) fn sink_is_writable(&mut self) {
         self.writable = true;
     }
 
     /// Nothing is left to move, and the sink knows it.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::engine) fn is_over(&self) -> bool {
         self.shut
     }
 
     /// Bytes that wait.
-    pub(super) fn waiting(&self) -> usize {
+    pub(in crate::engine) fn waiting(&self) -> usize {
         self.buffer.len() - self.start
     }
 
     /// Whether bytes wait for nothing but leave to be written.
-    pub(super) fn wants_to_write(&self) -> bool {
+    pub(in crate::engine) fn wants_to_write(&self) -> bool {
         self.writable && self.waiting() > 0
     }
 
     /// Whether a call of [`Pipe::step`] could do something, given leave.
-    pub(super) fn has_work(&self) -> bool {
+    pub(in crate::engine) fn has_work(&self) -> bool {
         self.wants_to_write()
             || (self.readable && !self.ended && self.waiting() < ROOM)
             || (self.ended && self.waiting() == 0 && !self.shut)
@@ -96,7 +101,7 @@ impl Pipe {
 
     /// Reads once if there is room and writes once, at most `leave` bytes; `scratch` is room for
     /// one read.
-    pub(super) fn step(
+    pub(in crate::engine) fn step(
         &mut self,
         source: &mut impl Read,
         sink: &mut impl Sink,
@@ -122,7 +127,7 @@ impl Pipe {
     }
 
     /// The source broke. What it still has is taken, and whoever owns the pipe resets the sink.
-    pub(super) fn source_is_broken(&mut self) {
+    pub(in crate::engine) fn source_is_broken(&mut self) {
         self.broken = true;
         self.readable = true;
     }

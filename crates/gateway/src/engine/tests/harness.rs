@@ -157,7 +157,7 @@ pub(super) fn socks_from(stream: TcpStream, target: SocketAddr) -> (TcpStream, u
     socks_request(stream, &request)
 }
 
-fn socks_request(mut stream: TcpStream, request: &[u8]) -> (TcpStream, u8) {
+pub(super) fn socks_request(mut stream: TcpStream, request: &[u8]) -> (TcpStream, u8) {
     stream.write_all(&[5, 1, 0]).unwrap();
     assert_eq!(read_exactly(&mut stream, 2), [5, 0]);
     stream.write_all(request).unwrap();

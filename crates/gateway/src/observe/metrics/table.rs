@@ -75,6 +75,15 @@ pub(super) const WHOLE: &[Whole] = &[
         "Times that accepting paused for want of descriptors or within the limit.",
         |s| num(s.counted.connections.accept_pauses),
     ),
+    ("bentpipe_direct_total", Counter, "Connections made without a hub, as none answered.", |s| {
+        num(s.counted.connections.direct)
+    }),
+    ("bentpipe_passes_total", Counter, "Times that new connections were let pass.", |s| {
+        num(s.counted.connections.passed)
+    }),
+    ("bentpipe_passing", Gauge, "Whether new connections are let pass (1) or not (0).", |s| {
+        num(s.counted.connections.passing)
+    }),
     ("bentpipe_socket_received_bytes_total", Counter, "Bytes from clients and servers.", |s| {
         num(s.counted.connections.bytes_from_sockets)
     }),

@@ -1,0 +1,196 @@
+//! Outages and other paths with real programs, and what becomes of connections when no hub answers.
+
+use crate::bed::{Bed, PATIENCE, Setup, have, pause, read_all};
+use crate::path::{change, lay};
+use crate::programs::nginx;
+use rt::netlink::{Route, sysctl};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::process::Output;
+use std::time::Duration;
+use testbed::Satellite;
+use testbed::addresses::{HUB_WAN, SERVER, TERMINAL};
+use testbed::traffic::{Way, connect};
+use units::Span;
+
+/// The ends of the second wire between terminal and hub.
+const SECOND: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 9, 0, 2)];
+
+/// Another wire from the terminal to the hub, by which the hub's address is reached as well, for
+/// those that ask for it by the interface.
+pub(crate) fn lay_second(net: &Satellite) {
+    lay(&net.terminal, "second", SECOND[0], &net.hub, "second", SECOND[1]);
+    // Wider than what the link itself has, so that nobody else takes it.
+    let mut route = Route::to(Ipv4Addr::new(10, 2, 0, 0).into(), 16).via(SECOND[1].into());
+    route.interface = Some("second".into());
+    change(&net.terminal, |net| net.add_route(&route));
+    for host in [&net.terminal, &net.hub] {
+        // Packets for an address of the other wire.
+        for interface in ["all", "second"] {
+            let name = format!("net/ipv4/conf/{interface}/rp_filter");
+            host.run(|| sysctl(&name, "0")).expect("loose filters");
+        }
+    }
+}
+
+const LARGE: usize = 20_000_000;
+
+/// Fetches the file `name` with curl, intercepted, into `got-NAME`.
+fn curl(bed: &Bed, name: &str, most_seconds: u32) -> Output {
+    let (url, got) = (format!("http://10.3.0.2/{name}"), format!("got-{name}"));
+    let most = most_seconds.to_string();
+    let args = ["--silent", "--show-error", "--fail", "--max-time", &most, "--output", &got, &url];
+    bed.run_on_client("curl", &args)
+}
+
+fn got(bed: &Bed, name: &str) -> Vec<u8> {
+    fs::read(bed.dir.join(format!("got-{name}"))).unwrap_or_default()
+}
+
+/// A download with an outage of so many seconds in its middle.
+fn download_with_an_outage(bed: &Bed, seconds: u64) -> Output {
+    std::thread::scope(|scope| {
+        let download = scope.spawn(|| curl(bed, "large", 180));
+        pause(Duration::from_secs(1));
+        bed.link.outage(Span::from_secs(seconds)).expect("the emulator listens");
+        download.join().expect("curl was run")
+    })
+}
+
+fn outlasts(name: &str, lengths: &[u64]) {
+    if !have(&["nginx", "curl"]) {
+        return;
+    }
+    let Some(bed) = Bed::build(name, &Setup::default()) else { return };
+    let _nginx = nginx(&bed);
+    let content = bed.file("large", LARGE);
+    for &seconds in lengths {
+        let output = download_with_an_outage(&bed, seconds);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{seconds} s: {said}");
+        assert!(got(&bed, "large") == content, "{seconds} s: not the file's bytes");
+    }
+    let (terminal, _) = bed.finish();
+    assert_eq!(terminal["connections"]["lost_with_peer"], 0);
+    assert!(terminal["outages"].as_u64() >= Some(lengths.len() as u64), "{terminal}");
+}
+
+#[test]
+fn a_download_outlasts_an_outage() {
+    outlasts("outage", &[3]);
+}
+
+/// Longer than a test should take: `cargo test -p bentpipe --test system -- --ignored outage`.
+#[test]
+#[ignore = "takes minutes"]
+fn a_download_outlasts_an_outage_of_ten_seconds_and_of_fifty() {
+    // nginx gives up a client that takes no byte for 60 s.
+    outlasts("outages", &[10, 50]);
+}
+
+#[test]
+fn beyond_the_limit_a_download_fails_and_never_looks_whole() {
+    if !have(&["nginx", "curl"]) {
+        return;
+    }
+    let setup = Setup { limits: "outage = \"2s\"", ..Setup::default() };
+    let Some(bed) = Bed::build("beyond", &setup) else { return };
+    let _nginx = nginx(&bed);
+    let content = bed.file("large", LARGE);
+    let output = download_with_an_outage(&bed, 6);
+    assert!(!output.status.success(), "a download that was cut short");
+    let part = got(&bed, "large");
+    assert!(part.len() < content.len() && content.starts_with(&part), "{} bytes", part.len());
+    // The way is there again for new ones.
+    pause(Duration::from_secs(5));
+    assert!(curl(&bed, "large", 30).status.success());
+    assert!(got(&bed, "large") == content);
+}
+
+#[test]
+fn new_connections_go_by_the_second_link_while_running_ones_wait() {
+    if !have(&["nginx", "curl"]) {
+        return;
+    }
+    let tables = "[health]\nhold = \"1s\"\nprobe = \"500ms\"\n";
+    let setup = Setup { second: true, terminal_tables: tables, ..Setup::default() };
+    let Some(bed) = Bed::build("second", &setup) else { return };
+    let _nginx = nginx(&bed);
+    let (large, small) = (bed.file("large", LARGE), bed.file("small", 100_000));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| curl(&bed, "large", 60));
+        pause(Duration::from_secs(1));
+        bed.link.outage(Span::from_secs(12)).expect("the emulator listens");
+        pause(Duration::from_secs(1));
+        // Seconds, and the link is out for longer.
+        let new = (0..3).any(|_| curl(&bed, "small", 2).status.success());
+        assert!(new && !running.is_finished(), "by the second link");
+        assert!(got(&bed, "small") == small);
+        assert!(running.join().expect("curl was run").status.success());
+    });
+    assert!(got(&bed, "large") == large);
+    let (terminal, _) = bed.finish();
+    assert_eq!(terminal["connections"]["lost_with_peer"], 0);
+    let ways = terminal["peers"].as_array().expect("a list").iter();
+    let ways: Vec<_> = ways.filter_map(|way| way["peer"].as_str()).collect();
+    assert!(ways.iter().any(|way| way.ends_with(" by lte")), "{ways:?}");
+}
+
+#[test]
+fn without_a_hub_connections_go_their_ordinary_way_and_come_back_with_it() {
+    let tables = "[fail]\nunreachable = \"open\"\n[health]\nhold = \"1s\"\nprobe = \"200ms\"\n";
+    let setup = Setup { terminal_tables: tables, ..Setup::default() };
+    let Some(mut bed) = Bed::build("open", &setup) else { return };
+    let listener = bed.listen(SERVER.0, 9000);
+    let by = |bed: &Bed| {
+        let mut client = bed.connect(SERVER.0, 9000);
+        let (mut server, seen) = listener.accept().expect("a connection");
+        let mut heard = [0; 5];
+        client.write_all(b"hello").unwrap();
+        server.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"hello");
+        (seen, client.local_addr().unwrap())
+    };
+    assert_eq!(by(&bed).0.ip(), HUB_WAN.0, "by way of the hub");
+    bed.kill_hub();
+    // Until it is missed they wait for it.
+    pause(Duration::from_secs(3));
+    let (seen, own) = by(&bed);
+    assert_eq!(seen, own, "straight from the client");
+    // A proxy connects by itself.
+    let way = Way::Socks5((testbed::addresses::TERMINAL_LAN.0, 1080).into());
+    let address = (SERVER.0, 9000).into();
+    let mut client = bed.net.client.run(|| connect(way, address, PATIENCE)).expect("by the proxy");
+    let (mut server, seen) = listener.accept().expect("a connection");
+    assert_eq!(seen.ip(), TERMINAL.0, "from the terminal");
+    server.write_all(b"direct").unwrap();
+    drop(server);
+    assert_eq!(read_all(&mut client).0, b"direct");
+    bed.replace_hub();
+    assert!((0..50).any(|_| {
+        pause(Duration::from_millis(100));
+        by(&bed).0.ip() == HUB_WAN.0
+    }));
+    let (terminal, _) = bed.finish();
+    assert!(terminal["connections"]["direct"].as_u64() >= Some(1), "{terminal}");
+    assert_eq!(terminal["connections"]["passed"], 1);
+}
+
+#[test]
+fn without_a_hub_connections_are_refused_at_once_where_that_is_wanted() {
+    let tables = "[fail]\nunreachable = \"refuse\"\n[health]\nhold = \"1s\"\nprobe = \"200ms\"\n";
+    let setup = Setup { terminal_tables: tables, accept: "confirm", ..Setup::default() };
+    let Some(mut bed) = Bed::build("refused", &setup) else { return };
+    let _listener = bed.listen(SERVER.0, 9000);
+    bed.kill_hub();
+    pause(Duration::from_secs(3));
+    bed.try_connect(SERVER.0, 9000, PATIENCE).expect_err("intercepted: told at once");
+    let way = Way::Socks5((testbed::addresses::TERMINAL_LAN.0, 1080).into());
+    let address = (SERVER.0, 9000).into();
+    let told = bed.net.client.run(|| connect(way, address, PATIENCE));
+    told.expect_err("by SOCKS5, in words");
+    bed.drain_terminal();
+    let terminal = bed.ended_terminal();
+    assert!(terminal["connections"]["refused"]["network_unreachable"].as_u64() >= Some(2));
+}

@@ -1,0 +1,49 @@
+//! `[fail]` at a terminal: what becomes of new connections while no hub answers, and beyond the
+//! limit on connections.
+
+use super::reader::{Reader, Section};
+
+/// What becomes of new connections that the gateway cannot carry now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFail {
+    /// They wait until it can.
+    #[default]
+    Wait,
+    /// They are refused at once.
+    Refuse,
+    /// They go their ordinary way, without the gateway.
+    Open,
+}
+
+impl WhenFail {
+    /// As the configuration says it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Wait => "wait",
+            Self::Refuse => "refuse",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// What becomes of new connections, when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FailSection {
+    /// While no path has a hub that answers.
+    pub unreachable: WhenFail,
+    /// Beyond `limits.connections`.
+    pub full: WhenFail,
+}
+
+const WORDS: [(&str, WhenFail); 3] =
+    [("wait", WhenFail::Wait), ("refuse", WhenFail::Refuse), ("open", WhenFail::Open)];
+
+pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<FailSection> {
+    let usual = FailSection::default();
+    let Some(mut section) = top.section(reader, "fail") else { return Some(usual) };
+    let unreachable =
+        section.or(reader, "unreachable", usual.unreachable, |r, i| i.word(r, &WORDS));
+    let full = section.or(reader, "full", usual.full, |r, i| i.word(r, &WORDS));
+    section.finish(reader);
+    Some(FailSection { unreachable: unreachable?, full: full? })
+}

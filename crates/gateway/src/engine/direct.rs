@@ -1,0 +1,310 @@
+//! Connections that a terminal makes by itself while no hub answers: two sockets, without
+//! acceleration, which is better than nothing.
+//!
+//! ```text
+//!   Resolving ──▶ Connecting ──▶ Open: client ⇄ server
+//!        └──────────────┴─ refused, as the hub would have told
+//! ```
+//!
+//! A client that was answered early, or that asked a proxy, cannot go its ordinary way any more;
+//! all others the kernel lets pass.
+
+use super::asking::say_farewell;
+use super::connection::Phase;
+use super::core::Core;
+use super::hub::reason_of;
+use super::quota::Holder;
+use super::resolver::{Answer, Resolver};
+use super::single::pair::Out;
+use super::single::pipe::{Broken, Pipe};
+use super::socket;
+use crate::TerminalSection;
+use crate::proxy::{Destination, Handshake, RefuseReason};
+use crate::reach::{Destinations, Reach};
+use mio::net::TcpStream;
+use mio::{Interest, Token};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use units::Instant;
+
+/// Addresses of one name that are tried.
+const MAX_ADDRESSES: usize = 8;
+/// Bytes that one connection moves in each direction before others have their turn.
+const BUDGET: usize = 64 * 1024;
+
+/// What makes them.
+#[derive(Debug)]
+pub(super) struct Direct {
+    resolver: Resolver,
+    /// Where they may go: not to what runs on this machine for itself, unless only this machine's
+    /// own programs ask. Nowhere when it is not known what that is.
+    reach: Option<Reach>,
+}
+
+/// One of them; its client's socket stands with the connection.
+#[derive(Debug)]
+pub(super) struct Bypass {
+    stage: Stage,
+    server: Option<TcpStream>,
+    /// From the client, and to it.
+    up: Pipe,
+    down: Pipe,
+    /// How the client of a proxy is told, and what it is told before.
+    proxy: Option<(Handshake, Vec<u8>)>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Resolving,
+    Connecting { left: VecDeque<SocketAddr>, limit: Instant },
+    Open,
+}
+
+impl Drop for Bypass {
+    /// A connection that is given up is never ended in good order.
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            socket::close_with_reset(server);
+        }
+    }
+}
+
+impl Direct {
+    /// For nobody yet.
+    pub(super) fn new(resolver: Resolver) -> Self {
+        Self { resolver, reach: None }
+    }
+
+    /// For the clients of `section` from here on.
+    pub(super) fn guard(&mut self, section: &TerminalSection) {
+        let mut proxies = section.socks5.iter().chain(&section.connect);
+        let guarded = proxies.any(|address| !address.ip().is_loopback());
+        let reach = Reach::hub(&Destinations::default(), guarded);
+        self.reach = reach
+            .inspect_err(|error| {
+                tracing::warn!(%error, "no connection will be made without a hub");
+            })
+            .ok();
+    }
+
+    /// The connection, whose client wants `destination`, goes by itself from here on. A client of
+    /// a proxy is told by `proxy` what becomes of it; it has sent `kept` already.
+    pub(super) fn begin(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        index: usize,
+        destination: Destination,
+        proxy: Option<(Handshake, Vec<u8>)>,
+        kept: Vec<u8>,
+    ) {
+        core.counters.direct += 1;
+        let limit = now + core.limits.connect;
+        let bypass = Bypass {
+            stage: Stage::Resolving,
+            server: None,
+            up: Pipe::with(kept),
+            down: Pipe::new(),
+            proxy,
+        };
+        let connection = &mut core.connections[index];
+        connection.phase = Phase::Direct(Box::new(bypass));
+        let id = connection.id;
+        let holder = connection.holder.clone();
+        match destination {
+            Destination::Address(address) => {
+                self.connect(core, now, index, [address].into(), limit, RefuseReason::Other);
+            }
+            Destination::Name(name, port) => {
+                core.set_due(index, Some(limit));
+                let asked =
+                    holder.is_some_and(|who: Holder| self.resolver.ask(id, who, name, port));
+                if !asked {
+                    refuse(core, now, index, RefuseReason::Limit);
+                }
+            }
+        }
+    }
+
+    /// The names that were looked up.
+    pub(super) fn resolved(&mut self, core: &mut Core, now: Instant) {
+        for Answer { key, addresses } in self.resolver.answers() {
+            let waits = |phase: &Phase| matches!(phase, Phase::Direct(bypass) if matches!(bypass.stage, Stage::Resolving));
+            let mut all = core.connections.iter();
+            let asked = all.find(|(_, one)| one.id == key && waits(&one.phase));
+            let Some(index) = asked.map(|(index, _)| index) else { continue };
+            let left = addresses.into_iter().take(MAX_ADDRESSES).collect();
+            let limit = core.connections[index].due.unwrap_or(now);
+            self.connect(core, now, index, left, limit, RefuseReason::NameNotFound);
+        }
+    }
+
+    /// Tries the next address; refuses with `reason`, which the last one gave, without one.
+    fn connect(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        index: usize,
+        mut left: VecDeque<SocketAddr>,
+        limit: Instant,
+        mut reason: RefuseReason,
+    ) {
+        while let Some(address) = left.pop_front().filter(|_| now < limit) {
+            let judged = self.reach.as_mut().map(|reach| reach.judge(address));
+            if judged.is_none_or(|judged| judged.is_err()) {
+                tracing::info!(server = %address, "not reached directly");
+                reason = RefuseReason::Policy;
+                continue;
+            }
+            let share = limit.since(now) / (left.len() as u64 + 1);
+            let token = Token(super::FIRST_CONNECTION + index);
+            let made = TcpStream::connect(address).and_then(|mut server| {
+                // The same token: news of either socket is a turn for both.
+                let both = Interest::READABLE | Interest::WRITABLE;
+                core.registry.register(&mut server, token, both)?;
+                Ok(server)
+            });
+            match made {
+                Ok(server) => {
+                    let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
+                    bypass.server = Some(server);
+                    bypass.stage = Stage::Connecting { left, limit };
+                    core.set_due(index, Some(now + share));
+                    return;
+                }
+                Err(error) => reason = reason_of(&error),
+            }
+        }
+        refuse(core, now, index, reason);
+    }
+
+    /// A turn of the connection.
+    pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
+        let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
+        match &mut bypass.stage {
+            Stage::Resolving => {}
+            Stage::Connecting { left, limit } => {
+                let Some(server) = &bypass.server else { return };
+                if let Some(error) = socket::taken_error(server) {
+                    let (left, limit) = (std::mem::take(left), *limit);
+                    bypass.server = None;
+                    self.connect(core, now, index, left, limit, reason_of(&error));
+                    return;
+                }
+                // Without an error, either it is connected or the news was of another kind.
+                if server.peer_addr().is_err() {
+                    return;
+                }
+                if let Err(error) = socket::prepare(server, &core.limits) {
+                    refuse(core, now, index, reason_of(&error));
+                    return;
+                }
+                if let Some((handshake, mut reply)) = bypass.proxy.take() {
+                    reply.extend_from_slice(&handshake.granted(None));
+                    bypass.down = Pipe::with(reply);
+                }
+                bypass.stage = Stage::Open;
+                core.set_due(index, None);
+                turn_open(core, index);
+            }
+            Stage::Open => turn_open(core, index),
+        }
+    }
+
+    /// The time for an answer is over.
+    pub(super) fn expired(&mut self, core: &mut Core, now: Instant, index: usize) {
+        let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
+        match &mut bypass.stage {
+            Stage::Resolving => refuse(core, now, index, RefuseReason::NameNotFound),
+            Stage::Connecting { left, limit } => {
+                let (left, limit) = (std::mem::take(left), *limit);
+                bypass.server = None;
+                self.connect(core, now, index, left, limit, RefuseReason::TimedOut);
+            }
+            Stage::Open => {}
+        }
+    }
+}
+
+/// Moves what can be moved, both ways.
+fn turn_open(core: &mut Core, index: usize) {
+    let mut scratch = core.take_scratch();
+    let turned = move_both(core, index, &mut scratch);
+    core.put_scratch(scratch);
+    match turned {
+        Turned::Wait => {}
+        Turned::More => core.queue(index),
+        Turned::Done => {
+            core.counters.completed += 1;
+            core.because(index, "both ends had finished");
+            if let Phase::Direct(bypass) = &mut core.connections[index].phase {
+                // Everything was handed over, and the ends were told.
+                drop(bypass.server.take());
+            }
+            core.remove(index);
+        }
+        Turned::Broken(error) => {
+            core.counters.reset_by_sockets += 1;
+            core.because(index, error.to_string());
+            core.reset_socket(index);
+        }
+    }
+}
+
+enum Turned {
+    Wait,
+    More,
+    Done,
+    Broken(std::io::Error),
+}
+
+fn move_both(core: &mut Core, index: usize, scratch: &mut [u8]) -> Turned {
+    let connection = &mut core.connections[index];
+    let (Phase::Direct(bypass), Some(client)) = (&mut connection.phase, &connection.socket) else {
+        return Turned::Wait;
+    };
+    let Bypass { server: Some(server), up, down, .. } = &mut **bypass else { return Turned::Wait };
+    let server: &TcpStream = server;
+    let mut more = false;
+    for (pipe, from, to) in [(&mut *up, client, server), (&mut *down, server, client)] {
+        // Which of the two sockets has news is not known: to try costs a call.
+        pipe.source_is_readable();
+        pipe.sink_is_writable();
+        let (mut from, mut to, mut budget) = (from, Out(to), BUDGET);
+        while pipe.has_work() {
+            if budget == 0 {
+                more = true;
+                break;
+            }
+            match pipe.step(&mut from, &mut to, budget, scratch) {
+                Ok(moved) => {
+                    core.counters.bytes_from_sockets += moved.read as u64;
+                    core.counters.bytes_to_sockets += moved.written as u64;
+                    budget = budget.saturating_sub(moved.written);
+                }
+                Err(Broken::Source(error) | Broken::Sink(error)) => return Turned::Broken(error),
+            }
+        }
+    }
+    if up.is_over() && down.is_over() {
+        Turned::Done
+    } else if more {
+        Turned::More
+    } else {
+        Turned::Wait
+    }
+}
+
+/// The client is told as well as it can be.
+fn refuse(core: &mut Core, now: Instant, index: usize, reason: RefuseReason) {
+    core.counters.refused(reason);
+    core.because(index, reason.words());
+    let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
+    match bypass.proxy.take() {
+        Some((handshake, mut reply)) => {
+            reply.extend(handshake.refused(reason, "connecting without the hub"));
+            say_farewell(core, now, index, reply);
+        }
+        None => core.reset_socket(index),
+    }
+}

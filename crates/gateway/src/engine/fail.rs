@@ -1,0 +1,140 @@
+//! What becomes of new connections while the gateway cannot carry them.
+//!
+//! ```text
+//!                     no path answers                     a path is well
+//!   carried ─────────────────────────────▶ wait, refuse, ─────────────────▶ carried
+//!           ◀──below nine tenths── full ──▶ or open: the kernel lets them pass,
+//!                                           and proxies connect by themselves
+//! ```
+
+use super::{Engine, Role};
+use crate::{FailSection, WhenFail};
+use relay::health::Verdict;
+use units::{Instant, Span};
+
+/// How long a terminal that has just started waits for its first answer before none is taken to
+/// be there: a few Hellos over any satellite.
+const FIRST_ANSWER: Span = Span::from_secs(5);
+
+/// What becomes of a new connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is carried, now or as soon as that can be.
+    Carried,
+    /// It is refused.
+    Refused,
+    /// It goes without the gateway's partner.
+    Direct,
+}
+
+/// Whether new connections can be carried, and what becomes of them otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Fail {
+    section: FailSection,
+    /// Until when no answer means nothing yet.
+    patience: Option<Instant>,
+    unreachable: bool,
+    full: bool,
+    /// What the kernel does now.
+    passing: bool,
+}
+
+impl Fail {
+    pub(super) fn new(section: FailSection) -> Self {
+        Self { section, ..Self::default() }
+    }
+
+    /// From now on `section` says what happens.
+    pub(super) fn set(&mut self, section: FailSection) {
+        self.section = section;
+    }
+
+    /// Looks how things are: the best path is as `best` says, and of `limit` connections there are
+    /// `open`.
+    pub(super) fn review(&mut self, now: Instant, best: Verdict, open: usize, limit: usize) {
+        let mut patience = *self.patience.get_or_insert(now + FIRST_ANSWER);
+        if best != Verdict::Down {
+            // From here on it is missed at once.
+            patience = patience.min(now);
+        }
+        self.patience = Some(patience);
+        let unreachable = match best {
+            Verdict::Well => false,
+            // What comes and goes is not followed each time.
+            Verdict::Recovering => self.unreachable && self.section.unreachable == WhenFail::Open,
+            Verdict::Down => self.unreachable || now >= patience,
+        };
+        if unreachable != self.unreachable && self.section.unreachable != WhenFail::Wait {
+            let unreachable_is = self.section.unreachable.word();
+            if unreachable {
+                tracing::warn!(fail.unreachable = unreachable_is, "no hub answers");
+            } else {
+                tracing::info!("a hub answers: new connections are carried again");
+            }
+        }
+        self.unreachable = unreachable;
+        self.full = open >= limit || self.full && open > limit - limit / 10;
+    }
+
+    /// When to look again although nothing has happened.
+    pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        self.patience.filter(|_| depends_on_paths(self.section)).filter(|at| *at > now)
+    }
+
+    /// What becomes of a new connection that came to the gateway all the same.
+    pub(super) fn fate(&self) -> Fate {
+        match self.section.unreachable {
+            WhenFail::Refuse if self.unreachable => Fate::Refused,
+            WhenFail::Open if self.unreachable => Fate::Direct,
+            WhenFail::Wait | WhenFail::Refuse | WhenFail::Open => Fate::Carried,
+        }
+    }
+
+    /// Whether clients beyond the limit are taken in only to be refused.
+    pub(super) fn refuses_when_full(&self) -> bool {
+        self.section.full == WhenFail::Refuse
+    }
+
+    /// Whether the kernel is to let new connections pass, if that is news.
+    pub(super) fn wants_passing(&self) -> Option<bool> {
+        let open = |when: WhenFail, is_so: bool| is_so && when == WhenFail::Open;
+        let wanted =
+            open(self.section.unreachable, self.unreachable) || open(self.section.full, self.full);
+        (wanted != self.passing).then_some(wanted)
+    }
+
+    /// What the kernel does from now on.
+    pub(super) fn set_passing(&mut self, passing: bool) {
+        self.passing = passing;
+    }
+}
+
+/// Whether anything depends on how paths are.
+pub(crate) fn depends_on_paths(section: FailSection) -> bool {
+    section.unreachable != WhenFail::Wait
+}
+
+impl Engine {
+    /// Whether the kernel is to let new connections pass, or to intercept them again, if that is
+    /// news. When it drains it does neither any more.
+    pub(super) fn wants_passing(&self) -> Option<bool> {
+        match &self.role {
+            Role::Terminal(terminal) if self.draining.is_none() => {
+                terminal.door.fail.wants_passing()
+            }
+            Role::Terminal(_) | Role::Hub(_) => None,
+        }
+    }
+
+    /// What the kernel does from now on.
+    pub(crate) fn set_passing(&mut self, passing: bool) {
+        if let Role::Terminal(terminal) = &mut self.role {
+            terminal.door.fail.set_passing(passing);
+            self.core.counters.passed += u64::from(passing);
+            self.core.counters.passing = u64::from(passing);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

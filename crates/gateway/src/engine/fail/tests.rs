@@ -1,0 +1,73 @@
+//! When new connections are carried, and when not, by a clock of our own.
+
+use super::*;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(1_000 + ms)
+}
+
+fn fail(unreachable: WhenFail, full: WhenFail) -> Fail {
+    let mut fail = Fail::new(FailSection { unreachable, full });
+    fail.review(at(0), Verdict::Down, 0, 100);
+    fail
+}
+
+#[test]
+fn a_terminal_that_has_just_started_is_patient() {
+    let mut fail = fail(WhenFail::Open, WhenFail::Wait);
+    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Carried, None));
+    assert_eq!(fail.poll_timeout(at(0)), Some(at(5_000)));
+    fail.review(at(4_999), Verdict::Down, 0, 100);
+    assert_eq!(fail.fate(), Fate::Carried);
+    fail.review(at(5_000), Verdict::Down, 0, 100);
+    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Direct, Some(true)));
+    assert_eq!(fail.poll_timeout(at(5_000)), None);
+}
+
+#[test]
+fn what_passes_is_led_back_only_when_a_path_is_well() {
+    let mut fail = fail(WhenFail::Open, WhenFail::Wait);
+    fail.review(at(9_000), Verdict::Down, 0, 100);
+    fail.set_passing(true);
+    assert_eq!(fail.wants_passing(), None);
+    fail.review(at(10_000), Verdict::Recovering, 0, 100);
+    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Direct, None));
+    fail.review(at(20_000), Verdict::Well, 0, 100);
+    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Carried, Some(false)));
+}
+
+#[test]
+fn who_is_refused_is_carried_as_soon_as_a_path_answers() {
+    let mut fail = fail(WhenFail::Refuse, WhenFail::Wait);
+    fail.review(at(9_000), Verdict::Down, 0, 100);
+    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Refused, None));
+    fail.review(at(10_000), Verdict::Recovering, 0, 100);
+    assert_eq!(fail.fate(), Fate::Carried);
+}
+
+#[test]
+fn a_path_that_was_well_is_missed_at_once() {
+    let mut fail = fail(WhenFail::Refuse, WhenFail::Wait);
+    fail.review(at(100), Verdict::Well, 0, 100);
+    assert_eq!(fail.fate(), Fate::Carried);
+    fail.review(at(200), Verdict::Down, 0, 100);
+    assert_eq!(fail.fate(), Fate::Refused);
+}
+
+#[test]
+fn beyond_the_limit_connections_pass_until_a_tenth_is_free() {
+    let mut fail = fail(WhenFail::Wait, WhenFail::Open);
+    for (open, wants) in [(99, None), (100, Some(true)), (91, Some(true)), (90, None), (99, None)] {
+        fail.review(at(10_000), Verdict::Well, open, 100);
+        assert_eq!((fail.wants_passing(), fail.fate()), (wants, Fate::Carried), "{open}");
+    }
+    assert!(!fail.refuses_when_full());
+}
+
+#[test]
+fn who_waits_is_left_alone() {
+    let mut fail = fail(WhenFail::Wait, WhenFail::Wait);
+    fail.review(at(60_000), Verdict::Down, 100, 100);
+    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Carried, None));
+    assert_eq!(fail.poll_timeout(at(0)), None);
+}

@@ -1,0 +1,119 @@
+//! What becomes of new connections while no hub answers, and beyond the limit on connections.
+
+use super::harness::*;
+use super::line::Line;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+
+/// A terminal by `line`, with `fail` and `limits`.
+fn terminal(line: SocketAddr, fail: &str, limits: &str) -> Running {
+    Running::start(&format!(
+        "role = \"terminal\"\naccept = \"early\"\n\
+         [link]\npeer = \"{line}\"\nlisten = \"127.0.0.1:0\"\nmtu = 1400\n\
+         rate_up = \"50mbit\"\nrate_down = \"50mbit\"\nround_trip = \"10ms\"\n\
+         [health]\nhold = \"1s\"\nprobe = \"200ms\"\n[fail]\n{fail}\n[limits]\n{limits}\n\
+         [socks5]\nlisten = \"127.0.0.1:0\"\n[connect]\nlisten = \"127.0.0.1:0\"\n"
+    ))
+}
+
+/// The answer's code of SOCKS5 to a client that wants to be connected to `target`.
+fn asked(terminal: &Running, target: SocketAddr) -> (std::net::TcpStream, u8) {
+    socks_from(open(terminal.addresses.socks5[0]), target)
+}
+
+#[test]
+fn a_proxy_connects_by_itself_while_no_hub_answers() {
+    let hub = hub_at("127.0.0.1:0", "");
+    let line = Line::to(hub.addresses.link.unwrap());
+    let terminal = terminal(line.address, "unreachable = \"open\"", "");
+    let content = pattern(3_000_000, 9);
+    let sent = content.clone();
+    let server = serve(move |mut stream| {
+        // All that the client says, and its end, before the answer.
+        assert_eq!(read_all(&mut stream).len(), 2_000_000);
+        stream.write_all(&sent).unwrap();
+    });
+    line.cut();
+    // A terminal that has just started waits for a while; here as long as it takes.
+    let went_direct = soon(|| {
+        pause_ms(200);
+        let (mut client, code) = asked(&terminal, echo());
+        client.set_read_timeout(Some(std::time::Duration::from_millis(300))).unwrap();
+        code == 0 && client.write_all(b"?").is_ok() && client.read_exact(&mut [0]).is_ok()
+    });
+    assert!(went_direct);
+    let (mut client, code) = asked(&terminal, server);
+    assert_eq!(code, 0);
+    let mut half = client.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            half.write_all(&pattern(2_000_000, 8)).unwrap();
+            half.shutdown(Shutdown::Write).unwrap();
+        });
+        assert!(read_all(&mut client) == content);
+    });
+    // What the server says to a connection is what the client hears.
+    assert_eq!(asked(&terminal, nobody()).1, 5, "connection refused");
+    let (mut named, code) = {
+        let mut request = vec![5, 1, 0, 3, 9];
+        request.extend(b"localhost");
+        request.extend(echo().port().to_be_bytes());
+        socks_request(open(terminal.addresses.socks5[0]), &request)
+    };
+    assert_eq!(code, 0);
+    named.write_all(b"by name").unwrap();
+    assert_eq!(read_exactly(&mut named, 7), b"by name");
+    // A server that resets is not a server that ends.
+    let (mut broken, _) = asked(&terminal, serve(abort));
+    assert_eq!(broken.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    line.mend();
+    // After the hold time they are carried again.
+    for _ in 0..10 {
+        pause_ms(400);
+        let (mut client, _) = asked(&terminal, echo());
+        client.write_all(b"?").unwrap();
+        read_exactly(&mut client, 1);
+    }
+    let report = terminal.stop();
+    assert!(report.connections.direct >= 4, "{:?}", report.connections);
+    assert!(hub.stop().connections.opened >= 1, "and by the hub again");
+}
+
+#[test]
+fn clients_are_refused_at_once_where_that_is_wanted() {
+    let hub = hub_at("127.0.0.1:0", "");
+    let line = Line::to(hub.addresses.link.unwrap());
+    let terminal = terminal(line.address, "unreachable = \"refuse\"", "");
+    let echo = echo();
+    assert!(soon(|| asked(&terminal, echo).1 == 0));
+    line.cut();
+    assert!(soon(|| asked(&terminal, echo).1 == 3), "network unreachable");
+    let mut client = open(terminal.addresses.connect[0]);
+    write!(client, "CONNECT {echo} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let answer = String::from_utf8(read_all(&mut client)).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 50"), "{answer}");
+    line.mend();
+    assert!(soon(|| asked(&terminal, echo).1 == 0), "as soon as it answers");
+    let report = terminal.stop();
+    assert!(report.connections.refused["network_unreachable"] >= 2);
+    assert_eq!((report.connections.direct, report.connections.passed), (0, 0));
+}
+
+#[test]
+fn beyond_the_limit_clients_are_refused_where_that_is_wanted() {
+    let hub = hub_at("127.0.0.1:0", "");
+    let line = Line::to(hub.addresses.link.unwrap());
+    let limits = "connections = 2\n[limits.client]\nconnections = 2";
+    let terminal = terminal(line.address, "full = \"refuse\"", limits);
+    let echo = echo();
+    let two = [(); 2].map(|()| asked(&terminal, echo).0);
+    let mut third = open(terminal.addresses.socks5[0]);
+    let told = third.write_all(&[5, 1, 0]).and_then(|()| third.read_exact(&mut [0; 2]));
+    assert!(told.is_err(), "reset, and not left waiting");
+    drop(two);
+    assert!(soon(|| {
+        let mut client = open(terminal.addresses.socks5[0]);
+        client.write_all(&[5, 1, 0]).is_ok() && client.read_exact(&mut [0; 2]).is_ok()
+    }));
+    assert!(terminal.stop().connections.refused["limit"] >= 1);
+}
