@@ -84,9 +84,8 @@ fn a_download_outlasts_an_outage() {
 /// Longer than a test should take: `cargo test -p bentpipe --test system -- --ignored outage`.
 #[test]
 #[ignore = "takes minutes"]
-fn a_download_outlasts_an_outage_of_ten_seconds_and_of_fifty() {
-    // nginx gives up a client that takes no byte for 60 s.
-    outlasts("outages", &[10, 50]);
+fn a_download_outlasts_an_outage_of_ten_seconds_and_of_sixty() {
+    outlasts("outages", &[10, 60]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(crate) fn nginx(bed: &Bed) -> Process {
     let config = format!(
         "daemon off; pid {dir}/nginx.pid; error_log stderr; worker_processes 1; user root;\n\
          events {{ worker_connections 1024; }}\n\
-         http {{ access_log off; client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;\n\
+         http {{ access_log off; send_timeout 300s; client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;\n\
          fastcgi_temp_path {dir}/fastcgi; uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n\
          server {{ listen 80; listen [::]:80; root {dir}; }} }}\n"
     );

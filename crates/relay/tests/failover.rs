@@ -1,0 +1,109 @@
+//! Two ways under virtual time, with faults of every kind: new streams go by one that is lit, and
+//! what was opened arrives.
+
+mod rig;
+
+use proptest::prelude::*;
+use relay::health::{Demands, Verdict, Ways};
+use rig::{App, Faults, Rig, Side};
+use units::{BitRate, Span};
+
+const STEP: Span = Span::from_millis(100);
+/// By then a way that is dark has been found out: a POLL each second, and patience with its answer.
+const NOTICED: Span = Span::from_secs(8);
+
+/// Two rigs side by side, on one clock.
+struct Pair {
+    rigs: [Rig; 2],
+    ways: Ways,
+    dark_since: [Option<units::Instant>; 2],
+}
+
+impl Pair {
+    fn new(seed: u64, faults: Faults) -> Self {
+        let config = |name: &str| {
+            let rate = Some(BitRate::from_mbps(4));
+            let mut config = relay::RelayConfig::new(name).with_rates(rate, rate);
+            config.keep_alive = Span::from_secs(1);
+            config.no_response = Span::from_secs(600);
+            config
+        };
+        let rigs = [0, 1].map(|number| {
+            let mut rig = Rig::with(seed + number, config("boat"), config("hub"));
+            rig.faults = faults;
+            rig
+        });
+        let mut ways = Ways::default();
+        for priority in [1, 2] {
+            ways.add(priority, 1, Demands::default());
+        }
+        Self { rigs, ways, dark_since: [None; 2] }
+    }
+
+    fn step(&mut self) {
+        for (number, rig) in self.rigs.iter_mut().enumerate() {
+            rig.run(STEP, |_| false);
+            let now = rig.now;
+            self.dark_since[number] =
+                (rig.dark_until > now).then(|| self.dark_since[number].unwrap_or(now));
+            self.ways.look(now, number, rig.terminal.seen());
+        }
+    }
+
+    /// For how long a way has been dark.
+    fn dark(&self, number: usize) -> Span {
+        self.dark_since[number].map_or(Span::ZERO, |since| self.rigs[number].now.since(since))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn new_streams_take_a_way_that_is_lit_and_all_that_was_opened_arrives(
+        seed: u64,
+        loss in 0.0f64..0.1,
+        duplicate in 0.0f64..0.05,
+        reorder in 0.0f64..0.1,
+        corrupt in 0.0f64..0.02,
+        outages in prop::collection::vec((0usize..2, 1u64..40_000, 0u64..30_000), 1..6),
+    ) {
+        let mut pair = Pair::new(seed % (1 << 40), Faults { loss, duplicate, reorder, corrupt });
+        let mut opened = Vec::new();
+        for _ in 0..50 {
+            pair.step();
+        }
+        for (number, length, pause) in outages {
+            let rig = &mut pair.rigs[number];
+            rig.dark_until = rig.now + Span::from_millis(length);
+            for step in 0..(length + pause) / 100 {
+                pair.step();
+                if step % 10 != 9 {
+                    continue;
+                }
+                // Only one that was found out late is chosen although another is lit.
+                let chosen = pair.ways.choose();
+                let lit = |number: usize| pair.ways.health(number).verdict() == Verdict::Well;
+                if let Some(chosen) = chosen {
+                    prop_assert!(pair.dark(chosen) < NOTICED, "{chosen} is dark");
+                    prop_assert!(lit(chosen) || !lit(1 - chosen));
+                }
+                let by = chosen.or(pair.ways.first()).expect("two ways");
+                opened.push((by, pair.rigs[by].open("echo", App::writer(3_000))));
+            }
+        }
+        for rig in &mut pair.rigs {
+            rig.faults = Faults::default();
+        }
+        for _ in 0..600 {
+            pair.step();
+        }
+        // They are all well again, so the first one is the choice.
+        prop_assert_eq!(pair.ways.choose(), Some(0));
+        for (by, stream) in opened {
+            let app = pair.rigs[by].app(Side::Terminal, stream);
+            prop_assert!(app.ended && app.read == 3_000, "{stream} by {by}: {} bytes", app.read);
+        }
+        prop_assert!(pair.rigs.iter().all(|rig| rig.disconnected.is_empty()));
+    }
+}
