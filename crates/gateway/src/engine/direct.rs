@@ -237,11 +237,13 @@ fn turn_open(core: &mut Core, index: usize) {
         Turned::Done => {
             core.counters.completed += 1;
             core.because(index, "both ends had finished");
-            if let Phase::Direct(bypass) = &mut core.connections[index].phase {
-                // Everything was handed over, and the ends were told.
-                drop(bypass.server.take());
+            // Everything was handed over, and the ends were told.
+            if let Phase::Direct(bypass) = &mut core.connections[index].phase
+                && let Some(server) = bypass.server.take()
+            {
+                socket::close_in_order(server);
             }
-            core.remove(index);
+            core.finish(index);
         }
         Turned::Broken(error) => {
             core.counters.reset_by_sockets += 1;
