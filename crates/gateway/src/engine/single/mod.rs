@@ -43,7 +43,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 use sweep::SWEEP;
-use units::{Instant, Span};
+use units::Instant;
 
 const STOP: Token = Token(0);
 const ALARM: Token = Token(1);
