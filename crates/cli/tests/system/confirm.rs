@@ -292,13 +292,14 @@ fn without_a_hub_nobody_is_told_that_he_is_connected() {
 #[test]
 fn each_port_has_its_own_manner() {
     let rules = "[[accept_rule]]\nports = [22, 4444]\naccept = \"confirm\"\n\
-                 [intercept.confirm]\nmost = 2\nwhen_full = \"early\"\n";
+                 [intercept.confirm]\nmost = 4\nwhen_full = \"early\"\n";
     let setup = Setup { accept: "early", terminal: rules, ..CONFIRM };
     let Some(bed) = Bed::build("confirm-rules", &setup) else { return };
     assert_eq!(refused(&bed, SERVER.0.into(), 4444), ErrorKind::ConnectionRefused);
     let mut early = bed.connect(SERVER.0, 4445);
     assert_eq!(early.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
-    // Two wait for a server that does not answer; the third is beyond the bound.
+    // Two wait for a server that does not answer; the third is beyond one client's half of the
+    // places.
     let full = bed.net.server.run(|| {
         let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         listener.bind(&SocketAddr::new(SERVER.0.into(), 22).into()).unwrap();
