@@ -71,7 +71,7 @@ pub use segment::{
     Block, ConnectionCount, Ecn, FastOpen, Flags, IPV4_HEADER, Options, Payload, Ports, Probe,
     SackBlocks, Segment,
 };
-pub use window::WindowKind;
+pub use window::{EarlyEnd, WindowKind};
 
 #[cfg(test)]
 mod traces;

@@ -28,6 +28,9 @@ pub struct RtoConfig {
     /// The clock moves in steps of that grain, as 4.4BSD's of 500 ms: round trips are counted in
     /// steps, and the timer runs out on one, up to a step early.
     pub ticks: bool,
+    /// Each sample counts in full, as in Linux, and not as one of many in a round trip: the timer
+    /// follows a round trip that grows within one.
+    pub every_sample: bool,
 }
 
 /// What is known of the round trip.
@@ -48,7 +51,7 @@ impl RoundTrip {
 
     /// Takes in a sample, one of `expected` in a round trip; ends a back-off.
     pub(crate) fn sample(&mut self, sample: Span, expected: u64) {
-        let expected = expected.max(1);
+        let expected = if self.config.every_sample { 1 } else { expected.max(1) };
         let smoothed = match self.smoothed {
             None => {
                 self.variation = sample / 2;
@@ -125,6 +128,7 @@ mod tests {
             max: Span::from_secs(60),
             granularity: Span::from_millis(1),
             ticks: false,
+            every_sample: false,
         })
     }
 
@@ -136,6 +140,7 @@ mod tests {
             max: Span::from_secs(64),
             granularity: Span::from_millis(500),
             ticks: true,
+            every_sample: false,
         });
         let at = |millis| Instant::ZERO + Span::from_millis(millis);
         // 600 ms pass one step or two.

@@ -117,6 +117,7 @@ pub fn published_tcp() -> TcpConfig {
             max: Span::from_secs(64),
             granularity: Span::from_millis(100),
             ticks: false,
+            every_sample: false,
         },
         send_buffer: 8_192,
         receive_buffer: 8_192,

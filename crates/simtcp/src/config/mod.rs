@@ -174,6 +174,7 @@ mod tests {
             TcpConfig::vegas(),
             TcpConfig::probing(),
             TcpConfig::bbr(),
+            TcpConfig::linux_reno(),
         ] {
             assert_eq!(config.validate(), Ok(()));
         }

@@ -173,6 +173,12 @@ impl Recovery {
         }
     }
 
+    /// Whether the retransmission timer counts from the last sending of the oldest, as in Linux,
+    /// and not from the last acknowledgement.
+    pub(crate) fn times_the_oldest(&self) -> bool {
+        matches!(self, Self::Rack(_))
+    }
+
     /// By how much the window is inflated for new data.
     pub(crate) fn inflation(&self) -> u64 {
         match self {

@@ -73,7 +73,6 @@ impl Rack {
         log: &mut SentLog,
     ) -> Verdict {
         self.update(report);
-        let advanced = now.oldest > report.before;
         let over = match self.state {
             State::Calm => false,
             State::Repairing(point) | State::TimedOut(point) => now.oldest >= point,
@@ -91,7 +90,7 @@ impl Rack {
             }
             State::Calm if was_repairing => Verdict::Repaired { deflate: false },
             State::Calm | State::TimedOut(_) => Verdict::Open,
-            State::Repairing(_) => Verdict::Repairing { restart_timer: advanced },
+            State::Repairing(_) => Verdict::Repairing { restart_timer: report.delivery.bytes > 0 },
         }
     }
 
@@ -207,7 +206,7 @@ mod tests {
         assert_eq!(bed.again(200, 9 * MSS), None, "it is on its way");
         // 6 was sent after 0 was sent again, and is there.
         let verdict = bed.ack(210, 0, &[(1, 7)]);
-        assert_eq!(verdict, Verdict::Repairing { restart_timer: false });
+        assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
         assert_eq!(bed.again(210, MSS), Some(0));
         assert_eq!(bed.ack(310, 7, &[]), Verdict::Repaired { deflate: false });
     }

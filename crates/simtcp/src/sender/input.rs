@@ -44,7 +44,11 @@ impl Sender {
         self.flow.next = self.flow.next.max(acknowledged);
         let acked = acknowledged - before.oldest;
         let flight = before.end - before.oldest;
-        let sample = if acked > 0 { self.measure(now, acknowledged, flight, echo) } else { None };
+        let sample = if acked > 0 || delivery.round_trip.is_some() {
+            self.measure(now, acked > 0, flight, delivery.round_trip.or(echo))
+        } else {
+            None
+        };
         let verdict = self.recovery.on_ack(
             &self.flow,
             &Report {
@@ -58,7 +62,7 @@ impl Sender {
             },
             self.log.as_mut(),
         );
-        self.obey(now, verdict, acked, flight, sample);
+        self.obey(now, verdict, acked, flight, [sample, delivery.round_trip]);
         let newly_lost = self.log.as_ref().map_or(0, SentLog::lost).saturating_sub(lost_before);
         self.reduce_in_proportion(verdict, flight, acked, delivery.bytes, newly_lost);
         if segment.flags.ece && !segment.flags.syn && verdict != Verdict::Loss {
@@ -80,7 +84,7 @@ impl Sender {
         verdict: Verdict,
         acked: u64,
         flight: u64,
-        sample: Option<Span>,
+        sample: [Option<Span>; 2],
     ) {
         match verdict {
             Verdict::Open => {
@@ -173,12 +177,15 @@ impl Sender {
     fn measure(
         &mut self,
         now: Instant,
-        acknowledged: u64,
+        advanced: bool,
         flight: u64,
-        echo: Option<Span>,
+        seen: Option<Span>,
     ) -> Option<Span> {
-        self.retries = 0;
-        self.timed_out_at = None;
+        let acknowledged = self.flow.oldest;
+        if advanced {
+            self.retries = 0;
+            self.timed_out_at = None;
+        }
         if self.timeout_point.is_some_and(|point| acknowledged >= point) {
             self.timeout_point = None;
         }
@@ -189,9 +196,9 @@ impl Sender {
         if timed.is_some() {
             self.timed = None;
         }
-        let sample = echo.or(timed.map(|(_, at)| self.round_trip.between(at, now)))?;
+        let sample = seen.or(timed.map(|(_, at)| self.round_trip.between(at, now)))?;
         // RFC 7323, appendix G: an acknowledgement for every second segment is expected.
-        let expected = match echo {
+        let expected = match seen {
             Some(_) => flight.div_ceil(2 * self.flow.segment),
             None => 1,
         };
@@ -199,16 +206,24 @@ impl Sender {
         Some(sample)
     }
 
-    fn grow(&mut self, now: Instant, bytes: u64, sample: Option<Span>) {
+    fn grow(&mut self, now: Instant, bytes: u64, [sample, fine]: [Option<Span>; 2]) {
         self.window.on_ack(&Acked {
             now,
             bytes,
             up_to: self.flow.oldest,
             next: self.flow.end,
-            limited: self.held,
+            limited: self.held || self.paced_enough(),
             sample,
             round_trip: self.round_trip.smoothed(),
+            fine,
         });
+    }
+
+    /// Pacing keeps the window from being full; more than half of it is use enough (as Linux in
+    /// slow start).
+    fn paced_enough(&self) -> bool {
+        self.pacing_rate().is_some()
+            && 2 * (self.flow.end - self.flow.oldest) > self.window.levels().window()
     }
 
     /// Shows a window that models the path what came of the segments.
@@ -243,7 +258,11 @@ impl Sender {
     /// RFC 6298, rules 5.2 and 5.3.
     fn restart_timer(&mut self, now: Instant) {
         let runs = self.flow.oldest < self.flow.end;
-        self.timer = runs.then(|| self.round_trip.deadline(now));
+        let oldest = self.log.as_ref().and_then(SentLog::oldest_sent);
+        let from = oldest.filter(|_| self.recovery.times_the_oldest()).unwrap_or(now);
+        // What is due already is due soon (Linux: a jiffy).
+        let soon = now + Span::from_millis(1);
+        self.timer = runs.then(|| self.round_trip.deadline(from).max(soon));
     }
 
     /// The timer ran out (RFC 6298, rules 5.4 to 5.6): the oldest goes again, alone.

@@ -140,7 +140,8 @@ impl Sender {
     fn sent(&mut self, now: Instant, outgoing: Outgoing) -> Outgoing {
         self.counters.data_segments += 1;
         self.last_sent = now;
-        if self.timer.is_none() {
+        let head = outgoing.again && outgoing.sequence == self.flow.oldest;
+        if self.timer.is_none() || (head && self.recovery.times_the_oldest()) {
             self.timer = Some(self.round_trip.deadline(now));
         }
         let end = outgoing.sequence + outgoing.len + u64::from(outgoing.fin);
@@ -160,7 +161,7 @@ impl Sender {
     }
 
     /// Bytes per second, where segments keep distance.
-    fn pacing_rate(&self) -> Option<f64> {
+    pub(super) fn pacing_rate(&self) -> Option<f64> {
         if let Some(rate) = self.window.pacing_rate() {
             return Some(rate);
         }

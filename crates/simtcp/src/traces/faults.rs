@@ -1,7 +1,7 @@
 //! Whatever is lost, everything arrives once and in order.
 
 use super::wire::Wire;
-use crate::{HostCache, Opening, Ports, RecoveryKind, State, TcpConfig};
+use crate::{HostCache, Opening, Ports, State, TcpConfig};
 use proptest::prelude::*;
 use std::vec::Vec;
 use units::{Instant, RngStream, Span};
@@ -18,11 +18,7 @@ fn configs() -> Vec<TcpConfig> {
         TcpConfig::vegas(),
         TcpConfig::probing(),
         TcpConfig::bbr(),
-        TcpConfig {
-            recovery: RecoveryKind::Rack,
-            proportional_reduction: true,
-            ..TcpConfig::linux()
-        },
+        TcpConfig::linux_cubic(),
         TcpConfig { d_sack: true, ecn: true, pacing: true, ..TcpConfig::sack() },
         TcpConfig { opening: Opening::Transaction, ..TcpConfig::sack() },
         TcpConfig { opening: Opening::FastOpen, ..TcpConfig::sack_new_reno() },

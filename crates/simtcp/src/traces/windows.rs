@@ -22,6 +22,7 @@ pub(super) fn plain(base: &TcpConfig) -> TcpConfig {
             max: Span::from_secs(60),
             granularity: Span::from_millis(1),
             ticks: false,
+            every_sample: false,
         },
         ..base.clone()
     }

@@ -12,7 +12,7 @@
 //!   timeout      ssthresh = beta flight, cwnd = 1; then K = 0, W_max = cwnd     4.8
 //! ```
 
-use super::hystart::HyStart;
+use super::hystart::{EarlyEnd, HyStart, LinuxHyStart};
 use super::{Acked, Levels};
 use units::{Instant, Span};
 
@@ -36,6 +36,7 @@ pub(crate) struct Cubic {
     /// When the last acknowledgement came.
     last: Instant,
     hystart: Option<HyStart>,
+    linux: Option<LinuxHyStart>,
 }
 
 /// A stage of congestion avoidance.
@@ -51,9 +52,13 @@ struct Epoch {
 }
 
 impl Cubic {
-    pub(crate) fn new(levels: Levels, hystart: bool) -> Self {
-        let hystart = hystart.then(HyStart::new);
-        Self { levels, top: 0.0, prior: 0.0, epoch: None, last: Instant::ZERO, hystart }
+    pub(crate) fn new(levels: Levels, early_end: EarlyEnd) -> Self {
+        let (hystart, linux) = match early_end {
+            EarlyEnd::Never => (None, None),
+            EarlyEnd::HyStartPlusPlus => (Some(HyStart::new()), None),
+            EarlyEnd::LinuxHyStart => (None, Some(LinuxHyStart::new())),
+        };
+        Self { levels, top: 0.0, prior: 0.0, epoch: None, last: Instant::ZERO, hystart, linux }
     }
 
     pub(crate) fn levels(&self) -> &Levels {
@@ -80,6 +85,12 @@ impl Cubic {
             if hystart.is_over() {
                 self.levels.set_threshold(self.levels.window());
             }
+        }
+        if self.levels.in_slow_start()
+            && let Some(linux) = &mut self.linux
+            && linux.on_ack(acked, self.levels.window(), self.levels.segment())
+        {
+            self.levels.set_threshold(self.levels.window());
         }
         let rest = self.levels.slow_start(acked.bytes, divisor);
         if rest > 0 {
@@ -167,7 +178,7 @@ mod tests {
     const MSS: u64 = 1_000;
 
     fn cubic(segments: u64) -> Cubic {
-        Cubic::new(Levels::new(MSS, segments * MSS, None), false)
+        Cubic::new(Levels::new(MSS, segments * MSS, None), EarlyEnd::Never)
     }
 
     fn ack(at: Span, segments: u64) -> Acked {
@@ -179,6 +190,7 @@ mod tests {
             limited: true,
             sample: None,
             round_trip: Some(Span::from_millis(100)),
+            fine: None,
         }
     }
 

@@ -1,14 +1,21 @@
-//! An end of slow start before the queue overflows: HyStart++ (RFC 9406, section 4.2).
+//! An end of slow start before the queue overflows: HyStart++ (RFC 9406, section 4.2), and
+//! HyStart as Linux has it (Ha & Rhee, Computer Networks 55(9), 2011).
 //!
 //! ```text
 //!   each round   the least of its round trips, when there are 8 samples or more
 //!   slow start   round trip >= last round's + clamp(last / 8, 4 ms, 16 ms):  go carefully
 //!   carefully    a quarter of the growth; below the round trip that began it: slow start again
 //!                after 5 rounds: congestion avoidance
+//!
+//!   Linux        from 16 segments on: congestion avoidance as soon as 8 samples of a round are
+//!                above the shortest round trip of all + clamp(an eighth, 4 ms, 16 ms), or
+//!                acknowledgements that follow each other within 2 ms last for half of it
 //! ```
+//!
+//! Linux's second condition has the shortest round trip and a millisecond where segments are paced.
 
 use super::Acked;
-use units::Span;
+use units::{Instant, Span};
 
 const MIN_THRESHOLD: Span = Span::from_millis(4);
 const MAX_THRESHOLD: Span = Span::from_millis(16);
@@ -16,6 +23,75 @@ const MIN_ROUND_TRIP_DIVISOR: u64 = 8;
 const SAMPLES: u32 = 8;
 const GROWTH_DIVISOR: u64 = 4;
 const CAREFUL_ROUNDS: u32 = 5;
+
+/// How slow start ends before a loss ends it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyEnd {
+    /// It does not.
+    #[default]
+    Never,
+    /// HyStart++ (RFC 9406).
+    HyStartPlusPlus,
+    /// HyStart as Linux has it.
+    LinuxHyStart,
+}
+
+/// Segments of a window below which Linux does not look.
+const LINUX_LEAST: u64 = 16;
+/// Acknowledgements that follow each other so closely are a train.
+const TRAIN_GAP: Span = Span::from_millis(2);
+
+/// Linux's HyStart.
+#[derive(Clone, Debug)]
+pub(crate) struct LinuxHyStart {
+    round_end: u64,
+    round_began: Instant,
+    last: Instant,
+    /// The least round trip of this round, and of all.
+    current: Span,
+    least: Span,
+    samples: u32,
+}
+
+impl LinuxHyStart {
+    pub(crate) fn new() -> Self {
+        Self {
+            round_end: 0,
+            round_began: Instant::ZERO,
+            last: Instant::ZERO,
+            current: Span::MAX,
+            least: Span::MAX,
+            samples: 0,
+        }
+    }
+
+    /// Takes in an acknowledgement; says whether slow start is over.
+    pub(crate) fn on_ack(&mut self, acked: &Acked, window: u64, segment: u64) -> bool {
+        if acked.up_to > self.round_end {
+            self.round_end = acked.next;
+            (self.round_began, self.last) = (acked.now, acked.now);
+            (self.current, self.samples) = (Span::MAX, 0);
+        }
+        let Some(sample) = acked.fine.or(acked.sample) else { return false };
+        self.least = self.least.min(sample);
+        if window < LINUX_LEAST * segment {
+            return false;
+        }
+        if acked.now.since(self.last) <= TRAIN_GAP {
+            self.last = acked.now;
+            if acked.now.since(self.round_began) > self.least / 2 {
+                return true;
+            }
+        }
+        self.current = self.current.min(sample);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        let threshold = (self.least / MIN_ROUND_TRIP_DIVISOR).max(MIN_THRESHOLD);
+        self.current > self.least + threshold.min(MAX_THRESHOLD)
+    }
+}
 
 /// HyStart++'s state.
 #[derive(Clone, Debug)]
@@ -81,7 +157,6 @@ impl HyStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Instant;
 
     /// A round of ten acknowledgements with the round trip `millis`; returns the last divisor.
     fn round(hystart: &mut HyStart, number: u64, millis: u64) -> u64 {
@@ -95,6 +170,7 @@ mod tests {
                 limited: true,
                 sample: Some(Span::from_millis(millis)),
                 round_trip: None,
+                fine: None,
             });
         }
         divisor
@@ -113,6 +189,48 @@ mod tests {
         }
         round(&mut hystart, 7, 640);
         assert!(hystart.is_over());
+    }
+
+    #[test]
+    fn linux_ends_when_eight_samples_are_above_the_least() {
+        let mut linux = LinuxHyStart::new();
+        let mut look = |number: u64, millis: u64, gap: u64| {
+            let mut over = false;
+            for step in 1..=10 {
+                over |= linux.on_ack(
+                    &Acked {
+                        now: Instant::ZERO + Span::from_millis(number * 600 + gap * step),
+                        bytes: 1,
+                        up_to: number * 10 + step,
+                        next: number * 10 + step + 9,
+                        limited: true,
+                        sample: Some(Span::from_millis(millis)),
+                        round_trip: None,
+                        fine: None,
+                    },
+                    20_000,
+                    1_000,
+                );
+            }
+            over
+        };
+        assert!(!look(0, 600, 5));
+        assert!(!look(1, 616, 5), "16 ms at most (600 / 8 is more), and that is not above it");
+        assert!(look(2, 617, 5));
+        // A train: acknowledgements 2 ms apart for more than 300 ms.
+        let mut train = LinuxHyStart::new();
+        let ack = |millis| Acked {
+            now: Instant::ZERO + Span::from_millis(millis),
+            bytes: 1,
+            up_to: 1,
+            next: 1_000,
+            limited: true,
+            sample: Some(Span::from_millis(600)),
+            round_trip: None,
+            fine: None,
+        };
+        let ends = (0..400).find(|&step| train.on_ack(&ack(2 * step), 20_000, 1_000));
+        assert_eq!(ends, Some(151));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod vegas;
 
 pub(crate) use bbr::Bbr;
 pub(crate) use cubic::Cubic;
+pub use hystart::EarlyEnd;
 pub(crate) use levels::Levels;
 pub(crate) use reno::Reno;
 pub(crate) use vegas::Vegas;
@@ -25,8 +26,8 @@ pub enum WindowKind {
     Reno,
     /// CUBIC (RFC 9438).
     Cubic {
-        /// Slow start ends when the round trip grows (HyStart++, RFC 9406).
-        hystart: bool,
+        /// How slow start ends when the round trip grows.
+        early_end: EarlyEnd,
     },
     /// As many segments in the queue as it wants there, by the round trip (Brakmo & Peterson
     /// 1995).
@@ -51,6 +52,8 @@ pub(crate) struct Acked {
     pub(crate) sample: Option<Span>,
     /// The smoothed round trip.
     pub(crate) round_trip: Option<Span>,
+    /// The round trip of what it acknowledges by a clock without grain, where a log is kept.
+    pub(crate) fine: Option<Span>,
 }
 
 /// An acknowledgement, as a window sees it that models the path; there is one for each, whatever
@@ -95,7 +98,7 @@ impl Window {
             WindowKind::Vegas => Self::Vegas(Vegas::new(levels)),
             WindowKind::Bbr => Self::Bbr(Bbr::new(levels)),
             WindowKind::Reno => Self::Reno(Reno::new(levels)),
-            WindowKind::Cubic { hystart } => Self::Cubic(Cubic::new(levels, hystart)),
+            WindowKind::Cubic { early_end } => Self::Cubic(Cubic::new(levels, early_end)),
         }
     }
 

@@ -84,6 +84,7 @@ mod tests {
             limited: true,
             sample: None,
             round_trip: None,
+            fine: None,
         }
     }
 

@@ -166,6 +166,7 @@ mod tests {
             limited: true,
             sample: None,
             round_trip: None,
+            fine: None,
         };
         vegas.on_ack(&ack);
         assert_eq!(vegas.levels().window(), 16 * MSS, "a round in which it is only looked at");
