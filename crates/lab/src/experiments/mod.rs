@@ -16,6 +16,7 @@ pub(crate) mod elaasar_2003;
 mod figure;
 mod henderson_katz_1999;
 mod itu_s1711;
+mod marchese_2001;
 mod options;
 mod outcome;
 mod output;
@@ -37,8 +38,13 @@ pub use runner::{Judged, Ran, merge, report, run};
 pub use statistics::Summary;
 
 /// All entries, in the order of the report.
-pub static ALL: &[&Entry] =
-    &[&elaasar_2003::ENTRY, &henderson_katz_1999::ENTRY, &itu_s1711::ENTRY, &controllers::ENTRY];
+pub static ALL: &[&Entry] = &[
+    &elaasar_2003::ENTRY,
+    &henderson_katz_1999::ENTRY,
+    &marchese_2001::ENTRY,
+    &itu_s1711::ENTRY,
+    &controllers::ENTRY,
+];
 
 /// The entries that `names` mean; `all` is every one.
 ///

@@ -41,10 +41,19 @@ pub(super) struct Found {
 const CHANCE: &str = "the means are as published, but the interval reaches to the other side: \
                       chance alone could make such a difference";
 
+/// For a verdict that had not come up when reasons were written: another seed, another code.
+const UNEXPLAINED: &str = "no reason is known; it was otherwise when reasons were written";
+
 impl Found {
     /// What was found, in words; nothing is compared yet.
     pub(super) fn new(ours: impl Into<String>) -> Self {
         Self { ours: ours.into(), margins: Vec::new(), numbers: Vec::new() }
+    }
+
+    /// The same in these words.
+    #[must_use]
+    pub(super) fn in_words(self, ours: impl Into<String>) -> Self {
+        Self { ours: ours.into(), ..self }
     }
 
     /// And `number` must be above `bound`.
@@ -81,6 +90,7 @@ impl Found {
             (true, false) => CHANCE,
             (false, _) => why[1],
         };
+        let reason = if reason.is_empty() { UNEXPLAINED } else { reason };
         let by = if let [one] = self.numbers.as_slice() { Some(bare(*one)) } else { None };
         let mut ours = self.ours;
         if holds && !beyond {
@@ -180,6 +190,9 @@ fn bare(number: Summary) -> Summary {
 fn explained(mut cell: Cell, why: [&'static str; 2]) -> Cell {
     if cell.verdict == Verdict::Differs {
         cell.reason = why[1].to_owned();
+    }
+    if cell.reason.is_empty() {
+        cell.reason = UNEXPLAINED.to_owned();
     }
     cell
 }

@@ -6,6 +6,7 @@
 pub mod alone;
 mod bulk;
 pub mod controllers;
+pub mod files;
 mod outage;
 mod requests;
 pub mod shared;

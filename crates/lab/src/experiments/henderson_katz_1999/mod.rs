@@ -1,14 +1,22 @@
 //! The paper of STP: Henderson and Katz 1999.
 //!
 //! ```text
-//!   latency   table I's reckoning
-//!   judge     what the paper states, and what becomes of it
+//!   latency    table I's reckoning
+//!   bench      files over the bench of figure 2: figures 3, 4, 7 and 9
+//!   web        requests and replies: table I's measured column, table II
+//!   networks   table III
+//!   judge      what the paper states, and what becomes of it
 //! ```
 
+mod bench;
 mod judge;
 mod latency;
+mod networks;
+#[cfg(test)]
+mod tests;
+mod web;
 
-use super::{Entry, Point, Setting};
+use super::{Draw, Entry, Point, Setting};
 
 /// Its sections V to VII.
 pub(super) static ENTRY: Entry = Entry {
@@ -28,7 +36,32 @@ pub(super) static ENTRY: Entry = Entry {
 /// The study of table I's reckoning.
 const ANALYSIS: &str = "analysis";
 
-fn plan(_: &Setting) -> Vec<Point> {
+/// The study of files over the bench.
+const FILES: &str = "files";
+/// The study of requests and replies.
+const WEB: &str = "web";
+/// The study of commercial networks.
+const NETWORKS: &str = "networks";
+
+fn plan(setting: &Setting) -> Vec<Point> {
     let models = std::iter::once(latency::TAKEN).chain(latency::OTHERS);
-    models.map(|model| Point::new(ANALYSIS, model.name, 1, move |_| Ok(model.table()))).collect()
+    let reckon = |model: latency::Model| {
+        Point::new(ANALYSIS, model.name, 1, move |_: &Draw| Ok(model.table()))
+    };
+    let mut points: Vec<Point> = models.map(reckon).collect();
+    for (trial, most) in bench::trials() {
+        let simulate = move |draw: &Draw| Ok(trial.run(draw));
+        points.push(Point::new(FILES, trial.key(), setting.at_most(most), simulate));
+    }
+    for web in web::all() {
+        let simulate = move |draw: &Draw| web.run(draw);
+        points.push(Point::new(WEB, web.key(), setting.replications, simulate));
+    }
+    for channel in networks::all() {
+        for (name, carriage) in networks::WAYS {
+            let simulate = move |draw: &Draw| Ok(channel.run(carriage(), draw));
+            points.push(Point::new(NETWORKS, channel.key(name), setting.replications, simulate));
+        }
+    }
+    points
 }

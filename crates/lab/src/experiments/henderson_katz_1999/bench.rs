@@ -1,0 +1,337 @@
+//! Files over the bench of figure 2: Ethernet, a router, a transit network, a gateway, a
+//! satellite.
+//!
+//! ```text
+//!   source ─ 100 Mbit/s ─ router ── 10 Mbit/s ── gateway ── 1.3 Mbit/s, satellite ── sink
+//!   other's source ─────────┘                      └── other's sink
+//! ```
+
+use super::super::{Draw, Values};
+use satlink::{DirectionConfig, Discipline, Jitter, Limit, LinkConfig, QueueConfig, Red};
+use sim::scenario::files::{Beside, Carriage, Files};
+use simtcp::TcpConfig;
+use units::{BitRate, Span};
+use xstp::session::SessionConfig;
+
+/// Bytes of data in a segment, for which section VI gives the share of acknowledgements.
+const SEGMENT: u16 = 1_000;
+/// Bytes of a file.
+const FILE: u64 = 10_000_000;
+/// Of the round trip of the satellite's connection, what is not the satellite; the whole of the
+/// other's is twice that.
+const TERRESTRIAL: Span = Span::from_millis(10);
+
+/// Round trips of figure 3, ms.
+pub(super) const ROUND_TRIPS: [u64; 8] = [20, 40, 80, 150, 200, 300, 400, 600];
+/// Those at which there is another.
+pub(super) const FEW: [u64; 5] = [40, 100, 200, 400, 600];
+/// Queues that are tried, packets.
+pub(super) const QUEUES: [u64; 5] = [20, 35, 75, 100, 200];
+
+/// Who carries the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Reno,
+    NewReno,
+    SackReno,
+    SackNewReno,
+    SplitTcp,
+    SplitStp,
+}
+
+impl Way {
+    /// The four of figure 3, the best first.
+    pub(super) const FOUR: [Self; 4] =
+        [Self::SackNewReno, Self::SackReno, Self::NewReno, Self::Reno];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "Reno",
+            Self::NewReno => "NewReno",
+            Self::SackReno => "SACK-Reno",
+            Self::SackNewReno => "SACK-NewReno",
+            Self::SplitTcp => "split TCP",
+            Self::SplitStp => "split STP",
+        }
+    }
+
+    fn carriage(self, ride: bool) -> Carriage {
+        match self {
+            Self::Reno => Carriage::Tcp(of_1999(TcpConfig::reno())),
+            Self::NewReno => {
+                Carriage::Tcp(of_1999(TcpConfig { sack: false, ..TcpConfig::sack_new_reno() }))
+            }
+            Self::SackReno => Carriage::Tcp(of_1999(TcpConfig::sack_reno())),
+            Self::SackNewReno => Carriage::Tcp(best()),
+            Self::SplitTcp => Carriage::SplitTcp(best(), best()),
+            Self::SplitStp => Carriage::SplitStp(best(), stp(ride)),
+        }
+    }
+}
+
+fn of_1999(tcp: TcpConfig) -> TcpConfig {
+    TcpConfig { max_segment: SEGMENT, ..tcp.of_1999() }
+}
+
+/// SACK-NewReno as the paper's hosts had it.
+pub(super) fn best() -> TcpConfig {
+    of_1999(TcpConfig::sack_new_reno())
+}
+
+/// STP; POLLs ride on segments that are due within 10 ms, or never.
+pub(super) fn stp(ride: bool) -> SessionConfig {
+    let mut config = SessionConfig::stp_1999();
+    config.max_segment = usize::from(SEGMENT) + (config.max_segment - config.payload_size());
+    if !ride {
+        (config.poll_ride, config.poll_ride_early) = (Span::ZERO, Span::ZERO);
+    }
+    config
+}
+
+/// Who competes at the router, and how that queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Others {
+    /// Nobody but a little of the web.
+    Web,
+    /// Nobody at all.
+    Nobody,
+    /// One file without end over 20 ms.
+    One(Router),
+}
+
+/// How the router queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Router {
+    DropTail,
+    Red,
+    Fair,
+}
+
+impl Router {
+    pub(super) const ALL: [Self; 3] = [Self::DropTail, Self::Red, Self::Fair];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::DropTail => "drop tail",
+            Self::Red => "RED",
+            Self::Fair => "fair queueing",
+        }
+    }
+
+    fn discipline(self, packets: u64) -> Discipline {
+        match self {
+            Self::DropTail => Discipline::DropTail,
+            // A tenth and three tenths of the queue; a tenth of the packets at the upper one.
+            Self::Red => Discipline::Red(Red {
+                lower: Limit::Packets((packets / 10).max(2)),
+                upper: Limit::Packets((packets * 3 / 10).max(6)),
+                largest_probability: 0.1,
+                weight: 0.002,
+                mark: false,
+                gentle: true,
+            }),
+            Self::Fair => Discipline::Fair { quantum: 1_500 },
+        }
+    }
+}
+
+/// A file on the bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Trial {
+    pub(super) way: Way,
+    pub(super) round_trip_ms: u64,
+    pub(super) others: Others,
+    /// Packets in each queue.
+    pub(super) queue: u64,
+    pub(super) kbps: u64,
+    /// By which chance changes the satellite's delay, ms.
+    pub(super) jitter_ms: u64,
+    /// Whether POLLs ride on segments.
+    pub(super) ride: bool,
+    /// Whether there is a file at all.
+    pub(super) file: bool,
+}
+
+/// Packets in a queue: what BSD gives an interface.
+pub(super) const QUEUE: u64 = 50;
+
+impl Trial {
+    /// As the paper has it.
+    pub(super) fn new(way: Way, round_trip_ms: u64, others: Others) -> Self {
+        Self {
+            way,
+            round_trip_ms,
+            others,
+            queue: QUEUE,
+            kbps: 1_300,
+            jitter_ms: 0,
+            ride: true,
+            file: true,
+        }
+    }
+
+    /// The name of a point.
+    pub(super) fn key(&self) -> String {
+        let others = match self.others {
+            Others::Web => "web",
+            Others::Nobody => "alone",
+            Others::One(router) => router.name(),
+        };
+        let mut key = format!("{}/{}/{others}", self.way.name(), self.round_trip_ms);
+        if self.queue != QUEUE {
+            key += &format!("/queue {}", self.queue);
+        }
+        if self.kbps != 1_300 {
+            key += &format!("/{} kbit/s", self.kbps);
+        }
+        if self.jitter_ms != 0 {
+            key += &format!("/jitter {}", self.jitter_ms);
+        }
+        if !self.ride {
+            key += "/POLLs alone";
+        }
+        if !self.file {
+            key += "/no file";
+        }
+        key
+    }
+
+    fn files(&self, draw: &Draw) -> Files {
+        let way = |kbps, delay, discipline, jitter| {
+            let one = DirectionConfig {
+                rate: Some(BitRate::from_kbps(kbps)),
+                delay,
+                jitter,
+                queue: QueueConfig { discipline, limit: Limit::Packets(self.queue) },
+                ..DirectionConfig::default()
+            };
+            // Acknowledgements have an interface of their own.
+            let plenty = QueueConfig::default();
+            LinkConfig {
+                return_: DirectionConfig { queue: plenty, ..one.clone() },
+                ..LinkConfig::symmetric(one)
+            }
+        };
+        let rest = Span::from_millis(self.round_trip_ms / 2) - TERRESTRIAL / 2;
+        let jitter = match self.jitter_ms {
+            0 => Jitter::None,
+            jitter => Jitter::Uniform(Span::from_millis(jitter)),
+        };
+        let (router, beside, background_bps) = match self.others {
+            Others::Web => (Router::DropTail, None, 80_000.0),
+            Others::Nobody => (Router::DropTail, None, 0.0),
+            Others::One(router) => (router, Some(other()), 0.0),
+        };
+        let discipline = router.discipline(self.queue);
+        Files {
+            carriage: self.way.carriage(self.ride),
+            flows: u32::from(self.file),
+            bytes: FILE,
+            access: ethernet(Span::ZERO),
+            hops: vec![
+                way(10_000, TERRESTRIAL / 2, discipline, Jitter::None),
+                way(self.kbps, rest, Discipline::DropTail, jitter),
+            ],
+            gateway: 1,
+            beside,
+            background_bps,
+            constant: None,
+            stagger: Span::ZERO,
+            chance: Span::from_secs(1),
+            until: PATIENCE,
+            seed: draw.seed,
+            run: draw.run,
+        }
+    }
+
+    /// Carries the file.
+    pub(super) fn run(&self, draw: &Draw) -> Values {
+        let carried = self.files(draw).carry();
+        let over = carried.ended.since(carried.began).as_secs_f64();
+        let seconds = carried.took.map_or(over, Span::as_secs_f64).max(1e-9);
+        let kbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e3;
+        let [forward, back] = carried.sent[1];
+        Values::new()
+            .with("seconds", seconds)
+            .with("kbps", kbps(carried.bytes))
+            .with("forward_kbps", kbps(forward.bytes))
+            .with("reverse_kbps", kbps(back.bytes))
+            .with("timeouts", carried.timeouts as f64)
+            .with("recoveries", carried.recoveries as f64)
+            .with("router_overflowed", carried.overflowed[0] as f64)
+            .with("satellite_overflowed", carried.overflowed[1] as f64)
+            .with("polls_per_s", carried.polls[0] as f64 / seconds)
+            .with("polls_alone_per_s", carried.polls[1] as f64 / seconds)
+            .with("gateway_kbytes", carried.need.peak as f64 / 1e3)
+    }
+}
+
+/// A file that is not there by then has the throughput that it had.
+const PATIENCE: Span = Span::from_secs(400);
+
+fn ethernet(delay: Span) -> LinkConfig {
+    LinkConfig::symmetric(DirectionConfig {
+        rate: Some(BitRate::from_mbps(100)),
+        delay,
+        ..DirectionConfig::default()
+    })
+}
+
+/// The other: SACK-NewReno over 20 ms, half of them at its ends.
+fn other() -> Beside {
+    let access = ethernet(TERRESTRIAL / 4);
+    Beside { tcp: TcpConfig { max_segment: 1_460, ..best() }, flows: 1, access }
+}
+
+/// All trials with how often each is run at most.
+pub(super) fn trials() -> Vec<(Trial, u32)> {
+    let mut all = Vec::new();
+    for round_trip in ROUND_TRIPS {
+        for way in Way::FOUR {
+            all.push((Trial::new(way, round_trip, Others::Web), 20));
+        }
+    }
+    for round_trip in FEW {
+        for router in Router::ALL {
+            let often = if router == Router::DropTail { 20 } else { 10 };
+            all.push((Trial::new(Way::SackNewReno, round_trip, Others::One(router)), often));
+        }
+        for way in [Way::SplitTcp, Way::SplitStp] {
+            all.push((Trial::new(way, round_trip, Others::One(Router::DropTail)), 20));
+        }
+    }
+    all.extend(beside_figures().map(|trial| (trial, 10)));
+    all.extend(queues().into_iter().map(|trial| (trial, 5)));
+    all
+}
+
+/// What the text says besides.
+fn beside_figures() -> impl Iterator<Item = Trial> {
+    let at = |way, round_trip| Trial::new(way, round_trip, Others::Nobody);
+    let splits = [Way::SplitTcp, Way::SplitStp].into_iter();
+    let plain = splits.clone().map(move |way| at(way, 600));
+    let slow = splits.clone().map(move |way| Trial { kbps: 650, ..at(way, 600) });
+    let unsteady = splits.map(move |way| Trial { jitter_ms: JITTER_MS, ..at(way, 600) });
+    let silent = Trial { file: false, ..Trial::new(Way::SackNewReno, 600, Others::Web) };
+    let apart = Trial { ride: false, ..at(Way::SplitStp, 600) };
+    plain.chain(slow).chain(unsteady).chain([silent, apart])
+}
+
+/// By which the delay varies where it does.
+pub(super) const JITTER_MS: u64 = 100;
+
+/// Other queues.
+fn queues() -> Vec<Trial> {
+    let mut all = Vec::new();
+    for queue in QUEUES {
+        for round_trip in [20, 600] {
+            let four = Way::FOUR.map(|way| Trial::new(way, round_trip, Others::Web));
+            all.extend(four.map(|trial| Trial { queue, ..trial }));
+        }
+        for way in [Way::SackNewReno, Way::SplitTcp, Way::SplitStp] {
+            let crowded = Trial::new(way, 600, Others::One(Router::DropTail));
+            all.push(Trial { queue, ..crowded });
+        }
+    }
+    all
+}

@@ -1,0 +1,175 @@
+//! Figures 3, 4, 7 and 9: files.
+
+mod end_to_end;
+mod split;
+
+use super::super::FILES;
+use super::super::bench::{FEW, Others, QUEUE, QUEUES, ROUND_TRIPS, Router, Trial, Way};
+use crate::experiments::publication::judge;
+use crate::experiments::statistics::relative_gain;
+use crate::experiments::{Axis, Figure, Results, Section, Series, Summary, Table};
+
+const DROP_TAIL: Others = Others::One(Router::DropTail);
+const GEO: u64 = 600;
+
+fn values(results: &Results, trial: Trial, name: &str) -> Vec<f64> {
+    results.values(FILES, &trial.key(), name)
+}
+
+fn of(results: &Results, trial: Trial, name: &str) -> Summary {
+    Summary::of(&values(results, trial, name))
+}
+
+fn alone(way: Way, round_trip: u64) -> Trial {
+    Trial::new(way, round_trip, Others::Web)
+}
+
+fn crowded(way: Way, round_trip: u64) -> Trial {
+    Trial::new(way, round_trip, DROP_TAIL)
+}
+
+fn bare(way: Way) -> Trial {
+    Trial::new(way, GEO, Others::Nobody)
+}
+
+/// First over second, less one, in percent.
+fn over(results: &Results, first: Trial, second: Trial, name: &str) -> Summary {
+    let [first, second] = [first, second].map(|trial| values(results, trial, name));
+    relative_gain(&first, &second).scaled(100.0)
+}
+
+fn kbps(results: &Results, trial: Trial) -> Summary {
+    of(results, trial, "kbps")
+}
+
+/// A summary of what `make` gives for each replication of a trial.
+fn each(results: &Results, trial: Trial, make: fn(&crate::experiments::Values) -> f64) -> Summary {
+    let all: Vec<f64> = results.of(FILES, &trial.key()).iter().map(make).collect();
+    Summary::of(&all)
+}
+
+fn reverse_share(results: &Results, trial: Trial) -> Summary {
+    each(results, trial, |values| 100.0 * values.get("reverse_kbps") / values.get("kbps"))
+}
+
+fn listed(results: &Results, trials: &[(u64, Trial)], name: &str) -> String {
+    let one =
+        |(at, trial): &(u64, Trial)| format!("{at} ms: {:.0}", of(results, *trial, name).mean);
+    trials.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Figures 3 and 4.
+pub(super) fn from_end_to_end(results: &Results) -> Section {
+    let four = Way::FOUR.map(|way| {
+        Series::new(way.name(), ROUND_TRIPS.map(|at| (at as f64, kbps(results, alone(way, at)))))
+    });
+    let crowd = Router::ALL.map(|router| {
+        let at = |round_trip| {
+            let trial = Trial::new(Way::SackNewReno, round_trip, Others::One(router));
+            (round_trip as f64, kbps(results, trial))
+        };
+        Series::new(format!("beside one, {}", router.name()), FEW.map(at))
+    });
+    let lone = Series::new(
+        "alone",
+        ROUND_TRIPS.map(|at| (at as f64, kbps(results, alone(Way::SackNewReno, at)))),
+    );
+    let figures = vec![
+        figure("figure-3", "Four TCPs, 10 MB (figure 3)", "kbit/s", four.into(), ""),
+        figure(
+            "figure-4",
+            "SACK-NewReno beside one connection over 20 ms (figure 4)",
+            "kbit/s",
+            std::iter::once(lone).chain(crowd).collect(),
+            "RED and fair queueing are not in the paper's figure; it hopes for them.",
+        ),
+    ];
+    Section {
+        title: "Files from end to end (figures 3 and 4)".into(),
+        text: vec![
+            "A file of 10 MB at 1.3 Mbit/s, with a little of the web beside it, or with one \
+             connection over 20 ms that shares a hop of 10 Mbit/s with it."
+                .into(),
+        ],
+        figures,
+        tables: vec![queues(results)],
+        cells: judge(end_to_end::END_TO_END, results),
+    }
+}
+
+/// Figures 7 and 9.
+pub(super) fn split_up(results: &Results) -> Section {
+    let ways = [Way::SackNewReno, Way::SplitTcp, Way::SplitStp];
+    let lines = |name: &'static str, ways: &[Way]| -> Vec<Series> {
+        let line = |way: &Way| {
+            let at = |at| (at as f64, of(results, crowded(*way, at), name));
+            Series::new(way.name(), FEW.map(at))
+        };
+        ways.iter().map(line).collect()
+    };
+    let figures = vec![
+        figure(
+            "figure-7a",
+            "Beside one connection over 20 ms, from end to end and split (figures 7a and 9)",
+            "kbit/s",
+            lines("kbps", &ways),
+            "",
+        ),
+        figure(
+            "figure-7b",
+            "Return channel of the satellite (figures 7b and 9)",
+            "kbit/s in return",
+            lines("reverse_kbps", &ways[1..]),
+            "",
+        ),
+    ];
+    Section {
+        title: "Split connections (figures 7 and 9)".into(),
+        text: vec![
+            "As in figure 4, but a gateway ends the connection before the satellite and carries \
+             on with TCP or STP."
+                .into(),
+        ],
+        figures,
+        cells: judge(split::SPLIT, results),
+        ..Section::default()
+    }
+}
+
+fn figure(id: &str, title: &str, y: &str, series: Vec<Series>, note: &str) -> Figure {
+    Figure {
+        id: id.into(),
+        title: title.into(),
+        x: Axis::linear("round trip (ms)"),
+        y: Axis::linear(y),
+        series,
+        note: note.into(),
+    }
+}
+
+/// The queue, which is not given, varied.
+fn queues(results: &Results) -> Table {
+    let mut all: Vec<u64> = QUEUES.to_vec();
+    all.push(QUEUE);
+    all.sort_unstable();
+    let row = |queue: u64| {
+        let at = |trial: Trial| format!("{:.0}", kbps(results, Trial { queue, ..trial }).mean);
+        let mut row = vec![queue.to_string()];
+        row.push(at(alone(Way::SackNewReno, 20)));
+        row.extend(Way::FOUR.map(|way| at(alone(way, GEO))));
+        let beside = [Way::SackNewReno, Way::SplitTcp, Way::SplitStp];
+        row.extend(beside.map(|way| at(crowded(way, GEO))));
+        row
+    };
+    let mut head = vec!["packets".to_owned(), "SACK-NewReno, 20 ms".to_owned()];
+    head.extend(Way::FOUR.map(|way| format!("{}, 600 ms", way.name())));
+    head.extend(
+        ["beside one", "beside one, split TCP", "beside one, split STP"].map(str::to_owned),
+    );
+    Table {
+        id: "queues".into(),
+        title: "Queues of routers, which the paper does not give, varied: kbit/s".into(),
+        head,
+        rows: all.into_iter().map(row).collect(),
+    }
+}

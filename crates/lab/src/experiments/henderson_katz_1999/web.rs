@@ -1,0 +1,211 @@
+//! Requests and replies of the web, one after the other: table I's measured column, table II,
+//! and what the text says of narrow return channels.
+
+use super::super::{Draw, Values};
+use satlink::{Direction, DirectionConfig, LinkConfig};
+use sim::Network;
+use sim::host::{Host, Tcp, TcpId, Xstp, XstpStream};
+use sim::network::{Address, LinkId, Node, NodeId};
+use sim::traffic::{Client, ConnectionPlan, Exchange, Server, mah};
+use simtcp::{InitialWindow, Opening, TcpConfig};
+use units::{BitRate, Instant, Span};
+use xstp::session::SessionConfig;
+
+/// Who carries them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// TCP, with T/TCP or not, with 4KSS or not.
+    Tcp(super::latency::Way),
+    Stp,
+}
+
+/// Transfers of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Web {
+    pub(super) way: Way,
+    pub(super) round_trip: f64,
+    /// Bytes of a segment with 40 of headers.
+    pub(super) segment: u64,
+    /// Bit/s of the return channel.
+    pub(super) back_bps: u64,
+    /// Whether replies over 100 segments are left out.
+    pub(super) culled: bool,
+}
+
+/// Transfers of a replication: twenty make the paper's 1,000.
+const TRANSFERS: u64 = 50;
+/// From one to the next: the longest reply takes 50 s and its start.
+const APART: Span = Span::from_secs(200);
+/// The first one makes the hosts known to each other and does not count.
+const WARM: u64 = 1;
+
+impl Web {
+    /// The name of a point.
+    pub(super) fn key(&self) -> String {
+        let way = match self.way {
+            Way::Tcp(way) => way.name(),
+            Way::Stp => "STP",
+        };
+        let culled = if self.culled { "culled" } else { "all" };
+        let Self { round_trip, segment, back_bps, .. } = self;
+        format!("{way}/{round_trip} s/{segment}/{back_bps} bit/s/{culled}")
+    }
+
+    fn plans(&self, draw: &Draw) -> Vec<ConnectionPlan> {
+        let mut rng = units::RngStream::new(draw.seed, draw.run, "henderson-katz/web");
+        let most = if self.culled { 100 * (self.segment - 40) } else { u64::MAX };
+        let mut plans = Vec::new();
+        while (plans.len() as u64) < TRANSFERS + WARM {
+            let request = mah::draw(mah::Size::PrimaryRequest, &mut rng);
+            let response = mah::draw(mah::Size::PrimaryReply, &mut rng);
+            if response > most {
+                continue;
+            }
+            // Clocks of 200 and 500 ms meet each transfer at another place.
+            let start = APART * plans.len() as u64 + Span::from_secs_f64(rng.uniform());
+            let exchange = Exchange { request, response };
+            plans.push(ConnectionPlan::single(Instant::ZERO + start, exchange));
+        }
+        plans
+    }
+
+    /// Latency and packets of the transfers, on average.
+    pub(super) fn run(&self, draw: &Draw) -> Result<Values, String> {
+        let mut net = Network::new(draw.seed, draw.run);
+        match self.way {
+            Way::Tcp(way) => {
+                let config = self.tcp(way);
+                let server = net.host_with(|node| {
+                    Host::new(Tcp::server(node, &config, PORT), Server::<TcpId>::new())
+                });
+                let client = net.host_with(|node| {
+                    let to = Address::new(server, PORT);
+                    let client = Client::<TcpId>::new(self.plans(draw));
+                    Host::new(Tcp::client(node, &config, to), client)
+                });
+                self.measure::<Host<Tcp, Client<TcpId>>, TcpId>(net, [server, client], |host| {
+                    &host.application
+                })
+            }
+            Way::Stp => {
+                let config = self.stp();
+                let server = net.host_with(|node| {
+                    Host::new(Xstp::server(node, &config, PORT), Server::<XstpStream>::new())
+                });
+                let client = net.host_with(|node| {
+                    let to = Address::new(server, PORT);
+                    let client = Client::<XstpStream>::new(self.plans(draw));
+                    Host::new(Xstp::client(node, &config, to), client)
+                });
+                self.measure::<Host<Xstp, Client<XstpStream>>, XstpStream>(
+                    net,
+                    [server, client],
+                    |host| &host.application,
+                )
+            }
+        }
+    }
+
+    fn measure<H: Node, I: Copy + Ord>(
+        &self,
+        mut net: Network,
+        [server, client]: [NodeId; 2],
+        seen: fn(&H) -> &Client<I>,
+    ) -> Result<Values, String> {
+        let link = net.link(server, client, &self.link());
+        net.run_until(Instant::ZERO + APART * WARM);
+        let before = packets(&net, link);
+        net.run_until(Instant::ZERO + APART * (TRANSFERS + WARM));
+        let all = seen(net.node::<H>(client)).exchanged();
+        let counted: Vec<_> = all.iter().skip(WARM as usize).collect();
+        if counted.len() as u64 != TRANSFERS {
+            return Err(format!("{} of {TRANSFERS} transfers began", counted.len()));
+        }
+        let latency = |exchanged: &&sim::traffic::Exchanged| {
+            exchanged.done.map_or(APART, |done| done.since(exchanged.asked)).as_secs_f64()
+        };
+        let mut latencies: Vec<f64> = counted.iter().map(latency).collect();
+        let mean = latencies.iter().sum::<f64>() / latencies.len() as f64;
+        latencies.sort_by(f64::total_cmp);
+        let packets = (packets(&net, link) - before) as f64 / TRANSFERS as f64;
+        Ok(Values::new()
+            .with("latency_s", mean)
+            .with("median_s", latencies[latencies.len() / 2])
+            .with("packets", packets))
+    }
+
+    fn tcp(&self, way: super::latency::Way) -> TcpConfig {
+        let base = TcpConfig::sack_new_reno().of_1999();
+        TcpConfig {
+            max_segment: (self.segment - 40) as u16,
+            opening: if way.transactions { Opening::Transaction } else { base.opening },
+            initial_window: match way.large_start {
+                true => InitialWindow::Rfc3390,
+                false => InitialWindow::Segments(1),
+            },
+            ..base
+        }
+    }
+
+    fn stp(&self) -> SessionConfig {
+        let mut config = SessionConfig::stp_1999();
+        let payload = (self.segment - 40) as usize;
+        config.max_segment = payload + (config.max_segment - config.payload_size());
+        config
+    }
+
+    fn link(&self) -> LinkConfig {
+        let way = |rate| DirectionConfig {
+            rate: Some(BitRate::from_bps(rate)),
+            delay: Span::from_secs_f64(self.round_trip / 2.0),
+            ..DirectionConfig::default()
+        };
+        LinkConfig { return_: way(self.back_bps), ..LinkConfig::symmetric(way(RATE)) }
+    }
+}
+
+const PORT: u16 = 80;
+const RATE: u64 = 1_300_000;
+
+fn packets(net: &Network, link: LinkId) -> u64 {
+    let sent = |way| net.line(link).counters(way).sent.packets;
+    Direction::BOTH.map(sent).iter().sum()
+}
+
+/// Table I's transfers: nothing is left out.
+pub(super) fn table_1(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
+    Web { way: Way::Tcp(way), round_trip, segment, back_bps: RATE, culled: false }
+}
+
+/// The same without replies over 100 segments.
+pub(super) fn table_1_culled(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
+    Web { culled: true, ..table_1(way, round_trip, segment) }
+}
+
+/// Table II's: 600 ms, and no reply over 100 segments; see the reckoning of its packets.
+pub(super) fn table_2(way: Way) -> Web {
+    Web { way, round_trip: 0.6, segment: 1_500, back_bps: RATE, culled: true }
+}
+
+/// Over a return channel of 1 kbit/s.
+pub(super) fn narrow(way: Way) -> Web {
+    Web { back_bps: 1_000, ..table_2(way) }
+}
+
+/// All kinds.
+pub(super) fn all() -> Vec<Web> {
+    use super::latency::{ORBITS, SEGMENTS, Way as Reckoned};
+    let mut all = Vec::new();
+    for (_, round_trip) in ORBITS {
+        for segment in SEGMENTS {
+            all.extend(Reckoned::ALL.map(|way| table_1(way, round_trip, segment)));
+            all.extend(Reckoned::ALL.map(|way| table_1_culled(way, round_trip, segment)));
+        }
+    }
+    let [tcp, transactions, ..] = Reckoned::ALL.map(Way::Tcp);
+    // Culled as they are, TCP and T/TCP of table II are there already.
+    debug_assert!(all.contains(&table_2(tcp)) && all.contains(&table_2(transactions)));
+    all.push(table_2(Way::Stp));
+    all.extend([tcp, Way::Stp].map(narrow));
+    all
+}

@@ -1,0 +1,125 @@
+//! Annex 3, section 3: one TCP over 155 Mbit/s of ATM and 540 ms, alone and behind a faster
+//! network.
+
+use super::super::{Draw, Values};
+use satlink::{DirectionConfig, Framing, Limit, LinkConfig, QueueConfig};
+use sim::scenario::files::{Carriage, Files};
+use simtcp::{DelayedAck, InitialWindow, TcpConfig};
+use units::{BitRate, Span};
+
+/// A measurement or simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trial {
+    /// Hosts on ATM, sockets of so many kbytes, over 540 ms or 1.
+    Atm { socket: u64, satellite: bool },
+    /// Behind 500 Mbit/s: a window and a router's queue in packets, as simulated there.
+    Gigabit { window: u64, queue: u64 },
+}
+
+/// Kbytes of sockets, figure 30.
+pub(super) const SOCKETS: [u64; 6] = [64, 1_000, 2_000, 4_000, 6_000, 8_000];
+/// Packets of windows, figure 34.
+pub(super) const WINDOWS: [u64; 5] = [1_000, 3_000, 4_500, 6_374, 9_000];
+/// The window that fills the line.
+pub(super) const FULL: u64 = 6_374;
+/// Queues of the router, packets: what routers had, half of the window, and without end.
+pub(super) const QUEUES: [u64; 4] = [100, 1_000, 3_187, ENDLESS];
+/// A queue that never overflows.
+pub(super) const ENDLESS: u64 = 1 << 20;
+
+/// Bytes of data in a packet there.
+const PACKET: u64 = 1_430;
+
+impl Trial {
+    /// The name of a point.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Self::Atm { socket, satellite } => {
+                format!("ATM/{socket} kbytes/{}", if *satellite { "540 ms" } else { "1 ms" })
+            }
+            Self::Gigabit { window, queue } => format!("gigabit/{window} packets/queue {queue}"),
+        }
+    }
+
+    fn tcp(&self) -> TcpConfig {
+        let (max_segment, window, delayed_ack) = match self {
+            // Linux doubles what is asked for, and gives three quarters of it to the window.
+            Self::Atm { socket, .. } => (9_100, socket * 1_500, DelayedAck::USUAL),
+            // ns-2's sink acknowledges each packet.
+            Self::Gigabit { window, .. } => (PACKET as u16, window * PACKET, DelayedAck::OFF),
+        };
+        TcpConfig {
+            max_segment,
+            initial_window: InitialWindow::Segments(2),
+            send_buffer: 2 * window,
+            receive_buffer: window,
+            delayed_ack,
+            ..TcpConfig::sack()
+        }
+    }
+
+    fn line(&self) -> DirectionConfig {
+        let base = DirectionConfig::default();
+        match self {
+            Self::Atm { satellite, .. } => DirectionConfig {
+                // The cell rate of STM-1.
+                rate: Some(BitRate::from_kbps(149_760)),
+                framing: Framing::Aal5,
+                delay: if *satellite { Span::from_millis(270) } else { Span::from_micros(500) },
+                ..base
+            },
+            Self::Gigabit { queue, .. } => DirectionConfig {
+                rate: Some(BitRate::from_mbps(135)),
+                delay: Span::from_millis(270),
+                queue: QueueConfig { limit: Limit::Packets(*queue), ..QueueConfig::default() },
+                ..base
+            },
+        }
+    }
+
+    /// Sends for 20 s and counts the second half.
+    pub(super) fn run(&self, draw: &Draw) -> Values {
+        let plenty = QueueConfig { limit: Limit::Packets(ENDLESS), ..QueueConfig::default() };
+        let access = LinkConfig::symmetric(DirectionConfig {
+            rate: Some(match self {
+                Self::Atm { .. } => BitRate::from_mbps(1_000),
+                Self::Gigabit { .. } => BitRate::from_mbps(500),
+            }),
+            queue: plenty,
+            ..DirectionConfig::default()
+        });
+        let files = Files {
+            carriage: Carriage::Tcp(self.tcp()),
+            flows: 1,
+            bytes: u64::MAX,
+            access,
+            hops: vec![LinkConfig::symmetric(self.line())],
+            gateway: 0,
+            beside: None,
+            background_bps: 0.0,
+            constant: None,
+            stagger: Span::ZERO,
+            chance: Span::ZERO,
+            until: Span::from_secs(20),
+            seed: draw.seed,
+            run: draw.run,
+        };
+        let carried = files.carry();
+        Values::new()
+            .with("mbps", carried.rate_after(Span::from_secs(10)) / 1e6)
+            .with("queue", carried.fullest[0].packets as f64)
+            .with("overflowed", carried.overflowed[0] as f64)
+    }
+}
+
+/// All of them.
+pub(super) fn trials() -> Vec<Trial> {
+    let mut all = Vec::new();
+    for socket in SOCKETS {
+        all.extend([true, false].map(|satellite| Trial::Atm { socket, satellite }));
+    }
+    all.extend(QUEUES.map(|queue| Trial::Gigabit { window: FULL, queue }));
+    let others = WINDOWS.into_iter().filter(|&window| window != FULL);
+    all.extend(others.map(|window| Trial::Gigabit { window, queue: ENDLESS }));
+    all
+}
