@@ -95,6 +95,8 @@ pub(crate) struct Steady {
     best: u64,
     /// Whether a queue may ever have been another's.
     met: bool,
+    /// Until then it is known that others share the way: it took something else at two events.
+    shared_until: Instant,
     /// What the rate was before a queue showed that the way takes far less.
     fall: Option<Fall>,
     /// The train under way shows how much more the way takes; the rate is known.
@@ -135,6 +137,7 @@ impl Steady {
             found: false,
             best: known.unwrap_or(0),
             met: false,
+            shared_until: Instant::ZERO,
             fall: None,
             regaining: false,
         }
@@ -400,7 +403,7 @@ impl Steady {
                 if self.may_regain(now, probe) {
                     self.base = probe.rate;
                     self.regain();
-                } else if self.met {
+                } else if now < self.shared_until {
                     self.join(now);
                 } else {
                     self.base = probe.rate;

@@ -86,6 +86,7 @@ impl Steady {
         if !same {
             // Others share it: what the rate was when nobody did is nothing to go back to.
             self.fall = None;
+            self.shared_until = now + REMEMBERED;
         }
         law.event(link, self.round_trip, Span::ZERO);
         self.drain(now, link, if same { Then::Cruise } else { Then::Share(law) });

@@ -111,7 +111,7 @@ fn where_others_share_the_rate_before_them_is_nothing_to_go_back_to() {
 fn room_that_others_may_have_left_is_grown_into_as_they_do() {
     let mut rig = Rig::auto(|_| GOOD);
     rig.run(9_000);
-    rig.steady.met = true;
+    rig.steady.shared_until = at(60_000);
     rig.steady.base = 5 * MBPS;
     rig.steady.phase = Phase::Cruise;
     rig.steady.schedule.soon(rig.now, BACK * 2);
