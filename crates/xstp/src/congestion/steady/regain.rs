@@ -56,7 +56,9 @@ impl Steady {
         let train_us = 12_000_u64.saturating_mul(10_000_000) / probe.rate.saturating_mul(2).max(1);
         let sure = self.samples.jitter().unsigned_abs() < train_us / 4;
         let much = !self.met && probe.rate >= probe.base.saturating_add(probe.base / 4);
-        sure && self.base < self.most() && (much || self.fallen_from(now).is_some())
+        // Under a ceiling near what passes, a train leaves no faster than it arrives.
+        let tells = self.most() / 4 >= probe.rate;
+        sure && tells && (much || self.fallen_from(now).is_some())
     }
 
     /// A train shows how much room there is.

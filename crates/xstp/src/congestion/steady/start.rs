@@ -65,8 +65,12 @@ impl Train {
         self.sent < TRAIN
     }
 
-    /// A packet leaves; whether it is to carry a POLL.
+    /// A packet leaves; whether it is to carry a POLL. What is sent again after the last one is no
+    /// part of it.
     pub(super) fn on_data(&mut self, now: Instant) -> bool {
+        if !self.may_send() {
+            return false;
+        }
         self.began.get_or_insert(now);
         self.sent += 1;
         self.sent % 3 == 1

@@ -123,3 +123,26 @@ fn an_answer_to_a_forgotten_poll_drops_no_other() {
     rig.answer(1_100, polls[299], 800);
     assert_eq!(rig.samples.last().map(|sample| sample.sent_at), Some(at(299)));
 }
+
+/// XSTP-14.2.1
+#[test]
+fn what_is_sent_again_after_a_train_is_no_part_of_it() {
+    let mut train = Train::new();
+    let polls = (0..TRAIN).filter(|_| train.on_data(at(1))).count();
+    assert_eq!(polls, 4);
+    assert!((0..20).all(|_| !train.on_data(at(2))), "none of them asks for a POLL");
+    assert!(!train.may_send());
+    train.on_poll(15_000);
+    let mut samples = Samples::new();
+    samples.on_poll(&PollSent { now: at(3), count: 1, octets: 15_000 });
+    samples.on_answer(&Answered {
+        now: at(603),
+        count: 1,
+        stamp: 3_000,
+        arrived_at: 303_000,
+        arrived: 15_000,
+        least_round_trip: Span::from_millis(600),
+    });
+    assert_eq!(train.dispersion(&samples), None);
+    assert!(train.has_failed(), "it has shown nothing, and that is known");
+}
