@@ -17,6 +17,7 @@ mod figure;
 mod henderson_katz_1999;
 mod itu_s1711;
 mod marchese_2001;
+mod mhatre_rosenberg;
 mod options;
 mod outcome;
 mod output;
@@ -42,6 +43,7 @@ pub static ALL: &[&Entry] = &[
     &elaasar_2003::ENTRY,
     &henderson_katz_1999::ENTRY,
     &marchese_2001::ENTRY,
+    &mhatre_rosenberg::ENTRY,
     &itu_s1711::ENTRY,
     &controllers::ENTRY,
 ];

@@ -3,10 +3,16 @@
 //! | channel | who may send |
 //! |---|---|
 //! | [`csma`] | who hears nobody: packet radio |
-//! | [`mf_tdma`] | who was given slots by a hub: the return link of DVB-RCS |
+//! | [`mf_tdma`] | who was given slots by a hub, asked for or not: the return link of DVB-RCS |
+//! | [`aloha`] | everybody, at the risk of collision |
+//! | [`dama`] | who was given a carrier, until it is silent |
+//! | [`mixed`] | short packets as in [`aloha`], the others as in [`mf_tdma`] |
 
+pub mod aloha;
 pub mod ax25;
 pub mod csma;
+pub mod dama;
 pub mod mf_tdma;
+pub mod mixed;
 pub mod schedule;
 pub mod slots;

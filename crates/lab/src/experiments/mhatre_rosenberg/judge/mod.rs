@@ -1,0 +1,87 @@
+//! What the paper states, and what becomes of it.
+
+mod access;
+mod bulk;
+mod expected;
+mod readings;
+mod scenarios;
+mod set_up;
+mod sweeps;
+mod words;
+
+use super::{SWEEPS, TABLE, key};
+use crate::experiments::statistics::{Summary, relative_gain};
+use crate::experiments::{Outcome, Results, Setting};
+use sim::multi_access::Scenario;
+
+/// Judges all results.
+pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
+    let seen = Seen { setting, results };
+    let sections = vec![
+        scenarios::table(&seen),
+        scenarios::sentences(&seen),
+        sweeps::section(&seen),
+        bulk::section(&seen),
+        access::section(&seen),
+        readings::section(&seen),
+    ];
+    Outcome {
+        summary: words::summary(&seen),
+        set_up: set_up::lines(setting),
+        sections,
+        ..Outcome::default()
+    }
+}
+
+/// The results, and how to ask for them.
+struct Seen<'a> {
+    setting: &'a Setting,
+    results: &'a Results,
+}
+
+impl Seen<'_> {
+    /// A value of the table's study.
+    fn table(&self, key: &str, name: &str) -> Summary {
+        self.results.summary(TABLE, key, name)
+    }
+
+    /// Of two points of a study in pairs: the ratio of the means less one.
+    fn gain(&self, study: &str, first: &str, second: &str, name: &str) -> Summary {
+        let values = |key: &str| self.results.values(study, key, name);
+        relative_gain(&values(first), &values(second))
+    }
+
+    /// One value over another of the same runs.
+    fn ratio(&self, key: &str, over: &str, under: &str) -> Summary {
+        let values = |name: &str| self.results.values(TABLE, key, name).into_iter();
+        let ratios: Vec<f64> =
+            values(over).zip(values(under)).map(|(over, under)| over / under).collect();
+        Summary::of(&ratios)
+    }
+
+    /// [`Seen::ratio`] of one point over that of another, in pairs of runs.
+    fn ratio_of(&self, first: &str, second: &str, over: &str, under: &str) -> Summary {
+        let ratios = |key: &str| {
+            let values = |name: &str| self.results.values(TABLE, key, name).into_iter();
+            values(over).zip(values(under)).map(|(over, under)| over / under).collect::<Vec<f64>>()
+        };
+        let pairs = ratios(first).into_iter().zip(ratios(second));
+        Summary::of(&pairs.map(|(first, second)| first / second).collect::<Vec<f64>>())
+    }
+
+    /// As [`Seen::gain`], of two scenarios at one point of a sweep.
+    fn sweep_gain(&self, study: &str, value: f64, pair: [Scenario; 2], name: &str) -> Summary {
+        let [first, second] = pair.map(|scenario| key(scenario, value));
+        self.gain(study, &first, &second, name)
+    }
+}
+
+/// A summary with its interval, to so many digits.
+fn shown(summary: Summary, digits: usize) -> String {
+    match summary.interval() {
+        Some(_) if summary.half > 0.0 => {
+            format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half)
+        }
+        Some(_) | None => format!("{:.digits$}", summary.mean),
+    }
+}
