@@ -4,7 +4,7 @@ use crate::{Outcome, values};
 use clap::Subcommand;
 use lab::bench::control::{ControlConfig, control};
 use lab::bench::emulator::{CASES, Options};
-use lab::bench::{self, BenchConfig, emulator, sim};
+use lab::bench::{self, BenchConfig, emulator, sim, tcp};
 use lab::live::Way;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,6 +23,7 @@ enum What {
     Control(Control),
     Emulator(Emulator),
     Sim(Sim),
+    Tcp(Tcp),
 }
 
 /// What plain TCP and the gateways reach over emulated links
@@ -119,12 +120,30 @@ struct Sim {
     child: Option<Vec<String>>,
 }
 
+/// Whether the simulator's TCPs take as long as the kernel's
+///
+/// The same transfer over an emulated link by the kernel's reno, cubic and bbr, and over a
+/// simulated one. Prints JSON on standard output, and a line for each on standard error.
+#[derive(clap::Args)]
+struct Tcp {
+    /// Only transfers whose name contains this; may be given more than once
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// How often the kernel runs each; the medians count
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeats: u32,
+    /// Write the JSON here instead
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    json: PathBuf,
+}
+
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     match arguments.what {
         What::Link(link) => run_link(link),
         What::Control(control) => run_control(control),
         What::Emulator(arguments) => run_emulator(&arguments),
         What::Sim(arguments) => run_sim(&arguments),
+        What::Tcp(arguments) => run_tcp(&arguments),
     }
 }
 
@@ -141,6 +160,14 @@ fn run_sim(arguments: &Sim) -> Outcome {
     };
     let report = sim::run(arguments.repeats, child, |line| eprintln!("{line}"))?;
     eprint!("{}", sim::text(&report));
+    values::write_json(&arguments.json, &report)
+}
+
+fn run_tcp(arguments: &Tcp) -> Outcome {
+    values::reserve(&arguments.json)?;
+    testbed::permission::acquire().map_err(|error| error.to_string())?;
+    let report = tcp::run(&arguments.only, arguments.repeats, |line| eprintln!("{line}"))
+        .map_err(|error| error.to_string())?;
     values::write_json(&arguments.json, &report)
 }
 

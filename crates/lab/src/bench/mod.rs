@@ -9,6 +9,7 @@ pub mod emulator;
 mod measure;
 mod scenarios;
 pub mod sim;
+pub mod tcp;
 
 pub(crate) use measure::return_bits;
 pub use scenarios::{SCENARIOS, Scenario, bound};

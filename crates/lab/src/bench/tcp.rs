@@ -1,0 +1,244 @@
+//! `bentpipe bench tcp`: the simulator's TCPs beside the kernel's, on the same transfer.
+//!
+//! A client asks for a file; the kernel's way over an emulated link in real time, the
+//! simulator's under virtual time over the same link. What counts is the time from the first SYN
+//! to the last byte.
+
+use crate::LabError;
+use crate::live::{Bed, BedConfig, Beside, Way};
+use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
+use serde::Serialize;
+use sim::Network;
+use sim::host::{Host, Tcp, TcpId};
+use sim::network::Address;
+use sim::traffic::{Client, ConnectionPlan, Server};
+use simtcp::TcpConfig;
+use testbed::traffic::{self, File, Limits, Progress};
+use units::{BitRate, Instant, Span};
+
+/// The file.
+const BYTES: u64 = 10_000_000;
+const RATE: BitRate = BitRate::from_mbps(10);
+const ONE_WAY: Span = Span::from_millis(300);
+/// Nothing takes longer.
+const PATIENCE: Span = Span::from_secs(300);
+
+/// One of the transfers.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    /// The kernel's name of the law.
+    congestion: &'static str,
+    /// The queue before the link, in bandwidth-delay products.
+    queue: f64,
+    /// By how much the model may differ from the kernel, as a part of the kernel's time.
+    within: f64,
+}
+
+const CASES: &[Case] = &[
+    Case { congestion: "reno", queue: 1.0, within: 0.05 },
+    Case { congestion: "reno", queue: 0.25, within: 0.05 },
+    Case { congestion: "cubic", queue: 1.0, within: 0.05 },
+    Case { congestion: "cubic", queue: 0.25, within: 0.05 },
+    Case { congestion: "bbr", queue: 1.0, within: 0.15 },
+    Case { congestion: "bbr", queue: 0.25, within: 0.15 },
+];
+
+/// One transfer, both ways.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// `reno, queue 1`
+    pub name: String,
+    /// The kernel's times, in seconds, one a repetition.
+    pub kernel_seconds: Vec<f64>,
+    /// Their median.
+    pub kernel_median: f64,
+    /// Segments that the kernel sent again, in each repetition.
+    pub kernel_retransmissions: Vec<u64>,
+    /// The model's time, in seconds.
+    pub model_seconds: f64,
+    /// Segments that the model sent again.
+    pub model_retransmissions: u64,
+    /// (model − kernel) / kernel.
+    pub difference: f64,
+    /// How much that may be.
+    pub within: f64,
+    /// Whether it is.
+    pub agrees: bool,
+}
+
+/// Everything that was compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// `tcp`.
+    pub bench: &'static str,
+    /// The link and the file, for people.
+    pub about: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The transfers.
+    pub cases: Vec<Compared>,
+}
+
+/// Runs each transfer whose name contains one of `only` (all when that is empty) `repeats` times
+/// on the kernel, and once in the simulator; `progress` hears a line after each.
+///
+/// # Errors
+/// When a network cannot be made, or a transfer does not end.
+pub fn run(
+    only: &[String],
+    repeats: u32,
+    mut progress: impl FnMut(&str),
+) -> Result<Report, LabError> {
+    let mut cases = Vec::new();
+    let wanted = |case: &&Case| {
+        only.is_empty() || only.iter().any(|part| name(case).contains(part.as_str()))
+    };
+    for case in CASES.iter().filter(wanted) {
+        let mut seconds = Vec::new();
+        let mut retransmissions = Vec::new();
+        for _ in 0..repeats.max(1) {
+            let (took, again) = kernel(case)?;
+            seconds.push(took);
+            retransmissions.push(again);
+        }
+        let kernel_median = median(&seconds);
+        let (model_seconds, model_retransmissions) = model(case)?;
+        let difference = (model_seconds - kernel_median) / kernel_median;
+        let compared = Compared {
+            name: name(case),
+            kernel_seconds: seconds,
+            kernel_median,
+            kernel_retransmissions: retransmissions,
+            model_seconds,
+            model_retransmissions,
+            difference,
+            within: case.within,
+            agrees: difference.abs() <= case.within,
+        };
+        progress(&line(&compared));
+        cases.push(compared);
+    }
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    Ok(Report {
+        bench: "tcp",
+        about: format!(
+            "{BYTES} bytes over {RATE} and {ONE_WAY} each way, no loss but in the queue"
+        ),
+        kernel: kernel.trim().to_owned(),
+        cases,
+    })
+}
+
+fn name(case: &Case) -> String {
+    format!("{}, queue {}", case.congestion, case.queue)
+}
+
+fn line(compared: &Compared) -> String {
+    format!(
+        "{:<18} kernel {:>7.2} s ({:?} again), model {:>7.2} s ({} again): {:+.1} %, {}",
+        compared.name,
+        compared.kernel_median,
+        compared.kernel_retransmissions,
+        compared.model_seconds,
+        compared.model_retransmissions,
+        compared.difference * 100.0,
+        if compared.agrees { "agrees" } else { "differs" }
+    )
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+fn link(case: &Case) -> LinkConfig {
+    let direction = |products| DirectionConfig {
+        rate: Some(RATE),
+        delay: ONE_WAY,
+        queue: QueueConfig { limit: Limit::BandwidthDelay(products), ..QueueConfig::default() },
+        ..DirectionConfig::default()
+    };
+    LinkConfig { forward: direction(case.queue), ..LinkConfig::symmetric(direction(1.0)) }
+}
+
+/// Seconds that the kernel takes, and segments that it sends again.
+fn kernel(case: &Case) -> Result<(f64, u64), LabError> {
+    let bed = Bed::new(&BedConfig {
+        link: link(case),
+        way: Way::Cubic,
+        rates: None,
+        keys: None,
+        beside: Beside::Nothing,
+        seed: 1,
+    })?;
+    // A socket whose first law was bbr stays paced when it is given another, and that of this
+    // machine may be bbr. Of what a namespace may choose, reno is the one that does not pace.
+    let unpaced = || rt::netlink::sysctl("net.ipv4.tcp_congestion_control", "reno");
+    bed.net().server.run(unpaced).map_err(|error| LabError::Emulator(error.to_string()))?;
+    let file = File { seed: 1, bytes: BYTES, congestion: case.congestion };
+    let limits = Limits { after_first_byte: PATIENCE, overall: PATIENCE };
+    let done = bed.net().client.run(|| {
+        let way = traffic::Way::Direct;
+        traffic::download(way, bed.files(), file, limits, &Progress::default())
+    });
+    let served = bed.served(1);
+    bed.close()?;
+    if !done.complete || !done.matches {
+        return Err(LabError::Request(format!("{}: the transfer did not end", name(case))));
+    }
+    Ok((done.ended.as_secs_f64(), served.map_or(0, |served| served.retransmissions)))
+}
+
+/// The kernel's TCP as the simulator has it.
+fn config(congestion: &str) -> TcpConfig {
+    match congestion {
+        "bbr" => TcpConfig::bbr(),
+        "reno" => TcpConfig::linux_reno(),
+        _ => TcpConfig::linux_cubic(),
+    }
+}
+
+/// The same of the model.
+fn model(case: &Case) -> Result<(f64, u64), LabError> {
+    let tcp = config(case.congestion);
+    let mut net = Network::new(1, 0);
+    let server =
+        net.host_with(|node| Host::new(Tcp::server(node, &tcp, 80), Server::<TcpId>::new()));
+    let client = net.host_with(|node| {
+        let transport = Tcp::client(node, &tcp, Address::new(server, 80));
+        let plan = ConnectionPlan::download(Instant::ZERO, BYTES);
+        Host::new(transport, Client::<TcpId>::new(vec![plan]))
+    });
+    net.link(server, client, &link(case));
+    type Asking = Host<Tcp, Client<TcpId>>;
+    type Serving = Host<Tcp, Server<TcpId>>;
+    let mut again = 0;
+    net.run_while(Instant::ZERO + PATIENCE, |net| {
+        let connections = net.node::<Serving>(server).transport.connections();
+        again = connections
+            .map(|(_, endpoint)| endpoint.counters().retransmitted_segments)
+            .max()
+            .unwrap_or(again);
+        !net.node::<Asking>(client).application.is_done()
+    });
+    let exchanged = net.node::<Asking>(client).application.exchanged();
+    let took = exchanged.first().and_then(|one| Some(one.done?.since(one.asked)));
+    let missing = || LabError::Request(format!("{}: the model came to no end", name(case)));
+    Ok((took.ok_or_else(missing)?.as_secs_f64(), again))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_comes_to_its_end_in_the_time_that_the_link_needs_at_least() {
+        for case in CASES {
+            let (seconds, _) = model(case).unwrap_or_else(|error| panic!("{error}"));
+            // 10 MB in segments of 1448 of 1500 bytes, and two round trips.
+            let least = 10e6 * 8.0 / 10e6 * 1_500.0 / 1_448.0 + 1.2;
+            assert!((least..4.0 * least).contains(&seconds), "{}: {seconds}", name(case));
+        }
+    }
+}
