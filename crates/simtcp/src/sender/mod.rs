@@ -143,6 +143,7 @@ impl Sender {
             self.timed = None;
             self.counters.retransmitted_segments += 1;
         }
+        self.last_sent = now;
         self.timer = Some(self.round_trip.deadline(now));
     }
 
@@ -153,6 +154,14 @@ impl Sender {
         let end = 1 + len + u64::from(fin);
         if end > 1 {
             self.counters.data_segments += 1;
+        }
+        // What went with an earlier SYN goes again, and is one record or more of its own.
+        let before = self.flow.end.clamp(1, end);
+        if let Some(log) = &mut self.log {
+            let parts = [(1, before), (before, end)];
+            parts.into_iter().filter(|part| part.0 < part.1).for_each(|part| {
+                log.on_sent(self.last_sent, part);
+            });
         }
         if end > self.flow.end {
             self.counters.data_bytes += len;
@@ -167,6 +176,9 @@ impl Sender {
     /// section 4.2.2).
     pub(crate) fn early_data_was_lost(&mut self) {
         self.flow.next = self.flow.oldest;
+        if let Some(log) = &mut self.log {
+            log.lose(|_| true);
+        }
     }
 
     /// The peer's SYN said what it can take; the window begins.
@@ -179,7 +191,20 @@ impl Sender {
         self.window = Window::new(config.window, levels);
         self.recovery = Recovery::new(config.recovery, sack, config.limited_transmit);
         let logs = self.window.needs_log() || self.recovery.needs_log() || self.proportional;
-        self.log = logs.then(SentLog::default);
+        self.log = logs.then(|| self.log_with_syn());
+    }
+
+    /// A log that has what went with SYN already.
+    fn log_with_syn(&self) -> SentLog {
+        let mut log = SentLog::default();
+        if self.flow.end > 1 {
+            log.on_sent(self.last_sent, (1, self.flow.end));
+            if self.counters.retransmitted_segments > 0 {
+                // Which of the SYNs is answered is not known (Karn; RFC 6298, section 3).
+                log.on_sent(self.last_sent, (1, self.flow.end));
+            }
+        }
+        log
     }
 
     /// The handshake is done. Where SYN had to go twice, one segment is the first window

@@ -22,6 +22,10 @@ fn configs() -> Vec<TcpConfig> {
         TcpConfig { d_sack: true, ecn: true, pacing: true, ..TcpConfig::sack() },
         TcpConfig { opening: Opening::Transaction, ..TcpConfig::sack() },
         TcpConfig { opening: Opening::FastOpen, ..TcpConfig::sack_new_reno() },
+        TcpConfig { opening: Opening::Transaction, ..TcpConfig::linux_cubic() },
+        TcpConfig { opening: Opening::FastOpen, ..TcpConfig::linux_cubic() },
+        TcpConfig { opening: Opening::Transaction, ..TcpConfig::bbr() },
+        TcpConfig { opening: Opening::FastOpen, ..TcpConfig::bbr() },
     ])
 }
 
@@ -41,7 +45,7 @@ fn wire(config: &TcpConfig) -> Wire {
     Wire::between(ends.0, ends.1, Span::from_millis(50))
 }
 
-const CONFIGS: usize = 14;
+const CONFIGS: usize = 18;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]

@@ -51,7 +51,7 @@ fn bbr_keeps_the_link_full_and_the_queue_short() {
     assert!(rate > 9.0e6, "{rate}");
     let round_trip = wire.client.snapshot().round_trip.unwrap();
     assert!(round_trip < Span::from_millis(140), "no 250 KB of queue, 200 ms: {round_trip}");
-    // A tenth of all lost at random does not reduce the rate by more than that and probing.
+    // Every fiftieth is lost: that does not reduce the rate by much more than probing does.
     let mut count = 0_u64;
     let mut lossy = line(&TcpConfig::bbr(), 250_000).losing(move |_, segment| {
         count += u64::from(segment.payload.len > 0);
@@ -59,6 +59,17 @@ fn bbr_keeps_the_link_full_and_the_queue_short() {
     });
     let rate = saturate(&mut lossy, 30);
     assert!(rate > 8.0e6, "{rate}");
+}
+
+#[test]
+fn bbr_that_opens_late_begins_as_one_that_opens_at_once() {
+    let initial_window = crate::InitialWindow::Segments(10);
+    let config = TcpConfig { initial_window, ..plain(&TcpConfig::bbr()) };
+    let mut wire = Wire::new(&config, ROUND / 2);
+    wire.now = at(20_000);
+    wire.client.write(1_000 * MSS);
+    wire.run_until(at(20_199));
+    assert_eq!(wire.sent.iter().filter(|sent| sent.1.payload.len > 0).count(), 10);
 }
 
 #[test]

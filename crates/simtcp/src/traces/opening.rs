@@ -164,6 +164,26 @@ fn a_syn_that_was_lost_goes_again_alone() {
 }
 
 #[test]
+fn what_went_with_a_lost_syn_goes_again_whatever_finds_losses() {
+    for base in [TcpConfig::linux_cubic(), TcpConfig::bbr(), TcpConfig::vegas()] {
+        for opening in [Opening::FastOpen, Opening::Transaction] {
+            let mut hosts = Hosts::new(TcpConfig { opening, ..base.clone() });
+            let mut first = hosts.wire();
+            hosts.exchange(&mut first);
+            // SYN and its data; then SYN,ACK, in the second with data.
+            let mut second = hosts.wire().losing(|count, _| count == 0);
+            assert!(hosts.exchange(&mut second) < 2.0);
+            let mut third = hosts.wire().losing_answers(|count, _| count == 0);
+            assert!(hosts.exchange(&mut third) < 4.0);
+            // The server has forgotten, and does not take the data.
+            hosts.caches[1] = HostCache::new(99);
+            let mut fourth = hosts.wire();
+            assert!(hosts.exchange(&mut fourth) < 2.0);
+        }
+    }
+}
+
+#[test]
 fn segments_shrink_to_what_the_path_takes_and_the_next_connection_knows() {
     for base in [TcpConfig::sack_reno(), TcpConfig::linux(), TcpConfig::bbr()] {
         let mut hosts = Hosts::new(TcpConfig { path_mtu: true, ..base });

@@ -272,7 +272,9 @@ impl Bbr {
     }
 
     fn update_round_trip(&mut self, sample: &Sample) {
-        let expired = sample.now.since(self.round_trip_at) > ROUND_TRIP_AGE;
+        // Of what is not known yet nothing is old, however late the connection opens.
+        let known = self.round_trip.is_some();
+        let expired = known && sample.now.since(self.round_trip_at) > ROUND_TRIP_AGE;
         if let Some(round_trip) = sample.round_trip
             && (expired || self.round_trip.is_none_or(|old| round_trip <= old))
         {
