@@ -77,6 +77,10 @@ impl Cubic {
             self.on_idle(since);
             return;
         }
+        if self.levels.threshold() < u64::MAX {
+            // It is for the initial slow start (RFC 9406, section 4.3).
+            self.hystart = None;
+        }
         let mut divisor = 1;
         if self.levels.in_slow_start()
             && let Some(hystart) = &mut self.hystart
@@ -145,6 +149,10 @@ impl Cubic {
         }
         self.top = 0.0;
         self.epoch = None;
+        if let Some(linux) = &mut self.linux {
+            // Linux looks anew after a timeout (bictcp_state).
+            *linux = LinuxHyStart::new();
+        }
         self.levels.set_window(self.levels.segment());
     }
 
@@ -261,6 +269,44 @@ mod tests {
         run(&mut cubic, Span::from_millis(1), Span::from_secs(5));
         let got = window(&cubic);
         assert!((got - 120.0).abs() < 4.0, "{got}");
+    }
+
+    /// Rounds of growing round trips in slow start; returns the window that they lead to.
+    fn queueing(cubic: &mut Cubic, from: u64) -> f64 {
+        let mut number = from * 1_000;
+        for round in 0..12 {
+            for _ in 0..10 {
+                number += 1;
+                let at = Span::from_millis(from * 1_000 + round * 100);
+                let sample = Some(Span::from_millis(600 + 40 * round));
+                let (up_to, next) = (number, number + 9);
+                cubic.on_ack(&Acked { up_to, next, sample, ..ack(at, 1) });
+            }
+        }
+        window(cubic)
+    }
+
+    #[test]
+    fn an_early_end_is_for_the_initial_slow_start() {
+        let levels = || Levels::new(MSS, 20 * MSS, None);
+        let mut plus = Cubic::new(levels(), EarlyEnd::HyStartPlusPlus);
+        assert!(queueing(&mut plus, 0) < 100.0 && plus.levels().threshold() < 100 * MSS);
+        let mut plain = Cubic::new(levels(), EarlyEnd::Never);
+        plain.levels = plus.levels;
+        for cubic in [&mut plus, &mut plain] {
+            cubic.on_timeout(400 * MSS, true);
+        }
+        assert_eq!(queueing(&mut plus, 100), queueing(&mut plain, 100));
+        // Linux's found one, and looks no more until a timeout.
+        let mut linux = Cubic::new(levels(), EarlyEnd::LinuxHyStart);
+        let found = queueing(&mut linux, 0);
+        assert!(found < 100.0, "{found}");
+        linux.levels.set_threshold(1_000 * MSS);
+        assert!(queueing(&mut linux, 100) >= found + 120.0 - 1e-9);
+        linux.on_timeout(400 * MSS, true);
+        linux.levels.set_threshold(1_000 * MSS);
+        queueing(&mut linux, 200);
+        assert!(linux.levels().threshold() < 100 * MSS);
     }
 
     #[test]

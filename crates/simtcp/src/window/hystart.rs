@@ -51,6 +51,8 @@ pub(crate) struct LinuxHyStart {
     current: Span,
     least: Span,
     samples: u32,
+    /// It has ended a slow start, and does not look any more.
+    found: bool,
 }
 
 impl LinuxHyStart {
@@ -62,11 +64,18 @@ impl LinuxHyStart {
             current: Span::MAX,
             least: Span::MAX,
             samples: 0,
+            found: false,
         }
     }
 
     /// Takes in an acknowledgement; says whether slow start is over.
     pub(crate) fn on_ack(&mut self, acked: &Acked, window: u64, segment: u64) -> bool {
+        let ends = !self.found && self.ends(acked, window, segment);
+        self.found |= ends;
+        ends
+    }
+
+    fn ends(&mut self, acked: &Acked, window: u64, segment: u64) -> bool {
         if acked.up_to > self.round_end {
             self.round_end = acked.next;
             (self.round_began, self.last) = (acked.now, acked.now);
