@@ -8,6 +8,11 @@ use units::{Instant, Span};
 
 /// Duplicates after which a segment counts as lost (RFC 5681, section 3.2).
 const DUPLICATES: u32 = 3;
+/// Timeouts in a row without a word of the receiver's, after which the connection is given up
+/// (RFC 9293, section 3.8.3; as many as Linux has, tcp_retries2).
+const TIMEOUTS: u32 = 15;
+/// What is sent again, is not again sooner, however short the round trip.
+const SOONEST: Span = Span::from_millis(1);
 /// The longest timeout.
 const LONGEST: Span = Span::from_secs(60);
 
@@ -57,6 +62,8 @@ pub(super) struct Connection {
     timeout: Span,
     /// When the timer began.
     since: Option<Instant>,
+    /// How often it ran out since the receiver said something.
+    timeouts: u32,
     /// A segment is to go although the receiver's window has no room: it asks for an answer.
     probe: bool,
     peer_fin: Option<u64>,
@@ -87,6 +94,7 @@ impl Connection {
             round_trip: None,
             timeout: config.timeout,
             since: None,
+            timeouts: 0,
             probe: false,
             peer_fin: None,
         }
@@ -235,6 +243,7 @@ impl Connection {
     /// What the receiver says.
     pub(super) fn acknowledged(&mut self, now: Instant, segment: &Segment) {
         let Some(number) = segment.acknowledgement else { return };
+        self.timeouts = 0;
         if segment.flags.fin {
             self.peer_fin = Some(segment.end() - 1);
         }
@@ -299,6 +308,7 @@ impl Connection {
 
     /// The timer has run out: the oldest goes again.
     pub(super) fn time_out(&mut self, now: Instant) {
+        self.timeouts += 1;
         self.timeout = (self.timeout * 2).min(LONGEST);
         self.since = Some(now);
         if self.sent == self.acknowledged {
@@ -309,6 +319,21 @@ impl Connection {
         if let Some(mut first) = self.kept.first_entry() {
             first.get_mut().sent = None;
         }
+    }
+
+    /// Nobody answers. The sender has been told that its data arrived: it, and the receiver, are
+    /// told by a reset that it does not, to be sent as the returned packet is.
+    pub(super) fn gives_up(&self) -> Option<(Packet, [Segment; 2])> {
+        let first = self.kept.get(&self.acknowledged).filter(|_| self.timeouts > TIMEOUTS)?;
+        let mut forth = *first.packet.segment()?;
+        let mut back = self.model?;
+        forth.sequence = self.acknowledged;
+        forth.payload = Payload::default();
+        forth.flags = Flags { reset: true, ..Flags::default() };
+        back.flags = forth.flags;
+        back.acknowledgement = Some(self.without_fin(self.received));
+        back.options.sack = SackBlocks::default();
+        Some((first.packet.clone(), [forth, back]))
     }
 
     /// The next segment that may go to the receiver, and whether it went before.
@@ -333,7 +358,7 @@ impl Connection {
     /// A segment that counts as lost and was not sent again within a round trip.
     fn lost(&self, now: Instant) -> Option<u64> {
         let recover = self.recover?;
-        let again = self.round_trip.unwrap_or(self.least_timeout);
+        let again = self.round_trip.unwrap_or(self.least_timeout).max(SOONEST);
         let due = |kept: &Kept| kept.sent.is_none_or(|at| !kept.again || now.since(at) >= again);
         let head = self.kept.get(&self.acknowledged).filter(|kept| due(kept));
         if head.is_some() && self.acknowledged < self.sent {

@@ -173,6 +173,18 @@ impl Spoofer {
         self.send(now, flow, out);
     }
 
+    /// Resets both ends of a connection whose receiver has been silent for too long.
+    fn give_up(&mut self, flow: Flow, out: &mut Leaving) -> bool {
+        let given = self.connections.get(&flow).and_then(Connection::gives_up);
+        let Some((packet, [forth, back])) = given else { return false };
+        let payload = like(&packet.payload, back);
+        let answer = Packet { from: packet.to, to: packet.from, payload, ..packet.clone() };
+        out.push_back((self.way, Packet { payload: like(&packet.payload, forth), ..packet }));
+        out.push_back((self.way.back(), answer));
+        self.connections.remove(&flow);
+        true
+    }
+
     /// Sends what may go to the receiver.
     fn send(&mut self, now: Instant, flow: Flow, out: &mut Leaving) {
         let Some(connection) = self.connections.get_mut(&flow) else { return };
@@ -208,7 +220,9 @@ impl Element for Spoofer {
             if let Some(connection) = self.connections.get_mut(&flow) {
                 connection.time_out(now);
             }
-            self.send(now, flow, out);
+            if !self.give_up(flow, out) {
+                self.send(now, flow, out);
+            }
         }
     }
 }

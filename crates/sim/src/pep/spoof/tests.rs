@@ -62,6 +62,51 @@ impl ByHand {
 }
 
 #[test]
+fn a_receiver_that_is_silent_is_given_up_and_both_ends_are_told() {
+    let mut hand = ByHand::new();
+    let first = hand.open()[0];
+    hand.pass(at(1), Way::Right, first);
+    let (mut sent, mut seconds) = (Vec::new(), Vec::new());
+    while let Some(due) = hand.spoofer.poll_timeout() {
+        let mut out = Leaving::new();
+        hand.spoofer.handle_timeout(due, &mut out);
+        seconds.push(due.since(at(1)).as_secs_f64());
+        sent.extend(out);
+        assert!(seconds.len() < 100, "{seconds:?}");
+    }
+    // 1, 2, 4, 8, 16 and 32 s, then a minute each.
+    assert_eq!((seconds[5], seconds[6], seconds.len()), (63.0, 123.0, 16));
+    assert_eq!(hand.spoofer.connections(), 0);
+    let last = sent.split_off(15);
+    let resets: Vec<Segment> = last.iter().map(|(_, it)| *it.segment().expect("TCP")).collect();
+    assert_eq!(last.iter().map(|(way, _)| *way).collect::<Vec<_>>(), [Way::Right, Way::Left]);
+    assert!(resets.iter().all(|it| it.flags.reset && it.span() == 0), "{resets:?}");
+    hand.receiver.handle_segment(at(700_000), &resets[0]);
+    hand.sender.handle_segment(at(700_000), &resets[1]);
+    let states = [hand.receiver.state(), hand.sender.state()];
+    assert_eq!(states, [simtcp::State::Closed; 2]);
+}
+
+#[test]
+fn a_receiver_without_distance_is_no_endless_loop() {
+    let mut hand = ByHand::new();
+    let first = hand.open()[0];
+    hand.pass(at(1), Way::Right, first);
+    // The acknowledgement comes in the same instant: the round trip is zero.
+    hand.receiver.handle_segment(at(1), &first);
+    hand.receiver.handle_timeout(at(1_000));
+    let truth = hand.receiver.poll_transmit(at(1_000)).expect("an acknowledgement");
+    hand.pass(at(1), Way::Left, truth);
+    let mut next = first;
+    next.sequence = first.end();
+    hand.pass(at(2), Way::Right, next);
+    for _ in 0..5 {
+        hand.pass(at(2), Way::Left, truth);
+    }
+    assert_eq!(hand.spoofer.counts().again, 1, "and not sooner than a millisecond later");
+}
+
+#[test]
 fn data_is_acknowledged_early_and_the_true_acknowledgement_ends_here() {
     let mut hand = ByHand::new();
     let first = hand.open()[0];
