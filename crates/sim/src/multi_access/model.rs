@@ -8,10 +8,11 @@
 //! Lavenberg 1980), in steps of one client:
 //!
 //! ```text
-//!   W(n) = c·g·(1 + Q(n-1))      response at the queue
-//!   X(n) = n / (Z + D + W(n))    objects in a second
-//!   Q(n) = X(n)·W(n)
-//!   R(n) = D + W(n)              D: two crossings, local networks, and half a g to the next slot
+//!   R(n) = D + (b-1)·g + c·g·Q(n-1)      response; b: cells of the request, the others go after
+//!                                        it and delay only who comes behind
+//!   X(n) = n / (Z + R(n))                objects in a second
+//!   Q(n) = X(n)·c·g·(1 + Q(n-1))         who waits, and who is served
+//!   D    = two crossings, local networks, and half a g to the next slot
 //! ```
 //!
 //! Demand is left out: at the published load it moves next to nothing.

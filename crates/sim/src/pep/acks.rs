@@ -19,7 +19,7 @@ const FLOWS: usize = 4_096;
 /// The number that `packet` acknowledges, when it does nothing else.
 pub(super) fn pure_ack(packet: &Packet) -> Option<u64> {
     let segment = packet.segment()?;
-    let plain = segment.span() == 0 && !segment.flags.reset;
+    let plain = segment.span() == 0 && !segment.flags.reset && segment.options.probe.is_none();
     segment.acknowledgement.filter(|_| plain)
 }
 
@@ -45,6 +45,10 @@ impl<T> Default for Flows<T> {
 impl<T: Copy> Flows<T> {
     fn get(&self, packet: &Packet) -> Option<T> {
         self.all.get(&(packet.from, packet.to)).map(|(_, flow)| *flow)
+    }
+
+    fn forget(&mut self, packet: &Packet) {
+        self.all.remove(&(packet.from, packet.to));
     }
 
     fn set(&mut self, now: Instant, packet: &Packet, flow: T) {
@@ -113,6 +117,10 @@ pub(super) fn like(payload: &Payload, segment: Segment) -> Payload {
 
 impl Element for AckRebuilder {
     fn pass(&mut self, now: Instant, way: Way, packet: Packet, out: &mut Leaving) {
+        if way == self.way && packet.segment().is_some_and(|segment| segment.flags.syn) {
+            // A new connection begins, whose numbers are none of the last one's.
+            self.flows.forget(&packet);
+        }
         let number = packet.segment().and_then(|segment| segment.acknowledgement);
         if let (true, Some(number)) = (way == self.way, number) {
             let last = self.flows.get(&packet);
@@ -142,11 +150,22 @@ pub struct AckSpacer {
 }
 
 impl AckSpacer {
-    /// For acknowledgements that go `way`; with more than `most` waiting the next ones go at
-    /// once. `gap` is that at which the link's rate brings what one of them acknowledges.
+    /// For acknowledgements that go `way`; with `most` waiting the oldest of its
+    /// connection makes room for the next. `gap` is that at which the link's rate brings what one of them acknowledges.
     pub fn new(way: Way, gap: Span, most: usize) -> Self {
         let (flows, waiting) = (Flows::default(), BTreeMap::new());
         Self { gap, most, way, flows, waiting, order: 0 }
+    }
+
+    /// `packet` waits for the last turn of its connection, each that waits takes the turn before
+    /// its own, and the oldest is returned: they stay in their order.
+    fn take_turns(&mut self, mut packet: Packet) -> Packet {
+        let flow = (packet.from, packet.to);
+        let same = |waiting: &&mut Packet| (waiting.from, waiting.to) == flow;
+        for waiting in self.waiting.values_mut().rev().filter(same) {
+            core::mem::swap(waiting, &mut packet);
+        }
+        packet
     }
 }
 
@@ -157,7 +176,11 @@ impl Element for AckSpacer {
             return;
         }
         let next = self.flows.get(&packet).map_or(now, |last| (last + self.gap).max(now));
-        if next <= now || self.waiting.len() >= self.most {
+        if next > now && self.waiting.len() >= self.most {
+            out.push_back((way, self.take_turns(packet)));
+            return;
+        }
+        if next <= now {
             self.flows.set(now, &packet, now);
             out.push_back((way, packet));
             return;

@@ -114,10 +114,28 @@ fn a_full_spacer_lets_go_on_and_the_other_way_is_open() {
     for number in [1, 2, 3] {
         spacer.pass(at(0), Way::Left, ack(80, number, 0), &mut out);
     }
-    assert_eq!(numbers(&mut out), [1, 3]);
+    assert_eq!(numbers(&mut out), [1, 2], "the oldest makes room");
     spacer.pass(at(0), Way::Right, ack(80, 4, 0), &mut out);
     spacer.pass(at(0), Way::Left, ack(80, 5, 100), &mut out);
     assert_eq!(numbers(&mut out), [4, 5]);
+    spacer.handle_timeout(at(5), &mut out);
+    assert_eq!(numbers(&mut out), [3], "in its turn");
+}
+
+#[test]
+fn a_new_connection_is_not_rebuilt_from_an_old_one_and_probes_are_no_acknowledgements() {
+    let (mut rebuilder, mut out) = (AckRebuilder::new(Way::Left, 2_000, 10), Leaving::new());
+    let mut syn = ack(80, 1, 0);
+    syn.change_segment(|segment| segment.flags.syn = true);
+    for packet in [ack(80, 90_000, 0), syn, ack(80, 2_001, 0), ack(80, 6_001, 0)] {
+        rebuilder.pass(at(0), Way::Left, packet, &mut out);
+    }
+    assert_eq!(numbers(&mut out), [90_000, 1, 2_001, 4_001, 6_001]);
+    let mut probe = ack(80, 8_001, 0);
+    assert_eq!(pure_ack(&probe), Some(8_001));
+    let asked = simtcp::Probe { cycle: 1, second: false, answer: false };
+    probe.change_segment(|segment| segment.options.probe = Some(asked));
+    assert_eq!(pure_ack(&probe), None);
 }
 
 /// What stands at the terminal's side of the return channel, and at the hub's.
