@@ -173,7 +173,8 @@ impl Homes {
     }
 
     /// Behind which terminal `address` is, of those called `names`: the one whose own network
-    /// is the narrowest around it, else the only one without networks of its own.
+    /// is the narrowest around it, else the only one without networks of its own. One that is here
+    /// by several paths is named as often, and is one.
     pub(crate) fn home_of<'n>(
         &self,
         address: IpAddr,
@@ -196,7 +197,7 @@ impl Homes {
         let is_known = |name: &&str| self.known.iter().any(|(known, _)| known == name);
         let mut rest = names.filter(|name| !is_known(name));
         let only = rest.next()?;
-        rest.next().is_none().then_some(only)
+        rest.all(|name| name == only).then_some(only)
     }
 }
 
@@ -355,6 +356,9 @@ mod tests {
         assert_eq!(home("10.1.7.3", &["boat", "car"]), None, "its own is away");
         assert_eq!(home("10.9.9.9", &all), Some("car"), "the only one without its own");
         assert_eq!(home("10.9.9.9", &["boat", "car", "bus"]), None, "which of them?");
+        assert_eq!(home("10.9.9.9", &["car", "boat", "car"]), Some("car"), "by two paths");
+        assert_eq!(home("10.9.9.9", &["car", "car", "bus"]), None, "which of the two?");
+        assert_eq!(home("10.1.2.3", &["boat", "boat"]), Some("boat"));
         assert_eq!(home("192.0.2.1", &all), None);
         assert!(homes.is_home("car", "10.9.9.9".parse().unwrap()));
         assert!(!homes.is_home("ship", "10.1.2.3".parse().unwrap()));
