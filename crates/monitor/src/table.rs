@@ -119,10 +119,10 @@ pub(crate) fn state(terminal: &Terminal) -> String {
     match (terminal.outage_seconds, terminal.silent_seconds) {
         (Some(outage), _) => format!("outage {}", time(outage)),
         (None, Some(silent)) if silent > 30.0 => format!("silent {}", time(silent)),
-        (None, Some(_) | None) if terminal.health.as_deref() == Some("recovering") => {
-            "recovering".into()
-        }
-        (None, Some(_) | None) => "connected".into(),
+        (None, Some(_) | None) => match terminal.health.as_deref() {
+            Some(health @ ("recovering" | "poor")) => health.into(),
+            Some(_) | None => "connected".into(),
+        },
     }
 }
 

@@ -4,14 +4,16 @@
 //!            answered, not too slow, not too lossy, for the hold time
 //!      ┌────────────────────────────────────────────────────────────┐
 //!      │                                                            ▼
-//!   Recovering ◀──answered──  Down  ◀──not answered, slow, lossy── Well
-//!      └───────not answered──▶                     first answer ──▶
+//!   Recovering ◀──as asked──  Poor  ◀──answered, slow or lossy──── Well
+//!      └────not as asked───▶  Down  ◀──not answered─────────────────┘
+//!                                         the first time as asked ──▶
 //! ```
 //!
 //! A way that has failed is not trusted again before it was well for the *hold* time, so that one
 //! that comes and goes does not take new streams along each time. Where no way is well, one that
-//! recovers is better than none. Among ways that are equally well those of the first priority are
-//! chosen from, in turns by their weights.
+//! recovers is better than none, and one that answers, slow or lossy as it is, is better than one
+//! that does not. Among ways that are equally well those of the first priority are chosen from, in
+//! turns by their weights. Whether it answers at all is judged in the same manner, beside it.
 //!
 //! Nothing is sent for this: what is looked at is what POLLs and STATs have told
 //! ([`Relay::seen`](crate::Relay::seen)). Streams that run are not moved: they wait for their way.
@@ -61,16 +63,22 @@ pub enum Verdict {
     Well,
     /// It is well again, and not for long enough.
     Recovering,
-    /// It does not answer, or not as is asked.
+    /// It answers, though too slowly or with too many losses.
+    Poor,
+    /// It does not answer.
     Down,
 }
 
 impl Verdict {
+    /// All of them, the best first.
+    pub const ALL: [Self; 4] = [Self::Well, Self::Recovering, Self::Poor, Self::Down];
+
     /// In a word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Well => "well",
             Self::Recovering => "recovering",
+            Self::Poor => "poor",
             Self::Down => "down",
         }
     }
@@ -80,7 +88,10 @@ impl Verdict {
 #[derive(Clone, Debug)]
 pub struct Health {
     demands: Demands,
+    /// Whether it is as is asked.
     state: State,
+    /// Whether it answers, whatever else is asked.
+    answers: State,
     /// What was sent when the present look at losses began, and when that was.
     look: (u64, u64, Instant),
     /// What the last whole look found, while the way answers.
@@ -99,39 +110,64 @@ enum State {
     Well,
 }
 
+impl State {
+    /// What it is after a look that found it `well` or not.
+    fn after(self, now: Instant, well: bool, hold: Span) -> Self {
+        match (self, well) {
+            (Self::New, false) => Self::New,
+            (Self::New | Self::Well, true) => Self::Well,
+            (Self::Well | Self::Down | Self::Recovering { .. }, false) => Self::Down,
+            (Self::Down, true) => Self::Recovering { since: now },
+            (Self::Recovering { since }, true) if now.since(since) >= hold => Self::Well,
+            (Self::Recovering { since }, true) => Self::Recovering { since },
+        }
+    }
+
+    fn verdict(self) -> Verdict {
+        match self {
+            Self::New | Self::Down => Verdict::Down,
+            Self::Recovering { .. } => Verdict::Recovering,
+            Self::Well => Verdict::Well,
+        }
+    }
+
+    /// When it may be trusted.
+    fn due(self, hold: Span) -> Option<Instant> {
+        match self {
+            Self::Recovering { since } => Some(since + hold),
+            Self::New | Self::Down | Self::Well => None,
+        }
+    }
+}
+
 impl Health {
     /// A way of which nothing is known.
     pub fn new(demands: Demands) -> Self {
         let look = (0, 0, Instant::ZERO);
-        Self { demands, state: State::New, look, lossy: false, failures: 0 }
+        let (state, answers) = (State::New, State::New);
+        Self { demands, state, answers, look, lossy: false, failures: 0 }
     }
 
     /// Takes in what is `seen` now; times never run back.
     pub fn look(&mut self, now: Instant, seen: Seen) {
         let well = self.judge(now, seen);
-        self.state = match (self.state, well) {
-            (State::New, false) => State::New,
-            (State::New | State::Well, true) => State::Well,
-            (State::Well, false) => {
-                self.failures += 1;
-                State::Down
-            }
-            (State::Down | State::Recovering { .. }, false) => State::Down,
-            (State::Down, true) => State::Recovering { since: now },
-            (State::Recovering { since }, true) if now.since(since) >= self.demands.hold => {
-                State::Well
-            }
-            (State::Recovering { since }, true) => State::Recovering { since },
-        };
+        let hold = self.demands.hold;
+        self.failures += u64::from(self.state == State::Well && !well);
+        self.state = self.state.after(now, well, hold);
+        self.answers = self.answers.after(now, seen.answered, hold);
     }
 
     /// How it is, as of the last look.
     pub fn verdict(&self) -> Verdict {
-        match self.state {
-            State::New | State::Down => Verdict::Down,
-            State::Recovering { .. } => Verdict::Recovering,
-            State::Well => Verdict::Well,
+        match (self.state.verdict(), self.answers()) {
+            (Verdict::Down, Verdict::Well | Verdict::Recovering) => Verdict::Poor,
+            (verdict, _) => verdict,
         }
+    }
+
+    /// How it would be if nothing were asked of it but answers: never [`Verdict::Poor`].
+    pub fn answers(&self) -> Verdict {
+        self.answers.verdict()
     }
 
     /// Times that it has failed after it was well.
@@ -141,10 +177,8 @@ impl Health {
 
     /// When to look again although nothing has happened: it may be trusted then.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        match self.state {
-            State::Recovering { since } => Some(since + self.demands.hold),
-            State::New | State::Down | State::Well => None,
-        }
+        let hold = self.demands.hold;
+        self.state.due(hold).into_iter().chain(self.answers.due(hold)).min()
     }
 
     fn judge(&mut self, now: Instant, seen: Seen) -> bool {
@@ -229,12 +263,12 @@ impl Ways {
         &self.all[number].health
     }
 
-    /// Whether any way answers as is asked.
+    /// Whether any way answers, as is asked or not.
     pub fn any_usable(&self) -> bool {
         self.all.iter().any(|way| way.health.verdict() != Verdict::Down)
     }
 
-    /// The way for a new stream; `None` when all are down.
+    /// The way for a new stream; `None` when none answers.
     pub fn choose(&mut self) -> Option<usize> {
         let best = self.best()?;
         let is_in = |way: &Way| (way.health.verdict(), way.priority) == best;
@@ -274,7 +308,8 @@ impl Ways {
 
     /// The best that there is: how well, and of which priority.
     fn best(&self) -> Option<(Verdict, u32)> {
-        [Verdict::Well, Verdict::Recovering].into_iter().find_map(|verdict| {
+        let mut answering = Verdict::ALL.into_iter().filter(|verdict| *verdict != Verdict::Down);
+        answering.find_map(|verdict| {
             let like = self.all.iter().filter(|way| way.health.verdict() == verdict);
             like.map(|way| way.priority).min().map(|priority| (verdict, priority))
         })

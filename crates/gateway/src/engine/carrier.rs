@@ -328,10 +328,10 @@ impl Carrier {
         }
     }
 
-    /// How the best of a terminal's paths is.
-    pub(crate) fn best_path(&self) -> Verdict {
+    /// How the one of a terminal's paths answers that does so best.
+    pub(crate) fn answers(&self) -> Verdict {
         match &self.side {
-            Side::Terminal(paths) => paths.best(),
+            Side::Terminal(paths) => paths.answers(),
             Side::Hub(_) => Verdict::Well,
         }
     }

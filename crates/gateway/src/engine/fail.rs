@@ -1,7 +1,7 @@
 //! What becomes of new connections while the gateway cannot carry them.
 //!
 //! ```text
-//!                     no path answers                     a path is well
+//!                     no path answers                 one has answered for health.hold
 //!   carried ─────────────────────────────▶ wait, refuse, ─────────────────▶ carried
 //!           ◀──below nine tenths── full ──▶ or open: the kernel lets them pass,
 //!                                           and proxies connect by themselves
@@ -49,17 +49,18 @@ impl Fail {
         self.section = section;
     }
 
-    /// Looks how things are: the best path is as `best` says, and of `limit` connections there are
-    /// `open`.
-    pub(super) fn review(&mut self, now: Instant, best: Verdict, open: usize, limit: usize) {
+    /// Looks how things are: the paths answer as `answers` says, whether they are slow or lossy or
+    /// not, and of `limit` connections there are `open`.
+    pub(super) fn review(&mut self, now: Instant, answers: Verdict, open: usize, limit: usize) {
         let mut patience = *self.patience.get_or_insert(now + FIRST_ANSWER);
-        if best != Verdict::Down {
+        if answers != Verdict::Down {
             // From here on it is missed at once.
             patience = patience.min(now);
         }
         self.patience = Some(patience);
-        let unreachable = match best {
-            Verdict::Well => false,
+        let unreachable = match answers {
+            // A hub by a poor path is a hub: past it is no way for what is to be sealed.
+            Verdict::Well | Verdict::Poor => false,
             // What comes and goes is not followed each time.
             Verdict::Recovering => self.unreachable && self.section.unreachable == WhenFail::Open,
             Verdict::Down => self.unreachable || now >= patience,

@@ -86,11 +86,12 @@ impl Paths {
         self.ways.first().unwrap_or(0)
     }
 
-    /// How the best of them is.
-    pub(super) fn best(&self) -> Verdict {
-        let all = || (0..self.all.len()).map(|number| self.verdict(number));
-        let found = |verdict| all().any(|one| one == verdict).then_some(verdict);
-        found(Verdict::Well).or_else(|| found(Verdict::Recovering)).unwrap_or(Verdict::Down)
+    /// How the one of them answers that does so best, slow or lossy as it may be.
+    pub(super) fn answers(&self) -> Verdict {
+        let mut all = Verdict::ALL.into_iter();
+        let numbers = 0..self.all.len();
+        let is = |verdict| numbers.clone().any(|n| self.ways.health(n).answers() == verdict);
+        all.find(|verdict| is(*verdict)).unwrap_or(Verdict::Down)
     }
 
     /// How path `number` is.
@@ -112,6 +113,9 @@ impl Paths {
                 let (path, hub) = (&path.name, path.route.peer);
                 match verdict {
                     Verdict::Down => tracing::warn!(%path, %hub, "path down, avoided from now on"),
+                    Verdict::Poor => {
+                        tracing::warn!(%path, %hub, "path slow or lossy, avoided from now on");
+                    }
                     Verdict::Recovering => tracing::info!(%path, %hub, "path answers again"),
                     Verdict::Well => tracing::info!(%path, %hub, "path well"),
                 }

@@ -134,7 +134,7 @@ impl Terminal {
     /// Looks whether new connections can be carried.
     pub(super) fn review(&mut self, core: &Core, now: Instant) {
         let (open, limit) = (core.connections.len(), core.limits.connections as usize);
-        self.door.fail.review(now, core.carrier.best_path(), open, limit);
+        self.door.fail.review(now, core.carrier.answers(), open, limit);
     }
 
     /// Accepts who waits; true when more wait.

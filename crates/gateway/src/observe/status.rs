@@ -88,7 +88,8 @@ pub struct TerminalStatus {
     pub terminal: String,
     /// Where the other gateway is.
     pub address: String,
-    /// How a terminal's path is in the eyes of new connections: `well`, `recovering` or `down`.
+    /// How a terminal's path is in the eyes of new connections: `well`, `recovering`, `poor` or
+    /// `down`.
     pub health: Option<&'static str>,
     /// Times that a terminal's path has failed after it was well.
     pub failures: u64,

@@ -44,7 +44,7 @@ fn a_relapse_begins_the_hold_time_anew() {
 }
 
 #[test]
-fn a_way_that_loses_or_takes_too_much_is_down() {
+fn a_way_that_loses_or_takes_too_much_is_poor() {
     let demands = Demands {
         most_loss: Some(20),
         most_round_trip: Some(Span::from_secs(1)),
@@ -59,7 +59,7 @@ fn a_way_that_loses_or_takes_too_much_is_down() {
     health.look(at(5_000), sent(8_000, 2_000));
     assert_eq!(health.verdict(), Verdict::Well);
     health.look(at(10_000), sent(8_790, 2_210));
-    assert_eq!(health.verdict(), Verdict::Down);
+    assert_eq!((health.verdict(), health.answers()), (Verdict::Poor, Verdict::Well));
     // Nothing more is sent by it: it gets another chance, and has to hold then.
     health.look(at(20_000), sent(8_790, 2_210));
     assert_eq!(health.verdict(), Verdict::Recovering);
@@ -67,7 +67,15 @@ fn a_way_that_loses_or_takes_too_much_is_down() {
     assert_eq!(health.verdict(), Verdict::Well);
     let slow = Seen { round_trip: Some(Span::from_millis(1_001)), ..sent(8_790, 2_210) };
     health.look(at(31_000), slow);
-    assert_eq!(health.verdict(), Verdict::Down);
+    assert_eq!((health.verdict(), health.failures()), (Verdict::Poor, 2));
+    health.look(at(32_000), Seen { answered: false, ..slow });
+    assert_eq!((health.verdict(), health.failures()), (Verdict::Down, 2));
+    // Answers are trusted after the hold time even if they stay slow.
+    health.look(at(33_000), slow);
+    assert_eq!((health.verdict(), health.answers()), (Verdict::Poor, Verdict::Recovering));
+    assert_eq!(health.poll_timeout(), Some(at(43_000)));
+    health.look(at(43_000), slow);
+    assert_eq!((health.verdict(), health.answers()), (Verdict::Poor, Verdict::Well));
 }
 
 #[test]
@@ -111,26 +119,56 @@ fn turns_go_by_weight_among_the_first_and_to_the_backup_without_them() {
     assert_eq!(ways.choose(), Some(0));
 }
 
+#[test]
+fn a_way_that_is_slow_is_better_than_one_that_is_dead() {
+    let demands = Demands { most_round_trip: Some(Span::from_secs(1)), ..Demands::default() };
+    let mut ways = Ways::default();
+    ways.add(1, 1, demands);
+    ways.add(2, 1, demands);
+    let slow = Seen { round_trip: Some(Span::from_secs(2)), ..seen(true) };
+    assert_eq!(ways.look(at(0), 1, slow), Some(Verdict::Poor), "at the start as well");
+    assert_eq!((ways.choose(), ways.first(), ways.any_usable()), (Some(1), Some(1), true));
+    ways.look(at(1), 0, slow);
+    assert_eq!((ways.choose(), ways.first()), (Some(0), Some(0)), "by priority");
+    ways.look(at(2), 1, seen(true));
+    assert_eq!((ways.choose(), ways.first()), (Some(1), Some(1)));
+    ways.look(at(3), 1, seen(false));
+    ways.look(at(4), 1, seen(true));
+    assert_eq!(ways.health(1).verdict(), Verdict::Recovering);
+    assert_eq!((ways.choose(), ways.first()), (Some(1), Some(1)), "it has recovered from worse");
+    ways.look(at(5), 1, seen(false));
+    assert_eq!((ways.choose(), ways.first()), (Some(0), Some(0)));
+}
+
 proptest! {
     /// Whatever is seen: a way that is well is chosen if there is one, one that answers if there
     /// is one; the first priority comes first; and no way is trusted again before the hold time.
     #[test]
     fn the_choice_is_the_best_and_does_not_flap(
         all in prop::collection::vec((1u32..4, 1u32..5), 1..6),
-        steps in prop::collection::vec((0u64..4_000, prop::collection::vec(any::<bool>(), 6)), 1..200),
+        steps in prop::collection::vec(
+            (0u64..4_000, prop::collection::vec((any::<bool>(), any::<bool>()), 6)),
+            1..200,
+        ),
     ) {
-        let mut ways = ways(&all);
+        let most_round_trip = Some(Span::from_secs(1));
+        let mut ways = Ways::default();
+        for &(priority, weight) in &all {
+            ways.add(priority, weight, Demands { most_round_trip, ..Demands::default() });
+        }
         let mut now = at(0);
         let mut failed: Vec<Option<Instant>> = vec![None; all.len()];
         let mut answering = vec![None; all.len()];
         for (pause, answers) in steps {
             now += Span::from_millis(pause);
             for number in 0..all.len() {
-                let answered = answers[number];
-                let changed = ways.look(now, number, seen(answered));
-                if !answered {
+                let (answered, slow) = answers[number];
+                let round_trip = Some(Span::from_secs(1 + u64::from(slow)));
+                let before = ways.health(number).verdict();
+                ways.look(now, number, Seen { round_trip, ..seen(answered) });
+                if !answered || slow {
                     answering[number] = None;
-                    if changed.is_some() {
+                    if before == Verdict::Well {
                         failed[number] = Some(now);
                     }
                 } else {
@@ -138,6 +176,8 @@ proptest! {
                 }
                 let verdict = ways.health(number).verdict();
                 prop_assert_eq!(verdict == Verdict::Down, !answered);
+                prop_assert_eq!(ways.health(number).answers() == Verdict::Down, !answered);
+                prop_assert_eq!(verdict == Verdict::Poor, answered && slow);
                 if verdict == Verdict::Well && failed[number].is_some() {
                     let since = answering[number].expect("it answers");
                     prop_assert!(now.since(since) >= HOLD);
@@ -146,7 +186,8 @@ proptest! {
             let chosen = ways.choose();
             let verdicts: Vec<Verdict> =
                 (0..all.len()).map(|number| ways.health(number).verdict()).collect();
-            let best = [Verdict::Well, Verdict::Recovering].into_iter().find_map(|verdict| {
+            let answering = [Verdict::Well, Verdict::Recovering, Verdict::Poor];
+            let best = answering.into_iter().find_map(|verdict| {
                 let like = (0..all.len()).filter(|&number| verdicts[number] == verdict);
                 like.map(|number| all[number].0).min().map(|priority| (verdict, priority))
             });
