@@ -77,12 +77,18 @@ impl Gateway {
             (Some(interception), Some(rules)) => interception.change_terminal(rules),
             (Some(_) | None, _) => Ok(()),
         };
+        let intercepted = self.rules.is_some();
         match changed {
+            Ok(()) if !intercepted => {}
             Ok(()) if pass => tracing::warn!("new connections pass by, without acceleration"),
             Ok(()) => tracing::info!("new connections are taken again"),
-            Err(error) => tracing::error!(%error, pass, "the kernel's rules stay as they are"),
+            Err(error) => {
+                tracing::error!(%error, pass, "the kernel's rules stay as they are, for now");
+                self.engine.not_passing_as_wanted();
+                return;
+            }
         }
-        self.engine.set_passing(pass);
+        self.engine.set_passing(pass, intercepted);
     }
 
     /// New connections go their ordinary way or are refused; those that run may finish.

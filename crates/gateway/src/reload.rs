@@ -142,6 +142,7 @@ impl Gateway {
                 interception.let_pass()?;
             }
             self.rules = None;
+            self.engine.set_passing(false, false);
             return Ok(());
         };
         let mut rules = terminal_rules(intercept, opened.unwrap_or(intercept.port));
@@ -157,7 +158,7 @@ impl Gateway {
         self.on_duty = on_duty;
         self.rules = Some(rules);
         // If new connections were let pass, that is done again under these.
-        self.engine.set_passing(false);
+        self.engine.set_passing(false, true);
         self.engine.confirm(keeper, intercept.confirm);
         Ok(())
     }

@@ -90,10 +90,15 @@ impl Confirm {
         heard.more
     }
 
-    /// New connections pass by from now on. Those that wait for an answer will as well, as soon as
-    /// their clients try again, so nobody is let in for whom two servers' answers would come.
+    /// New connections pass by from now on, and for good. Those that wait for an answer will as
+    /// well, so nobody is let in for whom two servers' answers would come.
     pub(super) fn close(&mut self, core: &mut Core) {
         self.closed = true;
+        self.let_go(core);
+    }
+
+    /// Those that wait for an answer pass by when their clients try again: forgets them.
+    pub(super) fn let_go(&mut self, core: &mut Core) {
         for index in self.waiting.all() {
             let Some(connection) = core.connections.get(index) else { continue };
             if matches!(&connection.phase, Phase::Knocking(knock) if !knock.let_in) {
@@ -107,7 +112,7 @@ impl Confirm {
 
     /// Clients that have been let in and that the listener has not handed over yet.
     pub(super) fn is_expecting(&self) -> bool {
-        !self.waiting.is_empty()
+        self.waiting.expects()
     }
 
     fn knock(&mut self, core: &mut Core, now: Instant, door: &mut Door, syn: Syn) {
@@ -121,7 +126,8 @@ impl Confirm {
             }
             return;
         }
-        if self.closed {
+        // One that came before passing began is let pass when its client tries again.
+        if self.closed || door.fail.is_passing() {
             return;
         }
         match door.fail.fate() {
@@ -184,6 +190,7 @@ impl Confirm {
     pub(super) fn accepted(&mut self, core: &mut Core, now: Instant, index: usize) {
         let Phase::Knocking(knock) = &mut core.connections[index].phase else { return };
         knock.let_in = true;
+        self.waiting.let_in(ends(knock.syn.client, knock.syn.server));
         self.keeper.let_in(&knock.syn);
         // It has a place, also where there are no others.
         core.room_again = true;

@@ -15,6 +15,8 @@ use units::{Instant, Span};
 /// How long a terminal that has just started waits for its first answer before none is taken to
 /// be there: a few Hellos over any satellite.
 const FIRST_ANSWER: Span = Span::from_secs(5);
+/// How long after the kernel has refused to exchange its rules it is asked again.
+const RETRY: Span = Span::from_secs(1);
 
 /// What becomes of a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub(super) struct Fail {
     full: bool,
     /// What the kernel does now.
     passing: bool,
+    /// When it may be asked for something else again, after it has refused.
+    retry: Option<Instant>,
 }
 
 impl Fail {
@@ -79,7 +83,8 @@ impl Fail {
 
     /// When to look again although nothing has happened.
     pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        self.patience.filter(|_| depends_on_paths(self.section)).filter(|at| *at > now)
+        let patience = self.patience.filter(|_| depends_on_paths(self.section));
+        patience.into_iter().chain(self.retry).filter(|at| *at > now).min()
     }
 
     /// What becomes of a new connection that came to the gateway all the same.
@@ -96,8 +101,11 @@ impl Fail {
         self.section.full == WhenFail::Refuse
     }
 
-    /// Whether the kernel is to let new connections pass, if that is news.
-    pub(super) fn wants_passing(&self) -> Option<bool> {
+    /// Whether the kernel is to let new connections pass, if that is news and it may be asked.
+    pub(super) fn wants_passing(&self, now: Instant) -> Option<bool> {
+        if self.retry.is_some_and(|at| now < at) {
+            return None;
+        }
         let open = |when: WhenFail, is_so: bool| is_so && when == WhenFail::Open;
         let wanted =
             open(self.section.unreachable, self.unreachable) || open(self.section.full, self.full);
@@ -106,7 +114,17 @@ impl Fail {
 
     /// What the kernel does from now on.
     pub(super) fn set_passing(&mut self, passing: bool) {
-        self.passing = passing;
+        (self.passing, self.retry) = (passing, None);
+    }
+
+    /// The kernel has refused, and does what it did.
+    pub(super) fn refused(&mut self, now: Instant) {
+        self.retry = Some(now + RETRY);
+    }
+
+    /// Whether the kernel lets new connections pass now.
+    pub(super) fn is_passing(&self) -> bool {
+        self.passing
     }
 }
 
@@ -118,21 +136,34 @@ pub(crate) fn depends_on_paths(section: FailSection) -> bool {
 impl Engine {
     /// Whether the kernel is to let new connections pass, or to intercept them again, if that is
     /// news. When it drains it does neither any more.
-    pub(super) fn wants_passing(&self) -> Option<bool> {
+    pub(super) fn wants_passing(&self, now: Instant) -> Option<bool> {
         match &self.role {
             Role::Terminal(terminal) if self.draining.is_none() => {
-                terminal.door.fail.wants_passing()
+                terminal.door.fail.wants_passing(now)
             }
             Role::Terminal(_) | Role::Hub(_) => None,
         }
     }
 
-    /// What the kernel does from now on.
-    pub(crate) fn set_passing(&mut self, passing: bool) {
+    /// What the kernel does from now on. Where nothing is `intercepted` nothing passes either.
+    pub(crate) fn set_passing(&mut self, passing: bool, intercepted: bool) {
         if let Role::Terminal(terminal) = &mut self.role {
             terminal.door.fail.set_passing(passing);
-            self.core.counters.passed += u64::from(passing);
-            self.core.counters.passing = u64::from(passing);
+            if passing {
+                // Else one would be let in whose client has gone past meanwhile.
+                terminal.let_go(&mut self.core);
+            }
+            let counted = u64::from(passing && intercepted);
+            self.core.counters.passed += counted;
+            self.core.counters.passing = counted;
+        }
+    }
+
+    /// The kernel has refused, and does what it did: it is asked again in a while.
+    pub(crate) fn not_passing_as_wanted(&mut self) {
+        let now = self.clock.now();
+        if let Role::Terminal(terminal) = &mut self.role {
+            terminal.door.fail.refused(now);
         }
     }
 }

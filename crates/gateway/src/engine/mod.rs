@@ -242,13 +242,13 @@ impl Engine {
             if self.has_drained(now) {
                 return Ok(Pause::End);
             }
-            if let Some(pass) = self.wants_passing() {
+            if let Some(pass) = self.wants_passing(now) {
                 return Ok(Pause::Pass(pass));
             }
             if now >= until {
                 return Ok(Pause::Due);
             }
-            let busy = self.round() || self.wants_passing().is_some();
+            let busy = self.round() || self.wants_passing(self.clock.now()).is_some();
             self.wait(busy, until, &mut events)?;
             for event in &events {
                 self.ready(event);

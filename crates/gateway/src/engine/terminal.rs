@@ -69,6 +69,13 @@ impl Terminal {
         }
     }
 
+    /// New connections pass by now: those that wait to be confirmed will as well.
+    pub(super) fn let_go(&mut self, core: &mut Core) {
+        if let Some(confirm) = &mut self.confirm {
+            confirm.let_go(core);
+        }
+    }
+
     /// Takes who has knocked; true when there may be more.
     pub(super) fn answer_knocks(&mut self, core: &mut Core, now: Instant) -> bool {
         let door = &mut self.door;

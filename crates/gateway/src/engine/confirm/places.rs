@@ -3,7 +3,7 @@
 
 use crate::engine::quota::{Holder, Quotas, TOGETHER};
 use crate::{ConfirmSection, Terms};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use units::Instant;
 
@@ -18,6 +18,8 @@ const PART: u32 = 2;
 pub(super) struct Places {
     /// Where they are in the table of connections.
     waiting: BTreeMap<Ends, usize>,
+    /// Those of them that were let in.
+    let_in: BTreeSet<Ends>,
     /// How many each client has, and how many new ones it, and all together, have had of late.
     shares: Quotas,
 }
@@ -64,9 +66,16 @@ impl Places {
         Verdict::Ask(holder)
     }
 
-    /// Whether nobody waits.
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+    /// Whether anybody was let in and has not come out of the listener yet.
+    pub(super) fn expects(&self) -> bool {
+        !self.let_in.is_empty()
+    }
+
+    /// A client that waits is let in.
+    pub(super) fn let_in(&mut self, ends: Ends) {
+        if self.waiting.contains_key(&ends) {
+            self.let_in.insert(ends);
+        }
     }
 
     /// Where those are that wait.
@@ -87,6 +96,7 @@ impl Places {
 
     /// It waits no more.
     pub(super) fn remove(&mut self, ends: Ends) {
+        self.let_in.remove(&ends);
         if self.waiting.remove(&ends).is_some() {
             self.shares.give_back(&Holder::Client(ends.0.ip()));
         }
@@ -109,6 +119,20 @@ mod tests {
     fn judge(places: &mut Places, now: Instant, host: u8, enters: bool) -> Verdict {
         let client = IpAddr::from([10, 1, 0, host]);
         places.judge(now, client, BOUNDS, || enters.then_some(Holder::Client(client)))
+    }
+
+    #[test]
+    fn only_who_was_let_in_is_expected() {
+        let mut places = Places::default();
+        places.insert(ends(1, 1), 0);
+        places.insert(ends(1, 2), 1);
+        assert!(!places.expects(), "their servers are being asked");
+        places.let_in(ends(1, 2));
+        places.let_in(ends(1, 3));
+        places.remove(ends(1, 1));
+        assert!(places.expects());
+        places.remove(ends(1, 2));
+        assert!(!places.expects(), "whoever has gone is not expected");
     }
 
     #[test]

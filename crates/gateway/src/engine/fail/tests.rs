@@ -15,12 +15,12 @@ fn fail(unreachable: WhenFail, full: WhenFail) -> Fail {
 #[test]
 fn a_terminal_that_has_just_started_is_patient() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
-    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Carried, None));
+    assert_eq!((fail.fate(), fail.wants_passing(at(0))), (Fate::Carried, None));
     assert_eq!(fail.poll_timeout(at(0)), Some(at(5_000)));
     fail.review(at(4_999), Verdict::Down, 0, 100);
     assert_eq!(fail.fate(), Fate::Carried);
     fail.review(at(5_000), Verdict::Down, 0, 100);
-    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Direct, Some(true)));
+    assert_eq!((fail.fate(), fail.wants_passing(at(5_000))), (Fate::Direct, Some(true)));
     assert_eq!(fail.poll_timeout(at(5_000)), None);
 }
 
@@ -29,18 +29,18 @@ fn what_passes_is_led_back_only_when_a_path_is_well() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
     fail.review(at(9_000), Verdict::Down, 0, 100);
     fail.set_passing(true);
-    assert_eq!(fail.wants_passing(), None);
+    assert_eq!(fail.wants_passing(at(9_000)), None);
     fail.review(at(10_000), Verdict::Recovering, 0, 100);
-    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Direct, None));
+    assert_eq!((fail.fate(), fail.wants_passing(at(10_000))), (Fate::Direct, None));
     fail.review(at(20_000), Verdict::Well, 0, 100);
-    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Carried, Some(false)));
+    assert_eq!((fail.fate(), fail.wants_passing(at(20_000))), (Fate::Carried, Some(false)));
 }
 
 #[test]
 fn who_is_refused_is_carried_as_soon_as_a_path_answers() {
     let mut fail = fail(WhenFail::Refuse, WhenFail::Wait);
     fail.review(at(9_000), Verdict::Down, 0, 100);
-    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Refused, None));
+    assert_eq!((fail.fate(), fail.wants_passing(at(9_000))), (Fate::Refused, None));
     fail.review(at(10_000), Verdict::Recovering, 0, 100);
     assert_eq!(fail.fate(), Fate::Carried);
 }
@@ -59,15 +59,35 @@ fn beyond_the_limit_connections_pass_until_a_tenth_is_free() {
     let mut fail = fail(WhenFail::Wait, WhenFail::Open);
     for (open, wants) in [(99, None), (100, Some(true)), (91, Some(true)), (90, None), (99, None)] {
         fail.review(at(10_000), Verdict::Well, open, 100);
-        assert_eq!((fail.wants_passing(), fail.fate()), (wants, Fate::Carried), "{open}");
+        assert_eq!((fail.wants_passing(at(10_000)), fail.fate()), (wants, Fate::Carried), "{open}");
     }
     assert!(!fail.refuses_when_full());
+}
+
+#[test]
+fn a_kernel_that_refuses_is_asked_again_after_a_while() {
+    let mut fail = fail(WhenFail::Open, WhenFail::Wait);
+    fail.review(at(9_000), Verdict::Down, 0, 100);
+    fail.refused(at(9_000));
+    assert_eq!((fail.wants_passing(at(9_999)), fail.is_passing()), (None, false));
+    assert_eq!(fail.poll_timeout(at(9_999)), Some(at(10_000)));
+    assert_eq!(fail.wants_passing(at(10_000)), Some(true));
+    fail.set_passing(true);
+    assert_eq!((fail.wants_passing(at(10_000)), fail.is_passing()), (None, true));
+    assert_eq!(fail.poll_timeout(at(10_000)), None);
+}
+
+#[test]
+fn a_hub_that_answers_by_a_poor_path_is_not_missed() {
+    let mut fail = fail(WhenFail::Open, WhenFail::Wait);
+    fail.review(at(9_000), Verdict::Poor, 0, 100);
+    assert_eq!((fail.fate(), fail.wants_passing(at(9_000))), (Fate::Carried, None));
 }
 
 #[test]
 fn who_waits_is_left_alone() {
     let mut fail = fail(WhenFail::Wait, WhenFail::Wait);
     fail.review(at(60_000), Verdict::Down, 100, 100);
-    assert_eq!((fail.fate(), fail.wants_passing()), (Fate::Carried, None));
+    assert_eq!((fail.fate(), fail.wants_passing(at(60_000))), (Fate::Carried, None));
     assert_eq!(fail.poll_timeout(at(0)), None);
 }
