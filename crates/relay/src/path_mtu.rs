@@ -427,7 +427,7 @@ impl PathMtu {
 
     /// Packets of `size` bytes do not pass any more.
     fn fall_below(&mut self, size: usize) {
-        self.too_large = size;
+        self.too_large = size.max(MIN_MTU + 1);
         self.current = if size > BASE { BASE.min(self.most) } else { MIN_MTU };
         self.fell = true;
         self.unanswered = None;

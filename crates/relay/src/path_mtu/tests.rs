@@ -330,3 +330,18 @@ fn answers_are_few_and_say_what_arrived() {
     assert!(!path.handle(Instant::ZERO, Sealed::Probe, &[1, 2], 26));
     assert!(!path.handle(Instant::ZERO, Sealed::ProbeAck, &[0; 7], 31));
 }
+
+/// RLY-5.6: a refusal of a packet smaller than the smallest is survived, whoever says so.
+#[test]
+fn nothing_is_smaller_than_the_smallest() {
+    for size in [0, 1, MIN_MTU - 1, MIN_MTU] {
+        let mut bench = Bench::new(1500, 1500);
+        bench.run(Span::from_secs(10));
+        bench.prober.refused(size);
+        bench.run(Span::from_secs(10));
+        assert!(bench.prober.current() >= MIN_MTU, "{size}");
+        // What it has refused is looked for again after ten minutes.
+        bench.run(Span::from_secs(700));
+        assert_eq!(bench.prober.current(), 1500, "{size}");
+    }
+}
