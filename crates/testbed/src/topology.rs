@@ -263,6 +263,10 @@ pub(crate) fn tune(config: &SatelliteConfig) -> Result<(), NetlinkError> {
     let settings = [
         ("net.ipv4.tcp_rmem", memory.as_str()),
         ("net.ipv4.tcp_wmem", memory.as_str()),
+        // A socket that begins with bbr, as some machines' do, is paced by the kernel, and stays
+        // so when it is given cubic. Of those that a namespace may always have as its default,
+        // reno is the one that does not pace.
+        ("net.ipv4.tcp_congestion_control", "reno"),
         // One measurement must not teach the next.
         ("net.ipv4.tcp_no_metrics_save", "1"),
         // Interception makes routes look asymmetric.

@@ -1,13 +1,15 @@
 //! The network in real namespaces; skipped, with the reason, where none are to be had.
 
 use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports};
+use satlink::reference::Plan;
 use satlink::{LinkConfig, words};
+use socket2::{Domain, Socket, Type};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use testbed::traffic::{self, File, FileServer, Limits, Progress, Way, ask};
-use testbed::{Host, Satellite, SatelliteConfig, addresses, permission};
+use testbed::{Host, Reference, Satellite, SatelliteConfig, addresses, permission};
 use units::Span;
 
 /// Whether the machine lets this test make networks; says so when not.
@@ -105,4 +107,25 @@ fn without_forwarding_nothing_crosses() {
     assert!(try_once().took.is_none());
     emulator.stop();
     thread.join().unwrap();
+}
+
+/// A socket that was bbr's for a moment is paced for ever, whatever it is given then: the kernel
+/// has no figure that tells. So none may begin as bbr's.
+#[test]
+fn no_socket_begins_with_a_law_that_paces_whatever_the_machines_own_is() {
+    if !permitted() {
+        return;
+    }
+    let net = Satellite::new(&SatelliteConfig::default()).unwrap();
+    let plan = Plan::mesh(&LinkConfig::default(), &words::parse_link("delay 1ms").unwrap(), 2);
+    let mesh = Reference::new(&plan, &SatelliteConfig::default()).unwrap();
+    let five = [&net.client, &net.terminal, &net.space, &net.hub, &net.server];
+    for host in five.into_iter().chain((0..plan.sites.len()).map(|site| mesh.host(site))) {
+        let law = host.run(|| {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            let law = socket.tcp_congestion().unwrap();
+            String::from_utf8_lossy(&law).trim_end_matches('\0').to_owned()
+        });
+        assert_eq!(law, "reno", "{}", host.name());
+    }
 }

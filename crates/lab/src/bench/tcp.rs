@@ -172,10 +172,6 @@ fn kernel(case: &Case) -> Result<(f64, u64), LabError> {
         beside: Beside::Nothing,
         seed: 1,
     })?;
-    // A socket whose first law was bbr stays paced when it is given another, and that of this
-    // machine may be bbr. Of what a namespace may choose, reno is the one that does not pace.
-    let unpaced = || rt::netlink::sysctl("net.ipv4.tcp_congestion_control", "reno");
-    bed.net().server.run(unpaced).map_err(|error| LabError::Emulator(error.to_string()))?;
     let file = File { seed: 1, bytes: BYTES, congestion: case.congestion };
     let limits = Limits { after_first_byte: PATIENCE, overall: PATIENCE };
     let done = bed.net().client.run(|| {
