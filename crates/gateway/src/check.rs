@@ -42,6 +42,13 @@ pub fn check(config: &Config) -> Vec<Warning> {
     for (path, route) in config.ways().iter().filter_map(|path| Some((path, path.route()?))) {
         if let Err(error) = path::mtu(&route) {
             let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
+            if let Some(interface) =
+                route.interface.as_ref().filter(|_| error.raw_os_error() == Some(libc::ENODEV))
+            {
+                let text = format!("there is no interface {interface:?} now");
+                found.add("path.interface", text + ": the path is down until there is");
+                continue;
+            }
             found.add(key, format!("there is no way to {} now: {error}", route.peer));
         }
     }

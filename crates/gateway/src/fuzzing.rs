@@ -55,7 +55,7 @@ pub fn metrics_request(octets: &[u8]) {
 /// # Panics
 /// When a packet is taken whose answer would not be one.
 pub fn kernel_log(octets: &[u8]) {
-    logged_packets(octets, &mut |packet| syn(packet));
+    logged_packets(octets, &mut |packet, _| syn(packet));
 }
 
 /// Reads a packet as a client's SYN, as one that is to be carried as it is, and as a frame.

@@ -1,7 +1,7 @@
 //! A gateway as a whole: its sockets, its place in the kernel's tables, and its loop.
 
 use crate::confirming::{self, OnDuty};
-use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, PathPlan, Udp};
+use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, Outlet, PathPlan};
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::observe::Observer;
@@ -152,8 +152,8 @@ impl Gateway {
         if descriptors < u64::from(config.limits.connections) + 100 {
             tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
         }
-        let sockets = config.ways().iter().map(bind).collect::<Result<Vec<Udp>, Error>>()?;
-        let link = sockets.first().and_then(|udp| udp.local_address().ok());
+        let sockets = config.ways().iter().map(bind).collect::<Result<Vec<Outlet>, Error>>()?;
+        let link = sockets.first().and_then(Outlet::local_address);
         let addresses = Addresses { link, ..Addresses::default() };
         let observer = Observer::open(config, Clock::new().now())?;
         let addresses = Addresses { metrics: observer.metrics_address(), ..addresses };
@@ -206,7 +206,7 @@ impl Gateway {
 fn open_terminal(
     config: &Config,
     section: &TerminalSection,
-    sockets: Vec<Udp>,
+    sockets: Vec<Outlet>,
     mut addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let mut listeners = Vec::new();
@@ -266,7 +266,7 @@ fn open_terminal(
 fn open_hub(
     config: &Config,
     section: &HubSection,
-    mut sockets: Vec<Udp>,
+    mut sockets: Vec<Outlet>,
     addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let interception = match section.source {
@@ -284,12 +284,12 @@ fn open_hub(
         .iter()
         .filter_map(|entry| Some((entry.name.as_str(), entry.memory?)))
         .collect();
-    let udp = sockets.pop().ok_or(Error::NoPeer)?;
+    let socket = sockets.pop().ok_or(Error::NoPeer)?;
     let mut relay = relay_config(config, &config.link);
     relay.security = config.keys()?;
     let carrier = Carrier::hub(&relay, &state, &memory);
     let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
-    let engine = Engine::hub(carrier, udp, section, admission, &config.limits, state)?;
+    let engine = Engine::hub(carrier, socket, section, admission, &config.limits, state)?;
     log_control(config);
     tracing::info!(?addresses, "hub");
     let config = config.clone();
@@ -352,10 +352,9 @@ pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
 }
 
 /// The socket of a path.
-fn bind(path: &PathSection) -> Result<Udp, Error> {
-    let (address, interface) = (path.link.listen, path.interface.as_deref());
+fn bind(path: &PathSection) -> Result<Outlet, Error> {
     let key = if path.name.is_empty() { "link.listen" } else { "path.listen or path.interface" };
-    Udp::bind(address, interface).map_err(|source| listen(key, address, source))
+    Outlet::open(path).map_err(|source| listen(key, path.link.listen, source))
 }
 
 /// A terminal's paths, as far as they are known now.
@@ -364,13 +363,11 @@ fn path_plans(
     section: &TerminalSection,
     state: &State,
 ) -> Result<Vec<PathPlan>, Error> {
-    let ways = config.ways();
-    let probe = config.health.probe(ways.len() > 1 || engine::depends_on_paths(config.fail));
     let plan = |path: PathSection| {
         let route = path.route().ok_or(Error::NoPeer)?;
         let mut relay = relay_config(config, &path.link);
         relay.security = path.security()?;
-        relay.keep_alive = probe.unwrap_or(relay.keep_alive);
+        relay.keep_alive = config.keep_alive();
         let PathSection { name, priority, weight, .. } = path;
         if !name.is_empty() {
             relay.name = format!("{}/{name}", section.name);
@@ -379,7 +376,7 @@ fn path_plans(
         plan.relay.learnt = state.get(&plan.remembered_as());
         Ok(plan)
     };
-    ways.into_iter().map(plan).collect()
+    config.ways().into_iter().map(plan).collect()
 }
 
 /// What a relay over `link` is told of the configuration, but for its keys.

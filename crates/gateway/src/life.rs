@@ -51,6 +51,7 @@ impl Gateway {
             if path.link.listen.port() == 0 || path.interface.is_some() {
                 continue;
             }
+            let Some(socket) = socket else { continue };
             match socket.to_keep() {
                 Ok(link) => all.push(link),
                 Err(error) => tracing::debug!(%error, "the datagram socket is not kept"),

@@ -53,10 +53,7 @@ impl Gateway {
                 let rules = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
                 admission = Some(rules);
                 keys = self.new_keys(&config)?;
-                self.change_hub_rules(section)?;
-                if let Some(forward) = &config.forward {
-                    self.engine.set_homes(forward, section)?;
-                }
+                self.change_hub(&config, section)?;
                 (config.link.rate_down, config.link.rate_up)
             }
             Role::Single(_) => return Err(Error::NoPartner),
@@ -161,6 +158,20 @@ impl Gateway {
         self.engine.set_passing(false, true);
         self.engine.confirm(keeper, intercept.confirm);
         Ok(())
+    }
+
+    /// The routes to terminals' networks and the rules for servers' answers, or neither of them.
+    fn change_hub(&mut self, config: &Config, section: &HubSection) -> Result<(), Error> {
+        if let Some(forward) = &config.forward {
+            self.engine.set_homes(forward, section)?;
+        }
+        let Err(refused) = self.change_hub_rules(section) else { return Ok(()) };
+        if let (Some(forward), Role::Hub(before)) = (&self.config.forward, &self.config.role)
+            && let Err(error) = self.engine.set_homes(forward, before)
+        {
+            tracing::error!(%error, "the routes to terminals' networks are not as they were");
+        }
+        Err(refused)
     }
 
     fn change_hub_rules(&mut self, section: &HubSection) -> Result<(), Error> {

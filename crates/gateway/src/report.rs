@@ -258,7 +258,7 @@ pub struct ForwardCounters {
 }
 
 /// What went through the datagram socket.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct UdpCounters {
     /// Datagrams received.
     pub received: u64,
@@ -274,4 +274,19 @@ pub struct UdpCounters {
     pub send_full: u64,
     /// Datagrams that the kernel did not take, for another reason than a full socket.
     pub send_errors: u64,
+}
+
+impl UdpCounters {
+    /// What went through another socket as well.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { received, received_bytes, sent, sent_bytes, send_calls, send_full, send_errors } =
+            other;
+        self.received += received;
+        self.received_bytes += received_bytes;
+        self.sent += sent;
+        self.sent_bytes += sent_bytes;
+        self.send_calls += send_calls;
+        self.send_full += send_full;
+        self.send_errors += send_errors;
+    }
 }

@@ -105,6 +105,8 @@ pub(crate) struct Datagrams {
     numbers: u16,
     received: VecDeque<Vec<u8>>,
     received_bytes: usize,
+    /// When the last one came.
+    came: Option<Instant>,
     pieces: Pieces,
     statistics: DatagramStatistics,
 }
@@ -223,7 +225,7 @@ impl Datagrams {
     }
 
     /// A packet came.
-    pub(crate) fn receive(&mut self, packet: Vec<u8>) {
+    pub(crate) fn receive(&mut self, now: Instant, packet: Vec<u8>) {
         let bytes = self.received_bytes + packet.len();
         if packet.is_empty() || self.received.len() >= MOST_RECEIVED || bytes > MOST_RECEIVED_BYTES
         {
@@ -232,6 +234,7 @@ impl Datagrams {
         }
         self.received_bytes = bytes;
         self.statistics.received += 1;
+        self.came = Some(now);
         self.statistics.bytes_received += packet.len() as u64;
         self.received.push_back(packet);
     }
@@ -244,8 +247,13 @@ impl Datagrams {
         piece: &[u8],
     ) {
         if let Some(packet) = self.pieces.take(now, number, total, offset, piece) {
-            self.receive(packet);
+            self.receive(now, packet);
         }
+    }
+
+    /// When the last packet came.
+    pub(crate) fn came(&self) -> Option<Instant> {
+        self.came
     }
 
     /// The next packet that came.

@@ -87,7 +87,7 @@ fn take_frames(receiver: &mut Datagrams, now: Instant, payload: &[u8]) {
     let mut reader = Reader::new(payload);
     while !reader.is_empty() {
         match reader.frame() {
-            Ok(Frame::Datagram { packet }) => receiver.receive(packet.to_vec()),
+            Ok(Frame::Datagram { packet }) => receiver.receive(now, packet.to_vec()),
             Ok(Frame::Piece { number, total, offset, piece }) => {
                 receiver.receive_piece(now, (number, total, offset), piece);
             }

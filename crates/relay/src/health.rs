@@ -148,6 +148,16 @@ impl Health {
         Self { demands, state, answers, look, lossy: false, failures: 0 }
     }
 
+    /// Other things are asked of it from here on. What it was found to be stays until the next
+    /// look.
+    pub fn set_demands(&mut self, demands: Demands) {
+        if self.demands.most_loss != demands.most_loss {
+            // Losses of a time when nobody asked are no reason: the next look begins anew.
+            (self.look, self.lossy) = ((u64::MAX, u64::MAX, Instant::ZERO), false);
+        }
+        self.demands = demands;
+    }
+
     /// Takes in what is `seen` now; times never run back.
     pub fn look(&mut self, now: Instant, seen: Seen) {
         let well = self.judge(now, seen);
@@ -242,6 +252,11 @@ impl Ways {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Of all of them `demands` are made from here on.
+    pub fn set_demands(&mut self, demands: Demands) {
+        self.all.iter_mut().for_each(|way| way.health.set_demands(demands));
     }
 
     /// Takes in what is `seen` of way `number`; returns its new verdict if that is another.

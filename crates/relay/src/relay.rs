@@ -412,6 +412,15 @@ impl Relay {
         }
     }
 
+    /// An idle session is tried after `time` without word from the peer from here on; see
+    /// [`RelayConfig::keep_alive`].
+    pub fn set_keep_alive(&mut self, time: Span) {
+        self.config.keep_alive = time;
+        if let Some(session) = &mut self.session {
+            session.set_keep_alive(time);
+        }
+    }
+
     /// Why the session is gone, once.
     pub(crate) fn take_disconnected(&mut self) -> Option<DisconnectReason> {
         self.disconnected.take()

@@ -130,3 +130,18 @@ fn large_packets_cross_a_small_path() {
     let heard = play(&mut rig, Span::from_secs(5), Span::from_millis(20), &[(1, 0, 1_500)]);
     assert!(heard[0].count >= 230, "{} of 250", heard[0].count);
 }
+
+/// A hub tells by it which of several paths a terminal uses.
+#[test]
+fn when_the_last_packet_came_is_known() {
+    let mut rig = Rig::new(5, BitRate::from_mbps(10), BitRate::from_mbps(1));
+    rig.run(Span::from_secs(3), |_| false);
+    assert_eq!(rig.relay(Side::Hub).expect("hub").datagram_came(), None);
+    for _ in 0..2 {
+        let sent = rig.now;
+        assert!(rig.terminal.send_datagram(sent, &packet(sent, 1, 0, 200)));
+        rig.run(Span::from_secs(1), |_| false);
+        let came = rig.relay(Side::Hub).expect("hub").datagram_came().expect("one has come");
+        assert!(came >= sent + rig.delay && came < rig.now, "{came:?}");
+    }
+}

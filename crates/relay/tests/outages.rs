@@ -70,3 +70,24 @@ fn a_session_whose_first_words_an_outage_takes_waits_as_long() {
     assert!(rig.run(Span::from_secs(90), |rig| rig.app(Side::Terminal, stream).ended));
     assert!(rig.disconnected.iter().all(|(side, _)| *side == Side::Hub), "{:?}", rig.disconnected);
 }
+
+#[test]
+fn how_often_an_idle_way_is_tried_can_change() {
+    let mut rig = Rig::new(1, BitRate::from_mbps(10), BitRate::from_mbps(1));
+    assert!(rig.run(Span::from_secs(5), |rig| rig.connected.len() == 2), "no session");
+    rig.run(Span::from_secs(20), |_| false);
+    let tried = |rig: &mut Rig| {
+        let before = rig.terminal.totals().polls;
+        rig.run(Span::from_secs(20), |_| false);
+        rig.terminal.totals().polls - before
+    };
+    let seldom = tried(&mut rig);
+    assert!(seldom <= 3, "every 10 s, not {seldom} times in 20");
+    rig.terminal.set_keep_alive(Span::from_secs(1));
+    let often = tried(&mut rig);
+    assert!((10..=20).contains(&often), "a second after each answer, not {often} times in 20");
+    // Also in a session that begins after that.
+    rig.restart_hub();
+    assert!(rig.run(Span::from_secs(30), |rig| rig.connected.len() >= 3), "no session");
+    assert!((10..=30).contains(&tried(&mut rig)));
+}

@@ -29,7 +29,7 @@ impl Config {
             security: _,
             link,
             paths: _,
-            health: _,
+            health,
             fail,
             limits,
             state: _,
@@ -66,7 +66,8 @@ impl Config {
             | (old @ Role::Terminal(_), Role::Hub(_) | Role::Single(_))
             | (old @ Role::Hub(_), Role::Terminal(_) | Role::Single(_)) => old.clone(),
         };
-        let merged = Self { role, link, fail: *fail, limits, log, ..self.clone() };
+        let merged =
+            Self { role, link, health: health.clone(), fail: *fail, limits, log, ..self.clone() };
         let changes = changes(self, new, &merged);
         (merged, changes)
     }
@@ -125,7 +126,7 @@ mod tests {
         let new = config(
             "accept = \"confirm\"\n[link]\npeer = \"192.0.2.2:7000\"\nrate_up = \"2mbit\"\n\
              [connect]\nlisten = \"127.0.0.1:3128\"\n[limits]\nconnections = 5\nmemory = \"9mb\"\n\
-             [log]\nlevel = \"debug\"\nformat = \"json\"\n",
+             [log]\nlevel = \"debug\"\nformat = \"json\"\n[health]\nprobe = \"1s\"\nhold = \"1s\"\n",
         );
         let (merged, changes) = old.merged(&new);
         let named = |live| -> Vec<&str> {
@@ -133,8 +134,9 @@ mod tests {
             of.map(|change| change.key.as_str()).collect()
         };
         assert_eq!(named(false), ["limits.memory", "link.peer", "log.format"]);
-        let live = ["accept", "connect.listen", "limits.connections", "link.rate_up", "log.level"];
-        assert_eq!(named(true), [&live[..], &["socks5.listen"]].concat());
+        let live = ["accept", "connect.listen", "health.hold", "health.probe"];
+        let more = ["limits.connections", "link.rate_up", "log.level", "socks5.listen"];
+        assert_eq!(named(true), [live, more].concat());
         assert_eq!(merged.link.peer, old.link.peer);
         assert_eq!(merged.limits.connections, 5);
         let rate = changes.iter().find(|change| change.key == "link.rate_up").unwrap();

@@ -56,6 +56,7 @@ use units::{BitRate, Span};
 pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub use paths::{HealthSection, PathSection};
 pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
+pub(crate) use read::MOST_LISTENERS;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
 pub(crate) use share::Terms;
 pub use share::{ShareLimits, TerminalEntry};
@@ -379,6 +380,12 @@ impl Config {
         };
         let (name, link) = (String::new(), self.link.clone());
         vec![PathSection { name, link, interface: None, priority: 1, weight: 1, keys }]
+    }
+
+    /// How long a terminal's path may be idle before it is tried.
+    pub(crate) fn keep_alive(&self) -> Span {
+        let several = self.paths.len() > 1;
+        self.health.probe(several || crate::engine::depends_on_paths(self.fail))
     }
 
     /// What the gateway is called on its machine.

@@ -13,6 +13,8 @@ use units::Span;
 pub(crate) const MOST: usize = 8;
 /// How often a path that is not used is tried, unless said otherwise.
 const PROBE: Span = Span::from_secs(2);
+/// The same where nothing depends on it.
+const SELDOM: Span = Span::from_secs(10);
 
 /// One way from a terminal to a hub.
 #[derive(Clone, Debug)]
@@ -56,9 +58,9 @@ pub struct HealthSection {
 }
 
 impl HealthSection {
-    /// How often a path that carries nothing is tried, where that `matters`.
-    pub(crate) fn probe(&self, matters: bool) -> Option<Span> {
-        self.probe.or(matters.then_some(PROBE))
+    /// How often a path that carries nothing is tried, as that `matters` or does not.
+    pub(crate) fn probe(&self, matters: bool) -> Span {
+        self.probe.unwrap_or(if matters { PROBE } else { SELDOM })
     }
 }
 

@@ -15,6 +15,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use units::{BitRate, Span};
 
+/// Addresses that a terminal's proxies listen on, at most: for a moment of a reload there may be
+/// twice as many, and the engine has room for that.
+pub(crate) const MOST_LISTENERS: usize = 500;
+
 #[derive(Clone, Copy, PartialEq)]
 enum RoleWord {
     Terminal,
@@ -231,6 +235,11 @@ fn read_terminal(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Termi
         connect: connect?,
         intercept: intercept?,
     };
+    let listeners = terminal.socks5.len() + terminal.connect.len();
+    if listeners > MOST_LISTENERS {
+        let expected = format!("at most {MOST_LISTENERS} in socks5.listen and connect.listen");
+        reader.mistake(1, "connect.listen", &format!("{listeners} addresses"), &expected);
+    }
     if terminal.intercept.is_none() && terminal.socks5.is_empty() && terminal.connect.is_empty() {
         let expected =
             "at least one of [intercept], [socks5] and [connect], or no client is served";

@@ -97,6 +97,7 @@ const PRIVATE: &str = "the file with this gateway's key, made by `bentpipe key g
                        `security = \"none\"` if nothing is to secure the link";
 const HUB: &str = "the hub's public key, as `bentpipe key show FILE` prints it there";
 const TERMINAL: &str = "the terminal's public key, as `bentpipe key show FILE` prints it there";
+const PRESHARED: [&str; 2] = ["preshared_key", "preshared_key_file"];
 const KEY: &str = "a key, 44 characters as `bentpipe key` prints them";
 const FILE: &str = "an absolute path, such as \"/etc/bentpipe/key\"";
 
@@ -139,10 +140,10 @@ pub(super) fn read_hub_or(
     if word != Word::Noise || path.has("peer_public_key") {
         return read_hub(reader, path, word);
     }
-    match usual {
-        Some(usual) => Some(Some(usual.clone())),
-        None => read_hub(reader, path, word),
-    }
+    let Some(usual) = usual else { return read_hub(reader, path, word) };
+    // The hub is the same; the secret may be one of this path's own.
+    let own = read_secret(reader, path, word, PRESHARED)?;
+    Some(Some(PeerKey { public: usual.public, preshared: own.or_else(|| usual.preshared.clone()) }))
 }
 
 /// What a hub's `[[terminal]]` says of one.
@@ -178,7 +179,7 @@ fn read_peer(
         Word::Noise => section.required(reader, key, expected, parse).map(Some),
         Word::None | Word::Wrong => section.or(reader, key, None, |r, i| unwanted(r, &i, word)),
     };
-    let preshared = read_secret(reader, section, word, ["preshared_key", "preshared_key_file"]);
+    let preshared = read_secret(reader, section, word, PRESHARED);
     let (public, preshared) = (public?, preshared?);
     Some(public.map(|public| PeerKey { public, preshared }))
 }

@@ -134,6 +134,6 @@ impl Admission {
 fn name_of(holder: Option<&Holder>) -> Arc<str> {
     match holder {
         Some(Holder::Terminal(name)) => Arc::clone(name),
-        Some(Holder::Client(_)) | None => "".into(),
+        Some(Holder::Client(_) | Holder::Neighbour(_)) | None => "".into(),
     }
 }

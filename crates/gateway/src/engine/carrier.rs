@@ -16,9 +16,10 @@ use relay::{
     Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
     StreamError, StreamId, Target, TransmitBatch,
 };
+use std::cmp::Reverse;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use units::{BitRate, Instant};
+use units::{BitRate, Instant, Span};
 
 /// Which peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -239,8 +240,11 @@ impl Carrier {
         let terminal = |peer| hub.name(peer).map(terminal_of);
         let chosen = choose(&mut hub.relays().filter_map(|(peer, _)| terminal(peer)))?;
         let its = hub.relays().filter(|(peer, _)| terminal(*peer) == Some(chosen));
-        // Of several paths one that answers.
-        let best = its.max_by_key(|(_, relay)| relay.is_answered());
+        let best = its.max_by_key(|(peer, relay)| Way {
+            answered: relay.is_answered(),
+            carried: relay.datagram_came(),
+            name: Reverse(hub.name(*peer)),
+        });
         best.map(|(peer, _)| Peer::Terminal(peer))
     }
 
@@ -328,6 +332,23 @@ impl Carrier {
         }
     }
 
+    /// Of a terminal's paths `demands` are made from here on, and each is tried after
+    /// `keep_alive` without word from its hub.
+    pub(crate) fn set_health(&mut self, demands: Demands, keep_alive: Span) {
+        if let Side::Terminal(paths) = &mut self.side {
+            paths.set_health(demands, keep_alive);
+        }
+    }
+
+    /// A terminal's path has a socket from now on, or none.
+    pub(super) fn set_bound(&mut self, number: usize, bound: bool) {
+        if let Side::Terminal(paths) = &mut self.side
+            && let Some(path) = paths.all.get_mut(number)
+        {
+            path.bound = bound;
+        }
+    }
+
     /// How the one of a terminal's paths answers that does so best.
     pub(crate) fn answers(&self) -> Verdict {
         match &self.side {
@@ -391,6 +412,16 @@ impl Carrier {
     }
 }
 
+/// A way to a terminal that is here by several. The best is one that answers, and of those the one
+/// by which it has last carried a packet here: the terminal knows which of them is its backup. Of
+/// those that have carried nothing the first by name, which the terminal's own name precedes.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Way<'a> {
+    answered: bool,
+    carried: Option<Instant>,
+    name: Reverse<Option<&'a str>>,
+}
+
 fn on_peers(hub: &mut Hub, mut call: impl FnMut(&mut Relay, SocketAddr)) {
     let peers: Vec<PeerId> = hub.peers().collect();
     for peer in peers {
@@ -423,4 +454,32 @@ pub(crate) fn target(destination: Destination, source: Option<SocketAddr>) -> Ta
         Destination::Name(name, port) => relay::Destination::Name(name, port),
     };
     Target { destination, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_go_back_by_the_path_they_came_by() {
+        let at = |ms| Some(Instant::ZERO + Span::from_millis(ms));
+        let best = |ways: [(bool, Option<Instant>, &'static str); 2]| {
+            let way =
+                |(answered, carried, name)| Way { answered, carried, name: Reverse(Some(name)) };
+            ways.map(way).into_iter().max().unwrap().name.0.unwrap()
+        };
+        for turned in [false, true] {
+            let best = |mut ways: [(bool, Option<Instant>, &'static str); 2]| {
+                if turned {
+                    ways.reverse();
+                }
+                best(ways)
+            };
+            assert_eq!(best([(true, None, "boat"), (true, None, "boat/lte")]), "boat");
+            assert_eq!(best([(true, at(5), "boat"), (true, None, "boat/lte")]), "boat");
+            assert_eq!(best([(true, at(5), "boat"), (true, at(6), "boat/lte")]), "boat/lte");
+            assert_eq!(best([(true, None, "boat"), (false, at(6), "boat/lte")]), "boat");
+            assert_eq!(best([(false, at(7), "boat"), (true, None, "boat/lte")]), "boat/lte");
+        }
+    }
 }

@@ -146,7 +146,7 @@ impl Confirm {
         let (client, server) = (syn.client, syn.server);
         let verdict = if core.has_room() {
             let may_enter = || door.one_more(core, now, client);
-            self.waiting.judge(now, client.ip(), self.bounds, may_enter)
+            self.waiting.judge(now, (client.ip(), syn.neighbour), self.bounds, may_enter)
         } else {
             Verdict::Full
         };
@@ -169,13 +169,14 @@ impl Confirm {
         match core.carrier.open(now, target(Destination::Address(server), Some(client))) {
             Ok(key) => {
                 core.counters.opened += 1;
+                let neighbour = syn.neighbour;
                 let knock = Knock { syn, let_in: false };
                 let index = core.add(None, Some(key), Phase::Knocking(knock));
                 let wanted = relay::Destination::Address(server);
                 core.connections[index].about = About::new(now, Some(client), Some(wanted));
                 core.hold(index, holder);
                 core.set_due(index, Some(now + core.limits.connect + GRACE));
-                self.waiting.insert(ends(client, server), index);
+                self.waiting.insert(ends(client, server), neighbour, index);
             }
             Err(reason) => self.turn_away(core, &syn, reason),
         }

@@ -2,9 +2,9 @@
 //! acceleration, which is better than nothing.
 //!
 //! ```text
-//!   Resolving ──▶ Connecting ──▶ Open: client ⇄ server
-//!        └──────────────┴─ refused, as the hub would have told
-//! ```
+//!   Resolving ──▶ Connecting ──▶ Open: client ⇄ server ──one breaks──▶ Breaking: the other gets
+//!        └──────────────┴─ refused, as the hub would have told          what came before, and a
+//! ```                                                                   reset
 //!
 //! A client that was answered early, or that asked a proxy, cannot go its ordinary way any more;
 //! all others the kernel lets pass.
@@ -15,7 +15,7 @@ use super::core::Core;
 use super::hub::reason_of;
 use super::quota::Holder;
 use super::resolver::{Answer, Resolver};
-use super::single::pair::Out;
+use super::single::pair::{BREAKING_LOOKS, LastBytes, Out, Tally};
 use super::single::pipe::{Broken, Pipe};
 use super::socket;
 use crate::TerminalSection;
@@ -56,8 +56,16 @@ pub(super) struct Bypass {
 #[derive(Debug)]
 enum Stage {
     Resolving,
-    Connecting { left: VecDeque<SocketAddr>, limit: Instant },
+    Connecting {
+        left: VecDeque<SocketAddr>,
+        limit: Instant,
+    },
     Open,
+    /// A socket broke: the other gets what came before that, and then a reset.
+    Breaking {
+        towards_client: bool,
+        last: LastBytes,
+    },
 }
 
 impl Drop for Bypass {
@@ -205,9 +213,10 @@ impl Direct {
                 }
                 bypass.stage = Stage::Open;
                 core.set_due(index, None);
-                turn_open(core, index);
+                turn_open(core, now, index);
             }
-            Stage::Open => turn_open(core, index),
+            Stage::Open => turn_open(core, now, index),
+            Stage::Breaking { .. } => turn_breaking(core, now, index),
         }
     }
 
@@ -222,12 +231,13 @@ impl Direct {
                 self.connect(core, now, index, left, limit, RefuseReason::TimedOut);
             }
             Stage::Open => {}
+            Stage::Breaking { .. } => turn_breaking(core, now, index),
         }
     }
 }
 
 /// Moves what can be moved, both ways.
-fn turn_open(core: &mut Core, index: usize) {
+fn turn_open(core: &mut Core, now: Instant, index: usize) {
     let mut scratch = core.take_scratch();
     let turned = move_both(core, index, &mut scratch);
     core.put_scratch(scratch);
@@ -245,19 +255,61 @@ fn turn_open(core: &mut Core, index: usize) {
             }
             core.finish(index);
         }
-        Turned::Broken(error) => {
+        Turned::Broken { client, error } => {
             core.counters.reset_by_sockets += 1;
             core.because(index, error.to_string());
-            core.reset_socket(index);
+            let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
+            // A server that answers and closes without having read the whole request resets, too,
+            // and its answer must not be lost.
+            let pipe = if client { &mut bypass.up } else { &mut bypass.down };
+            pipe.source_is_broken();
+            bypass.stage = Stage::Breaking { towards_client: !client, last: LastBytes::new(now) };
+            turn_breaking(core, now, index);
         }
     }
+}
+
+/// Moves the last bytes of a broken connection, and resets once the other end has them.
+fn turn_breaking(core: &mut Core, now: Instant, index: usize) {
+    let mut scratch = core.take_scratch();
+    let over = last_bytes(core, now, index, &mut scratch);
+    core.put_scratch(scratch);
+    if over {
+        core.reset_socket(index);
+    } else {
+        core.set_due(index, Some(now + BREAKING_LOOKS));
+    }
+}
+
+fn last_bytes(core: &mut Core, now: Instant, index: usize, scratch: &mut [u8]) -> bool {
+    let connection = &mut core.connections[index];
+    let (Phase::Direct(bypass), Some(client)) = (&mut connection.phase, &connection.socket) else {
+        return true;
+    };
+    let Bypass { stage: Stage::Breaking { towards_client, last }, server, up, down, .. } =
+        &mut **bypass
+    else {
+        return true;
+    };
+    let Some(server) = server.as_ref() else { return true };
+    let (pipe, from, to) =
+        if *towards_client { (down, server, client) } else { (up, client, server) };
+    let mut tally = Tally::default();
+    let over = last.turn(now, pipe, (from, to), scratch, &mut tally);
+    core.counters.bytes_from_sockets += tally.read;
+    core.counters.bytes_to_sockets += tally.written;
+    over
 }
 
 enum Turned {
     Wait,
     More,
     Done,
-    Broken(std::io::Error),
+    /// The client's socket broke, or the server's.
+    Broken {
+        client: bool,
+        error: std::io::Error,
+    },
 }
 
 fn move_both(core: &mut Core, index: usize, scratch: &mut [u8]) -> Turned {
@@ -268,7 +320,15 @@ fn move_both(core: &mut Core, index: usize, scratch: &mut [u8]) -> Turned {
     let Bypass { server: Some(server), up, down, .. } = &mut **bypass else { return Turned::Wait };
     let server: &TcpStream = server;
     let mut more = false;
-    for (pipe, from, to) in [(&mut *up, client, server), (&mut *down, server, client)] {
+    for (pipe, from, to, is_up) in
+        [(&mut *up, client, server, true), (&mut *down, server, client, false)]
+    {
+        // Nothing is read any more where an end was read, and a reset behind it would go unseen.
+        if pipe.has_ended()
+            && let Some(error) = socket::taken_error(from)
+        {
+            return Turned::Broken { client: is_up, error };
+        }
         // Which of the two sockets has news is not known: to try costs a call.
         pipe.source_is_readable();
         pipe.sink_is_writable();
@@ -284,7 +344,8 @@ fn move_both(core: &mut Core, index: usize, scratch: &mut [u8]) -> Turned {
                     core.counters.bytes_to_sockets += moved.written as u64;
                     budget = budget.saturating_sub(moved.written);
                 }
-                Err(Broken::Source(error) | Broken::Sink(error)) => return Turned::Broken(error),
+                Err(Broken::Source(error)) => return Turned::Broken { client: is_up, error },
+                Err(Broken::Sink(error)) => return Turned::Broken { client: !is_up, error },
             }
         }
     }

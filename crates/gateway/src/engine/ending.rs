@@ -51,7 +51,7 @@ impl Core {
         let Connection { id, ending, about, holder, .. } = connection;
         let terminal = match holder {
             Some(Holder::Terminal(name)) => name,
-            Some(Holder::Client(_)) | None => self.end_log.name.as_str(),
+            Some(Holder::Client(_) | Holder::Neighbour(_)) | None => self.end_log.name.as_str(),
         };
         let unknown = || "-".to_owned();
         let seconds = Clock::new().now().since(about.since).as_secs_f64();

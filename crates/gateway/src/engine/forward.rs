@@ -79,7 +79,7 @@ impl Engine {
     }
 
     fn carry_packet(&mut self, now: Instant, packet: &[u8], homes: &crate::forward::Homes) {
-        let own_port = |outlet: &Outlet| outlet.udp.local_address().map_or(0, |at| at.port());
+        let own_port = |outlet: &Outlet| outlet.local_address().map_or(0, |at| at.port());
         let core = &mut self.core;
         let counters = &mut core.counters.forwarded;
         let Some(ends) = Ends::of(packet).filter(Ends::is_between_hosts) else {

@@ -60,7 +60,6 @@ use fail::Fail;
 use hub::Hub;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use outlet::Outlet;
 use relay::{Keys, PublicKey};
 use rt::Clock;
 use std::io;
@@ -74,6 +73,7 @@ pub(crate) use admission::Admission;
 pub(crate) use carrier::Carrier;
 pub(crate) use fail::depends_on_paths;
 pub(crate) use listener::{Kind, Listener};
+pub(crate) use outlet::Outlet;
 pub(crate) use paths::PathPlan;
 pub(crate) use sight::Sight;
 pub(crate) use socket::raise_descriptor_limit;
@@ -98,6 +98,8 @@ pub(crate) struct Engine {
     /// The sockets for datagrams: a hub's one, or one for each path of a terminal.
     outlets: Vec<Outlet>,
     sweep_at: Instant,
+    /// When to look whether the sockets' interfaces are there.
+    look_at: Instant,
     state: State,
     /// What was known of peers at the end.
     peers: Vec<PeerReport>,
@@ -141,7 +143,7 @@ impl Engine {
     /// A terminal's engine.
     pub(crate) fn terminal(
         carrier: Carrier,
-        sockets: Vec<Udp>,
+        outlets: Vec<Outlet>,
         config: &crate::TerminalSection,
         (limits, fail): (&crate::Limits, crate::FailSection),
         (listeners, keeper): (Vec<Listener>, Option<Doorkeeper>),
@@ -159,13 +161,13 @@ impl Engine {
         let door = Door::new(config.accept.clone(), limits, Fail::new(fail), direct);
         let mut terminal = Terminal::new(door, confirm);
         terminal.listen(poll.registry(), listeners)?;
-        Self::new(poll, carrier, sockets, limits, Role::Terminal(Box::new(terminal)), state)
+        Self::new(poll, carrier, outlets, limits, Role::Terminal(Box::new(terminal)), state)
     }
 
     /// A hub's engine.
     pub(crate) fn hub(
         carrier: Carrier,
-        udp: Udp,
+        outlet: Outlet,
         config: &crate::HubSection,
         admission: Admission,
         limits: &crate::Limits,
@@ -174,27 +176,28 @@ impl Engine {
         let poll = Poll::new()?;
         let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
         let hub = Hub { resolver, source: config.source, admission };
-        Self::new(poll, carrier, vec![udp], limits, Role::Hub(Box::new(hub)), state)
+        Self::new(poll, carrier, vec![outlet], limits, Role::Hub(Box::new(hub)), state)
     }
 
     fn new(
         poll: Poll,
-        carrier: Carrier,
-        sockets: Vec<Udp>,
+        mut carrier: Carrier,
+        mut outlets: Vec<Outlet>,
         limits: &crate::Limits,
         role: Role,
         state: State,
     ) -> io::Result<Self> {
         let alarm = Alarm::new()?;
         alarm.register(poll.registry(), ALARM)?;
-        let mut outlets: Vec<Outlet> = sockets.into_iter().map(Outlet::new).collect();
         for (number, outlet) in outlets.iter_mut().enumerate() {
-            outlet.udp.register(poll.registry(), Outlet::token(number))?;
+            outlet.register(poll.registry(), number)?;
+            carrier.set_bound(number, outlet.udp().is_some());
         }
         let clock = Clock::new();
         let core = Core::new(carrier, poll.registry().try_clone()?, limits.clone());
         Ok(Self {
             sweep_at: clock.now() + core.sweep_interval(),
+            look_at: clock.now(),
             poll,
             clock,
             alarm,
@@ -309,6 +312,7 @@ impl Engine {
         let moved = self.moved();
         let now = self.clock.now();
         self.expire(now);
+        self.look_after_outlets(now);
         self.receive(now);
         self.core.carrier.review(now);
         self.carry_in(now);
@@ -349,7 +353,7 @@ impl Engine {
     /// A number that changes when anything moves.
     fn moved(&self) -> u64 {
         let counters = &self.core.counters;
-        let each = self.outlets.iter().map(|outlet| outlet.udp.counters());
+        let each = self.outlets.iter().map(|outlet| outlet.counters());
         let datagrams: u64 = each.map(|udp| udp.sent + udp.received).sum();
         let packets = counters.forwarded.moved();
         datagrams + counters.bytes_from_sockets + counters.bytes_to_sockets + packets

@@ -1,13 +1,20 @@
 //! A datagram socket at work, with what waits to leave by it. A hub has one, a terminal one for
 //! each of its paths: one that is full does not hold up another.
+//!
+//! ```text
+//!   bound ──the interface is gone, or is another──▶ waiting ──once a second, until it succeeds──▶ bound
+//! ```
 
 use super::carrier::{Carrier, Outgoing};
 use super::udp::{Sent, Udp};
-use super::{FIRST_CONNECTION, UDP};
+use super::{Engine, FIRST_CONNECTION, UDP};
+use crate::PathSection;
 use crate::config::MOST_PATHS;
 use crate::report::UdpCounters;
-use mio::Token;
-use units::Instant;
+use mio::{Registry, Token};
+use std::io;
+use std::net::SocketAddr;
+use units::{Instant, Span};
 
 /// Receiving calls in one round.
 const RECEIVE_BUDGET: usize = 8;
@@ -20,20 +27,137 @@ const FURTHER: usize = FIRST_CONNECTION - MOST_PATHS;
 /// Tokens of listeners are below this.
 pub(super) const END_OF_LISTENERS: usize = FURTHER;
 
+/// How often it is looked whether interfaces are there. Someone has plugged one in and waits.
+const LOOK: Span = Span::from_secs(1);
+
 /// One socket.
 #[derive(Debug)]
-pub(super) struct Outlet {
-    pub(super) udp: Udp,
+pub(crate) struct Outlet {
+    place: Place,
+    /// Nothing goes out or comes in while there is none.
+    udp: Option<Udp>,
     pub(super) readable: bool,
     /// Datagrams that leave next.
     buffer: Vec<u8>,
     /// What of the buffer the socket has not taken yet.
     pub(super) pending: Option<Outgoing>,
+    /// What went through sockets that are gone.
+    past: UdpCounters,
+}
+
+/// Where a socket belongs.
+#[derive(Debug)]
+struct Place {
+    /// What the path is called; empty where there is only one.
+    path: String,
+    address: SocketAddr,
+    interface: Option<String>,
+    /// What was last in the way, as the log was told.
+    refusal: Option<String>,
+}
+
+impl Place {
+    /// Whether it may be missing: one of several paths holds up nothing while it is.
+    fn may_wait(&self) -> bool {
+        !self.path.is_empty()
+    }
+
+    fn bind(&self) -> io::Result<Udp> {
+        Udp::bind(self.address, self.interface.as_deref())
+    }
+
+    /// Whether `udp` is where it belongs.
+    fn has(&self, udp: &Udp) -> bool {
+        self.interface.as_ref().is_none_or(|interface| udp.goes_by(interface))
+    }
+
+    fn complain(&mut self, error: &io::Error) {
+        let refusal = Some(error.to_string());
+        if self.refusal != refusal {
+            let Self { path, address, .. } = self;
+            let interface = self.interface.as_deref().unwrap_or("any");
+            tracing::warn!(%path, %address, interface, %error, "path down: it waits to be bound");
+            self.refusal = refusal;
+        }
+    }
 }
 
 impl Outlet {
-    pub(super) fn new(udp: Udp) -> Self {
-        Self { udp, readable: true, buffer: vec![0; BATCH], pending: None }
+    /// The socket of a path. One that has a name waits for its interface and its address.
+    ///
+    /// # Errors
+    /// The kernel's, when waiting would not help, or for the only path.
+    pub(crate) fn open(path: &PathSection) -> io::Result<Self> {
+        let (name, interface) = (path.name.clone(), path.interface.clone());
+        let address = path.link.listen;
+        let mut place = Place { path: name, address, interface, refusal: None };
+        let udp = match place.bind() {
+            Ok(udp) => Some(udp),
+            Err(error) if place.may_wait() && is_absent(&error) => {
+                place.complain(&error);
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let (buffer, past) = (vec![0; BATCH], UdpCounters::default());
+        Ok(Self { place, udp, readable: true, buffer, pending: None, past })
+    }
+
+    /// Its socket, while it has one.
+    pub(crate) fn udp(&self) -> Option<&Udp> {
+        self.udp.as_ref()
+    }
+
+    /// The address in use, while there is one.
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        self.udp.as_ref().and_then(|udp| udp.local_address().ok())
+    }
+
+    /// What went through so far.
+    pub(super) fn counters(&self) -> UdpCounters {
+        let mut all = self.past;
+        if let Some(udp) = &self.udp {
+            all.add(udp.counters());
+        }
+        all
+    }
+
+    /// Has the loop wake for it; it is the outlet with this `number`.
+    pub(super) fn register(&mut self, registry: &Registry, number: usize) -> io::Result<()> {
+        match &mut self.udp {
+            Some(udp) => udp.register(registry, Self::token(number)),
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves an interface that is gone, and binds to the one that is there. True when its socket
+    /// is another, or there is none any more.
+    fn look(&mut self, registry: &Registry, number: usize) -> bool {
+        if !self.place.may_wait() || self.udp.as_ref().is_some_and(|udp| self.place.has(udp)) {
+            return false;
+        }
+        let lost = self.udp.take();
+        if let Some(mut udp) = lost {
+            udp.deregister(registry);
+            self.past.add(udp.counters());
+            self.pending = None;
+        }
+        let bound = self.place.bind().and_then(|mut udp| {
+            udp.register(registry, Self::token(number))?;
+            Ok(udp)
+        });
+        match bound {
+            Ok(udp) => {
+                let interface = self.place.interface.as_deref().unwrap_or("any");
+                tracing::info!(path = %self.place.path, interface, "path bound to its interface");
+                (self.udp, self.readable, self.place.refusal) = (Some(udp), true, None);
+                true
+            }
+            Err(error) => {
+                self.place.complain(&error);
+                true
+            }
+        }
     }
 
     /// The token of the outlet with this `number`.
@@ -58,9 +182,9 @@ impl Outlet {
             if !self.readable {
                 return;
             }
-            let received = self
-                .udp
-                .receive(|from, datagram| carrier.handle_datagram(now, number, from, datagram));
+            let Some(udp) = &mut self.udp else { return };
+            let received =
+                udp.receive(|from, datagram| carrier.handle_datagram(now, number, from, datagram));
             self.readable = match received {
                 Ok(more) => more,
                 Err(error) => {
@@ -74,10 +198,11 @@ impl Outlet {
     /// Sends what the pacer lets go; true when there is more.
     pub(super) fn transmit(&mut self, carrier: &mut Carrier, now: Instant, number: usize) -> bool {
         for _ in 0..TRANSMIT_BUDGET {
+            let Some(udp) = &mut self.udp else { return self.drop_all(carrier, now, number) };
             let outgoing = match self.pending.take() {
                 Some(pending) => pending,
                 None => {
-                    let most = self.udp.max_batch();
+                    let most = udp.max_batch();
                     match carrier.poll_transmit(now, number, &mut self.buffer, most) {
                         Some(outgoing) => outgoing,
                         None => return false,
@@ -85,7 +210,7 @@ impl Outlet {
                 }
             };
             let Outgoing { destination, len, segment_size } = outgoing;
-            match self.udp.send(destination, &self.buffer[..len], segment_size) {
+            match udp.send(destination, &self.buffer[..len], segment_size) {
                 Sent::Done => {}
                 Sent::Full => {
                     self.pending = Some(outgoing);
@@ -99,28 +224,57 @@ impl Outlet {
         }
         true
     }
+
+    /// Without a socket what is due is lost, as on a link that is out.
+    fn drop_all(&mut self, carrier: &mut Carrier, now: Instant, number: usize) -> bool {
+        for _ in 0..TRANSMIT_BUDGET {
+            let Some(outgoing) = carrier.poll_transmit(now, number, &mut self.buffer, 1) else {
+                return false;
+            };
+            let count = outgoing.len.div_ceil(outgoing.segment_size.max(1)) as u64;
+            self.past.send_errors += count;
+        }
+        true
+    }
+}
+
+/// Whether what is to be bound to may come yet.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EADDRNOTAVAIL))
 }
 
 /// What went through all of them.
 pub(super) fn counted(outlets: &[Outlet]) -> UdpCounters {
     let mut all = UdpCounters::default();
-    for outlet in outlets {
-        let UdpCounters {
-            received,
-            received_bytes,
-            sent,
-            sent_bytes,
-            send_calls,
-            send_full,
-            send_errors,
-        } = outlet.udp.counters();
-        all.received += received;
-        all.received_bytes += received_bytes;
-        all.sent += sent;
-        all.sent_bytes += sent_bytes;
-        all.send_calls += send_calls;
-        all.send_full += send_full;
-        all.send_errors += send_errors;
-    }
+    outlets.iter().for_each(|outlet| all.add(&outlet.counters()));
     all
+}
+
+impl Engine {
+    /// Where sockets wait for interfaces, or may lose them: looks after them now and then.
+    pub(super) fn look_after_outlets(&mut self, now: Instant) {
+        if now < self.look_at {
+            return;
+        }
+        let mut moved = false;
+        for (number, outlet) in self.outlets.iter_mut().enumerate() {
+            if outlet.look(self.poll.registry(), number) {
+                moved |= outlet.udp.is_some();
+                self.core.carrier.set_bound(number, outlet.udp.is_some());
+            }
+        }
+        if moved {
+            // The interface may take less, or more.
+            self.core.carrier.check_paths();
+        }
+        self.look_at = self.next_look(now);
+    }
+
+    /// When to look after sockets again; never where none can lose its place.
+    pub(super) fn next_look(&self, now: Instant) -> Instant {
+        let watched = |outlet: &Outlet| {
+            outlet.place.may_wait() && (outlet.udp.is_none() || outlet.place.interface.is_some())
+        };
+        if self.outlets.iter().any(watched) { now + LOOK } else { Instant::FAR_FUTURE }
+    }
 }

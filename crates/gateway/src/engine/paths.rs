@@ -14,7 +14,7 @@ use crate::SystemEntropy;
 use relay::health::{Demands, Verdict, Ways};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
-use units::Instant;
+use units::{Instant, Span};
 
 /// What a path is made of.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub(super) struct Path {
     pub(super) route: Route,
     name: String,
     strangers: Strangers,
+    /// Whether it has a socket: without its interface there is none.
+    pub(super) bound: bool,
 }
 
 impl Path {
@@ -70,9 +72,16 @@ impl Paths {
             let relay = Box::new(Relay::terminal(&plan.relay, now, SystemEntropy));
             let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
             let PathPlan { name, route, .. } = plan;
-            Path { label, relay, route, name, strangers: Strangers::default() }
+            Path { label, relay, route, name, strangers: Strangers::default(), bound: true }
         });
         Self { all: all.collect(), ways, turn: 0 }
+    }
+
+    /// Other things are asked of them from here on, and each is tried after `keep_alive` without
+    /// word from its hub.
+    pub(super) fn set_health(&mut self, demands: Demands, keep_alive: Span) {
+        self.ways.set_demands(demands);
+        self.all.iter_mut().for_each(|path| path.relay.set_keep_alive(keep_alive));
     }
 
     /// The path for a new connection.
@@ -108,7 +117,9 @@ impl Paths {
     pub(super) fn review(&mut self, now: Instant) {
         let several = self.all.len() > 1;
         for (number, path) in self.all.iter().enumerate() {
-            let Some(verdict) = self.ways.look(now, number, path.relay.seen()) else { continue };
+            let mut seen = path.relay.seen();
+            seen.answered &= path.bound;
+            let Some(verdict) = self.ways.look(now, number, seen) else { continue };
             if several {
                 let (path, hub) = (&path.name, path.route.peer);
                 match verdict {

@@ -5,6 +5,7 @@
 //! `1 / rate` seconds.
 
 use crate::Terms;
+use crate::intercept::Neighbour;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub(super) enum Holder {
     Terminal(Arc<str>),
     /// A client of a terminal, by its address.
     Client(IpAddr),
+    /// A host on a terminal's own network, by the address of its hardware.
+    Neighbour(Neighbour),
 }
 
 /// Where there is one share for all.

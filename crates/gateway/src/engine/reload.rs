@@ -2,7 +2,7 @@
 
 use super::confirm::Confirm;
 use super::ending::EndLog;
-use super::{Admission, Engine, KNOCKS, Listener, Role, Udp};
+use super::{Admission, Engine, KNOCKS, Listener, Outlet, Role, Udp};
 use crate::intercept::Doorkeeper;
 use crate::{Config, ConfirmSection, Role as RoleConfig};
 use std::io;
@@ -17,6 +17,7 @@ impl Engine {
         match (&mut self.role, &config.role) {
             (Role::Terminal(terminal), RoleConfig::Terminal(section)) => {
                 terminal.door.change(section, config);
+                self.core.carrier.set_health(config.health.demands, config.keep_alive());
             }
             (Role::Hub(hub), RoleConfig::Hub(section)) => {
                 hub.source = section.source;
@@ -75,9 +76,9 @@ impl Engine {
         }
     }
 
-    /// The sockets for datagrams.
-    pub(crate) fn sockets(&self) -> impl Iterator<Item = &Udp> {
-        self.outlets.iter().map(|outlet| &outlet.udp)
+    /// The sockets for datagrams, of which some may not be there.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = Option<&Udp>> {
+        self.outlets.iter().map(Outlet::udp)
     }
 
     /// Accepts from all of `new` as well, or from none; returns their numbers.
@@ -114,15 +115,36 @@ mod tests {
     use super::super::terminal::Terminal;
     use super::*;
     use crate::Limits;
+    use crate::config::MOST_LISTENERS;
 
-    #[test]
-    fn new_listeners_are_all_there_or_none_of_them() {
-        let poll = mio::Poll::new().unwrap();
+    fn terminal(poll: &mio::Poll) -> Terminal {
         let rules = crate::AcceptRules { rules: Vec::new(), others: crate::AcceptMode::Early };
         let waker = mio::Waker::new(poll.registry(), mio::Token(1)).unwrap();
         let direct = Direct::new(Resolver::new(waker));
         let door = Door::new(rules, &Limits::default(), Fail::default(), direct);
-        let mut terminal = Terminal::new(door, None);
+        Terminal::new(door, None)
+    }
+
+    #[test]
+    fn more_listeners_than_there_is_room_for_are_refused() {
+        crate::engine::raise_descriptor_limit();
+        let poll = mio::Poll::new().unwrap();
+        let mut terminal = terminal(&poll);
+        let listener = || Listener::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
+        let many = |count: usize| (0..count).map(|_| listener()).collect::<Vec<_>>();
+        // As many as a configuration may have, twice.
+        let old = terminal.listen(poll.registry(), many(MOST_LISTENERS)).unwrap();
+        assert!(terminal.listen(poll.registry(), many(MOST_LISTENERS + 26)).is_err());
+        assert_eq!(terminal.listeners().count(), MOST_LISTENERS, "all or none");
+        terminal.listen(poll.registry(), many(MOST_LISTENERS)).unwrap();
+        terminal.listen_no_more(&old);
+        assert_eq!(terminal.listeners().count(), MOST_LISTENERS);
+    }
+
+    #[test]
+    fn new_listeners_are_all_there_or_none_of_them() {
+        let poll = mio::Poll::new().unwrap();
+        let mut terminal = terminal(&poll);
         let listener = || Listener::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
         assert_eq!(terminal.listen(poll.registry(), vec![listener()]).unwrap(), [0]);
         // The kernel refuses to watch one of them.

@@ -66,7 +66,7 @@ fn sight<'a>(
     role: &Role,
 ) -> Sight<'a> {
     let is_hub = matches!(role, Role::Hub(_));
-    let link = outlets.first().and_then(|outlet| outlet.udp.local_address().ok());
+    let link = outlets.first().and_then(Outlet::local_address);
     let seen = Seen::OfTwo { core, udp: outlet::counted(outlets), is_hub };
     Sight { now, clock, link, seen }
 }
@@ -94,7 +94,7 @@ impl Sight<'_> {
             open: core.connections.len() as u64,
             limit: u64::from(core.limits.connections),
             connections: core.counters.clone(),
-            udp: udp.clone(),
+            udp: *udp,
             association: core.carrier.association(),
             traffic,
             single: None,

@@ -19,6 +19,7 @@ use super::listener::{Accepted, Kind, Listener};
 use super::opening::{open_greeted, open_now, refuse};
 use super::outlet::END_OF_LISTENERS;
 use super::pause::Pause;
+use crate::config::MOST_LISTENERS;
 use crate::proxy::RefuseReason;
 use mio::{Registry, Token};
 use relay::{Event, ResetReason};
@@ -30,6 +31,10 @@ use units::{Instant, Span};
 const ACCEPT_BUDGET: usize = 64;
 /// Rounds of accepting before listeners are closed: more than any listen queue holds.
 const CLOSING_ROUNDS: usize = 64;
+/// Tokens that there are for listeners.
+const PLACES: usize = END_OF_LISTENERS - LISTENERS;
+// Those of two configurations, for a moment of a reload, each with its transparent ones.
+const _: () = assert!(2 * (MOST_LISTENERS + 2) <= PLACES);
 /// How often the log hears of pauses.
 const COMPLAINTS: Span = Span::from_secs(10);
 
@@ -89,11 +94,16 @@ impl Terminal {
         new: Vec<Listener>,
     ) -> io::Result<Vec<usize>> {
         let mut numbers = Vec::new();
+        if self.listeners.len() + new.len() > PLACES {
+            let why = format!("more than {PLACES} listeners, those included that are to close");
+            return Err(io::Error::other(why));
+        }
         for mut listener in new {
             let place = self.listeners.vacant_entry();
             let number = place.key();
             let token = LISTENERS + number;
-            assert!(token < END_OF_LISTENERS, "the configuration bounds listeners");
+            // A slab takes its lowest places first.
+            debug_assert!(token < END_OF_LISTENERS);
             if let Err(error) = listener.register(registry, Token(token)) {
                 self.listen_no_more(&numbers);
                 return Err(error);

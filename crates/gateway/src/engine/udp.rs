@@ -44,9 +44,11 @@ pub(super) enum Sent {
 impl Udp {
     /// A socket on `address`, whose datagrams go by `interface` if one is named.
     pub(crate) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
-        if interface.is_none()
-            && let Some(socket) = handed::datagrams(address)
-        {
+        if let Some(socket) = handed::datagrams(address, interface.is_none()) {
+            if let Some(interface) = interface {
+                // While the manager has it nobody else can have the port.
+                SockRef::from(&socket).bind_device(Some(interface.as_bytes()))?;
+            }
             return Self::from_std(socket);
         }
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
@@ -79,6 +81,20 @@ impl Udp {
     /// What the service manager keeps over a restart, and by what name.
     pub(crate) fn to_keep(&self) -> io::Result<(String, BorrowedFd<'_>)> {
         Ok((handed::name_of("link", self.local_address()?), self.socket.as_fd()))
+    }
+
+    /// Has the loop not wake for it any more.
+    pub(super) fn deregister(&mut self, registry: &Registry) {
+        if let Err(error) = registry.deregister(&mut self.socket) {
+            tracing::debug!(%error, "a datagram socket was not watched");
+        }
+    }
+
+    /// Whether datagrams still go by `interface`, by which they were to go: one that is made anew
+    /// has another number, and the kernel binds sockets to numbers.
+    pub(super) fn goes_by(&self, interface: &str) -> bool {
+        let bound = SockRef::from(&self.socket).device();
+        matches!(bound, Ok(Some(name)) if name == interface.as_bytes())
     }
 
     /// The address in use.
@@ -384,6 +400,19 @@ mod tests {
         let to = from.local_address().unwrap();
         assert_eq!(from.send(to, &vec![0; 65_520], 65_520), Sent::TooBig);
         assert_eq!(from.counters().send_errors, 1);
+    }
+
+    #[test]
+    fn a_socket_that_the_manager_has_kept_is_bound_to_an_interface_and_not_kept_again() {
+        let kept = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = kept.local_addr().unwrap();
+        // The manager has it as well, and nobody else gets the port while it does.
+        let _manager = kept.try_clone().unwrap();
+        handed::hand_over(kept, "link-of-before");
+        let udp = Udp::bind(address, Some("lo")).unwrap();
+        assert!(udp.goes_by("lo") && !udp.goes_by("wan0"));
+        assert_eq!(udp.local_address().unwrap(), address);
+        assert!(Udp::bind(address, None).is_err(), "it was the only one");
     }
 
     #[test]

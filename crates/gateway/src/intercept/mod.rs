@@ -44,7 +44,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
-pub(crate) use confirm::{Doorkeeper, Syn};
+pub(crate) use confirm::{Doorkeeper, Neighbour, Syn};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use confirm::{Unreachable, logged_packets};
 pub(crate) use forwarding::ForwardRules;
@@ -264,7 +264,11 @@ impl Interception {
         // What both have is the one in force.
         rules.retain(|rule| !self.rules.contains(rule));
         routes.retain(|route| !self.routes.contains(route));
-        self.delete_routing(&rules, &routes).and(result)
+        if let Err(error) = self.delete_routing(&rules, &routes) {
+            // What is in force is whole; what stays behind leads nobody anywhere without its mark.
+            tracing::warn!(%error, "a rule or route of before stays behind");
+        }
+        result
     }
 
     /// Puts `plan`, of marks and routes that are there, in place of the present one.
@@ -381,4 +385,4 @@ impl Drop for Interception {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

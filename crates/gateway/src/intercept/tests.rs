@@ -19,14 +19,14 @@ const CLIENTS: [&str; 2] = ["10.1.0.2", "fd00:1::2"];
 const GATEWAYS: [&str; 2] = ["10.1.0.1", "fd00:1::1"];
 const SERVERS: [&str; 2] = ["10.3.0.2", "fd00:3::2"];
 
-struct Spaces {
-    client: File,
-    gateway: File,
-    server: File,
+pub(crate) struct Spaces {
+    pub(crate) client: File,
+    pub(crate) gateway: File,
+    pub(crate) server: File,
 }
 
 impl Spaces {
-    fn build() -> Self {
+    pub(crate) fn build() -> Self {
         let spaces = Self { client: new_space(), gateway: new_space(), server: new_space() };
         enter(&spaces.gateway);
         let mut net = Netlink::open().unwrap();
@@ -54,13 +54,13 @@ impl Spaces {
     }
 }
 
-fn new_space() -> File {
+pub(crate) fn new_space() -> File {
     unshare(CloneFlags::CLONE_NEWNET).unwrap();
     Netlink::open().unwrap().set_up("lo").unwrap();
     File::open("/proc/thread-self/ns/net").unwrap()
 }
 
-fn enter(space: &File) {
+pub(crate) fn enter(space: &File) {
     setns(space, CloneFlags::CLONE_NEWNET).unwrap();
 }
 
@@ -74,7 +74,7 @@ fn set_up(net: &mut Netlink, name: &str, addresses: [&str; 2]) {
 }
 
 /// Runs `test` in a thread that may make namespaces; says so when the machine allows none.
-fn with_namespaces(test: impl FnOnce() + Send + 'static) {
+pub(crate) fn with_namespaces(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(|| match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => test(),
         Err(why) => eprintln!("skipped: unshare(CLONE_NEWNET) was refused: {why}"),
@@ -113,7 +113,7 @@ fn at(address: &str, port: u16) -> SocketAddr {
 /// Everything that the packet filter, the policy rules and the routing tables hold, as the
 /// kernel tells it; without what changes by itself (sequence numbers, the filter's generation,
 /// routes of link-local addresses, which appear a while after their interface).
-fn everything() -> Vec<Vec<u8>> {
+pub(crate) fn everything() -> Vec<Vec<u8>> {
     const RTM_GETROUTE: u16 = 26;
     const RTM_GETRULE: u16 = 34;
     let netfilter = [1u16, 4, 7].map(|get| (libc::NETLINK_NETFILTER, (10 << 8) | get));
@@ -123,7 +123,7 @@ fn everything() -> Vec<Vec<u8>> {
     all.filter(|entry| !entry.windows(8).any(|bytes| bytes == link_local)).collect()
 }
 
-fn assert_nothing_changed(before: &[Vec<u8>]) {
+pub(crate) fn assert_nothing_changed(before: &[Vec<u8>]) {
     let after = everything();
     let gone: Vec<_> = before.iter().filter(|entry| !after.contains(entry)).collect();
     let new: Vec<_> = after.iter().filter(|entry| !before.contains(entry)).collect();

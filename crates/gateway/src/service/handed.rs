@@ -10,6 +10,8 @@ use std::sync::{Mutex, Once, PoisonError};
 
 /// Those that nobody has wanted yet.
 static HANDED: Mutex<Vec<Handed>> = Mutex::new(Vec::new());
+/// The names of those that are used, and that are not to be handed over again.
+static USED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static ASKED: Once = Once::new();
 
 #[derive(Debug)]
@@ -27,28 +29,33 @@ pub(crate) fn name_of(kind: &str, address: SocketAddr) -> String {
 
 /// The listener on `address` that was handed over, if one was. It does not block.
 pub(crate) fn listener(address: SocketAddr) -> Option<TcpListener> {
-    take(Type::STREAM, address).map(TcpListener::from)
+    take(Type::STREAM, address, true).map(TcpListener::from)
 }
 
-/// The datagram socket on `address` that was handed over, if one was. It does not block.
-pub(crate) fn datagrams(address: SocketAddr) -> Option<UdpSocket> {
-    take(Type::DGRAM, address).map(UdpSocket::from)
+/// The datagram socket on `address` that was handed over, if one was. It does not block. The
+/// manager is not to keep it any longer unless it is `kept`.
+pub(crate) fn datagrams(address: SocketAddr, kept: bool) -> Option<UdpSocket> {
+    take(Type::DGRAM, address, kept).map(UdpSocket::from)
 }
 
-/// Closes what nobody has wanted; returns the names.
+/// Closes what nobody has wanted; returns the names of what the manager is not to keep any longer.
 pub(crate) fn close_rest() -> Vec<String> {
     let rest = std::mem::take(&mut *all());
     for Handed { name, address, .. } in &rest {
         tracing::info!(name, %address, "a socket that was handed over is not wanted any more");
     }
-    rest.into_iter().map(|handed| handed.name).collect()
+    let used = std::mem::take(&mut *USED.lock().unwrap_or_else(PoisonError::into_inner));
+    rest.into_iter().map(|handed| handed.name).chain(used).collect()
 }
 
-fn take(kind: Type, address: SocketAddr) -> Option<Socket> {
+fn take(kind: Type, address: SocketAddr, kept: bool) -> Option<Socket> {
     let mut all = all();
     let index = all.iter().position(|one| one.kind == kind && one.address == address)?;
     let Handed { socket, name, .. } = all.remove(index);
     tracing::info!(name, %address, "goes on with a socket that was handed over");
+    if !kept {
+        USED.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+    }
     Some(socket)
 }
 
@@ -91,4 +98,12 @@ fn look_at(socket: &Socket) -> std::io::Result<(Type, SocketAddr)> {
     }
     reference.set_nonblocking(true)?;
     Ok((kind, address))
+}
+
+/// As if the manager had handed over `socket`, kept as `name`.
+#[cfg(test)]
+pub(crate) fn hand_over(socket: UdpSocket, name: &str) {
+    let socket = Socket::from(socket);
+    let (kind, address) = look_at(&socket).expect("a socket of IP");
+    all().push(Handed { socket, name: name.into(), kind, address });
 }

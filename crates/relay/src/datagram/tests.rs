@@ -37,7 +37,7 @@ fn deliver(to: &mut Datagrams, now: Instant, bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
         match reader.frame().expect("a frame") {
-            Frame::Datagram { packet } => to.receive(packet.to_vec()),
+            Frame::Datagram { packet } => to.receive(now, packet.to_vec()),
             Frame::Piece { number, total, offset, piece } => {
                 to.receive_piece(now, (number, total, offset), piece);
             }
@@ -138,12 +138,12 @@ fn a_flow_is_as_urgent_as_its_mark_and_what_it_sends() {
 fn a_peer_cannot_fill_the_memory() {
     let mut to = Datagrams::default();
     for _ in 0..10_000 {
-        to.receive(vec![0; 60]);
+        to.receive(at(0), vec![0; 60]);
     }
     assert_eq!(to.statistics().received, MOST_RECEIVED as u64);
     while to.take().is_some() {}
     for _ in 0..100 {
-        to.receive(vec![0; 65_000]);
+        to.receive(at(0), vec![0; 65_000]);
     }
     assert!(to.received_bytes <= MOST_RECEIVED_BYTES);
 }

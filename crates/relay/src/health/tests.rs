@@ -32,6 +32,33 @@ fn the_first_answer_is_trusted_and_one_after_a_failure_only_after_the_hold_time(
 }
 
 #[test]
+fn what_is_asked_can_change_and_old_losses_count_for_nothing_then() {
+    let seen = |sent: u64, sent_again: u64| Seen {
+        answered: true,
+        round_trip: Some(Span::from_millis(700)),
+        sent,
+        sent_again,
+    };
+    let mut health = Health::new(Demands::default());
+    health.look(at(0), seen(10_000, 9_000));
+    assert_eq!(health.verdict(), Verdict::Well);
+    health.set_demands(Demands { most_loss: Some(10), ..Demands::default() });
+    health.look(at(60_000), seen(10_000, 9_000));
+    health.look(at(70_000), seen(11_000, 9_000));
+    assert_eq!(health.verdict(), Verdict::Well, "since it is asked nothing was lost");
+    health.look(at(80_000), seen(12_000, 9_500));
+    assert_eq!(health.verdict(), Verdict::Poor);
+    let demands = Demands { hold: Span::from_secs(1), ..Demands::default() };
+    health.set_demands(demands);
+    health.look(at(80_001), seen(12_000, 9_500));
+    health.look(at(81_001), seen(12_000, 9_500));
+    assert_eq!(health.verdict(), Verdict::Well, "any loss is taken again");
+    health.set_demands(Demands { most_round_trip: Some(Span::from_millis(650)), ..demands });
+    health.look(at(81_002), seen(12_000, 9_500));
+    assert_eq!(health.verdict(), Verdict::Poor, "too slow now");
+}
+
+#[test]
 fn a_relapse_begins_the_hold_time_anew() {
     let mut health = Health::new(Demands::default());
     for (ms, answered) in [(0, true), (1, false), (2, true), (9_000, false), (9_001, true)] {

@@ -139,6 +139,11 @@ impl Relay {
         self.streams.datagrams.take()
     }
 
+    /// When the peer has last carried an IP packet here, in this session.
+    pub fn datagram_came(&self) -> Option<Instant> {
+        self.streams.datagrams.came()
+    }
+
     /// Whether [`take_datagram`](Self::take_datagram) has one.
     pub fn has_datagram(&self) -> bool {
         self.streams.datagrams.has_received()

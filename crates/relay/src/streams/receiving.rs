@@ -44,7 +44,7 @@ impl Streams {
             }
             Frame::Credit { id, limit } => self.receive_credit(id, limit),
             Frame::Shared { returned } => self.receive_shared(returned),
-            Frame::Datagram { packet } => self.datagrams.receive(packet.to_vec()),
+            Frame::Datagram { packet } => self.datagrams.receive(self.now, packet.to_vec()),
             Frame::Piece { number, total, offset, piece } => {
                 self.datagrams.receive_piece(self.now, (number, total, offset), piece);
             }

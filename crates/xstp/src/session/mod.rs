@@ -345,6 +345,12 @@ impl Session {
         }
     }
 
+    /// An idle session sends a POLL after `time` without word from the peer from now on; as
+    /// [`SessionConfig::keep_alive`], above zero.
+    pub fn set_keep_alive(&mut self, time: Span) {
+        self.config.keep_alive = time.max(Span::from_nanos(1));
+    }
+
     /// Numbers that the peer may have in use towards us from now on. What was offered already
     /// stays accepted.
     pub fn set_receive_window(&mut self, numbers: u32) {

@@ -67,7 +67,9 @@ fn one_link_is_one_way_without_a_name() {
     let [way] = &config.ways()[..] else { panic!("one way") };
     assert_eq!((way.name.as_str(), way.link.peer), ("", config.link.peer));
     assert!(config.paths.is_empty());
-    assert_eq!(config.health.probe(false), None);
+    assert_eq!(config.keep_alive(), Span::from_secs(10));
+    let several = parse(&OPEN.replace("probe = \"1s\"\n", ""));
+    assert_eq!(several.keep_alive(), Span::from_secs(2), "where something depends on it");
 }
 
 #[test]
@@ -119,6 +121,25 @@ fn two_paths_to_one_hub_want_a_key_each_and_to_two_hubs_none() {
     assert!(same.contains("path.private_key_file: found the key of path \"sat\""), "{same}");
     let elsewhere = format!("{before}peer_public_key = \"{other_hub}\"\n{after}");
     parse(&elsewhere).keys().unwrap();
+}
+
+#[test]
+fn a_path_may_have_a_preshared_key_of_its_own_with_the_links_hub() {
+    let (text, [one, two, ..]) = keyed();
+    let with = |text: &str| {
+        text.replace("name = \"lte\"\n", &format!("name = \"lte\"\npreshared_key = \"{one}\"\n"))
+    };
+    let config = parse(&with(&text));
+    let hub = |config: &Config, at: usize| config.paths[at].keys.clone().unwrap().hub.unwrap();
+    let said = |key: &str| Some(KeySource::Here(key.parse::<relay::PresharedKey>().unwrap()));
+    assert_eq!(hub(&config, 1).public, hub(&config, 0).public);
+    assert_eq!(hub(&config, 1).preshared, said(&one));
+    assert_eq!(hub(&config, 0).preshared, None);
+    // Beside one of the link's, which holds where a path says nothing.
+    let usual = "[[path]]\nname = \"sat\"\n";
+    let both = with(&text).replace(usual, &format!("preshared_key = \"{two}\"\n{usual}"));
+    let config = parse(&both);
+    assert_eq!((hub(&config, 0).preshared, hub(&config, 1).preshared), (said(&two), said(&one)));
 }
 
 #[test]

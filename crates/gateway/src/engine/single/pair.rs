@@ -15,7 +15,7 @@ const QUANTUM: u64 = 8;
 /// How long to wait for bytes of a broken connection that make no way.
 const BREAKING_PATIENCE: Span = Span::from_secs(3);
 /// How often to look.
-pub(super) const BREAKING_LOOKS: Span = Span::from_millis(50);
+pub(in crate::engine) const BREAKING_LOOKS: Span = Span::from_millis(50);
 
 /// One of the two sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +67,53 @@ pub(super) enum Phase {
     Breaking {
         /// Who still gets something.
         towards: Side,
-        /// Bytes that it did not have when some were last seen to arrive.
-        left: u64,
-        /// When to give up waiting, unless more arrive by then.
-        patience: Instant,
+        /// What that is.
+        last: LastBytes,
     },
+}
+
+/// The last bytes of a connection of which one socket broke, on their way to the other.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::engine) struct LastBytes {
+    /// Bytes that the other end did not have when some were last seen to arrive.
+    left: u64,
+    /// When to give up waiting, unless more arrive by then.
+    patience: Instant,
+}
+
+impl LastBytes {
+    /// Those of a socket that broke at `now`.
+    pub(in crate::engine) fn new(now: Instant) -> Self {
+        Self { left: u64::MAX, patience: now }
+    }
+
+    /// Moves them by `pipe`, whose source is broken; true when nothing more is to be waited for.
+    pub(in crate::engine) fn turn(
+        &mut self,
+        now: Instant,
+        pipe: &mut Pipe,
+        (mut source, sink): (&TcpStream, &TcpStream),
+        scratch: &mut [u8],
+        tally: &mut Tally,
+    ) -> bool {
+        // Whoever looks does not know which of the two has news.
+        pipe.sink_is_writable();
+        while pipe.has_work() {
+            // So few bytes are no matter for a bucket, and nobody is to wait for their tokens.
+            match pipe.step(&mut source, &mut Out(sink), usize::MAX, scratch) {
+                Ok(moved) => {
+                    tally.read += moved.read as u64;
+                    tally.written += moved.written as u64;
+                }
+                Err(Broken::Source(_) | Broken::Sink(_)) => return true,
+            }
+        }
+        let still = socket::unacknowledged(sink) + pipe.waiting() as u64;
+        if still < self.left {
+            (self.left, self.patience) = (still, now + BREAKING_PATIENCE);
+        }
+        (pipe.is_over() && still == 0) || now >= self.patience
+    }
 }
 
 /// What a turn came to.
@@ -91,9 +133,9 @@ pub(super) enum Turn {
 
 /// Bytes that turns have moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) read: u64,
-    pub(super) written: u64,
+pub(in crate::engine) struct Tally {
+    pub(in crate::engine) read: u64,
+    pub(in crate::engine) written: u64,
     /// Of those written, what went towards the satellite.
     pub(super) to_satellite: u64,
 }
@@ -157,6 +199,13 @@ impl Pair {
                 Side::Server => (&mut self.up, &self.client, Out(&self.server)),
                 Side::Client => (&mut self.down, &self.server, Out(&self.client)),
             };
+            // Nothing is read any more where an end was read, and a reset behind it would go
+            // unseen.
+            if pipe.has_ended()
+                && let Some(error) = socket::taken_error(source)
+            {
+                return Turn::Broken(other(towards), error);
+            }
             let mut bucket = bucket.as_deref_mut().filter(|_| shaped);
             let mut budget = BUDGET;
             if let Some(bucket) = &bucket {
@@ -209,7 +258,7 @@ impl Pair {
             Side::Server => &mut self.down,
         };
         pipe.source_is_broken();
-        self.phase = Phase::Breaking { towards: other(side), left: u64::MAX, patience: now };
+        self.phase = Phase::Breaking { towards: other(side), last: LastBytes::new(now) };
     }
 
     /// Moves the last bytes of a broken connection; true when nothing more is to be waited for.
@@ -219,26 +268,15 @@ impl Pair {
         scratch: &mut [u8],
         tally: &mut Tally,
     ) -> bool {
-        let Phase::Breaking { towards, left, patience } = &mut self.phase else { return true };
-        let (pipe, mut source, sink) = match towards {
-            Side::Server => (&mut self.up, &self.client, &self.server),
-            Side::Client => (&mut self.down, &self.server, &self.client),
-        };
-        while pipe.has_work() {
-            // So few bytes are no matter for the bucket, and nobody is to wait for their tokens.
-            match pipe.step(&mut source, &mut Out(sink), usize::MAX, scratch) {
-                Ok(moved) => {
-                    tally.read += moved.read as u64;
-                    tally.written += moved.written as u64;
-                }
-                Err(Broken::Source(_) | Broken::Sink(_)) => return true,
+        let Phase::Breaking { towards, last } = &mut self.phase else { return true };
+        match towards {
+            Side::Server => {
+                last.turn(now, &mut self.up, (&self.client, &self.server), scratch, tally)
+            }
+            Side::Client => {
+                last.turn(now, &mut self.down, (&self.server, &self.client), scratch, tally)
             }
         }
-        let still = socket::unacknowledged(sink) + pipe.waiting() as u64;
-        if still < *left {
-            (*left, *patience) = (still, now + BREAKING_PATIENCE);
-        }
-        (pipe.is_over() && still == 0) || now >= *patience
     }
 
     /// What the kernel has sent again over the satellite since the last look: segments, and bytes.
@@ -308,5 +346,46 @@ impl Write for Out<'_> {
 impl Sink for Out<'_> {
     fn end(&mut self) -> io::Result<()> {
         self.0.shutdown(Shutdown::Write)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream as Client};
+
+    /// Two ends of a connection, the second as the loop has it.
+    fn ends() -> (Client, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = Client::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        other.set_nonblocking(true).unwrap();
+        (one, TcpStream::from_std(other))
+    }
+
+    #[test]
+    fn a_client_that_has_ended_and_then_breaks_is_noticed() {
+        let ((client, near), (server, far)) = (ends(), ends());
+        let addresses = (client.local_addr().unwrap(), server.local_addr().unwrap());
+        let mut pair = Pair::new(near, far, addresses, Side::Server, Instant::ZERO);
+        let turn = |pair: &mut Pair| {
+            pair.ready(Side::Client, true, true);
+            pair.turn(Instant::ZERO, None, &mut [0; 4_096], &mut Tally::default())
+        };
+        client.shutdown(Shutdown::Write).unwrap();
+        assert!(matches!(turn(&mut pair), Turn::Wait), "the server has not ended");
+        assert!(pair.up.is_over(), "and knows");
+        socket2::SockRef::from(&client).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        drop(client);
+        assert!(matches!(turn(&mut pair), Turn::Broken(Side::Client, _)));
+        pair.broke(Instant::ZERO, Side::Client);
+        // Its end is on its way to the server, whose kernel takes a moment to say that it came.
+        let over = (0..500).any(|_| {
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
+            pair.turn_breaking(Instant::ZERO, &mut [0; 4_096], &mut Tally::default())
+        });
+        assert!(over);
+        pair.reset();
+        drop(server);
     }
 }

@@ -82,6 +82,11 @@ impl Pipe {
         self.shut
     }
 
+    /// The source's end was read.
+    pub(in crate::engine) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Bytes that wait.
     pub(in crate::engine) fn waiting(&self) -> usize {
         self.buffer.len() - self.start

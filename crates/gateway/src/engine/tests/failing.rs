@@ -100,6 +100,86 @@ fn clients_are_refused_at_once_where_that_is_wanted() {
 }
 
 #[test]
+fn how_often_an_idle_path_is_tried_changes_on_a_reload() {
+    let hub = hub_at("127.0.0.1:0", "");
+    let line = Line::to(hub.addresses.link.unwrap());
+    // Nothing depends on the path, which is tried seldom.
+    let terminal = terminal(line.address, "unreachable = \"wait\"", "");
+    let echo = echo();
+    let (mut client, code) = asked(&terminal, echo);
+    assert_eq!((code, client.write_all(b"?").is_ok()), (0, true));
+    read_exactly(&mut client, 1);
+    drop(client);
+    let other = nobody();
+    terminal.reload(|text| {
+        let text = text.replace("unreachable = \"wait\"", "unreachable = \"refuse\"");
+        let connect = "[connect]\nlisten = \"127.0.0.1:0\"";
+        text.replace(connect, &format!("[connect]\nlisten = \"{other}\""))
+    });
+    assert!(soon(|| !refuses(other)), "the new configuration is not in force");
+    line.cut();
+    pause_ms(2_500);
+    // Nobody has sent anything by it meanwhile.
+    assert_eq!(asked(&terminal, echo).1, 3, "network unreachable");
+}
+
+/// A server that answers with `len` bytes, has them all taken from it, and resets because it was
+/// asked more than it wanted to read. Tells when it has done so.
+fn hasty(len: usize) -> (SocketAddr, std::sync::mpsc::Receiver<()>) {
+    let (tell, told) = std::sync::mpsc::channel();
+    let server = serve(move |mut stream| {
+        stream.write_all(&pattern(len, 5)).unwrap();
+        assert!(soon(|| crate::engine::socket::unacknowledged(&stream) == 0), "not all taken");
+        drop(stream);
+        tell.send(()).unwrap();
+    });
+    (server, told)
+}
+
+#[test]
+fn an_answer_that_a_reset_follows_is_whole_without_a_hub() {
+    let line = Line::to(nobody());
+    let terminal = terminal(line.address, "unreachable = \"open\"", "");
+    let echo = echo();
+    assert!(soon(|| {
+        pause_ms(200);
+        let (mut client, _) = asked(&terminal, echo);
+        client.set_read_timeout(Some(std::time::Duration::from_millis(300))).unwrap();
+        client.write_all(b"?").is_ok() && client.read_exact(&mut [0]).is_ok()
+    }));
+    const LEN: usize = 150_000;
+    let (server, told) = hasty(LEN);
+    // It has room for little: most of the answer waits in the gateway when the server resets.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    socket.connect(&terminal.addresses.socks5[0].into()).unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    let (mut client, code) = socks_from(socket.into(), server);
+    assert_eq!(code, 0);
+    client.write_all(b"a request that nobody reads").unwrap();
+    told.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    pause_ms(300);
+    let mut got = Vec::new();
+    let error = client.read_to_end(&mut got).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "which is no end");
+    assert!(got == pattern(LEN, 5), "{} bytes", got.len());
+
+    // A client that has said all and is gone then: its server hears of it.
+    let (tell, told) = std::sync::mpsc::channel();
+    let server = serve(move |mut stream| {
+        assert_eq!(read_all(&mut stream), b"all");
+        let broke = soon(|| stream.take_error().unwrap().is_some());
+        tell.send(broke).unwrap();
+    });
+    let (mut client, _) = asked(&terminal, server);
+    client.write_all(b"all").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    pause_ms(200);
+    abort(client);
+    assert!(told.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), "left alone for ever");
+}
+
+#[test]
 fn beyond_the_limit_clients_are_refused_where_that_is_wanted() {
     let hub = hub_at("127.0.0.1:0", "");
     let line = Line::to(hub.addresses.link.unwrap());

@@ -34,7 +34,7 @@ use nflog::Heard;
 use nflog::Nflog;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use nflog::packets as logged_packets;
-pub(crate) use syn::{Syn, Unreachable};
+pub(crate) use syn::{Neighbour, Syn, Unreachable};
 
 /// Hears clients' SYNs, and sends packets of clients and to clients.
 #[derive(Debug)]
@@ -87,8 +87,8 @@ impl Doorkeeper {
 
     /// Hands over who has knocked since, at most `limit`.
     pub(crate) fn knocks(&mut self, limit: usize, mut take: impl FnMut(Syn)) -> Heard {
-        self.log.receive(limit, |packet| match Syn::parse(packet) {
-            Some(syn) => take(syn),
+        self.log.receive(limit, |packet, neighbour| match Syn::parse(packet) {
+            Some(syn) => take(syn.sent_by(neighbour)),
             None => tracing::debug!("a SYN that is not whole"),
         })
     }

@@ -9,6 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::super::InterceptError;
 use super::super::attributes::{Attributes, find};
 use super::super::nftables::{errno, split_message};
+use super::syn::Neighbour;
 
 /// The subsystem of `NETLINK_NETFILTER` that this is, in the upper byte of message types.
 const SUBSYSTEM: u16 = 4;
@@ -16,6 +17,8 @@ const PACKET: u16 = SUBSYSTEM << 8; // NFULNL_MSG_PACKET
 const CONFIG: u16 = (SUBSYSTEM << 8) | 1; // NFULNL_MSG_CONFIG
 /// `NFULA_PAYLOAD`
 const PAYLOAD: u16 = 9;
+/// `NFULA_HWADDR`: how long an address is, two bytes of nothing, and the address.
+const HARDWARE: u16 = 8;
 /// Groups that are tried before giving up: somebody else may have the first.
 const TRIES: u16 = 8;
 /// How long the kernel may take to answer; it answers before `send` returns.
@@ -82,7 +85,11 @@ impl Nflog {
     }
 
     /// Hands over at most `limit` packets, from their network headers on.
-    pub(super) fn receive(&mut self, limit: usize, mut take: impl FnMut(&[u8])) -> Heard {
+    pub(super) fn receive(
+        &mut self,
+        limit: usize,
+        mut take: impl FnMut(&[u8], Option<Neighbour>),
+    ) -> Heard {
         let Self { socket, buffer, .. } = self;
         listen(limit, |buffer| socket.read(buffer), buffer, &mut take)
     }
@@ -131,7 +138,7 @@ fn listen(
     limit: usize,
     mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
     buffer: &mut [u8],
-    take: &mut impl FnMut(&[u8]),
+    take: &mut impl FnMut(&[u8], Option<Neighbour>),
 ) -> Heard {
     let mut lost = false;
     for _ in 0..limit {
@@ -152,8 +159,8 @@ fn listen(
     Heard { more: true, lost }
 }
 
-/// The packets of one datagram of the kernel's.
-pub(crate) fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8])) {
+/// The packets of one datagram of the kernel's, and who has sent each on the wire.
+pub(crate) fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8], Option<Neighbour>)) {
     while let Some((header, payload, next)) = split_message(rest) {
         rest = next;
         // Behind the family, the version and the group.
@@ -161,9 +168,19 @@ pub(crate) fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8])) {
         if header.kind == PACKET
             && let Some(packet) = find(attributes, PAYLOAD)
         {
-            take(packet);
+            take(packet, neighbour(attributes));
         }
     }
+}
+
+/// The hardware address in `attributes`; some interfaces have none.
+fn neighbour(attributes: &[u8]) -> Option<Neighbour> {
+    let said = find(attributes, HARDWARE)?;
+    let len = usize::from(u16::from_be_bytes([*said.first()?, *said.get(1)?]));
+    let address = said.get(4..4 + len).filter(|address| (1..=8).contains(&address.len()))?;
+    let mut neighbour = Neighbour::default();
+    neighbour[..len].copy_from_slice(address);
+    Some(neighbour)
 }
 
 #[cfg(test)]
@@ -178,20 +195,22 @@ mod tests {
                 reads += 1;
                 Err(io::Error::from_raw_os_error(code))
             };
-            (listen(64, read, &mut [0; 100], &mut |_| {}), std::mem::take(&mut reads))
+            (listen(64, read, &mut [0; 100], &mut |_, _| {}), std::mem::take(&mut reads))
         };
         let nothing = Heard { more: false, lost: false };
         assert_eq!(heard(libc::EBADF), (nothing, 1));
         assert_eq!(heard(libc::EAGAIN), (nothing, 1));
         let mut answers = [libc::ENOBUFS, libc::EINTR, libc::EAGAIN].into_iter();
         let read = |_: &mut [u8]| Err(io::Error::from_raw_os_error(answers.next().unwrap()));
-        let heard = listen(64, read, &mut [0; 100], &mut |_| {});
+        let heard = listen(64, read, &mut [0; 100], &mut |_, _| {});
         assert_eq!(heard, Heard { more: false, lost: true });
     }
 
     #[test]
     fn packets_are_found_in_what_the_kernel_says() {
-        let body = Attributes::new().number(2, 7).put(PAYLOAD, b"packet").text(10, "prefix");
+        let wire = [0, 6, 0, 0, 2, 0, 0, 0, 0, 9, 0, 0];
+        let body = Attributes::new().number(2, 7).put(HARDWARE, &wire).put(PAYLOAD, b"packet");
+        let body = body.text(10, "prefix");
         let mut message = Vec::new();
         message.extend_from_slice(&(20 + body.as_bytes().len() as u32).to_ne_bytes());
         message.extend_from_slice(&PACKET.to_ne_bytes());
@@ -200,16 +219,17 @@ mod tests {
         message.extend_from_slice(body.as_bytes());
         let twice = [&message[..], &message].concat();
         let mut found = Vec::new();
-        packets(&twice, &mut |packet| found.push(packet.to_vec()));
-        assert_eq!(found, [b"packet", b"packet"]);
+        packets(&twice, &mut |packet, from| found.push((packet.to_vec(), from)));
+        let one = (b"packet".to_vec(), Some([2, 0, 0, 0, 0, 9, 0, 0]));
+        assert_eq!(found, [one.clone(), one]);
         // Anything shorter, or broken, is no packet and no panic.
         for len in 0..message.len() {
-            packets(&message[..len], &mut |_| panic!("half a message"));
+            packets(&message[..len], &mut |_, _| panic!("half a message"));
         }
         for at in 0..message.len() {
             let mut broken = message.clone();
             broken[at] ^= 0xff;
-            packets(&broken, &mut |_| {});
+            packets(&broken, &mut |_, _| {});
         }
     }
 }

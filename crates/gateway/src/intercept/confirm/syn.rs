@@ -15,11 +15,16 @@ const LONGEST: usize = 2048;
 const FLAGS: u8 = 0x17;
 const SYN: u8 = 0x02;
 
+/// An address of the hardware's, with zeroes behind one that is shorter.
+pub(crate) type Neighbour = [u8; 8];
+
 /// The first packet of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Syn {
     pub(crate) client: SocketAddr,
     pub(crate) server: SocketAddr,
+    /// Who has sent it on the wire, where that was told: the client or a router before it.
+    pub(crate) neighbour: Option<Neighbour>,
     /// From the network header on; its checksum is right.
     packet: Vec<u8>,
     /// Where TCP's header begins.
@@ -64,7 +69,12 @@ impl Syn {
             return None;
         }
         packet[tcp + 16..tcp + 18].copy_from_slice(&right.to_be_bytes());
-        Some(Self { client, server, packet, tcp })
+        Some(Self { client, server, neighbour: None, packet, tcp })
+    }
+
+    /// The same, as `neighbour` has sent it on the wire.
+    pub(crate) fn sent_by(self, neighbour: Option<Neighbour>) -> Self {
+        Self { neighbour, ..self }
     }
 
     /// The packet as the client has sent it.

@@ -1,0 +1,57 @@
+//! Intercepted clients while no hub answers, in network namespaces of their own.
+
+use super::harness::*;
+use crate::intercept::tests::{Spaces, enter, with_namespaces};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// The value of a metric that has no labels, as the terminal tells it.
+fn metric(terminal: &Running, name: &str) -> u64 {
+    let mut stream = open(terminal.addresses.metrics.unwrap());
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
+}
+
+#[test]
+fn who_waits_to_be_confirmed_when_passing_begins_goes_past_and_is_forgotten() {
+    with_namespaces(|| {
+        let spaces = Spaces::build();
+        let server: SocketAddr = "10.3.0.2:8080".parse().unwrap();
+        enter(&spaces.server);
+        let listener = TcpListener::bind(server).unwrap();
+        enter(&spaces.gateway);
+        let terminal = Running::start(
+            "role = \"terminal\"\naccept = \"confirm\"\n\
+             [link]\npeer = \"10.3.0.2:7000\"\nround_trip = \"10ms\"\n\
+             [health]\nhold = \"200ms\"\nprobe = \"200ms\"\n[fail]\nunreachable = \"open\"\n\
+             [intercept]\ninterfaces = [\"lan0\"]\nport = 7900\n\
+             [metrics]\nlisten = \"127.0.0.1:0\"\n",
+        );
+        assert_eq!(metric(&terminal, "bentpipe_passing"), 0);
+        // It knocks before the hub is missed, and its next SYNs come a second later and more.
+        let space = spaces.client.try_clone().unwrap();
+        let client = std::thread::spawn(move || {
+            enter(&space);
+            TcpStream::connect_timeout(&server, Duration::from_secs(20))
+        });
+        assert!(soon(|| metric(&terminal, "bentpipe_connections") == 1), "nobody knocks");
+        assert!((0..4).any(|_| soon(|| metric(&terminal, "bentpipe_passing") == 1)));
+        assert_eq!(metric(&terminal, "bentpipe_connections"), 0, "forgotten");
+        let (_, seen) = listener.accept().unwrap();
+        assert_eq!(seen.ip(), "10.1.0.2".parse::<IpAddr>().unwrap(), "straight from the client");
+        let _past = client.join().unwrap().expect("a connection");
+        // A hub that comes now hears of no connection that nobody waits for any more.
+        enter(&spaces.server);
+        let hub = hub_at("10.3.0.2:7000", "");
+        enter(&spaces.gateway);
+        assert!(soon(|| metric(&terminal, "bentpipe_passing") == 0), "taken again");
+        pause_ms(300);
+        assert_eq!(hub.stop().connections.opened, 0);
+        assert_eq!(metric(&terminal, "bentpipe_passes_total"), 1);
+        terminal.stop();
+    });
+}
