@@ -10,7 +10,7 @@
 //! senders learn from the loss that the way is full.
 
 use crate::frame::Writer;
-use crate::scheduler::{Class, Lately, QUANTUM};
+use crate::scheduler::{Lately, Level, Place, QUANTUM, Service, place};
 use flow::{Flow, Mark};
 use pieces::Pieces;
 use std::collections::VecDeque;
@@ -80,6 +80,8 @@ struct Queue {
     /// What of the first packet has gone: under which number, and how many bytes.
     begun: Option<(u16, usize)>,
     mark: Option<Mark>,
+    /// How it is served, where that was decided and not asked for.
+    service: Option<Service>,
     scheduled: bool,
     deficit: i64,
     lately: Lately,
@@ -123,7 +125,8 @@ impl Datagrams {
         now: Instant,
         packet: &[u8],
         rate: Option<BitRate>,
-    ) -> Option<(Class, usize)> {
+        service: Option<Service>,
+    ) -> Option<(Place, usize)> {
         if packet.is_empty() || packet.len() > LARGEST {
             self.statistics.no_room += 1;
             return None;
@@ -134,7 +137,7 @@ impl Datagrams {
         let flow = Flow::of(packet);
         let at = (flow.hash % FLOWS as u64) as usize;
         let queue = &mut self.queues[at];
-        queue.mark = Some(flow.mark);
+        (queue.mark, queue.service) = (Some(flow.mark), service);
         queue.bytes += packet.len() as u64;
         self.waiting += packet.len() as u64;
         queue.packets.push_back(Waiting { packet: packet.to_vec(), since: now });
@@ -145,7 +148,7 @@ impl Datagrams {
             return None;
         }
         queue.scheduled = true;
-        Some((queue.class(now), at))
+        Some((queue.place(now), at))
     }
 
     /// The longest queue pays for what is too much.
@@ -217,11 +220,11 @@ impl Datagrams {
     }
 
     /// The flow's turn is over; returns the class of the next one, if it waits for one.
-    pub(crate) fn finish_turn(&mut self, now: Instant, at: usize) -> Option<Class> {
+    pub(crate) fn finish_turn(&mut self, now: Instant, at: usize) -> Option<Place> {
         let queue = self.queues.get_mut(at)?;
         queue.deficit = queue.deficit.min(0);
         queue.scheduled = !queue.packets.is_empty();
-        queue.scheduled.then(|| queue.class(now))
+        queue.scheduled.then(|| queue.place(now))
     }
 
     /// A packet came.
@@ -288,17 +291,20 @@ impl Queue {
     }
 
     fn patience(&self, rate: Option<BitRate>) -> Span {
-        let usual = if self.mark == Some(Mark::Urgent) { URGENT } else { USUAL };
+        let told = self.service.map(|service| service.level == Level::Urgent);
+        let usual = if told.unwrap_or(self.mark == Some(Mark::Urgent)) { URGENT } else { USUAL };
         usual.max(rate.map_or(Span::ZERO, |rate| rate.time_for(TWO)))
     }
 
-    fn class(&mut self, now: Instant) -> Class {
-        match (self.mark, self.lately.is_little(now)) {
-            (Some(Mark::Urgent), true) => Class::Urgent,
-            (Some(Mark::Background), _) => Class::Background,
-            (Some(Mark::Urgent), false) | (Some(Mark::None) | None, true) => Class::Interactive,
-            (Some(Mark::None) | None, false) => Class::Bulk,
-        }
+    fn place(&mut self, now: Instant) -> Place {
+        let little = self.lately.is_little(now);
+        let asked = match (self.mark, little) {
+            (Some(Mark::Urgent), true) => Level::Urgent,
+            (Some(Mark::Urgent), false) => Level::Interactive,
+            (Some(Mark::Background), _) => Level::Background,
+            (Some(Mark::None) | None, _) => Level::Normal,
+        };
+        place(self.service.unwrap_or(Service { level: asked, class: 0, weight: 1 }), little)
     }
 }
 

@@ -55,7 +55,7 @@ pub fn datagrams(script: &[u8]) {
         let len = usize::from(a) * 12;
         let seed = [&[kind, a, b][..], rest].concat();
         let packet: Vec<u8> = seed.iter().copied().cycle().take(len).collect();
-        let Some((_, flow)) = sender.push(now, &packet, rate) else { continue };
+        let Some((_, flow)) = sender.push(now, &packet, rate, None) else { continue };
         sent.push(packet);
         let mut rounds = 0;
         loop {

@@ -1,6 +1,12 @@
 //! Relays with many terminals over one socket.
 
+mod due;
+mod shaping;
+
+pub use shaping::Plans;
+
 use crate::memory::Memory;
+use crate::plan::{Shaper, Turn};
 use crate::relay::payload_of;
 use crate::session::association_config;
 use crate::tap::{Tap, Way};
@@ -9,7 +15,7 @@ use crate::{
     TransmitBatch,
 };
 use association::{Entropy, HubReceived, Keys, PublicKey, Sealed};
-use smallvec::SmallVec;
+use due::Due;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,9 +43,13 @@ pub struct Hub {
     farewells: VecDeque<(PeerId, Event)>,
     /// Terminals that may have carried packets here.
     carried: BTreeSet<PeerId>,
-    /// Who was served last; the next one is first.
-    served: Option<PeerId>,
+    /// Who wants attention.
+    due: Due,
+    /// Who has told of something last; the next one is first.
     told: Option<PeerId>,
+    plans: Plans,
+    /// Shares the link among terminals, where its rate is known.
+    shaper: Option<Shaper<PeerId>>,
     /// What sessions found out, for the next ones with the same terminals.
     memory: Memory,
     /// Bytes of buffer, by the names of terminals for which they are not the usual.
@@ -59,8 +69,10 @@ impl Hub {
             peers: BTreeMap::new(),
             farewells: VecDeque::new(),
             carried: BTreeSet::new(),
-            served: None,
+            due: Due::default(),
             told: None,
+            shaper: shaping::shaper(config.send_rate, &Plans::default()),
+            plans: Plans::default(),
             memory: Memory::default(),
             buffers: BTreeMap::new(),
             past: Totals::default(),
@@ -69,8 +81,11 @@ impl Hub {
     }
 
     /// The relay with a terminal.
-    pub fn peer(&mut self, peer: PeerId) -> Option<&mut Relay> {
-        self.peers.get_mut(&peer).map(|peer| &mut peer.relay)
+    pub fn peer(&mut self, id: PeerId) -> Option<&mut Relay> {
+        let peer = self.peers.get_mut(&id)?;
+        // Whatever is done to it now.
+        self.due.touch(id);
+        Some(&mut peer.relay)
     }
 
     /// All relays, to look at.
@@ -139,13 +154,11 @@ impl Hub {
         }
     }
 
-    /// From here on this side sends at `send` at most to each terminal; see
+    /// From here on this side sends at `send` at most to all terminals together; see
     /// [`Relay::set_rates`].
     pub fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         (self.config.send_rate, self.config.receive_rate) = (send, receive);
-        for peer in self.peers.values_mut() {
-            peer.relay.set_rates(send, receive);
-        }
+        self.reshape();
     }
 
     /// What the associations have counted.
@@ -174,7 +187,7 @@ impl Hub {
     /// When the hub has no keys, or the private one is another.
     pub fn set_keys(&mut self, keys: Arc<Keys>) {
         for id in self.association.set_keys(keys) {
-            if let Some(peer) = self.peers.remove(&id) {
+            if let Some(peer) = self.take_out(id) {
                 self.past.add(&peer.relay.totals());
                 let reason = DisconnectReason::Closed;
                 self.farewells.push_back((id, Event::Disconnected { reason }));
@@ -195,8 +208,9 @@ impl Hub {
     /// Resets all sessions, so that the terminals know at once that this side stops: poll for
     /// what is to be sent a last time.
     pub fn close(&mut self, now: Instant) {
-        for peer in self.peers.values_mut() {
+        for (&id, peer) in &mut self.peers {
             peer.relay.close(now);
+            self.due.touch(id);
         }
     }
 
@@ -219,7 +233,7 @@ impl Hub {
             return Ok(None);
         };
         if let Some(old) = replaced
-            && let Some(peer) = self.peers.remove(&old)
+            && let Some(peer) = self.take_out(old)
         {
             // The new association has the old one's name.
             if let Some((learnt, name)) = peer.relay.learnt().zip(self.association.name(id)) {
@@ -235,7 +249,9 @@ impl Hub {
             let relay = Relay::peer(&self.config_for(id), limits, learnt, now);
             let address = self.association.address(id);
             self.peers.insert(id, Peer { relay, made: now, address });
+            self.join(id);
         }
+        self.due.touch(id);
         if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
             let name = self.association.name(id).unwrap_or_default();
             tap.take(now, (Some(id), name), Way::In, payload);
@@ -260,41 +276,79 @@ impl Hub {
         if let Some(reason) = peer.relay.take_disconnected() {
             self.past.add(&peer.relay.totals());
             self.keep(now, id);
-            self.peers.remove(&id);
+            self.take_out(id);
             self.association.remove(id);
             self.farewells.push_back((id, Event::Disconnected { reason }));
         }
     }
 
+    /// Forgets a relay, and all that was noted about it.
+    fn take_out(&mut self, id: PeerId) -> Option<Peer> {
+        self.due.forget(id);
+        if let Some(shaper) = &mut self.shaper {
+            shaper.leave(id);
+        }
+        self.peers.remove(&id)
+    }
+
     /// Fills `batch` with datagrams for one terminal (or one answer to a newcomer); returns
-    /// where they go. Terminals take turns.
+    /// where they go. Where the link's rate is known, data goes in turns by [plans](Plans), and
+    /// what goes without data before it; else those that have waited longest go first.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
         batch: &mut TransmitBatch<'_>,
     ) -> Option<(SocketAddr, Transmit)> {
         if let Some(to) = self.association.poll_transmit(batch) {
+            self.charge(now, (None, None), batch);
             return batch.transmit().map(|transmit| (to, transmit));
         }
-        for id in turn(&self.peers, self.served) {
-            let Some(peer) = self.peers.get_mut(&id) else { continue };
-            let mut to = None;
-            let (association, tap) = (&mut self.association, &mut self.tap);
-            peer.relay.transmit(now, batch, |kind, datagram| {
-                if let Some(tap) = tap.as_mut().filter(|_| kind == Sealed::Data) {
-                    let name = association.name(id).unwrap_or_default();
-                    tap.take(now, (Some(id), name), Way::Out, payload_of(datagram));
-                }
-                to = association.seal(now, id, kind, datagram);
-                to.is_some()
-            });
-            self.part_if_lost(now, id);
-            if let Some(found) = to.zip(batch.transmit()) {
-                self.served = Some(id);
-                return Some(found);
-            }
+        // Whoever was touched may have something to say at once, whatever it waited for before.
+        for id in self.due.take_touched() {
+            self.due.note(id, Some(now));
         }
-        None
+        // Who has nothing goes to the end, so all that are due are asked once.
+        for _ in 0..=self.peers.len() {
+            let Some(id) = self.due.waiting(now) else { break };
+            let sent = self.transmit_to(now, id, batch, None);
+            if sent.is_some() {
+                // Until it has nothing more.
+                self.due.note(id, Some(now));
+                return sent;
+            }
+            self.note(now, id);
+        }
+        self.transmit_turn(now, batch)
+    }
+
+    /// Fills `batch` with what a terminal is to be sent: all that its session lets go, or what it
+    /// may send in its `turn`.
+    fn transmit_to(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        batch: &mut TransmitBatch<'_>,
+        turn: Option<Turn<PeerId>>,
+    ) -> Option<(SocketAddr, Transmit)> {
+        let most = match &self.shaper {
+            Some(shaper) if turn.is_some() => shaper.turn_octets(),
+            Some(_) | None => usize::MAX,
+        };
+        let peer = self.peers.get_mut(&id)?;
+        let mut to = None;
+        let (association, tap) = (&mut self.association, &mut self.tap);
+        peer.relay.transmit(now, batch, most, |kind, datagram| {
+            if let Some(tap) = tap.as_mut().filter(|_| kind == Sealed::Data) {
+                let name = association.name(id).unwrap_or_default();
+                tap.take(now, (Some(id), name), Way::Out, payload_of(datagram));
+            }
+            to = association.seal(now, id, kind, datagram);
+            to.is_some()
+        });
+        self.due.touch(id);
+        self.charge(now, (Some(id), turn), batch);
+        self.part_if_lost(now, id);
+        to.zip(batch.transmit())
     }
 
     /// The next IP packet that a terminal has carried here as it was, and which.
@@ -311,27 +365,34 @@ impl Hub {
     /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
     /// have something to do again.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let peers = self.peers.values().filter_map(|peer| {
-            let waiting = (!peer.relay.is_connected()).then_some(peer.made + CONNECT_TIME);
-            peer.relay.poll_timeout().into_iter().chain(waiting).min()
+        let touched = self.due.touched().filter_map(|id| {
+            let data = self.peers.get(&id).and_then(|peer| peer.relay.data_due());
+            // Nobody is called for what the line has no room for.
+            let room = self.shaper.as_ref().map_or(Instant::ZERO, Shaper::room_at);
+            self.attention(id).into_iter().chain(data.map(|data| data.max(room))).min()
         });
-        peers.chain(self.association.poll_timeout()).min()
+        let others = [
+            self.due.first(),
+            self.association.poll_timeout(),
+            self.shaper.as_ref().and_then(Shaper::poll_timeout),
+        ];
+        others.into_iter().flatten().chain(touched).min()
     }
 
     /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.association.handle_timeout(now);
-        let ids: Vec<PeerId> = self.peers.keys().copied().collect();
-        for id in ids {
+        for id in self.due.all(now) {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
             peer.relay.handle_timeout(now);
+            self.due.touch(id);
             // First those whose loss is news to whoever drives this.
             self.part_if_lost(now, id);
             let Some(peer) = self.peers.get(&id) else { continue };
             if !peer.relay.is_connected() && now.since(peer.made) >= CONNECT_TIME {
                 // It never spoke XSTP: nobody above has heard of it.
                 self.past.add(&peer.relay.totals());
-                self.peers.remove(&id);
+                self.take_out(id);
                 self.association.remove(id);
             }
         }
@@ -342,12 +403,12 @@ impl Hub {
         if let Some(farewell) = self.farewells.pop_front() {
             return Some(farewell);
         }
-        for id in turn(&self.peers, self.told) {
-            let Some(peer) = self.peers.get_mut(&id) else { continue };
-            if let Some(event) = peer.relay.poll_event() {
+        while let Some(id) = self.due.teller(self.told) {
+            if let Some(event) = self.peers.get_mut(&id).and_then(|peer| peer.relay.poll_event()) {
                 self.told = Some(id);
                 return Some((id, event));
             }
+            self.due.told_all(id);
         }
         None
     }
@@ -358,14 +419,4 @@ fn bounded(config: &RelayConfig, bytes: u64) -> RelayConfig {
     let own = config.clone().with_memory(bytes);
     let shared_credit = own.shared_credit.min(config.shared_credit);
     RelayConfig { shared_credit, ..own }
-}
-
-/// All peers, beginning after the one that was served last.
-fn turn(peers: &BTreeMap<PeerId, Peer>, last: Option<PeerId>) -> SmallVec<[PeerId; 8]> {
-    let mut ids: SmallVec<[PeerId; 8]> = peers.keys().copied().collect();
-    if let Some(last) = last {
-        let after = ids.partition_point(|&id| id <= last);
-        ids.rotate_left(after);
-    }
-    ids
 }

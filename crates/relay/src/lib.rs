@@ -71,6 +71,7 @@ pub mod health;
 mod hub;
 mod memory;
 mod path_mtu;
+pub mod plan;
 mod ranges;
 mod receive;
 mod relay;
@@ -89,8 +90,9 @@ pub use association::{
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;
-pub use hub::Hub;
+pub use hub::{Hub, Plans};
 pub use relay::{ReceiveError, Relay, Sight};
+pub use scheduler::{Level, Service};
 pub use tap::{Tap, Tapped, Way};
 pub use target::{
     Destination, DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason,

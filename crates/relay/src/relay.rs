@@ -14,6 +14,7 @@ use units::{BitRate, Instant, Span};
 use xstp::session::{Event as SessionEvent, Session};
 
 mod sight;
+mod turns;
 mod verbs;
 
 pub use sight::Sight;
@@ -267,7 +268,7 @@ impl Relay {
         let hello = !self.closed && terminal.poll_transmit(now, batch);
         if !hello && terminal.is_established() {
             let mut tap = self.tap.take().map(|tap| (tap, self.config.name.clone()));
-            self.transmit(now, batch, |kind, datagram| {
+            self.transmit(now, batch, usize::MAX, |kind, datagram| {
                 if let Some((tap, name)) = tap.as_mut().filter(|_| kind == Sealed::Data) {
                     tap.take(now, (None, name), Way::Out, payload_of(datagram));
                 }
@@ -280,11 +281,12 @@ impl Relay {
     }
 
     /// Fills `batch` with a word about the path or with the session's segments, each sealed by
-    /// `seal`.
+    /// `seal`, until they have `most` bytes.
     pub(crate) fn transmit(
         &mut self,
         now: Instant,
         batch: &mut TransmitBatch<'_>,
+        most_bytes: usize,
         mut seal: impl FnMut(Sealed, &mut [u8]) -> bool,
     ) {
         if self.transmit_path(now, batch, &mut seal) {
@@ -294,7 +296,10 @@ impl Relay {
         let Some(session) = &mut self.session else { return };
         fit(session, now, mtu, most);
         self.streams.set_time(now, session.round_trip(), session.rate(now));
-        while let Some(slot) = batch.slot(session.max_segment() + OVERHEAD) {
+        let mut bytes = 0;
+        while bytes < most_bytes
+            && let Some(slot) = batch.slot(session.max_segment() + OVERHEAD)
+        {
             let Some(room) = slot.len().checked_sub(OVERHEAD) else { break };
             let payload = &mut slot[HEADER_LEN..HEADER_LEN + room];
             let Some(len) = session.poll_transmit(now, &mut self.streams, payload) else { break };
@@ -302,6 +307,7 @@ impl Relay {
                 break;
             }
             batch.commit(len + OVERHEAD);
+            bytes += len + OVERHEAD;
             self.path.data_sent(now, len + OVERHEAD + self.config.ip_overhead);
         }
         self.take_session_events(now);

@@ -47,23 +47,77 @@ impl Lately {
     }
 }
 
+/// How this side serves a stream, or a flow of packets, when that is decided here and not by who
+/// opened it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Before whom it goes.
+    pub level: Level,
+    /// Which of the classes of that level: each has its part of what the level has, however many
+    /// streams it has. 0 is that of all for which nothing was decided.
+    pub class: u8,
+    /// The class's part against others of its level; 0 counts as 1.
+    pub weight: u32,
+}
+
+/// Before whom a stream or a flow goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Before all others; on a line that several terminals share also before theirs, as far as
+    /// its own terminal's share goes.
+    Urgent,
+    /// Before what is normal.
+    Interactive,
+    /// As interactive while it sends little, then in turn with its like.
+    Normal,
+    /// When nothing else is to be sent, and an eighth of the time when there is.
+    Background,
+}
+
 /// The class that a stream of `priority` is served in now.
-pub(crate) fn class(priority: Priority, little: bool) -> Class {
-    match (priority, little) {
-        (Priority::Interactive, _) | (Priority::Normal, true) => Class::Interactive,
-        (Priority::Normal, false) => Class::Bulk,
-        (Priority::Background, _) => Class::Background,
-    }
+pub(crate) fn class(priority: Priority, service: Option<Service>, little: bool) -> Place {
+    let level = match priority {
+        Priority::Interactive => Level::Interactive,
+        Priority::Normal => Level::Normal,
+        Priority::Background => Level::Background,
+    };
+    let usual = Service { level, class: 0, weight: 1 };
+    place(service.unwrap_or(usual), little)
+}
+
+/// Where what is served so waits, when it has sent `little` lately.
+pub(crate) fn place(service: Service, little: bool) -> Place {
+    let class = match (service.level, little) {
+        (Level::Urgent, _) => Class::Urgent,
+        (Level::Interactive, _) | (Level::Normal, true) => Class::Interactive,
+        (Level::Normal, false) => Class::Bulk,
+        (Level::Background, _) => Class::Background,
+    };
+    Place { class, band: service.class, weight: service.weight.max(1) }
 }
 
 /// Which queue a stream or a flow waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Flows that ask for it and send little.
+    /// Flows that ask for it and send little, and what was told to be.
     Urgent,
     Interactive,
     Bulk,
     Background,
+}
+
+/// Which of the queues of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) class: Class,
+    pub(crate) band: u8,
+    pub(crate) weight: u32,
+}
+
+impl From<Class> for Place {
+    fn from(class: Class) -> Self {
+        Self { class, band: 0, weight: 1 }
+    }
 }
 
 /// Who waits for a turn.
@@ -74,35 +128,98 @@ pub(crate) enum Entry {
     Flow(usize),
 }
 
+/// One of the queues of a class.
+#[derive(Debug)]
+struct Band {
+    number: u8,
+    weight: u32,
+    queue: VecDeque<Entry>,
+}
+
+/// The queues of a class, which have turns in a row by their weights.
+#[derive(Debug, Default)]
+struct Bands {
+    bands: Vec<Band>,
+    /// Whose turns they are, and how many it has had.
+    at: usize,
+    had: u32,
+}
+
+impl Bands {
+    fn push(&mut self, place: Place, entry: Entry) {
+        let at = match self.bands.iter().position(|band| band.number == place.band) {
+            Some(at) => at,
+            None => {
+                let (number, weight) = (place.band, place.weight);
+                self.bands.push(Band { number, weight, queue: VecDeque::new() });
+                self.bands.len() - 1
+            }
+        };
+        self.bands[at].weight = place.weight;
+        self.bands[at].queue.push_back(entry);
+    }
+
+    fn first(&self) -> Option<usize> {
+        let count = self.bands.len();
+        (0..count).map(|step| (self.at + step) % count).find(|&at| !self.bands[at].queue.is_empty())
+    }
+
+    fn front(&self) -> Option<Entry> {
+        self.bands[self.first()?].queue.front().copied()
+    }
+
+    fn finish_turn(&mut self) -> Option<Entry> {
+        let at = self.first()?;
+        if at != self.at {
+            (self.at, self.had) = (at, 0);
+        }
+        self.had += 1;
+        if self.had >= self.bands[at].weight {
+            (self.at, self.had) = ((at + 1) % self.bands.len(), 0);
+        }
+        self.bands[at].queue.pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bands.iter().all(|band| band.queue.is_empty())
+    }
+
+    fn len(&self) -> usize {
+        self.bands.iter().map(|band| band.queue.len()).sum()
+    }
+}
+
 /// Streams and flows that have something to send, each in one queue, once.
 ///
 /// Within a class they take turns (deficit round robin: a turn is a quantum of bytes, and what a
-/// stream took too much it waits for). A higher class goes first, but for one turn in eight.
+/// stream took too much it waits for); where an operator has made several classes of it, those
+/// have turns by their weights. A higher class goes first, but for one turn in eight.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
-    queues: [VecDeque<Entry>; 4],
+    queues: [Bands; 4],
     /// Turns that each class has had since a lower one that waited had one.
     turns: [u32; 4],
 }
 
 impl Scheduler {
     pub(crate) fn is_empty(&self) -> bool {
-        self.queues.iter().all(VecDeque::is_empty)
+        self.queues.iter().all(Bands::is_empty)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.queues.iter().map(VecDeque::len).sum()
+        self.queues.iter().map(Bands::len).sum()
     }
 
-    pub(crate) fn push(&mut self, class: Class, entry: Entry) {
-        self.queues[class as usize].push_back(entry);
+    pub(crate) fn push(&mut self, place: impl Into<Place>, entry: Entry) {
+        let place = place.into();
+        self.queues[place.class as usize].push(place, entry);
     }
 
     /// Whose turn it is; it stays at the front until [`finish_turn`](Self::finish_turn).
     pub(crate) fn front(&self) -> Option<(Class, Entry)> {
         let mut chosen = None;
         for class in [Class::Urgent, Class::Interactive, Class::Bulk, Class::Background] {
-            let Some(&entry) = self.queues[class as usize].front() else { continue };
+            let Some(entry) = self.queues[class as usize].front() else { continue };
             if chosen.is_none() || self.turns[class as usize] >= TURNS {
                 chosen = Some((class, entry));
             }
@@ -119,13 +236,13 @@ impl Scheduler {
             }
         }
         self.turns[class as usize] = 0;
-        self.queues[class as usize].pop_front()
+        self.queues[class as usize].finish_turn()
     }
 
     /// Takes a stream out, wherever it is.
     pub(crate) fn remove(&mut self, id: StreamId) {
-        for queue in &mut self.queues {
-            queue.retain(|&other| other != Entry::Stream(id));
+        for band in self.queues.iter_mut().flat_map(|bands| &mut bands.bands) {
+            band.queue.retain(|&other| other != Entry::Stream(id));
         }
     }
 }
@@ -181,9 +298,33 @@ mod tests {
 
     #[test]
     fn classes_follow_priority_and_what_was_sent() {
-        assert_eq!(class(Priority::Interactive, false), Class::Interactive);
-        assert_eq!(class(Priority::Normal, true), Class::Interactive);
-        assert_eq!(class(Priority::Normal, false), Class::Bulk);
-        assert_eq!(class(Priority::Background, true), Class::Background);
+        let usual = |priority, little| class(priority, None, little).class;
+        assert_eq!(usual(Priority::Interactive, false), Class::Interactive);
+        assert_eq!(usual(Priority::Normal, true), Class::Interactive);
+        assert_eq!(usual(Priority::Normal, false), Class::Bulk);
+        assert_eq!(usual(Priority::Background, true), Class::Background);
+        let service = Service { level: Level::Urgent, class: 3, weight: 0 };
+        let told = class(Priority::Background, Some(service), false);
+        assert_eq!(told, Place { class: Class::Urgent, band: 3, weight: 1 });
+    }
+
+    /// RLY-3.3
+    #[test]
+    fn classes_of_one_level_have_turns_by_weight_however_many_streams_they_have() {
+        let mut scheduler = Scheduler::default();
+        let place = |band, weight| Place { class: Class::Bulk, band, weight };
+        scheduler.push(place(1, 3), stream(1));
+        for number in 10..20 {
+            scheduler.push(place(2, 1), stream(number));
+        }
+        let mut had = [0; 2];
+        for _ in 0..40 {
+            let (class, who) = scheduler.front().expect("both wait");
+            assert_eq!(scheduler.finish_turn(class), Some(who));
+            let one = who == stream(1);
+            scheduler.push(if one { place(1, 3) } else { place(2, 1) }, who);
+            had[usize::from(!one)] += 1;
+        }
+        assert_eq!(had, [30, 10]);
     }
 }

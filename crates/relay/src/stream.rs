@@ -2,7 +2,7 @@
 
 use crate::frame::Open;
 use crate::receive::ReceiveHalf;
-use crate::scheduler::Lately;
+use crate::scheduler::{Lately, Service};
 use crate::send::SendHalf;
 use crate::target::ResetReason;
 use units::Instant;
@@ -27,6 +27,8 @@ pub(crate) enum Opening {
 pub(crate) struct Stream {
     pub(crate) opening: Opening,
     pub(crate) priority: crate::Priority,
+    /// How it is served, where that was decided here.
+    pub(crate) service: Option<Service>,
     pub(crate) send: SendHalf,
     pub(crate) receive: ReceiveHalf,
     /// Cut off at this side: nothing is kept, and the peer's final word is awaited.
@@ -69,6 +71,7 @@ impl Stream {
         Self {
             opening,
             priority,
+            service: None,
             send: SendHalf::new(send_minimum),
             receive: ReceiveHalf::new(receive_minimum),
             cut: false,

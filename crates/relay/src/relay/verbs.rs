@@ -2,8 +2,8 @@
 
 use super::Relay;
 use crate::{
-    Learnt, OpenError, Priority, RefuseReason, ResetReason, Statistics, StreamError, StreamId,
-    Target, Totals, health,
+    Learnt, OpenError, Priority, RefuseReason, ResetReason, Service, Statistics, StreamError,
+    StreamId, Target, Totals, health,
 };
 use association::Terminal;
 use units::{BitRate, Instant, Span};
@@ -126,12 +126,28 @@ impl Relay {
     /// Carries an IP packet as it is: it goes in its turn, with a bounded wait, and is not sent
     /// again when it is lost. False when there is no session; then it is gone.
     pub fn send_datagram(&mut self, now: Instant, packet: &[u8]) -> bool {
+        self.send_datagram_as(now, packet, None)
+    }
+
+    /// As [`send_datagram`](Self::send_datagram), served as told and not as its DSCP asks.
+    pub fn send_datagram_as(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        service: Option<Service>,
+    ) -> bool {
         if !self.connected {
             return false;
         }
-        self.streams.send_datagram(now, packet);
+        self.streams.send_datagram(now, packet, service);
         self.wake();
         true
+    }
+
+    /// Serves what this side sends on the stream as told from now on, whatever priority it was
+    /// opened with. Of a stream that is gone nothing is changed.
+    pub fn set_service(&mut self, stream: StreamId, service: Service) {
+        self.streams.set_service(stream, service);
     }
 
     /// The next IP packet that the peer has carried here as it was.

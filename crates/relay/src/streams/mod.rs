@@ -13,7 +13,7 @@ use crate::config::RelayConfig;
 use crate::datagram::Datagrams;
 use crate::frame::Open;
 use crate::receive::Pool;
-use crate::scheduler::{Entry, Scheduler, class};
+use crate::scheduler::{Entry, Scheduler, Service, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
 use crate::stream::{Opening, Stream};
@@ -181,11 +181,21 @@ impl Streams {
         }
     }
 
-    /// Queues a packet that is carried as it is.
-    pub(crate) fn send_datagram(&mut self, now: Instant, packet: &[u8]) {
+    /// Queues a packet that is carried as it is, to be served as told or as its DSCP asks.
+    pub(crate) fn send_datagram(&mut self, now: Instant, packet: &[u8], service: Option<Service>) {
         self.now = now;
-        if let Some((class, flow)) = self.datagrams.push(now, packet, self.rate) {
-            self.scheduler.push(class, Entry::Flow(flow));
+        if let Some((place, flow)) = self.datagrams.push(now, packet, self.rate, service) {
+            self.scheduler.push(place, Entry::Flow(flow));
+        }
+    }
+
+    /// From its next turn on the stream is served as told.
+    pub(crate) fn set_service(&mut self, id: StreamId, service: Service) {
+        let Ok(stream) = self.live(id) else { return };
+        stream.service = Some(service);
+        if std::mem::take(&mut stream.scheduled) {
+            self.scheduler.remove(id);
+            self.schedule(id);
         }
     }
 
@@ -388,7 +398,8 @@ impl Streams {
         }
         stream.scheduled = true;
         let little = stream.lately.is_little(self.now);
-        self.scheduler.push(class(stream.priority, little), Entry::Stream(id));
+        let place = class(stream.priority, stream.service, little);
+        self.scheduler.push(place, Entry::Stream(id));
     }
 
     /// Whether the peer has reset it, behind bytes that are still to be read.

@@ -75,6 +75,13 @@ impl Streams {
         !self.controls.is_empty() || !self.scheduler.is_empty()
     }
 
+    /// Whether what goes next should go before what others have: a word of control, or an urgent
+    /// flow or stream.
+    pub(crate) fn is_urgent(&self) -> bool {
+        !self.controls.is_empty()
+            || self.scheduler.front().is_some_and(|(class, _)| class == Class::Urgent)
+    }
+
     /// Fills `room` for a new number; returns the bytes used and the packet's handle.
     pub(crate) fn fresh(&mut self, room: &mut [u8]) -> Option<(usize, u64)> {
         let mut packet = Packet::default();

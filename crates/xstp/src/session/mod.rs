@@ -86,6 +86,8 @@ pub struct Session {
     interval: Span,
     /// The layer above had something new when last asked.
     fresh_waiting: bool,
+    /// The layer below has no room for data now.
+    held: bool,
     /// A POLL goes with the segment that is being made, and the controller does not know yet.
     poll_untold: Option<u32>,
     /// Something that was lost more than once waits to be sent again, and a POLL with it.
@@ -192,6 +194,7 @@ impl Session {
             peer_max_segment: usize::MAX,
             interval: Span::ZERO,
             fresh_waiting: true,
+            held: false,
             poll_untold: None,
             ask_when_resent: false,
             again_at_once: config.again_burst,
@@ -234,6 +237,23 @@ impl Session {
     /// The layer above has something new to send.
     pub fn wake(&mut self) {
         self.fresh_waiting = true;
+    }
+
+    /// The layer below shares its line among several sessions, and this one's data has to wait for
+    /// its turn, or no longer (XSTP-8.1.8). What goes without data does not wait.
+    pub fn hold_data(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    /// From when on data would go out if it were not [held](Self::hold_data); `None` when there is
+    /// none that may.
+    pub fn data_due(&self) -> Option<Instant> {
+        self.state.is_connected().then(|| self.wanted_data_at()).flatten()
+    }
+
+    /// Whether the next packet is one that goes again.
+    pub fn goes_again(&self) -> bool {
+        self.sender.queued() > 0
     }
 
     /// The next thing that the layer above should know.

@@ -135,7 +135,7 @@ impl Session {
             self.pacer.idle();
             return None;
         }
-        if self.is_probing() {
+        if self.is_probing() || self.held {
             return None;
         }
         let again = self.sender.again();

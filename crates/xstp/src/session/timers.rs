@@ -152,6 +152,11 @@ impl Session {
     /// When the next POLL goes out: as it is due, or with an SD that goes out shortly after.
     pub(super) fn poll_at(&self) -> Instant {
         let due = self.poll_due();
+        if self.held {
+            // Data that waits for its turn may take it along.
+            let waits = self.wanted_data_at().is_some_and(|at| at <= due + self.config.poll_ride);
+            return if waits { due + self.config.poll_ride } else { due };
+        }
         match self.data_at() {
             Some(data) if data > due && data <= due + self.config.poll_ride => data,
             Some(_) | None => due,
@@ -180,6 +185,11 @@ impl Session {
 
     /// When data goes out, if any may.
     pub(super) fn data_at(&self) -> Option<Instant> {
+        if self.held { None } else { self.wanted_data_at() }
+    }
+
+    /// When data would go out if the layer below had room.
+    pub(super) fn wanted_data_at(&self) -> Option<Instant> {
         if !self.state.may_send() || self.congestion.is_quiet() || self.is_probing() {
             return None;
         }

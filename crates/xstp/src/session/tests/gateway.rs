@@ -209,3 +209,27 @@ fn a_round_trip_that_grows_is_not_taken_for_one_outage_after_another() {
     assert!(session.statistics().outages <= 4, "{}", session.statistics().outages);
     assert!(session.round_trip() > Some(Span::from_secs(7)), "{:?}", session.round_trip());
 }
+
+/// XSTP-8.1.8
+#[test]
+fn data_that_is_held_waits_and_what_goes_without_it_does_not() {
+    let mut world = download(100, geo(0.0));
+    world.run(world.now + Span::from_millis(50), |_| false);
+    let sent = |world: &World| world.ends[1].session.statistics().data_sent;
+    let before = sent(&world);
+    assert!(before > 0 && before < 100, "{before}");
+    world.ends[1].session.hold_data(true);
+    let due = world.ends[1].session.data_due().expect("there is more");
+    assert!(due <= world.now + Span::from_millis(2), "held, and due all the same");
+    world.run(world.now + Span::from_secs(2), |_| false);
+    assert_eq!(sent(&world), before);
+    let statistics = world.ends[1].session.statistics();
+    assert!(statistics.polls_sent_alone > 0, "what was sent is asked after");
+    assert_eq!(world.ends[0].upper.delivered.len() as u64, before, "and has come");
+    // The pause is not owed: what goes at once is what may be caught up.
+    world.ends[1].session.hold_data(false);
+    let resumed = world.now;
+    world.run(resumed, |_| false);
+    assert!(sent(&world) - before <= 18, "{}", sent(&world) - before);
+    assert!(world.run(resumed + Span::from_secs(2), |ends| ends[0].upper.delivered.len() == 100));
+}

@@ -1,0 +1,170 @@
+//! The forward link as a whole: who may send on it, and when.
+//!
+//! Without a rate there is nothing to share, and each session sends as its own controller finds.
+
+use super::Hub;
+use crate::plan::{Plan, Ready, Shaper, Terms, Turn};
+use crate::{PeerId, Transmit, TransmitBatch};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use units::{BitRate, Instant};
+
+/// The part of the link's rate, in thousandths, that is not used, so that no queue stands in front
+/// of it (XSTP-8.1.6).
+const HEADROOM: u64 = 2;
+
+/// Plans, and who has which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plans {
+    /// All of them; the first is that of terminals that have no other.
+    pub plans: Vec<Plan>,
+    /// Numbers of plans, by the names of terminals.
+    pub terminals: BTreeMap<String, usize>,
+}
+
+impl Default for Plans {
+    /// One plan for all: no commitments, equal shares.
+    fn default() -> Self {
+        let usual = Plan { name: "default".into(), weight: 1, ..Plan::default() };
+        Self { plans: vec![usual], terminals: BTreeMap::new() }
+    }
+}
+
+impl Plans {
+    /// The number of the plan of the terminal called `name`.
+    pub fn of(&self, name: &str) -> usize {
+        self.terminals.get(name).copied().filter(|&plan| plan < self.plans.len()).unwrap_or(0)
+    }
+
+    pub(super) fn down(&self) -> Vec<Terms> {
+        self.plans.iter().map(Plan::terms_down).collect()
+    }
+}
+
+/// The shaper of a link whose rate is known.
+pub(super) fn shaper(rate: Option<BitRate>, plans: &Plans) -> Option<Shaper<PeerId>> {
+    rate.map(|rate| Shaper::new(paced(rate), &plans.down()))
+}
+
+fn paced(rate: BitRate) -> BitRate {
+    rate.mul_ratio(1_000 - HEADROOM, 1_000)
+}
+
+impl Hub {
+    /// Takes other plans, which hold at once for terminals that are here as well.
+    pub fn set_plans(&mut self, plans: Plans) {
+        self.plans = if plans.plans.is_empty() { Plans::default() } else { plans };
+        self.reshape();
+    }
+
+    /// The plans.
+    pub fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    /// The link, its rate or the plans are others than before.
+    pub(super) fn reshape(&mut self) {
+        self.shaper = shaper(self.config.send_rate, &self.plans);
+        let ids: Vec<PeerId> = self.peers.keys().copied().collect();
+        for id in ids {
+            self.join(id);
+        }
+    }
+
+    /// A terminal takes its place on the link.
+    pub(super) fn join(&mut self, id: PeerId) {
+        let plan = self.association.name(id).map_or(0, |name| self.plans.of(name));
+        if let Some(shaper) = &mut self.shaper {
+            shaper.join(id, plan);
+        }
+        let peak = self.plans.plans.get(plan).and_then(|plan| plan.down.peak);
+        let send = match (self.config.send_rate, peak) {
+            (Some(rate), Some(peak)) => Some(rate.min(peak)),
+            (rate, peak) => rate.or(peak),
+        };
+        let receive = self.config.receive_rate;
+        let held = self.shaper.is_some();
+        if let Some(peer) = self.peers.get_mut(&id) {
+            // A controller that is told a rate anew forgets what it has found out.
+            if peer.relay.rates() != (send, receive) {
+                peer.relay.set_rates(send, receive);
+            }
+            peer.relay.hold_data(held);
+        }
+        self.due.touch(id);
+    }
+
+    /// Notes when the terminal wants to be called, and what it has to send.
+    pub(super) fn note(&mut self, now: Instant, id: PeerId) {
+        let at = self.attention(id);
+        let Some(peer) = self.peers.get(&id) else {
+            self.due.forget(id);
+            return;
+        };
+        let mut at = at;
+        if let Some(shaper) = &mut self.shaper {
+            let wanted = peer.relay.data_due();
+            let ready = match wanted {
+                Some(from) if from <= now => peer.relay.readiness(),
+                Some(_) | None => Ready::No,
+            };
+            shaper.set_ready(now, id, ready);
+            let later = wanted.filter(|&from| from > now);
+            at = at.into_iter().chain(later).min();
+        }
+        self.due.note(id, at.map(|at| at.max(now)));
+    }
+
+    /// When a terminal wants to be called, its turns on the link apart.
+    pub(super) fn attention(&self, id: PeerId) -> Option<Instant> {
+        let peer = self.peers.get(&id)?;
+        let waiting = (!peer.relay.is_connected()).then_some(peer.made + super::CONNECT_TIME);
+        peer.relay.poll_timeout().into_iter().chain(waiting).min()
+    }
+
+    /// Fills `batch` with the data of the terminal whose turn it is.
+    pub(super) fn transmit_turn(
+        &mut self,
+        now: Instant,
+        batch: &mut TransmitBatch<'_>,
+    ) -> Option<(SocketAddr, Transmit)> {
+        // Who turns out to have nothing leaves, so the number of turns is bounded.
+        for _ in 0..=self.peers.len() {
+            let turn = self.shaper.as_mut()?.next(now)?;
+            let id = turn.member;
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.relay.hold_data(false);
+            }
+            let sent = self.transmit_to(now, id, batch, Some(turn));
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.relay.hold_data(true);
+            }
+            self.note(now, id);
+            if sent.is_some() {
+                // What goes without data may be due behind it.
+                self.due.touch(id);
+                return sent;
+            }
+            if let Some(shaper) = &mut self.shaper {
+                shaper.set_ready(now, id, Ready::No);
+            }
+        }
+        None
+    }
+
+    /// Charges what is in `batch`: sent in its turn, or beside all turns.
+    pub(super) fn charge(
+        &mut self,
+        now: Instant,
+        (id, turn): (Option<PeerId>, Option<Turn<PeerId>>),
+        batch: &TransmitBatch<'_>,
+    ) {
+        let Some(shaper) = &mut self.shaper else { return };
+        let beside = self.config.ip_overhead + self.config.link_overhead;
+        let octets: usize = batch.datagrams().map(|datagram| datagram.len() + beside).sum();
+        match turn {
+            Some(turn) => shaper.charge(now, turn, octets as u64),
+            None => shaper.charge_beside(now, id, octets as u64),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! A hub's relay on a line that its terminals share: when it has something to send, and when it
+//! may.
+
+use super::Relay;
+use crate::plan::Ready;
+use units::{BitRate, Instant};
+use xstp::session::Session;
+
+impl Relay {
+    /// The rates that were set last.
+    pub(crate) fn rates(&self) -> (Option<BitRate>, Option<BitRate>) {
+        (self.config.send_rate, self.config.receive_rate)
+    }
+
+    /// Keeps data back until it has its turn on a line that others use too, or no longer.
+    pub(crate) fn hold_data(&mut self, held: bool) {
+        if let Some(session) = &mut self.session {
+            session.hold_data(held);
+        }
+    }
+
+    /// From when on data would go out, were it not held.
+    pub(crate) fn data_due(&self) -> Option<Instant> {
+        self.session.as_ref().and_then(Session::data_due)
+    }
+
+    /// Of data that is due: whether others should make way for it.
+    pub(crate) fn readiness(&self) -> Ready {
+        if self.streams.is_urgent() { Ready::Urgent } else { Ready::Yes }
+    }
+}

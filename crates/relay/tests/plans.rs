@@ -1,0 +1,153 @@
+//! A hub's link as a whole: who has how much of it, and how long what is urgent waits.
+
+mod crowd;
+
+use crowd::{Crowd, DELAY, jain};
+use relay::Plans;
+use relay::plan::{Plan, Rates};
+use units::{BitRate, Span};
+
+fn mbps(rate: u64) -> BitRate {
+    BitRate::from_mbps(rate)
+}
+
+fn differences(before: &[u64], after: &[u64]) -> Vec<u64> {
+    before.iter().zip(after).map(|(before, after)| after - before).collect()
+}
+
+/// Runs for `span`; what each terminal's applications have read meanwhile.
+fn goodputs(crowd: &mut Crowd, span: Span) -> Vec<u64> {
+    let read = |crowd: &Crowd| (0..crowd.boats.len()).map(|boat| crowd.total(boat)).collect();
+    let before: Vec<u64> = read(crowd);
+    crowd.run(span, |_| false);
+    differences(&before, &read(crowd))
+}
+
+#[test]
+fn two_hundred_terminals_with_ten_connections_each_have_the_same() {
+    let mut crowd = Crowd::new(200, mbps(50), mbps(10), Plans::default());
+    for boat in 0..200 {
+        for _ in 0..10 {
+            crowd.open(boat, "bulk");
+        }
+    }
+    crowd.run(Span::from_secs(4), |_| false);
+    crowd.waited = [Span::ZERO; 2];
+    let before: Vec<Vec<u64>> = (0..200).map(|boat| crowd.read(boat)).collect();
+    let octets = crowd.octets[0];
+    crowd.run(Span::from_secs(8), |_| false);
+    let after: Vec<Vec<u64>> = (0..200).map(|boat| crowd.read(boat)).collect();
+    let each: Vec<Vec<u64>> = before.iter().zip(&after).map(|(b, a)| differences(b, a)).collect();
+    let terminals: Vec<u64> = each.iter().map(|one| one.iter().sum()).collect();
+    let connections: Vec<u64> = each.concat();
+    let (of_terminals, of_connections) = (jain(&terminals), jain(&connections));
+    println!("Jain's index: terminals {of_terminals:.4}, connections {of_connections:.4}");
+    assert!(of_terminals > 0.995, "{of_terminals}");
+    assert!(of_connections > 0.98, "{of_connections}");
+    // The line is full, and nothing waits in front of it that the gateway could have kept.
+    let carried = crowd.octets[0] - octets;
+    let most = mbps(50).bytes_in(Span::from_secs(8));
+    println!("carried {:.4}, longest wait {}", carried as f64 / most as f64, crowd.waited[0]);
+    assert!(carried > most / 1000 * 985 && carried <= most, "{carried} of {most}");
+    assert!(crowd.waited[0] < Span::from_millis(25), "{}", crowd.waited[0]);
+}
+
+#[test]
+fn an_urgent_request_passes_a_saturated_link() {
+    let mut crowd = Crowd::new(50, mbps(10), mbps(10), Plans::default());
+    for boat in 0..50 {
+        for _ in 0..10 {
+            crowd.open(boat, "bulk");
+        }
+    }
+    crowd.run(Span::from_secs(5), |_| false);
+    for boat in [3, 17] {
+        let from = crowd.now;
+        let stream = crowd.open(boat, "urgent").expect("opened");
+        assert!(crowd.run(Span::from_secs(5), |c| c.boats[boat].ended.contains_key(&stream)));
+        let took = crowd.now.since(from);
+        println!("answered after {took}");
+        assert!(took < DELAY * 2 * 6 / 5, "{took}");
+    }
+}
+
+#[test]
+fn who_floods_costs_others_nothing() {
+    let run = |flood: bool| {
+        let mut crowd = Crowd::new(20, mbps(20), mbps(10), Plans::default());
+        for boat in 0..20 {
+            for _ in 0..10 {
+                crowd.open(boat, "bulk");
+            }
+        }
+        if flood {
+            for _ in 0..300 {
+                crowd.open(0, "bulk");
+            }
+            for _ in 0..200 {
+                crowd.open(0, "urgent");
+            }
+        }
+        crowd.run(Span::from_secs(4), |_| false);
+        // And packets that all say that they are urgent, twice what the link carries.
+        let mut voice = vec![0x45, 46 << 2, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
+        voice.resize(1_000, 0);
+        let before: Vec<u64> = (1..20).map(|boat| crowd.total(boat)).collect();
+        for _ in 0..100 {
+            if flood {
+                let peer = crowd.boats[0].peer.expect("it is there");
+                for port in 0..500u32 {
+                    voice[20..24].copy_from_slice(&port.to_be_bytes());
+                    let relay = crowd.hub.peer(peer).expect("it is there");
+                    relay.send_datagram(crowd.now, &voice);
+                }
+            }
+            crowd.run(Span::from_millis(100), |_| false);
+        }
+        let after: Vec<u64> = (1..20).map(|boat| crowd.total(boat)).collect();
+        differences(&before, &after)
+    };
+    let (alone, flooded) = (run(false), run(true));
+    let worst = alone.iter().zip(&flooded).map(|(a, f)| *f as f64 / *a as f64).fold(2.0, f64::min);
+    println!("the worst keeps {worst:.4} of its share");
+    assert!(worst > 0.98, "{worst}");
+}
+
+#[test]
+fn plans_hold() {
+    let rates = |committed: u64, peak: u64| Rates {
+        committed: BitRate::new(committed * 1_000_000),
+        peak: BitRate::new(peak * 1_000_000),
+        total: None,
+    };
+    let plan =
+        |name: &str, down, weight| Plan { name: name.into(), down, weight, ..Plan::default() };
+    let plans = vec![
+        plan("default", rates(0, 0), 1),
+        plan("gold", rates(4, 0), 2),
+        plan("silver", rates(2, 3), 1),
+    ];
+    let terminals = [("boat-0", 1), ("boat-1", 2)].map(|(name, plan)| (name.to_owned(), plan));
+    let plans = Plans { plans, terminals: terminals.into() };
+    let mut crowd = Crowd::new(4, mbps(20), mbps(10), plans);
+    for boat in 0..4 {
+        crowd.open(boat, "bulk");
+    }
+    crowd.run(Span::from_secs(5), |_| false);
+    let span = Span::from_secs(10);
+    let sent = goodputs(&mut crowd, span);
+    // 20 less 6 committed are 14: silver has 1 more, then gold 6.5, and the others 3.25 each.
+    let shares = [10.5, 3.0, 3.25, 3.25];
+    println!("{sent:?}");
+    for (sent, share) in sent.iter().zip(shares) {
+        let had = *sent as f64 * 8.0 / 10e6 * 1_500.0 / 1_436.0;
+        assert!((had / share - 1.0).abs() < 0.03, "{had} of {share} Mbit/s: {sent}");
+    }
+    // What somebody does not want the others have at once.
+    let stream = *crowd.boats[0].read.keys().next().expect("one");
+    crowd.boats[0].relay.reset(stream, relay::ResetReason::Aborted).expect("it is there");
+    crowd.run(Span::from_secs(3), |_| false);
+    let sent = goodputs(&mut crowd, span);
+    let had = sent[2] as f64 * 8.0 / 10e6 * 1_500.0 / 1_436.0;
+    assert!((had / 8.5 - 1.0).abs() < 0.03, "{had} Mbit/s");
+}
