@@ -213,12 +213,12 @@ impl Congestion {
         }
     }
 
-    /// A packet with data leaves. Whether a POLL is to go with it.
-    pub(crate) fn on_data(&mut self, now: Instant) -> bool {
+    /// A packet with data leaves after `octets` in all. Whether a POLL is to go with it.
+    pub(crate) fn on_data(&mut self, now: Instant, octets: u64) -> bool {
         match self {
             Self::Fixed(_) | Self::NewReno(_) => false,
             Self::Steady(steady) => {
-                steady.on_data(now);
+                steady.on_data(now, octets);
                 steady.take_ask()
             }
         }

@@ -234,10 +234,10 @@ impl Steady {
         self.found.then(|| BitRate::from_bps(self.base.max(1)))
     }
 
-    /// A packet with data leaves.
-    pub(super) fn on_data(&mut self, now: Instant) {
+    /// A packet with data leaves after `octets` in all.
+    pub(super) fn on_data(&mut self, now: Instant, octets: u64) {
         match &mut self.phase {
-            Phase::Train(train) => self.ask |= train.on_data(now),
+            Phase::Train(train) => self.ask |= train.on_data(now, octets),
             Phase::Ramp(ramp) if ramp.since == Instant::ZERO => {
                 ramp.since = now;
                 self.ask = true;

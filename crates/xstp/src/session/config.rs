@@ -74,6 +74,9 @@ pub struct SessionConfig {
     /// From this sending again on, a number goes out twice each time: what was lost so often
     /// holds up most, and is so rare that a copy costs next to nothing.
     pub double_from: Option<u8>,
+    /// So many numbers from the first on go out twice whenever they are sent again: a young session
+    /// has little behind which a further round trip would not be seen.
+    pub double_first: u32,
     /// Whether a POLL follows at once when something is sent again that was lost more than once.
     pub poll_after_second_loss: bool,
     /// Which numbers that a STAT tells as missing are sent again.
@@ -172,6 +175,7 @@ impl SessionConfig {
             send_buffer: 240_000,
             assumed_window: 160,
             double_from: None,
+            double_first: 0,
             poll_after_second_loss: false,
             retransmit_rule: RetransmitRule::PollOrder,
             release_early: false,
@@ -235,6 +239,7 @@ impl SessionConfig {
             send_buffer: 1 << 20,
             assumed_window: 1 << 12,
             double_from: Some(3),
+            double_first: 0,
             poll_after_second_loss: true,
             retransmit_rule: RetransmitRule::PollOrder,
             release_early: true,
@@ -277,6 +282,7 @@ impl SessionConfig {
         Self {
             controller: Controller::Steady,
             max_rate: None,
+            double_first: 1_024,
             number_window: 1 << 18,
             assumed_window: 1 << 16,
             ..Self::gateway(BitRate::from_mbps(100))

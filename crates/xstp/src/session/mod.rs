@@ -175,7 +175,7 @@ impl Session {
         };
         let mut sender =
             Sender::new(config.number_window, config.assumed_window, config.release_early);
-        sender.set_double_from(config.double_from);
+        sender.set_double(config.double_from, config.double_first);
         sender.start_at(u64::from(config.first_number.value()));
         Self {
             state: State::Closed,

@@ -166,7 +166,7 @@ impl Session {
         let begins = parts.opening.is_some() && begins;
         parts.data = Some(loaded.number);
         parts.next = self.sender.next_number();
-        if self.congestion.on_data(now) {
+        if self.congestion.on_data(now, self.octets_out()) {
             self.polling.urge();
         }
         self.ask_after(now, upper);
@@ -454,9 +454,13 @@ impl Session {
     /// where it arrives.
     fn tell_of_poll(&mut self, now: Instant) {
         let Some(count) = self.poll_untold.take() else { return };
+        self.congestion.on_poll(&PollSent { now, count, octets: self.octets_out() });
+    }
+
+    /// Octets that have left, headers below included.
+    fn octets_out(&self) -> u64 {
         let below = self.config.packet_overhead as u64 * self.statistics.segments_sent;
-        let octets = self.statistics.octets_sent + below;
-        self.congestion.on_poll(&PollSent { now, count, octets });
+        self.statistics.octets_sent + below
     }
 
     fn commit_parts(

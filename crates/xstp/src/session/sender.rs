@@ -113,6 +113,8 @@ pub(crate) struct Sender {
     own_window: u32,
     release_early: bool,
     double_from: Option<u8>,
+    /// So many numbers from the first on go out twice whenever they are sent again.
+    double_first: u32,
     unreleased_bytes: u64,
     unreleased: u64,
     /// The POLL that was answered last, and how many numbers its STATs may still list.
@@ -133,6 +135,7 @@ impl Sender {
             own_window: own_window.clamp(1, Seq24::HALF),
             release_early,
             double_from: None,
+            double_first: 0,
             unreleased_bytes: 0,
             unreleased: 0,
             listing: None,
@@ -140,9 +143,10 @@ impl Sender {
         }
     }
 
-    /// From this sending again on, numbers go out twice each time.
-    pub(crate) fn set_double_from(&mut self, sending: Option<u8>) {
-        self.double_from = sending;
+    /// From this sending again on, numbers go out twice each time; the `first` numbers do so from
+    /// their first on.
+    pub(crate) fn set_double(&mut self, from: Option<u8>, first: u32) {
+        (self.double_from, self.double_first) = (from, first);
     }
 
     /// "VT(A)", counted without wrap.
@@ -224,7 +228,9 @@ impl Sender {
         entry.sent_at = micros(sending.at);
         entry.again = entry.again.saturating_add(1);
         // The first of two stays in the queue for the second.
-        let is_first_of_two = self.double_from.is_some_and(|from| {
+        let is_early = count - self.first < u64::from(self.double_first);
+        let from = if is_early { Some(1) } else { self.double_from };
+        let is_first_of_two = from.is_some_and(|from| {
             entry.again >= from && entry.again < u8::MAX && (entry.again - from).is_multiple_of(2)
         });
         if !is_first_of_two {

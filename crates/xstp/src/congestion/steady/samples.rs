@@ -34,6 +34,8 @@ const MOST_ERRORS_PPM: u64 = 400_000;
 const STILL_US: i64 = 3_000_000;
 /// What is assumed of two POLLs between which there is none, in millionths.
 const UNEVEN: u64 = 125_000;
+/// Where clocks run apart by a ten-thousandth, in so long they do by a tenth of a millisecond.
+const NEAR: Span = Span::from_secs(1);
 /// Octets that say something about a share of losses.
 const TELLING: u64 = 40_000;
 
@@ -262,6 +264,26 @@ impl Samples {
             None => since.last()?,
         };
         Some(Window::between(first, last))
+    }
+
+    /// From `from`, when `octets` had been sent and nothing had left for a while, to the newest
+    /// sample: what was sent then was under way for as long as the last POLL before it.
+    pub(super) fn after_pause(&self, from: Instant, octets: u64) -> Option<Window> {
+        let last =
+            self.samples.back().filter(|last| last.sent_at >= from && last.sent >= octets)?;
+        let before = self.samples.iter().rev().find(|sample| sample.sent_at < from)?;
+        // Clocks run apart.
+        if from.since(before.sent_at) > NEAR {
+            return None;
+        }
+        let first = Sample {
+            sent_at: from,
+            sent: octets,
+            arrived_at: before.arrived_at + as_micros(from.since(before.sent_at)),
+            arrived: before.arrived + octets.saturating_sub(before.sent),
+            delay: before.delay,
+        };
+        (first.arrived_at < last.arrived_at).then(|| Window::between(&first, last))
     }
 
     /// By which part of the time in which POLLs sent from `from` on arrived, in millionths, one of

@@ -23,6 +23,12 @@ use units::{Instant, Span};
 
 /// Packets of a train.
 const TRAIN: u32 = 10;
+/// The first packets may be the few that an answer begins with: where nothing follows for so long,
+const PAUSE: Span = Span::from_micros(200);
+/// after no more packets than this,
+const FEW: u32 = 3;
+/// what follows is the train, but no more often than this.
+const BEGINNINGS: u32 = 3;
 /// At which these leave.
 pub(super) const TRAIN_BPS: u64 = 10_000_000_000;
 /// What dispersion is believed up to.
@@ -45,6 +51,11 @@ const BULK: u64 = 15_000;
 pub(super) struct Train {
     sent: u32,
     began: Option<Instant>,
+    /// Octets sent before it.
+    before: u64,
+    /// When the last packet left, and how often a pause came after the first few.
+    last: Instant,
+    pauses: u32,
     /// Octets sent by the first POLL after its last packet. (Not a time: clocks may be set back.)
     ended: Option<u64>,
     /// Trains before it that showed nothing.
@@ -58,20 +69,29 @@ pub(super) fn trains_bps(round_trip: Span) -> u64 {
 
 impl Train {
     pub(super) fn new() -> Self {
-        Self { sent: 0, began: None, ended: None, failed: 0 }
+        let (began, last, ended) = (None, Instant::ZERO, None);
+        Self { sent: 0, began, before: 0, last, pauses: 0, ended, failed: 0 }
     }
 
     pub(super) fn may_send(&self) -> bool {
         self.sent < TRAIN
     }
 
-    /// A packet leaves; whether it is to carry a POLL. What is sent again after the last one is no
-    /// part of it.
-    pub(super) fn on_data(&mut self, now: Instant) -> bool {
+    /// A packet leaves after `octets` in all; whether it is to carry a POLL. What is sent again
+    /// after the last one is no part of it.
+    pub(super) fn on_data(&mut self, now: Instant, octets: u64) -> bool {
         if !self.may_send() {
             return false;
         }
-        self.began.get_or_insert(now);
+        let paused = now.since(self.last) >= PAUSE;
+        if (1..=FEW).contains(&self.sent) && paused && self.pauses < BEGINNINGS {
+            // The line was idle meanwhile, and what came before counts for nothing.
+            *self = Self { pauses: self.pauses + 1, failed: self.failed, ..Self::new() };
+        }
+        if self.began.is_none() {
+            (self.began, self.before) = (Some(now), octets);
+        }
+        self.last = now;
         self.sent += 1;
         self.sent % 3 == 1
     }
@@ -115,7 +135,10 @@ impl Train {
     /// What the POLLs show that were answered so far; two are enough, and more are better.
     pub(super) fn seen(&self, samples: &Samples) -> Option<Dispersion> {
         let began = self.began?;
-        let window = samples.window(began, None).filter(is_train)?;
+        // The line was idle during a pause: a POLL before it tells when the train began to pass.
+        // Its own first one may have been answered together with a later one.
+        let paused = samples.after_pause(began, self.before).filter(|_| self.pauses > 0);
+        let window = paused.or_else(|| samples.window(began, None)).filter(is_train)?;
         // Or a clock leapt.
         let still = samples.stood_still(began);
         let doubt = samples.unevenness(began);

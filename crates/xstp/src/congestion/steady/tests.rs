@@ -119,7 +119,7 @@ impl Rig {
         if self.now >= send_at && self.now < end {
             if may_send {
                 self.next_send = self.now + self.steady.pace(self.now).time_for(DATA);
-                self.steady.on_data(self.now);
+                self.steady.on_data(self.now, self.sent);
                 let poll = self.steady.take_ask() || self.now >= poll_at;
                 self.send(DATA, poll);
             } else {

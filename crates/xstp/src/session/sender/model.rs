@@ -47,6 +47,7 @@ struct Model {
     tellable: usize,
     release_early: bool,
     double_from: Option<u32>,
+    double_first: u32,
 }
 
 /// What a STAT or USTAT says: numbers from `below` on, each missing (true) or not.
@@ -155,12 +156,14 @@ impl Bench {
         let double_from = (setting[1] & 2 == 0).then_some(1 + (setting[1] >> 6));
         let age = (setting[1] & 4 == 0).then(|| Span::from_millis(u64::from(setting[2])));
         let mut real = Sender::new(1 << 10, 1 << 9, release_early);
-        real.set_double_from(double_from);
+        let double_first = u32::from(setting[1] >> 3 & 7);
+        real.set_double(double_from, double_first);
         real.start_at(first);
         let model = Model {
             limit: 1 << 9,
             release_early,
             double_from: double_from.map(u32::from),
+            double_first,
             ..Model::default()
         };
         // Times in microseconds wrap too.
@@ -218,7 +221,9 @@ impl Bench {
         assert_eq!(found, first, "the lowest number that waits goes first");
         let Some(number) = first else { return };
         let sending = self.sending();
-        let (polls, at, double_from) = (self.polls, self.now, self.model.double_from);
+        let (polls, at) = (self.polls, self.now);
+        let early = number < self.model.double_first as usize;
+        let double_from = if early { Some(1) } else { self.model.double_from };
         let sent = &mut self.model.sent[number];
         let size = sent.size.min(most);
         *sent = Sent { size, polls, at, again: sent.again + 1, ..sent.clone() };

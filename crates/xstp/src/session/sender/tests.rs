@@ -224,7 +224,7 @@ fn the_lowest_number_is_sent_again_first() {
 #[test]
 fn what_was_lost_three_times_goes_out_twice() {
     let mut sender = sender(3, true, |_| 0);
-    sender.set_double_from(Some(3));
+    sender.set_double(Some(3), 0);
     let mut poll = 0;
     for (resending, times) in [(1, 1), (2, 1), (3, 2), (4, 2)] {
         poll += 1;
@@ -240,11 +240,31 @@ fn what_was_lost_three_times_goes_out_twice() {
     }
 }
 
+/// XSTP-7.6.2
+#[test]
+fn the_first_numbers_go_out_twice_at_once() {
+    let mut sender = sender(6, true, |_| 0);
+    sender.set_double(Some(3), 2);
+    let mut send_all = |poll, lost: &[(bool, u32)]| {
+        stat(&mut sender, 0, lost, poll).unwrap();
+        let sent = core::iter::from_fn(|| {
+            let again = sender.again()?;
+            sender.sent_again(again.count, again.size, after(poll));
+            Some(again.count)
+        });
+        sent.collect::<Vec<_>>()
+    };
+    let three = [(MISSING, 3), (RECEIVED, 3)];
+    assert_eq!(send_all(1, &three), [0, 0, 1, 1, 2], "two of three");
+    // Of the third this is the second time.
+    assert_eq!(send_all(2, &three), [0, 0, 1, 1, 2]);
+}
+
 /// XSTP-7.6.1
 #[test]
 fn sending_twice_comes_to_an_end_however_often_something_is_lost() {
     let mut sender = sender(2, true, |_| 0);
-    sender.set_double_from(Some(3));
+    sender.set_double(Some(3), 0);
     for poll in 1..400 {
         stat(&mut sender, 0, &[(MISSING, 1), (RECEIVED, 1)], poll).unwrap();
         let sent = core::iter::from_fn(|| {

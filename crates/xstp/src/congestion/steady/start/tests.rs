@@ -25,7 +25,7 @@ impl Rig {
     fn send(&mut self, now: u64, packets: u32) -> Vec<(u32, u64)> {
         let mut polls = Vec::new();
         for _ in 0..packets {
-            let asks = self.train.on_data(at(now));
+            let asks = self.train.on_data(at(now), self.octets);
             self.octets += PACKET;
             if asks {
                 polls.push(self.poll(now));
@@ -128,9 +128,9 @@ fn an_answer_to_a_forgotten_poll_drops_no_other() {
 #[test]
 fn what_is_sent_again_after_a_train_is_no_part_of_it() {
     let mut train = Train::new();
-    let polls = (0..TRAIN).filter(|_| train.on_data(at(1))).count();
+    let polls = (0..TRAIN).filter(|_| train.on_data(at(1), 0)).count();
     assert_eq!(polls, 4);
-    assert!((0..20).all(|_| !train.on_data(at(2))), "none of them asks for a POLL");
+    assert!((0..20).all(|_| !train.on_data(at(2), 0)), "none of them asks for a POLL");
     assert!(!train.may_send());
     train.on_poll(15_000);
     let mut samples = Samples::new();
@@ -145,4 +145,34 @@ fn what_is_sent_again_after_a_train_is_no_part_of_it() {
     });
     assert_eq!(train.dispersion(&samples), None);
     assert!(train.has_failed(), "it has shown nothing, and that is known");
+}
+
+/// XSTP-14.2.1: the head of an answer leaves, and after a pause the rest.
+#[test]
+fn a_pause_after_the_first_few_packets_is_no_part_of_the_train() {
+    let mut rig = Rig::new();
+    let first = rig.send(0, 2)[0];
+    let polls = rig.send(1, 10);
+    assert_eq!(polls.len(), 4);
+    assert!(!rig.train.may_send());
+    assert_eq!(rig.answer(600, first, 300), None);
+    // One packet each millisecond, from the third on; one answer is enough.
+    assert_eq!(rig.answer(610, polls[2], 308), Some(7 * PACKET * 8 * 1_000 / 7));
+    assert_eq!(rig.answer(620, polls[3], 311), Some(10 * PACKET * 8 * 1_000 / 10));
+}
+
+/// XSTP-14.2.1
+#[test]
+fn words_that_trickle_begin_no_train_for_ever() {
+    let mut rig = Rig::new();
+    let sent = (0..100).take_while(|&now| {
+        let may = rig.train.may_send();
+        rig.send(now, u32::from(may));
+        may
+    });
+    assert_eq!(sent.count(), 13, "three that trickle, and ten");
+    let mut rig = Rig::new();
+    rig.send(0, 4);
+    rig.send(1, 6);
+    assert!(!rig.train.may_send(), "four are more than a few");
 }
