@@ -34,6 +34,9 @@ use units::{BitRate, Instant, Span};
 
 /// Delays above the least that are never taken for a queue.
 const LEAST_QUEUE: Span = Span::from_millis(25);
+/// Readers may stand still for so long, when others have their processors; what they read then is
+/// late and no queue.
+const STALL: Span = Span::from_millis(60);
 /// Full packets whose time on the line is never taken for a queue.
 const LEAST_PACKETS: u64 = 3;
 /// Never slower than this.
@@ -363,7 +366,7 @@ impl Steady {
     /// Two samples are enough where less passes than is sent, beyond doubt.
     fn is_choked(&self, window: &Window) -> bool {
         window.passed_bps() < window.sent_bps() / 8 * 7
-            && self.samples.standing(Span::ZERO, 2).unwrap_or(0) > self.limit()
+            && self.samples.standing(STALL, 2).unwrap_or(0) > self.limit()
     }
 
     fn on_probe(&mut self, now: Instant, probe: &Probe, sample: &Sample) {
@@ -432,10 +435,10 @@ impl Steady {
         least.max(self.samples.jitter() * 4)
     }
 
-    /// The time that tells a rate: a third of a round trip, or some packets.
+    /// The time that tells a rate: a third of a round trip, or some packets, and no stall.
     fn span(&self) -> Span {
         let packets = Span::from_nanos(mul(16 * 12_000, 1_000_000_000, self.base));
-        (self.round_trip / 3).max(packets.min(self.round_trip * 8))
+        (self.round_trip / 3).max(packets.min(self.round_trip * 8)).max(STALL)
     }
 
     fn most(&self) -> u64 {

@@ -80,6 +80,8 @@ fn steady(paper: &SessionConfig) -> SessionConfig {
         send_buffer: paper.send_buffer,
         handshake_tries: paper.handshake_tries,
         no_response: None,
+        // The whole file is not so long as what is sent again twice in a long session.
+        double_first: paper.double_first,
         ..SessionConfig::gateway_auto()
     }
 }

@@ -47,6 +47,10 @@ struct Rig {
     losing: Option<u64>,
     /// The POLL with this count is seen so much later than it arrives.
     late: Option<(u32, Span)>,
+    /// The way back.
+    back: Span,
+    /// When the reader and the sender have their processors, who should have them then.
+    awake: [fn(Instant) -> Instant; 2],
 }
 
 impl Rig {
@@ -67,6 +71,8 @@ impl Rig {
             longest_queue: Span::ZERO,
             losing: None,
             late: None,
+            back: BACK,
+            awake: [|at| at; 2],
         }
     }
 
@@ -90,9 +96,10 @@ impl Rig {
 
     fn step(&mut self, end: Instant) {
         let range = self.steady.poll_range();
-        let poll_at = self.last_poll + Span::from_millis(200).min(range.end).max(range.start);
+        let usual = (self.back * 2 / 3).max(Span::from_millis(5));
+        let poll_at = self.last_poll + usual.min(range.end).max(range.start);
         let may_send = self.steady.may_send() && !self.steady.is_quiet();
-        let send_at = if may_send { self.next_send } else { poll_at };
+        let send_at = (self.awake[1])(if may_send { self.next_send } else { poll_at });
         let arrival = self.under_way.front().map_or(end, |first| first.0);
         let answer = self.answers.front().map_or(end, |first| first.now);
         self.now = send_at.min(arrival).min(answer).min(end).max(self.now);
@@ -101,14 +108,14 @@ impl Rig {
             self.arrived += octets;
             if let Some((count, sent_at)) = poll {
                 let late = self.late.filter(|late| late.0 == count);
-                let seen_at = at + late.map_or(Span::ZERO, |late| late.1);
+                let seen_at = (self.awake[0])(at) + late.map_or(Span::ZERO, |late| late.1);
                 self.answers.push_back(Answered {
-                    now: at + BACK,
+                    now: (self.awake[0])(at) + self.back,
                     count,
                     stamp: (sent_at.as_nanos() / 1_000) as u32,
                     arrived_at: (seen_at.as_nanos() / 1_000) as u32,
                     arrived: self.arrived as u32,
-                    least_round_trip: BACK * 2,
+                    least_round_trip: self.back * 2,
                 });
             }
         }
@@ -118,7 +125,9 @@ impl Rig {
         }
         if self.now >= send_at && self.now < end {
             if may_send {
-                self.next_send = self.now + self.steady.pace(self.now).time_for(DATA);
+                // What a late sender catches up is bounded.
+                let planned = self.next_send.max(self.now - Span::from_millis(5));
+                self.next_send = planned + self.steady.pace(self.now).time_for(DATA);
                 self.steady.on_data(self.now, self.sent);
                 let poll = self.steady.take_ask() || self.now >= poll_at;
                 self.send(DATA, poll);

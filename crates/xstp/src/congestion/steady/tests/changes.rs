@@ -122,3 +122,47 @@ fn room_that_others_may_have_left_is_grown_into_as_they_do() {
     rig.run(60_000);
     assert!(rig.run(75_000) > 9_000, "{}", rig.steady.mode());
 }
+
+/// Where nothing happens for the last `late` of each `every`.
+fn wakes(at: Instant, every: Span, late: Span) -> Instant {
+    let turn = at.since(Instant::ZERO).as_nanos() / every.as_nanos();
+    let next = Instant::ZERO + every * (turn + 1);
+    if at + late > next { next } else { at }
+}
+
+/// One to three milliseconds of each five, as it happens.
+fn busy(at: Instant, salt: u64) -> Instant {
+    const EVERY: Span = Span::from_millis(5);
+    let turn = at.since(Instant::ZERO).as_nanos() / EVERY.as_nanos();
+    let chance = (turn + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    wakes(at, EVERY, Span::from_micros(1_000 + chance % 2_000))
+}
+
+/// XSTP-14.3.10: a short way between hosts whose processors are somebody else's now and then.
+#[test]
+fn hosts_that_stand_still_are_no_queue() {
+    const SHORT: Span = Span::from_millis(5);
+    let rig = |bps: u64, link| {
+        let max_rate = Some(BitRate::from_bps(bps));
+        let config = SessionConfig { max_rate, ..SessionConfig::gateway_auto() };
+        Rig { back: SHORT, ..Rig::new(&config, link) }
+    };
+    let link = |_| Link { bps: 50 * MBPS, delay: SHORT, room: Span::from_millis(20), lost: 0 };
+    let often: [fn(Instant) -> Instant; 3] = [
+        |at| wakes(at, Span::from_millis(170), Span::from_millis(10)),
+        |at| wakes(at, Span::from_millis(170), Span::from_millis(40)),
+        |at| wakes(at, Span::from_millis(170), Span::from_millis(70)),
+    ];
+    for (which, late) in often.into_iter().enumerate() {
+        let mut rig = Rig { awake: [late, |at| at], ..rig(50 * MBPS, link) };
+        rig.run(5_000);
+        let arrives = rig.run(60_000);
+        assert!(arrives > 45_000, "{arrives} of 50,000 with stalls {which}");
+    }
+    let link = |_| Link { bps: 150 * MBPS, delay: SHORT, room: Span::from_millis(20), lost: 0 };
+    let awake: [fn(Instant) -> Instant; 2] = [|at| busy(at, 1), |at| busy(at, 7)];
+    let mut rig = Rig { awake, ..rig(150 * MBPS, link) };
+    rig.run(5_000);
+    let arrives = rig.run(60_000);
+    assert!(arrives > 135_000, "{arrives} of 150,000");
+}
