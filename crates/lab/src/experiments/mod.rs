@@ -16,6 +16,7 @@ pub(crate) mod elaasar_2003;
 mod figure;
 mod henderson_katz_1999;
 mod itu_s1711;
+mod itu_s1711_star;
 mod marchese_2001;
 mod mhatre_rosenberg;
 mod options;
@@ -45,6 +46,7 @@ pub static ALL: &[&Entry] = &[
     &marchese_2001::ENTRY,
     &mhatre_rosenberg::ENTRY,
     &itu_s1711::ENTRY,
+    &itu_s1711_star::ENTRY,
     &controllers::ENTRY,
 ];
 

@@ -98,6 +98,15 @@ impl<F: Frame> Mixed<F> {
         admission
     }
 
+    /// The hub counts on `slots` for what `terminal` is about to send, in place of being asked.
+    ///
+    /// # Panics
+    /// When there is no such terminal.
+    pub fn expect(&mut self, now: Instant, terminal: usize, slots: u32) {
+        self.advance(now);
+        self.dedicated.expect(now, terminal, slots);
+    }
+
     /// When to call [`Mixed::poll_arrival`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         let arrived = self.arrived.front().map(|arrived| arrived.at);

@@ -37,7 +37,8 @@ impl Built {
         net.trace();
         let channel = net.rng("sim/multi-access").next_u64();
         let space = net.gateway_with(|_| {
-            Space::new(&star.mac, star.reports, BTreeMap::new(), channel, run)
+            let random = star.random.as_ref();
+            Space::new(&star.mac, random, star.reports, BTreeMap::new(), channel, run)
                 .expect("the MAC's settings should make sense")
         });
         let hub = net.router();
@@ -86,10 +87,13 @@ impl Built {
         });
         let far = net.host_with(|node| {
             let to_server = Tcp::client(node, tcp, Address::new(server, PORT));
-            Proxy::new(Xstp::server(node, session, PORT), to_server)
+            let mut to_terminal = Xstp::server(node, session, PORT);
+            star.caps.iter().for_each(|&(_, down)| to_terminal.set_max_rate(down));
+            Proxy::new(to_terminal, to_server)
         });
         let near = net.host_with(|node| {
-            let to_hub = Xstp::client(node, session, Address::new(far, PORT));
+            let mut to_hub = Xstp::client(node, session, Address::new(far, PORT));
+            star.caps.iter().for_each(|&(up, _)| to_hub.set_max_rate(up));
             Proxy::new(Tcp::server(node, tcp, PORT), to_hub)
         });
         let asker = asker(net, place, site);
@@ -166,6 +170,7 @@ impl Built {
             up: space.delivered(),
             slots: (counters.granted, counters.used),
             asked_and_free: (given.rate + given.volume, given.free),
+            access: space.shares(),
             timeouts,
             duration: star.duration,
             trace: net.trace_hash(),
@@ -197,5 +202,5 @@ fn sky(star: &Star) -> LinkConfig {
         delay: star.mac.terminals[0].up + star.mac.hub_leg,
         ..DirectionConfig::default()
     };
-    LinkConfig { forward, ..LinkConfig::default() }
+    LinkConfig { forward, outages: star.outages.clone(), ..LinkConfig::default() }
 }

@@ -10,7 +10,8 @@
 //! [`Stack::Split`] terminal and hub split each TCP connection, with one STP connection between
 //! them for each; with [`Stack::EndToEnd`] TCP goes all the way. The three scenarios of Mhatre
 //! and Rosenberg are [`Star::mhatre_rosenberg`]; bulk transfers while uploads fill the return
-//! link are [`Star::bulk`]; [`model`] computes by hand what the scenarios show.
+//! link are [`Star::bulk`]; the 8,000 terminals of Recommendation ITU-R S.1711 are
+//! [`Star::star_one`]; [`model`] computes by hand what the scenarios show.
 
 mod agents;
 mod build;
@@ -19,14 +20,17 @@ pub mod model;
 mod published;
 mod readings;
 mod space;
+mod star_one;
 
 pub use agents::{Answerer, Asker, Asking, AskingOrder};
 pub use bulk::Design;
 pub use published::{Scenario, published_stp, published_tcp};
 pub use readings::Reading;
-pub use space::{Carried, Reports, Space};
+pub use space::{Carried, RandomAccess, Reports, Space};
+pub use star_one::{CLUSTERS, Cluster, PROBE_BYTES, PROBES, star_one_stp};
 
 use build::Built;
+use satlink::Outage;
 use satlink::mac::mf_tdma::MfTdmaConfig;
 use simtcp::TcpConfig;
 use units::{BitRate, Instant, Span};
@@ -66,8 +70,14 @@ pub struct Site {
 pub struct Star {
     /// The return link; one way is that of its first terminal.
     pub mac: MfTdmaConfig,
+    /// Carriers of random access beside those of the plan.
+    pub random: Option<RandomAccess>,
     /// The forward link.
     pub forward: BitRate,
+    /// When it carries nothing.
+    pub outages: Vec<Outage>,
+    /// The most that a connection may send up and down under [`Stack::Split`], with all headers.
+    pub caps: Option<(BitRate, BitRate)>,
     /// Rate of the local networks, and their delay one way.
     pub lan: (BitRate, Span),
     /// How acknowledgements go up.
@@ -108,6 +118,9 @@ pub struct Seen {
     pub slots: (u64, u64),
     /// Slots granted because they were asked for, and those because nobody asked for them.
     pub asked_and_free: (u64, u64),
+    /// Packets that waited for the plan, bursts on carriers of random access, and those of them
+    /// that came through.
+    pub access: (u64, u64, u64),
     /// Retransmission timeouts of TCP's, servers' and clients' together, under
     /// [`Stack::EndToEnd`].
     pub timeouts: u64,

@@ -86,7 +86,10 @@ impl Star {
         };
         Self {
             mac,
+            random: None,
             forward: BitRate::from_mbps(50),
+            outages: Vec::new(),
+            caps: None,
             lan: (BitRate::from_mbps(10), Span::from_millis(1)),
             reports: Reports { shared: Some(Span::from_millis(10)), expected: 0 },
             stack,

@@ -1,7 +1,9 @@
 //! The satellite: up through the MAC, down as it comes.
 
 use crate::network::{Node, NodeId, Outbox, Packet, Payload};
-use satlink::mac::mf_tdma::{Class, MfTdma, MfTdmaConfig};
+use satlink::mac::aloha::AlohaConfig;
+use satlink::mac::mf_tdma::{Arrived, Class, MfTdma, MfTdmaConfig};
+use satlink::mac::mixed::Mixed;
 use satlink::mac::schedule::ScheduleError;
 use satlink::{Admission, Frame};
 use std::collections::{BTreeMap, VecDeque};
@@ -18,6 +20,64 @@ pub struct Carried {
 impl Frame for Carried {
     fn len(&self) -> usize {
         self.bytes
+    }
+}
+
+/// Carriers of slotted Aloha beside those of the plan, for what is short.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomAccess {
+    /// These carriers.
+    pub carriers: AlohaConfig,
+    /// Slots of the longest packet that goes over them.
+    pub short: u64,
+}
+
+/// What packets go up by.
+#[expect(clippy::large_enum_variant, reason = "a satellite has one")]
+enum Uplink {
+    Planned(MfTdma<Carried>),
+    Mixed(Mixed<Carried>),
+}
+
+impl Uplink {
+    fn planned(&self) -> &MfTdma<Carried> {
+        match self {
+            Self::Planned(mac) => mac,
+            Self::Mixed(mac) => mac.dedicated(),
+        }
+    }
+
+    fn offer(&mut self, now: Instant, terminal: usize, class: Class, carried: Carried) {
+        let admission = match self {
+            Self::Planned(mac) => mac.offer(now, terminal, class, carried),
+            // Which carriers a packet takes is decided by its length alone.
+            Self::Mixed(mac) => mac.offer(now, terminal, carried),
+        };
+        match admission {
+            // What finds no room is lost; the MAC counts it.
+            Admission::Queued | Admission::Dropped(..) => {}
+        }
+    }
+
+    fn expect(&mut self, now: Instant, terminal: usize, slots: u32) {
+        match self {
+            Self::Planned(mac) => mac.expect(now, terminal, slots),
+            Self::Mixed(mac) => mac.expect(now, terminal, slots),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Planned(mac) => mac.poll_timeout(),
+            Self::Mixed(mac) => mac.poll_timeout(),
+        }
+    }
+
+    fn poll_arrival(&mut self, now: Instant) -> Option<Arrived<Carried>> {
+        match self {
+            Self::Planned(mac) => mac.poll_arrival(now),
+            Self::Mixed(mac) => mac.poll_arrival(now),
+        }
     }
 }
 
@@ -41,42 +101,61 @@ struct Gathering {
 /// A gateway between the terminals and the hub: what comes from a terminal takes the MAC's
 /// time, everything else passes at once (the link that brings it has its rate and delay).
 pub struct Space {
-    mac: MfTdma<Carried>,
+    mac: Uplink,
     reports: Reports,
     /// Which terminal a node stands at.
     terminals: BTreeMap<NodeId, usize>,
-    gathering: Vec<Option<Gathering>>,
+    /// By terminal.
+    gathering: BTreeMap<usize, Gathering>,
     passing: VecDeque<Packet>,
     offered: u64,
     delivered: u64,
 }
 
 impl Space {
-    /// A satellite with this MAC; `terminals` says which nodes stand at which terminal.
+    /// A satellite with this MAC, and with carriers of random access beside it if there are any;
+    /// `terminals` says which nodes stand at which terminal.
     ///
     /// # Errors
     /// When a setting of the MAC makes no sense.
     pub fn new(
         config: &MfTdmaConfig,
+        random: Option<&RandomAccess>,
         reports: Reports,
         terminals: BTreeMap<NodeId, usize>,
         seed: u64,
         run: u64,
     ) -> Result<Self, ScheduleError> {
+        let mac = match random {
+            None => Uplink::Planned(MfTdma::new(config, seed, run)?),
+            Some(RandomAccess { carriers, short }) => {
+                Uplink::Mixed(Mixed::new(carriers, config, *short, seed, run)?)
+            }
+        };
         Ok(Self {
-            mac: MfTdma::new(config, seed, run)?,
+            mac,
             reports,
             terminals,
-            gathering: config.terminals.iter().map(|_| None).collect(),
+            gathering: BTreeMap::new(),
             passing: VecDeque::new(),
             offered: 0,
             delivered: 0,
         })
     }
 
-    /// The MAC.
+    /// The MAC, as far as it goes by the plan.
     pub fn mac(&self) -> &MfTdma<Carried> {
-        &self.mac
+        self.mac.planned()
+    }
+
+    /// Packets that waited for the plan, and bursts on carriers of random access with those of
+    /// them that came through.
+    pub fn shares(&self) -> (u64, u64, u64) {
+        let planned = self.mac.planned().counters().offered.packets;
+        match &self.mac {
+            Uplink::Planned(_) => (planned, 0, 0),
+            Uplink::Mixed(mac) => (planned, mac.random().bursts, mac.random().through),
+        }
     }
 
     /// Puts another node at a terminal.
@@ -103,7 +182,7 @@ impl Space {
                 let due =
                     Instant::from_nanos((now.as_nanos() / span.as_nanos() + 1) * span.as_nanos());
                 let fresh = || Gathering { due, packets: Vec::new() };
-                self.gathering[terminal].get_or_insert_with(fresh).packets.push(packet);
+                self.gathering.entry(terminal).or_insert_with(fresh).packets.push(packet);
             }
             (_, Kind::Report) => self.offer(now, terminal, Class::Control, packet),
             (_, Kind::Data) => self.offer(now, terminal, Class::Data, packet),
@@ -117,18 +196,15 @@ impl Space {
 
     fn offer_all(&mut self, now: Instant, terminal: usize, class: Class, carried: Carried) {
         self.offered += carried.bytes as u64;
-        match self.mac.offer(now, terminal, class, carried) {
-            Admission::Queued | Admission::Dropped(..) => {}
-        }
+        self.mac.offer(now, terminal, class, carried);
     }
 
     /// Sends what has been gathered for long enough.
     fn release(&mut self, now: Instant) {
-        for terminal in 0..self.gathering.len() {
-            if self.gathering[terminal].as_ref().is_none_or(|gathering| gathering.due > now) {
-                continue;
-            }
-            let Some(gathering) = self.gathering[terminal].take() else { continue };
+        let due = self.gathering.iter().filter(|(_, gathering)| gathering.due <= now);
+        let due: Vec<usize> = due.map(|(&terminal, _)| terminal).collect();
+        for terminal in due {
+            let Some(gathering) = self.gathering.remove(&terminal) else { continue };
             // One IP header for all; each segment knows its length.
             let header = usize::from(gathering.packets[0].header);
             let each = |packet: &Packet| packet.len() - usize::from(packet.header);
@@ -170,7 +246,7 @@ impl Node for Space {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let gathered = self.gathering.iter().flatten().map(|gathering| gathering.due).min();
+        let gathered = self.gathering.values().map(|gathering| gathering.due).min();
         [gathered, self.mac.poll_timeout()].into_iter().flatten().min()
     }
 

@@ -1,8 +1,9 @@
 //! What simulators are timed with: one long transfer over a satellite between two faster hops,
-//! and many flows that share one.
+//! many flows that share one, and a star of 8,000 terminals.
 
 use crate::Network;
 use crate::host::{BulkReceiver, BulkSender, Host, Xstp, XstpStream};
+use crate::multi_access::{CLUSTERS, Star};
 use crate::network::{Address, LinkId};
 use crate::tcp::{FlowPlan, TcpSink, TcpSource};
 use satlink::{Direction, DirectionConfig, Limit, LinkConfig, QueueConfig};
@@ -92,6 +93,25 @@ pub fn flows(seed: u64) -> Transferred {
     net.run_until(Instant::ZERO + FLOWS_RUN);
     let bytes = net.node::<TcpSink>(sink).flows().iter().map(|flow| flow.bytes).sum();
     Transferred { bytes, took: FLOWS_RUN, packets: delivered(&net, links) }
+}
+
+/// How long the star of [`star`] runs.
+pub const STAR_RUN: Span = Span::from_secs(60);
+
+/// Runs a minute of the star network of Recommendation ITU-R S.1711, section 4, all ten
+/// platforms one after the other, under the traffic that was reported. In place of packets objects
+/// are counted.
+pub fn star(seed: u64) -> Transferred {
+    let mut done = Transferred { bytes: 0, took: STAR_RUN, packets: 0 };
+    for cluster in CLUSTERS {
+        for platform in 0..cluster.platforms {
+            let run = u64::from(cluster.number * 10 + platform);
+            let seen = Star::star_one(cluster, platform, 1.0, STAR_RUN).run(seed, run);
+            done.bytes += seen.sites.iter().map(|site| site.received + site.sent).sum::<u64>();
+            done.packets += seen.objects() as u64;
+        }
+    }
+    done
 }
 
 /// Packets that came out of `links`, both ways.

@@ -177,6 +177,9 @@ impl<F: Frame> MfTdma<F> {
         let Sent { cell, request, lost } = sent;
         let collided = self.noise.contains(&slot);
         let damage = &mut self.damage[terminal][cell.class as usize];
+        if cell.first {
+            *damage = None;
+        }
         if lost {
             damage.get_or_insert(Damage::Lost);
         } else if collided {

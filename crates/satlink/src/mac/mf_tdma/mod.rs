@@ -162,7 +162,7 @@ impl<F: Frame> MfTdma<F> {
             Order::Arrival => Class::Data,
             Order::ControlFirst => class,
         };
-        sender.push(queue, Waiting { frame, left, offered_at: self.now });
+        sender.push(queue, Waiting { frame, left, begun: false, offered_at: self.now });
         Admission::Queued
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Waiting<F> {
     pub(super) frame: F,
     /// Slots that it still needs.
     pub(super) left: u64,
+    /// A part of it has been sent.
+    pub(super) begun: bool,
     pub(super) offered_at: Instant,
 }
 
@@ -39,6 +41,8 @@ struct Known {
 #[derive(Debug)]
 pub(super) struct Cell<F> {
     pub(super) class: Class,
+    /// A packet begins with it: what befell the one before, which may have no end, is over.
+    pub(super) first: bool,
     /// The packet whose end it is.
     pub(super) last: Option<Waiting<F>>,
 }
@@ -130,11 +134,12 @@ impl<F> Terminal<F> {
         };
         let queue = &mut self.queues[class as usize];
         let head = queue.front_mut()?;
+        let first = !core::mem::replace(&mut head.begun, true);
         head.left -= 1;
         self.backlog -= 1;
         self.fresh = self.fresh.min(self.backlog);
         let last = if head.left == 0 { queue.pop_front() } else { None };
-        Some(Cell { class, last })
+        Some(Cell { class, first, last })
     }
 
     /// What it asks for in a burst of `frame` that it sends at `now`.

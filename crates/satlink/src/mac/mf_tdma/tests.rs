@@ -265,6 +265,25 @@ fn who_vanishes_with_slots_loses_them_and_may_log_on_again() {
 }
 
 #[test]
+fn what_befell_a_packet_that_was_left_unfinished_does_not_touch_the_next() {
+    let mut link = published(|config| config.terminals.truncate(2));
+    link.offer(at_ms(2_000), 1, Class::Data, vec![0; 2_000]);
+    // Noise in all slots of a while: some of the packet's have been sent by then, none of its end.
+    for slot in 0..60 {
+        link.intrude(at_ms(2_000 + 5 * slot), 0, 0);
+    }
+    drain(&mut link, at_ms(2_200));
+    assert!(link.terminal(1).used > 0 && link.backlog(1) > 0, "it is in the middle of it");
+    link.vanish(at_ms(2_200), 1);
+    drain(&mut link, at_ms(4_000));
+    link.log_on(at_ms(4_000), 1);
+    drain(&mut link, at_ms(6_000));
+    link.offer(at_ms(6_000), 1, Class::Data, vec![0; 40]);
+    assert_eq!(drain(&mut link, at_ms(9_000)).len(), 1);
+    assert_eq!(link.counters().collided.packets, 0);
+}
+
+#[test]
 fn control_goes_before_data_where_it_is_told_apart() {
     let wait = |order| {
         let mut link = published(|config| config.order = order);

@@ -1,0 +1,202 @@
+//! Recommendation ITU-R S.1711, annex 3, section 4: a star network of 8,000 terminals.
+//!
+//! ```text
+//!   mod     what is run: the clusters, and one thing at a time otherwise
+//!   data    the tables
+//!   judge   what is stated, and what becomes of it
+//! ```
+
+mod data;
+mod judge;
+
+use super::{Draw, Entry, Point, Setting, Values};
+use satlink::{Direction, Outage};
+use sim::multi_access::{CLUSTERS, Cluster, PROBES, Seen, Stack, Star};
+use simtcp::TcpConfig;
+use units::{BitRate, Span};
+
+/// The star network.
+pub(crate) static ENTRY: Entry = Entry {
+    id: "itu-s1711-star",
+    title: "A star network of 8,000 terminals (ITU-R S.1711, annex 3, section 4)",
+    source: "Recommendation ITU-R S.1711, 2005, annex 3, section 4",
+    about: "Ten platforms in three clusters, each with 48 Mbit/s out and 140 return channels of \
+            76.8 kbit/s that its terminals share, with connections split at hub and terminal.",
+    replications: 3,
+    live: false,
+    parameters: &[],
+    plan,
+    judge: judge::judge,
+};
+
+/// The study of the clusters, a platform of each.
+const CLUSTER: &str = "cluster";
+/// Studies of one thing at a time, on a platform of cluster 2.
+const LOAD: &str = "load";
+const FILE: &str = "file";
+const STACK: &str = "stack";
+/// Uploads, which table 14 bounds as well.
+const UP: &str = "up";
+/// Months with rain.
+const WEATHER: &str = "weather";
+
+/// How long a platform runs.
+const TIME: Span = Span::from_secs(300);
+/// How many times the reported traffic there is.
+const LOADS: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
+/// Bytes of what is fetched to measure throughput.
+const FILES: [u64; 6] = [100_000, 300_000, 1_000_000, 2_000_000, 3_000_000, 10_000_000];
+/// Receive buffers of TCP end to end: Windows 2000's, and the largest without a scaled window.
+const BUFFERS: [u64; 2] = [17_520, 65_535];
+/// Bytes of what is fetched under each stack: a large file, and one that slow start shapes.
+const STACK_FILES: [u64; 2] = [1_000_000, 30_000];
+/// How long an outage lasts.
+const OUTAGE: Span = Span::from_secs(120);
+/// How long a month is, in the simulation: four times January's outages.
+const MONTH: Span = Span::from_secs(36_000);
+
+fn plan(setting: &Setting) -> Vec<Point> {
+    let mut points = Vec::new();
+    let mut put = |study, key: String, replications, star: Star| {
+        points.push(Point::new(study, key, replications, move |draw| Ok(one(&star, draw))));
+    };
+    let often = setting.replications;
+    for cluster in CLUSTERS {
+        put(CLUSTER, cluster.number.to_string(), often, Star::star_one(cluster, 0, 1.0, TIME));
+    }
+    for load in LOADS {
+        put(LOAD, load.to_string(), often, Star::star_one(CLUSTERS[1], 0, load, TIME));
+    }
+    for bytes in FILES {
+        put(FILE, bytes.to_string(), often, fetching(platform(TIME), bytes));
+    }
+    for bytes in STACK_FILES {
+        put(STACK, format!("split/{bytes}"), often, fetching(platform(TIME), bytes));
+        for buffer in BUFFERS {
+            let star = fetching(end_to_end(platform(TIME), buffer), bytes);
+            put(STACK, format!("{buffer}/{bytes}"), often, star);
+        }
+    }
+    put(UP, "all".to_owned(), often, sending(platform(TIME)));
+    put(WEATHER, "none".to_owned(), 1, in_weather(0.0));
+    for month in data::MONTHS.iter().filter(|month| month.system[1] > 0.0) {
+        put(WEATHER, month.name.to_owned(), 1, in_weather(month.system[1] / 100.0));
+    }
+    points
+}
+
+fn platform(duration: Span) -> Star {
+    Star::star_one(CLUSTERS[1], 0, 1.0, duration)
+}
+
+/// With another size of what is fetched to measure throughput.
+fn fetching(mut star: Star, bytes: u64) -> Star {
+    let users = star.sites.len() - PROBES;
+    star.sites[users..].iter_mut().for_each(|site| site.asking.object = bytes);
+    star
+}
+
+/// Those that measured throughput down measure it up.
+fn sending(mut star: Star) -> Star {
+    let users = star.sites.len() - PROBES;
+    for site in &mut star.sites[users..] {
+        (site.asking.request, site.asking.object) = (300_000, 100);
+    }
+    star
+}
+
+/// TCP all the way, to terminals that have 320 kbit/s on their way in.
+fn end_to_end(mut star: Star, buffer: u64) -> Star {
+    let tcp = TcpConfig { receive_buffer: buffer, window_scale: false, ..TcpConfig::reno() };
+    star.stack = Stack::EndToEnd(tcp);
+    star.caps = None;
+    star.lan = (BitRate::from_kbps(320), star.lan.1);
+    star
+}
+
+/// A small platform, whose outbound is away for `share` of the time.
+fn in_weather(share: f64) -> Star {
+    let cluster = Cluster { terminals: 150, sent_on_a_day: 0.285e9, ..CLUSTERS[1] };
+    let mut star = Star::star_one(cluster, 0, 1.0, MONTH);
+    if let Stack::Split { space, .. } = &mut star.stack {
+        // An outage is not to be taken for a terminal that has gone.
+        space.no_response = Some(OUTAGE * 4);
+    }
+    if share > 0.0 {
+        let every = Span::from_secs_f64(OUTAGE.as_secs_f64() / share);
+        star.outages = vec![Outage {
+            at: Span::from_secs(600),
+            length: OUTAGE,
+            every: Some(every),
+            direction: Some(Direction::Forward),
+        }];
+    }
+    star
+}
+
+fn one(star: &Star, draw: &Draw) -> Values {
+    let seen = star.run(draw.seed, draw.run);
+    let users = seen.sites.len() - PROBES;
+    let seconds = seen.duration.as_secs_f64();
+    let (planned, bursts, through) = seen.access;
+    let probed = star.sites[users].asking;
+    let moved = probed.object.max(probed.request);
+    Values::new()
+        .with("throughput_kbps", throughput(&seen, moved))
+        .with("objects", objects(&seen, users) as f64)
+        .with("response_s", response(&seen, users))
+        .with("inbound_gb_day", seen.up as f64 / seconds * 86_400.0 / 1e9)
+        .with("outbound_mbps", seen.down_bps() / 1e6)
+        .with("planned", planned as f64)
+        .with("through", if bursts == 0 { 0.0 } else { through as f64 / bursts as f64 })
+        .with("lost", seen.sites.iter().map(|site| site.lost).sum::<u64>() as f64)
+}
+
+/// Mean of what single transfers of `bytes` reached, from the request to the last byte, where
+/// throughput is measured; 0 when none ended.
+fn throughput(seen: &Seen, bytes: u64) -> f64 {
+    let probes = &seen.sites[seen.sites.len() - PROBES..];
+    let took = probes.iter().flat_map(|site| &site.responses).map(|one| one.1.as_secs_f64());
+    let (count, sum) =
+        took.fold((0, 0.0), |(count, sum), took| (count + 1, sum + bytes as f64 * 8.0 / took));
+    if count == 0 { 0.0 } else { sum / f64::from(count) / 1e3 }
+}
+
+fn objects(seen: &Seen, users: usize) -> usize {
+    seen.sites[..users].iter().map(|site| site.responses.len()).sum()
+}
+
+/// Mean time from a user's request to the object.
+fn response(seen: &Seen, users: usize) -> f64 {
+    let all = seen.sites[..users].iter().flat_map(|site| &site.responses);
+    let sum: f64 = all.map(|one| one.1.as_secs_f64()).sum();
+    sum / objects(seen, users).max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::Options;
+
+    #[test]
+    fn points_have_names_of_their_own() {
+        let setting = Options::new("unused").setting(&ENTRY).unwrap();
+        let points = plan(&setting);
+        let names: std::collections::BTreeSet<String> =
+            points.iter().map(|point| format!("{}/{}", point.study, point.key)).collect();
+        assert_eq!(names.len(), points.len());
+    }
+
+    #[test]
+    fn the_traffic_is_that_of_the_tables() {
+        let mean = |rows: &[f64]| rows.iter().sum::<f64>() / rows.len() as f64;
+        let second = mean(&data::TRAFFIC_2.map(|row| row[0])) * 1e9;
+        let third = mean(&data::TRAFFIC_3.map(|row| row[0])) * 1e9;
+        assert!((CLUSTERS[1].sent_on_a_day / second - 1.0).abs() < 1e-3, "{second}");
+        assert!((CLUSTERS[2].sent_on_a_day / third - 1.0).abs() < 1e-3, "{third}");
+        let each = |cluster: &Cluster| {
+            cluster.sent_on_a_day * f64::from(cluster.platforms) / f64::from(cluster.terminals)
+        };
+        assert!((each(&CLUSTERS[0]) / each(&CLUSTERS[1]) - 1.0).abs() < 1e-3);
+    }
+}
