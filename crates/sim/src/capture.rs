@@ -186,7 +186,7 @@ fn write_ipv4(
 }
 
 /// The Internet checksum (RFC 1071) of parts of which only the last may have an odd length.
-fn checksum(parts: &[&[u8]]) -> u16 {
+pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
     let words = parts.iter().flat_map(|part| part.chunks(2));
     let mut sum: u64 =
         words.map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0))).sum();

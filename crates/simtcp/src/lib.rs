@@ -65,8 +65,8 @@ pub use endpoint::{CloseReason, Counters, Endpoint, Event, Snapshot, State};
 pub use open::{HostCache, Opening};
 pub use probing::Probing;
 pub use receiver::Piece;
-pub use recovery::RecoveryKind;
-pub use round_trip::RtoConfig;
+pub use recovery::{RecoveryKind, RepairTimer};
+pub use round_trip::{Estimator, RtoConfig};
 pub use segment::{
     Block, ConnectionCount, Ecn, FastOpen, Flags, IPV4_HEADER, Options, Payload, Ports, Probe,
     SackBlocks, Segment,

@@ -9,7 +9,9 @@
 //!
 //! With timestamps there are many samples in a round trip, and alpha and beta are divided by
 //! how many are expected (RFC 7323, appendix G), or the variation of one round trip to the next
-//! would be forgotten within one.
+//! would be forgotten within one. Linux goes another way: each sample counts in full, but RTTVAR
+//! follows the largest deviation of a round trip, at once upward and by a quarter a round trip
+//! downward, and a round trip that falls raises the deviation by an eighth of the usual step.
 
 use units::{Instant, Span};
 
@@ -28,9 +30,40 @@ pub struct RtoConfig {
     /// The clock moves in steps of that grain, as 4.4BSD's of 500 ms: round trips are counted in
     /// steps, and the timer runs out on one, up to a step early.
     pub ticks: bool,
-    /// Each sample counts in full, as in Linux, and not as one of many in a round trip: the timer
-    /// follows a round trip that grows within one.
-    pub every_sample: bool,
+    /// How samples are smoothed.
+    pub estimator: Estimator,
+}
+
+/// How samples of the round trip become SRTT and RTTVAR.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Estimator {
+    /// RFC 6298, section 2, with the gains of RFC 7323, appendix G.
+    #[default]
+    Rfc6298,
+    /// Linux: each sample counts in full, so that the timer follows a round trip that grows within
+    /// one; RTTVAR is the largest deviation of a round trip, and never below a quarter of the
+    /// clock's grain, which is its minimum there (`tcp_rto_min`).
+    Linux,
+}
+
+/// When a sample was taken, by numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// So many samples are expected in a round trip.
+    pub(crate) expected: u64,
+    /// SND.UNA and SND.NXT after the acknowledgement that brought it.
+    pub(crate) oldest: u64,
+    pub(crate) next: u64,
+}
+
+/// What Linux keeps besides.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    /// The deviation (`mdev`), and the largest of this round trip (`mdev_max`).
+    deviation: Span,
+    largest: Span,
+    /// The round trip ends beyond this number (`rtt_seq`).
+    round_end: u64,
 }
 
 /// What is known of the round trip.
@@ -39,6 +72,7 @@ pub(crate) struct RoundTrip {
     config: RtoConfig,
     smoothed: Option<Span>,
     variation: Span,
+    peak: Peak,
     base: Span,
     backoff: u32,
 }
@@ -46,27 +80,67 @@ pub(crate) struct RoundTrip {
 impl RoundTrip {
     pub(crate) fn new(config: RtoConfig) -> Self {
         let (variation, base) = (Span::ZERO, config.initial);
-        Self { config, smoothed: None, variation, base, backoff: 0 }
+        Self { config, smoothed: None, variation, peak: Peak::default(), base, backoff: 0 }
     }
 
-    /// Takes in a sample, one of `expected` in a round trip; ends a back-off.
-    pub(crate) fn sample(&mut self, sample: Span, expected: u64) {
-        let expected = if self.config.every_sample { 1 } else { expected.max(1) };
-        let smoothed = match self.smoothed {
-            None => {
+    /// Takes in a sample; ends a back-off.
+    pub(crate) fn sample(&mut self, sample: Span, seen: Seen) {
+        let smoothed = match (self.config.estimator, self.smoothed) {
+            (Estimator::Rfc6298, None) => {
                 self.variation = sample / 2;
                 sample
             }
-            Some(old) => {
-                let error = if old > sample { old - sample } else { sample - old };
+            (Estimator::Rfc6298, Some(old)) => {
+                let expected = seen.expected.max(1);
+                let error = old.max(sample) - old.min(sample);
                 self.variation = toward(self.variation, error, 4 * expected);
                 toward(old, sample, 8 * expected)
+            }
+            (Estimator::Linux, None) => {
+                self.variation = (sample / 2).max(self.floor());
+                let (deviation, largest) = (sample / 2, self.variation);
+                self.peak = Peak { deviation, largest, round_end: seen.next };
+                sample
+            }
+            (Estimator::Linux, Some(old)) => {
+                self.follow_peak(old, sample, seen);
+                toward(old, sample, 8)
             }
         };
         self.smoothed = Some(smoothed);
         let margin = (self.variation * 4).max(self.config.granularity);
         self.base = (smoothed + margin).max(self.config.min).min(self.config.max);
         self.backoff = 0;
+    }
+
+    /// The least of Linux's RTTVAR: four of them are its minimum.
+    fn floor(&self) -> Span {
+        self.config.granularity / 4
+    }
+
+    /// Linux's RTTVAR (`tcp_rtt_estimator`).
+    fn follow_peak(&mut self, old: Span, sample: Span, seen: Seen) {
+        let floor = self.floor();
+        let peak = &mut self.peak;
+        let error = old.max(sample) - old.min(sample);
+        // A round trip that falls says little about how late the next one may be.
+        let parts = if sample < old && error > peak.deviation { 4 * 8 } else { 4 };
+        peak.deviation = toward(peak.deviation, error, parts);
+        if peak.deviation > peak.largest {
+            peak.largest = peak.deviation;
+            self.variation = self.variation.max(peak.largest);
+        }
+        if seen.oldest > peak.round_end {
+            if peak.largest < self.variation {
+                self.variation = toward(self.variation, peak.largest, 4);
+            }
+            (peak.round_end, peak.largest) = (seen.next, floor);
+        }
+    }
+
+    /// Whether round trips are counted in steps of the clock.
+    pub(crate) fn is_coarse(&self) -> bool {
+        self.config.ticks
     }
 
     /// A timeout: the timer doubles (rule 5.5).
@@ -121,6 +195,10 @@ fn toward(old: Span, new: Span, parts: u64) -> Span {
 mod tests {
     use super::*;
 
+    fn seen(expected: u64) -> Seen {
+        Seen { expected, oldest: 0, next: 0 }
+    }
+
     fn rfc() -> RoundTrip {
         RoundTrip::new(RtoConfig {
             initial: Span::from_secs(1),
@@ -128,7 +206,7 @@ mod tests {
             max: Span::from_secs(60),
             granularity: Span::from_millis(1),
             ticks: false,
-            every_sample: false,
+            estimator: Estimator::Rfc6298,
         })
     }
 
@@ -140,7 +218,7 @@ mod tests {
             max: Span::from_secs(64),
             granularity: Span::from_millis(500),
             ticks: true,
-            every_sample: false,
+            estimator: Estimator::Rfc6298,
         });
         let at = |millis| Instant::ZERO + Span::from_millis(millis);
         // 600 ms pass one step or two.
@@ -148,14 +226,14 @@ mod tests {
         assert_eq!(bsd.between(at(450), at(1_050)), Span::from_millis(1_000));
         assert_eq!(bsd.between(at(100), at(120)), Span::ZERO);
         // SRTT 500, RTTVAR 250: RTO 1.5 s, three steps from the last one.
-        bsd.sample(Span::from_millis(500), 1);
+        bsd.sample(Span::from_millis(500), seen(1));
         assert_eq!(bsd.timeout(), Span::from_millis(1_500));
         assert_eq!(bsd.deadline(at(1_499)), at(2_500));
         assert_eq!(bsd.deadline(at(1_500)), at(3_000));
         // A short round trip shows none, and waits 1 s, the least: SRTT + G = 500 ms is below it.
         let mut short = bsd.clone();
         short.smoothed = None;
-        short.sample(Span::ZERO, 1);
+        short.sample(Span::ZERO, seen(1));
         assert_eq!(short.timeout(), Span::from_secs(1));
     }
 
@@ -164,29 +242,29 @@ mod tests {
         let mut round_trip = rfc();
         assert_eq!(round_trip.timeout(), Span::from_secs(1));
         // Rule 2.2: 600 + 4 × 300 = 1800.
-        round_trip.sample(Span::from_millis(600), 1);
+        round_trip.sample(Span::from_millis(600), seen(1));
         assert_eq!(round_trip.timeout(), Span::from_millis(1_800));
         // Rule 2.3: RTTVAR = 3/4 × 300 + 1/4 × 200 = 275, SRTT = 7/8 × 600 + 1/8 × 800 = 625.
-        round_trip.sample(Span::from_millis(800), 1);
+        round_trip.sample(Span::from_millis(800), seen(1));
         assert_eq!(round_trip.smoothed(), Some(Span::from_millis(625)));
         assert_eq!(round_trip.timeout(), Span::from_millis(625 + 4 * 275));
         // Rule 2.4: a short round trip still waits a second.
         let mut short = rfc();
-        short.sample(Span::from_millis(20), 1);
+        short.sample(Span::from_millis(20), seen(1));
         assert_eq!(short.timeout(), Span::from_secs(1));
     }
 
     #[test]
     fn each_timeout_doubles_it_up_to_the_bound_and_a_sample_ends_that() {
         let mut round_trip = rfc();
-        round_trip.sample(Span::from_millis(600), 1);
+        round_trip.sample(Span::from_millis(600), seen(1));
         let mut waits = std::vec::Vec::new();
         for _ in 0..7 {
             waits.push(round_trip.timeout().as_millis());
             round_trip.back_off();
         }
         assert_eq!(waits, [1_800, 3_600, 7_200, 14_400, 28_800, 57_600, 60_000]);
-        round_trip.sample(Span::from_millis(600), 1);
+        round_trip.sample(Span::from_millis(600), seen(1));
         // RTTVAR = 3/4 × 300 = 225.
         assert_eq!(round_trip.timeout(), Span::from_millis(600 + 900));
     }
@@ -195,11 +273,11 @@ mod tests {
     fn many_samples_a_round_trip_count_as_one() {
         let (mut one, mut many) = (rfc(), rfc());
         for round_trip in [&mut one, &mut many] {
-            round_trip.sample(Span::from_millis(600), 1);
+            round_trip.sample(Span::from_millis(600), seen(1));
         }
-        one.sample(Span::from_millis(800), 1);
+        one.sample(Span::from_millis(800), seen(1));
         for _ in 0..100 {
-            many.sample(Span::from_millis(800), 100);
+            many.sample(Span::from_millis(800), seen(100));
         }
         // (1 - 1/800)^100 = 0.882 where one sample has 0.875.
         let (a, b) = (one.smoothed().unwrap(), many.smoothed().unwrap());
@@ -212,5 +290,55 @@ mod tests {
         round_trip.back_off();
         round_trip.syn_was_lost();
         assert_eq!(round_trip.timeout(), Span::from_secs(3));
+    }
+
+    #[test]
+    fn linux_keeps_the_largest_deviation_of_a_round_trip() {
+        let granularity = Span::from_millis(200);
+        let config = RtoConfig {
+            min: granularity,
+            granularity,
+            estimator: Estimator::Linux,
+            ..rfc().config
+        };
+        let mut linux = RoundTrip::new(config);
+        let millis = Span::from_millis;
+        let at = |oldest, next| Seen { expected: 100, oldest, next };
+        // 600: mdev 300, RTTVAR 300, RTO 600 + 4 × 300. The round trip ends beyond 100.
+        linux.sample(millis(600), at(1, 100));
+        assert_eq!(linux.timeout(), millis(1_800));
+        // Fifty more within it: mdev falls toward 0, RTTVAR stays.
+        (0..50).for_each(|_| linux.sample(millis(600), at(100, 200)));
+        assert_eq!(linux.timeout(), millis(1_800));
+        // It ends; its largest was the first one's, 300. Then one whose largest is the floor, 50:
+        // 300 - (300 - 50) / 4 = 237.5.
+        linux.sample(millis(600), at(101, 200));
+        assert_eq!(linux.timeout(), millis(1_800));
+        linux.sample(millis(600), at(201, 300));
+        assert_eq!(linux.timeout(), millis(600 + 950));
+        // 1,000 ms: mdev a quarter of 400, which is above the floor and below RTTVAR.
+        linux.sample(millis(1_000), at(250, 300));
+        assert_eq!(linux.smoothed(), Some(millis(650)));
+        assert_eq!(linux.timeout(), millis(650 + 950));
+        // A round trip that never varies ends at SRTT + 200 ms, and not below.
+        (0..60).for_each(|n| linux.sample(millis(600), at(400 + 100 * n, 450 + 100 * n)));
+        let least = linux.timeout();
+        assert!(least >= millis(800) && least < millis(805), "{least:?}");
+    }
+
+    #[test]
+    fn linux_hardly_minds_a_round_trip_that_falls() {
+        let granularity = Span::from_millis(200);
+        let config = RtoConfig { granularity, estimator: Estimator::Linux, ..rfc().config };
+        let (mut falls, mut rises) = (RoundTrip::new(config), RoundTrip::new(config));
+        for round_trip in [&mut falls, &mut rises] {
+            round_trip.sample(Span::from_millis(600), seen(1));
+            (0..40).for_each(|_| round_trip.sample(Span::from_millis(600), seen(1)));
+        }
+        // An error of 400 ms: a quarter of it upward, a thirty-second part downward.
+        rises.sample(Span::from_millis(1_000), seen(1));
+        falls.sample(Span::from_millis(200), seen(1));
+        let about = |round_trip: &RoundTrip| round_trip.peak.deviation.as_millis();
+        assert_eq!((about(&rises), about(&falls)), (100, 12));
     }
 }

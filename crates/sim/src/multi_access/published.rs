@@ -3,7 +3,7 @@
 use super::{Asking, AskingOrder, Reports, Site, Stack, Star};
 use satlink::mac::mf_tdma::{Demand, MfTdmaConfig};
 use satlink::mac::schedule::Free;
-use simtcp::{AfterIdle, DelayedAck, InitialWindow, RtoConfig, TcpConfig};
+use simtcp::{AfterIdle, DelayedAck, Estimator, InitialWindow, RtoConfig, TcpConfig};
 use units::{BitRate, Instant, Span};
 use xstp::session::SessionConfig;
 
@@ -120,7 +120,7 @@ pub fn published_tcp() -> TcpConfig {
             max: Span::from_secs(64),
             granularity: Span::from_millis(100),
             ticks: false,
-            every_sample: false,
+            estimator: Estimator::Rfc6298,
         },
         send_buffer: 8_192,
         receive_buffer: 8_192,

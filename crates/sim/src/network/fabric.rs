@@ -31,12 +31,16 @@ pub(super) struct Fabric {
     replaced: u64,
     /// Packets that no way led on for.
     pub(super) stranded: u64,
+    /// Packets that the next link did not take.
+    pub(super) too_big: u64,
 }
 
 /// A link and what stands around it. Its first end's packets take the forward direction.
 pub(super) struct Line {
     pub(super) link: Link<Packet>,
     pub(super) ends: [NodeId; 2],
+    /// Octets of the largest packet that it takes, if there is one.
+    pub(super) mtu: Option<u16>,
     pub(super) offered: [Meter; 2],
     pub(super) delivered: [Meter; 2],
     pub(super) faults: [Option<(Faults, FaultSource)>; 2],
@@ -50,6 +54,7 @@ impl Line {
         Self {
             link,
             ends,
+            mtu: None,
             offered: meters(),
             delivered: meters(),
             faults: [None, None],
@@ -67,7 +72,10 @@ impl Fabric {
     /// Sends `packet` on from `at`.
     pub(super) fn forward(&mut self, now: Instant, at: NodeId, packet: Packet) {
         match self.routes.port(at, packet.to.node) {
-            Some(port) => self.offer(now, port, packet),
+            Some(port) if self.fits(now, at, port.link as usize, &packet) => {
+                self.offer(now, port, packet);
+            }
+            Some(_) => self.pool.put(packet.payload),
             None => {
                 self.stranded += 1;
                 self.pool.put(packet.payload);
@@ -154,7 +162,7 @@ impl Fabric {
             }
         }
         let came = self.created + copies;
-        let went = self.arrived + self.stranded + self.replaced + lost + inside;
+        let went = self.arrived + self.stranded + self.too_big + self.replaced + lost + inside;
         if came == went {
             Ok(())
         } else {

@@ -16,10 +16,12 @@ mod fabric;
 mod node;
 mod packet;
 mod routes;
+mod too_big;
 
 pub use node::{Node, Outbox};
 pub(crate) use packet::Squeezed;
 pub use packet::{Address, Buffer, IPV4, IPV4_UDP, NodeId, Packet, Payload, Protocol};
+pub use too_big::TooBig;
 
 use crate::faults::FaultSource;
 use crate::series::Recorders;
@@ -239,6 +241,17 @@ impl Network {
         let line = &mut self.fabric.lines[link.index()];
         line.offered = [(); 2].map(|()| meter.clone());
         line.delivered = [(); 2].map(|()| meter.clone());
+    }
+
+    /// From now on a link takes packets of `mtu` octets at most, and whoever would send a larger one
+    /// on it answers its sender, where that is a TCP ([`TooBig`]).
+    pub fn set_mtu(&mut self, link: LinkId, mtu: Option<u16>) {
+        self.fabric.lines[link.index()].mtu = mtu;
+    }
+
+    /// Packets that were larger than the link takes that they were to leave on.
+    pub fn too_big(&self) -> u64 {
+        self.fabric.too_big
     }
 
     /// Packets that no way led on for.

@@ -23,6 +23,11 @@ impl NodeId {
         Self(number)
     }
 
+    /// The node that has this address.
+    pub(super) const fn with_ip(ip: u32) -> Self {
+        Self((ip & 0xff_ffff).wrapping_sub(1))
+    }
+
     /// Its place: nodes are numbered from 0 in the order in which they were put in.
     pub fn index(self) -> usize {
         self.0 as usize

@@ -221,3 +221,44 @@ fn a_run_that_stops_before_its_end_is_audited_as_well() {
     net.fabric.created += 1;
     net.run_while(at(150), |net| net.node::<Pinger>(first).got.is_empty());
 }
+
+#[test]
+fn an_answer_to_what_is_too_big_quotes_it() {
+    /// Keeps what comes.
+    struct Keeper(Vec<Packet>);
+    impl Node for Keeper {
+        fn handle_packet(&mut self, _: Instant, packet: &mut Packet) {
+            self.0.push(packet.take());
+        }
+        fn poll_transmit(&mut self, _: Instant, _: &mut Outbox<'_>) {}
+        fn poll_timeout(&self) -> Option<Instant> {
+            None
+        }
+        fn handle_timeout(&mut self, _: Instant) {}
+    }
+    let mut net = Network::new(1, 0);
+    let [near, far] = [(); 2].map(|()| net.host(Keeper(Vec::new())));
+    let link = net.link(near, far, &wire(10, 1));
+    net.set_mtu(link, Some(300));
+    let ports = simtcp::Ports { from: 1_000, to: 80 };
+    let mut client = simtcp::Endpoint::connect(&simtcp::TcpConfig::reno(), ports, 1);
+    let mut segment = client.poll_transmit(at(0)).unwrap();
+    segment.sequence = (7 << 32) + 5;
+    segment.payload.len = 300;
+    let packet = Packet::tcp(near, far, Box::new(segment));
+    // With IPv4's and TCP's headers and SYN's options: above 340 octets.
+    assert!(!net.fabric.fits(at(0), far, 0, &packet));
+    net.fabric.created += 1;
+    net.run_until(at(3));
+    let [answer] = &net.node::<Keeper>(near).0[..] else { panic!("an answer") };
+    let told = answer.too_big().expect("what it says");
+    let [from, to] = [Address::new(near, 1_000), Address::new(far, 80)];
+    assert_eq!(told, TooBig { from, to, sequence: 5, mtu: 300 });
+    let bytes = answer.bytes();
+    assert_eq!((bytes.len(), &bytes[..2], &bytes[4..8]), (36, &[3, 4][..], &[0, 0, 1, 44][..]));
+    assert_eq!(crate::capture::checksum(&[bytes]), 0);
+    // What is no TCP is gone without a word.
+    let datagram = Packet::udp(from, to, vec![0; 400]);
+    assert!(!net.fabric.fits(at(10), far, 0, &datagram));
+    assert_eq!((net.too_big(), net.fabric.created), (2, 2));
+}

@@ -66,6 +66,7 @@ impl Node for TcpSink {
     /// # Panics
     /// When bytes come that are not the flow's next ones.
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
+        // It sends nothing that could be too large.
         let Some(segment) = packet.segment() else { return };
         let known = self.numbers.get(&packet.from).copied();
         let opens = segment.flags.syn && packet.to.port == self.port;

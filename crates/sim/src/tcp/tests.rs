@@ -160,3 +160,50 @@ fn a_router_that_marks_need_not_drop() {
     assert!(none == 0 && dropped > 10, "{dropped}");
     assert!(marked > 10 && early < dropped && few < again, "{marked} {early} {dropped}");
 }
+
+/// Two flows of `tcp`, one after the other, over two routers with a link of `mtu` between them.
+fn narrow(tcp: &TcpConfig, mtu: u16) -> (Network, NodeId, NodeId) {
+    let mut net = Network::new(1, 0);
+    let sink = net.host(TcpSink::new(tcp.clone(), 80));
+    let plan = |start| FlowPlan {
+        start: at(start),
+        stop: None,
+        bytes: 200_000,
+        to: Address::new(sink, 80),
+        tcp: tcp.clone(),
+    };
+    let source = net.host_with(|node| TcpSource::new(node, vec![plan(0), plan(60)]));
+    let routers = [net.router(), net.router()];
+    net.link(source, routers[0], &LinkConfig::default());
+    let link = net.link(routers[0], routers[1], &geo(""));
+    net.link(routers[1], sink, &LinkConfig::default());
+    net.set_mtu(link, Some(mtu));
+    net.run_until(at(200));
+    (net, source, sink)
+}
+
+#[test]
+fn a_router_says_what_its_next_link_takes_and_the_host_remembers() {
+    for tcp in [TcpConfig::sack(), TcpConfig::linux_cubic()] {
+        let tcp = TcpConfig { path_mtu: true, ..tcp };
+        let (net, source, sink) = narrow(&tcp, 1_100);
+        let source = net.node::<TcpSource>(source);
+        let [first, second] = [0, 1].map(|flow| source.connection(flow).unwrap());
+        let bytes: Vec<u64> = net.node::<TcpSink>(sink).flows().iter().map(|f| f.bytes).collect();
+        assert_eq!(bytes, [200_000, 200_000]);
+        let options = if tcp.timestamps.is_some() { 12 } else { 0 };
+        assert_eq!(first.snapshot().segment, 1_060 - options);
+        assert!(net.too_big() > 0 && first.counters().retransmitted_segments > 0);
+        assert_eq!((first.counters().timeouts, first.counters().recoveries), (0, 0));
+        assert_eq!(second.counters().retransmitted_segments, 0, "what the first one learnt");
+    }
+}
+
+#[test]
+fn a_host_that_does_not_listen_to_routers_gets_nothing_through() {
+    let tcp = TcpConfig { retries: 4, ..TcpConfig::sack() };
+    let (net, source, sink) = narrow(&tcp, 1_100);
+    let first = net.node::<TcpSource>(source).connection(0).unwrap();
+    assert!(first.counters().timeouts > 0);
+    assert_eq!(net.node::<TcpSink>(sink).flows()[0].bytes, 0);
+}

@@ -16,6 +16,19 @@ pub struct Client<S> {
     lost: u64,
     /// Connections to be opened, and those whose last request waits for another's end.
     waiting: usize,
+    ends: Ends,
+}
+
+/// When a client ends its direction of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ends {
+    /// With the last response.
+    #[default]
+    AfterResponses,
+    /// With the last request, as by T/TCP's `MSG_EOF`.
+    WithRequests,
+    /// Not at all: the server's end is enough.
+    Never,
 }
 
 /// One exchange that has begun.
@@ -43,6 +56,7 @@ struct Connection<S> {
     check: Option<StreamCheck>,
     asked: usize,
     answered: usize,
+    half_closed: bool,
     ended: bool,
 }
 
@@ -58,7 +72,14 @@ impl<S: Copy + Ord> Client<S> {
             received: Meter::new(Span::from_millis(10)),
             exchanged: Vec::new(),
             lost: 0,
+            ends: Ends::default(),
         }
+    }
+
+    /// The same, which end their streams otherwise.
+    #[must_use]
+    pub fn ending(self, ends: Ends) -> Self {
+        Self { ends, ..self }
     }
 
     /// Response bytes by the time of their coming.
@@ -239,9 +260,16 @@ impl<S: Copy + Ord> Client<S> {
                 return;
             }
         }
-        if connection.answered == connection.plan.exchanges.len() && !connection.ended {
-            connection.ended = true;
+        let total = connection.plan.exchanges.len();
+        if self.ends == Ends::WithRequests && connection.asked == total && !connection.half_closed {
+            connection.half_closed = true;
             streams.end(now, stream);
+        }
+        if connection.answered == total && !connection.ended {
+            connection.ended = true;
+            if self.ends == Ends::AfterResponses {
+                streams.end(now, stream);
+            }
         }
     }
 
@@ -276,6 +304,7 @@ impl<S> Connection<S> {
             check: None,
             asked: 0,
             answered: 0,
+            half_closed: false,
             ended: false,
         }
     }

@@ -11,6 +11,7 @@ pub struct Server<S> {
     connections: BTreeMap<S, Connection>,
     received: Meter,
     lost: u64,
+    closes: bool,
 }
 
 #[derive(Debug, Default)]
@@ -20,14 +21,22 @@ struct Connection {
     /// What is to be answered; how much of the first is written.
     responses: VecDeque<Head>,
     written: u64,
-    client_ended: bool,
+    /// It is to be ended when all is answered: the client has ended, or this server closes.
+    ends: bool,
     ended: bool,
 }
 
 impl<S: Copy + Ord> Server<S> {
     /// Servers that nobody has asked anything yet.
     pub fn new() -> Self {
-        Self { connections: BTreeMap::new(), received: Meter::new(Span::from_millis(10)), lost: 0 }
+        let received = Meter::new(Span::from_millis(10));
+        Self { connections: BTreeMap::new(), received, lost: 0, closes: false }
+    }
+
+    /// The same, closing each connection with its first response, as HTTP/1.0 does.
+    #[must_use]
+    pub fn closing(self) -> Self {
+        Self { closes: true, ..self }
     }
 
     /// Request bytes by the time of their coming.
@@ -64,6 +73,7 @@ impl<S: Copy + Ord> Server<S> {
                 break;
             }
             let count = connection.read(bytes);
+            connection.ends |= self.closes && !connection.responses.is_empty();
             self.received.count(now, count as u64);
             streams.consume(now, stream, count);
         }
@@ -73,7 +83,7 @@ impl<S: Copy + Ord> Server<S> {
     /// The client will send no more on a stream.
     pub fn ended(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
         if let Some(connection) = self.connections.get_mut(&stream) {
-            connection.client_ended = true;
+            connection.ends = true;
             connection.write(now, stream, streams);
         }
     }
@@ -142,7 +152,7 @@ impl Connection {
                 return;
             }
         }
-        if self.client_ended && !self.ended {
+        if self.ends && !self.ended {
             self.ended = true;
             streams.end(now, stream);
         }

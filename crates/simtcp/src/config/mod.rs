@@ -7,7 +7,7 @@ pub use settings::{AfterIdle, DelayedAck, InitialWindow};
 
 use crate::open::Opening;
 use crate::probing::Probing;
-use crate::recovery::RecoveryKind;
+use crate::recovery::{RecoveryKind, RepairTimer};
 use crate::round_trip::RtoConfig;
 use crate::window::WindowKind;
 use core::fmt;
@@ -38,6 +38,8 @@ pub struct TcpConfig {
     pub after_idle: AfterIdle,
     /// The first two duplicates let new data out (RFC 3042).
     pub limited_transmit: bool,
+    /// When NewReno's retransmission timer starts anew during a repair.
+    pub repair_timer: RepairTimer,
     /// During a repair sending follows what arrives, down to the threshold (RFC 6937).
     pub proportional_reduction: bool,
     /// Segments keep distance: the window in half a round trip in slow start, later in five
@@ -65,6 +67,10 @@ pub struct TcpConfig {
     pub timestamps: Option<Span>,
     /// SACK blocks for what arrives out of order (RFC 2018).
     pub sack: bool,
+    /// The third segment of a handshake and what acknowledges a FIN go alone, as where a kernel
+    /// answers before its application has run; if not, they ride on what the application has
+    /// written or closed at the same moment.
+    pub answers_first: bool,
     /// When data is acknowledged.
     pub delayed_ack: DelayedAck,
     /// The retransmission timer.

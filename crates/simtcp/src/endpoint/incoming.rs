@@ -1,7 +1,7 @@
 //! What an arriving segment does (RFC 9293, section 3.10.7).
 
 use super::{CloseReason, Endpoint, Event, State};
-use crate::open::Answer;
+use crate::open::{Answer, Opening};
 use crate::probing::Prober;
 use crate::segment::{Ecn, Ports, Probe, Segment};
 use crate::sender::AckResult;
@@ -80,7 +80,7 @@ impl Endpoint {
             return;
         }
         let answer = match segment.acknowledgement {
-            Some(_) => self.handshake.answered(segment),
+            Some(_) => self.handshake.answered(now, segment, sent > 1),
             None => Answer::Open,
         };
         if answer == Answer::Foreign {
@@ -106,6 +106,7 @@ impl Endpoint {
             self.take(now, &data);
         }
         self.receiver.acknowledge_now();
+        self.alone = self.config.answers_first && self.config.opening == Opening::ThreeWay;
         self.after_own_fin(now);
     }
 
@@ -250,6 +251,7 @@ impl Endpoint {
             return;
         }
         self.events.push_back(Event::PeerClosed);
+        self.alone = self.config.answers_first;
         self.state = match self.state {
             State::SynReceived | State::Established => State::CloseWait,
             State::FinWait1 if self.sender.fin_is_acked() => self.wait(now),

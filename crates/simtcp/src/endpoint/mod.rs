@@ -131,6 +131,8 @@ pub struct Endpoint {
     syn_due: bool,
     /// RST is to go.
     reset_due: bool,
+    /// The acknowledgement that is due goes before anything else.
+    alone: bool,
     /// Options that both ends have.
     timestamps: bool,
     sack: bool,
@@ -180,6 +182,7 @@ impl Endpoint {
             receiver: Receiver::new(config),
             syn_due: state == State::SynSent,
             reset_due: false,
+            alone: false,
             timestamps: false,
             sack: false,
             scale: false,

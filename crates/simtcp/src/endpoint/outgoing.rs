@@ -35,7 +35,8 @@ impl Endpoint {
             return Some(self.acknowledgement(now, Some(probe)));
         }
         // SACK blocks have room only where there is no data.
-        if self.receiver.is_due() && self.receiver.has_gaps() {
+        let alone = core::mem::take(&mut self.alone);
+        if self.receiver.is_due() && (alone || self.receiver.has_gaps()) {
             return Some(self.acknowledgement(now, None));
         }
         let next = if self.state == State::TimeWait { None } else { self.sender.next(now) };
@@ -70,6 +71,7 @@ impl Endpoint {
         if !core::mem::take(&mut self.syn_due) {
             return None;
         }
+        self.alone = false;
         let answers = self.state != State::SynSent;
         let mut segment = self.bare(now);
         segment.sequence = 0;
@@ -96,7 +98,7 @@ impl Endpoint {
         let carries = if answers {
             self.handshake.answer(&mut segment.options) && self.state != State::SynReceived
         } else {
-            self.handshake.ask(&mut segment.options)
+            self.handshake.ask(now, self.ports.to, &mut segment.options)
         };
         if self.sender.flow().end == 0 && !answers {
             self.opened = now;

@@ -19,6 +19,8 @@ pub(crate) struct PeerMemory {
     pub(crate) sent_count: u32,
     /// The peer's Fast Open cookie (RFC 7413, section 4.1).
     pub(crate) cookie: Option<u64>,
+    /// Fast Open failed toward this port of it, and when (RFC 7413, section 4.1.3.1).
+    pub(crate) fast_open_failed: Option<(u16, Instant)>,
     /// The size of segments that it takes.
     pub(crate) max_segment: Option<u16>,
     /// The MTU of the path to it, and when that was found.

@@ -5,7 +5,8 @@
 //!   T/TCP         SYN, data, FIN, CC ──▶  ◀── SYN, ACK, data, FIN, CC, CC.ECHO   ACK ──▶
 //!                 where the server has a lower CC of this client in its cache, else three-way
 //!   Fast Open     SYN, data, cookie ──▶  ◀── SYN, ACK and data
-//!                 where the client has the server's cookie, else three-way, which brings it
+//!                 where the client has the server's cookie, else three-way, which brings it;
+//!                 without any of it for a while where that failed
 //! ```
 
 mod cache;
@@ -18,6 +19,9 @@ use units::{Instant, Span};
 
 /// How long the MTU of a path is believed.
 const PATH_AGE: Span = Span::from_secs(600);
+/// How long a client does without Fast Open toward a port where it failed ("at least temporarily":
+/// RFC 7413, section 4.1.3.1).
+const FAST_OPEN_PAUSE: Span = Span::from_secs(600);
 
 /// How a connection opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,8 +85,8 @@ impl Handshake {
         core::mem::take(&mut self.news).then_some(self.memory)
     }
 
-    /// Adds a client's options to its SYN; says whether data may go with it.
-    pub(crate) fn ask(&mut self, options: &mut Options) -> bool {
+    /// Adds a client's options to its SYN for `port`; says whether data may go with it.
+    pub(crate) fn ask(&mut self, now: Instant, port: u16, options: &mut Options) -> bool {
         let repeated = core::mem::replace(&mut self.repeated, true);
         match self.opening {
             Opening::ThreeWay => false,
@@ -101,7 +105,13 @@ impl Handshake {
             }
             // A SYN that was lost goes again without anything that may have been the reason
             // (RFC 7413, section 4.1.3.1).
-            Opening::FastOpen if repeated => false,
+            Opening::FastOpen if repeated => {
+                if self.memory.cookie.is_some() {
+                    self.fast_open_failed(now, port);
+                }
+                false
+            }
+            Opening::FastOpen if self.pauses_fast_open(now, port) => false,
             Opening::FastOpen => {
                 options.fast_open =
                     Some(self.memory.cookie.map_or(FastOpen::Request, FastOpen::Cookie));
@@ -161,8 +171,21 @@ impl Handshake {
         false
     }
 
-    /// Takes in the server's answer.
-    pub(crate) fn answered(&mut self, answer: &Segment) -> Answer {
+    fn pauses_fast_open(&self, now: Instant, port: u16) -> bool {
+        self.memory
+            .fast_open_failed
+            .is_some_and(|(at, when)| at == port && now.since(when) < FAST_OPEN_PAUSE)
+    }
+
+    /// A SYN with data was not answered, or its data was not taken: the next connections to
+    /// `port` open without (RFC 7413, section 4.1.3.1).
+    fn fast_open_failed(&mut self, now: Instant, port: u16) {
+        self.memory.fast_open_failed = Some((port, now));
+        self.news = true;
+    }
+
+    /// Takes in the server's answer; `carried`: data went with SYN.
+    pub(crate) fn answered(&mut self, now: Instant, answer: &Segment, carried: bool) -> Answer {
         match self.opening {
             Opening::ThreeWay => Answer::Open,
             Opening::Transaction => match (answer.options.count, answer.options.count_echo) {
@@ -182,8 +205,11 @@ impl Handshake {
             },
             Opening::FastOpen => {
                 if let Some(FastOpen::Cookie(cookie)) = answer.options.fast_open {
+                    // Data that was not taken for the sake of an old cookie is no failure.
                     self.memory.cookie = Some(cookie);
                     self.news = true;
+                } else if carried && answer.acknowledgement == Some(1) {
+                    self.fast_open_failed(now, answer.ports.from);
                 }
                 Answer::WithoutData
             }

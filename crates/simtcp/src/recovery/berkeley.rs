@@ -19,7 +19,7 @@
 //! partial acknowledgement. A partial acknowledgement's "one more" of rule 4 is the one of rule 6
 //! too. The rules do not touch `snd_recover` at a timeout.
 
-use super::{Outstanding, Report, Verdict};
+use super::{Deflate, Outstanding, Report, Verdict};
 use crate::ranges::Ranges;
 use crate::segment::Block;
 
@@ -128,7 +128,8 @@ impl Berkeley {
             self.repairing = false;
             self.inflation = 0;
             self.due = 0;
-            return Verdict::Repaired { deflate: self.newreno };
+            let deflate = if self.newreno { Deflate::ToFlightBare } else { Deflate::Stays };
+            return Verdict::Repaired { deflate };
         }
         self.inflation = self.inflation.saturating_sub(acked) + now.segment;
         self.due = if self.sack { self.due + u32::from(self.eligible(now).is_some()) } else { 1 };
@@ -222,7 +223,10 @@ mod tests {
         feed(&mut reno, &now, 10, &[]);
         assert_eq!(reno.inflation(), 4 * MSS);
         let partial = outstanding(14, 24);
-        assert_eq!(feed(&mut reno, &partial, 10, &[]), Verdict::Repaired { deflate: false });
+        assert_eq!(
+            feed(&mut reno, &partial, 10, &[]),
+            Verdict::Repaired { deflate: Deflate::Stays }
+        );
         assert_eq!((reno.inflation(), again(&mut reno, &partial)), (0, None));
         // What was sent meanwhile makes duplicates: a second loss in the same window.
         for _ in 0..2 {
@@ -257,7 +261,10 @@ mod tests {
         assert_eq!((again(&mut tcp, &partial), tcp.inflation()), (None, 3 * MSS));
         // Rule 3: 30 was the highest at the beginning.
         let full = outstanding(30, 31);
-        assert_eq!(feed(&mut tcp, &full, 12, &[]), Verdict::Repaired { deflate: true });
+        assert_eq!(
+            feed(&mut tcp, &full, 12, &[]),
+            Verdict::Repaired { deflate: Deflate::ToFlightBare }
+        );
     }
 
     #[test]
@@ -274,7 +281,7 @@ mod tests {
         // 10 has come: up to 20, and Reno's recovery is over.
         let partial = outstanding(20, 32);
         let verdict = feed(&mut tcp, &partial, 10, &[(21, 30)]);
-        assert_eq!(verdict, Verdict::Repaired { deflate: false });
+        assert_eq!(verdict, Verdict::Repaired { deflate: Deflate::Stays });
         for _ in 0..2 {
             assert_eq!(feed(&mut tcp, &partial, 20, &[(21, 31)]), Verdict::Open);
         }

@@ -12,6 +12,7 @@ pub(crate) use rack::Rack;
 pub(crate) use sack::Sack;
 pub(crate) use vegas::Vegas;
 
+use crate::config::TcpConfig;
 use crate::log::{Delivery, SentLog};
 use crate::segment::Block;
 use units::{Instant, Span};
@@ -39,6 +40,18 @@ pub enum RecoveryKind {
     Sack,
     /// By when segments were sent (RACK, RFC 8985), as Linux; NewReno where the peer has no SACK.
     Rack,
+}
+
+/// When NewReno's retransmission timer starts anew during a repair (RFC 6582, section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RepairTimer {
+    /// With the first partial acknowledgement only: a repair of many segments ends in a timeout,
+    /// and slow start sends the rest. What RFC 6582 has in its section 3.2, step 3.
+    #[default]
+    Impatient,
+    /// With each partial acknowledgement, as with all that acknowledges new data (RFC 6298,
+    /// rule 5.3): a repair takes a round trip for each segment, however many they are.
+    SlowButSteady,
 }
 
 /// The sender's variables that a recovery looks at.
@@ -85,11 +98,24 @@ pub(crate) enum Verdict {
         /// See above.
         restart_timer: bool,
     },
-    /// Repair is over; `deflate` when the window is to come down to the flight.
+    /// Repair is over.
     Repaired {
-        /// See above.
-        deflate: bool,
+        /// What becomes of the window.
+        deflate: Deflate,
     },
+}
+
+/// What becomes of the window at a repair's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deflate {
+    /// It stays: inflation is over, and ssthresh it is already.
+    Stays,
+    /// Not above the flight and a segment, and above two segments in any case (RFC 6582,
+    /// section 3.2, step 3, option 1).
+    ToFlight,
+    /// Not above the flight and a segment: one segment where nothing is outstanding (Henderson &
+    /// Katz 1999, appendix, rule 3).
+    ToFlightBare,
 }
 
 /// One of the ways to repair.
@@ -103,11 +129,12 @@ pub(crate) enum Recovery {
 }
 
 impl Recovery {
-    /// The recovery of a kind; `sack` when both ends have SACK.
-    pub(crate) fn new(kind: RecoveryKind, sack: bool, limited_transmit: bool) -> Self {
+    /// The recovery that a TCP is to have; `sack` when both ends have SACK.
+    pub(crate) fn new(config: &TcpConfig, sack: bool) -> Self {
+        let limited_transmit = config.limited_transmit;
         let berkeley =
             |newreno, sack| Self::Berkeley(Berkeley::new(newreno, sack, limited_transmit));
-        match kind {
+        match config.recovery {
             RecoveryKind::Reno => berkeley(false, false),
             RecoveryKind::Vegas => Self::Vegas(Vegas::new(limited_transmit)),
             RecoveryKind::SackReno => berkeley(false, sack),
@@ -115,7 +142,7 @@ impl Recovery {
             RecoveryKind::Sack if sack => Self::Sack(Sack::new(limited_transmit)),
             RecoveryKind::Rack if sack => Self::Rack(Rack::new()),
             RecoveryKind::NewReno | RecoveryKind::Sack | RecoveryKind::Rack => {
-                Self::NewReno(NewReno::new(limited_transmit))
+                Self::NewReno(NewReno::new(limited_transmit, config.repair_timer))
             }
         }
     }

@@ -12,7 +12,7 @@
 //! again once an acknowledgement went beyond `recover`, or when the acknowledgement before them
 //! moved by so little that a loss is likelier (section 4.1).
 
-use super::{Outstanding, Report, Verdict};
+use super::{Deflate, Outstanding, RepairTimer, Report, Verdict};
 use crate::segment::Block;
 
 /// Duplicates that mean a loss (RFC 5681, section 3.2).
@@ -22,6 +22,7 @@ const DUPLICATES: u32 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct NewReno {
     limited_transmit: bool,
+    timer: RepairTimer,
     /// The number after `recover`; None before the first loss.
     recover: Option<u64>,
     repairing: bool,
@@ -35,9 +36,10 @@ pub(crate) struct NewReno {
 }
 
 impl NewReno {
-    pub(crate) fn new(limited_transmit: bool) -> Self {
+    pub(crate) fn new(limited_transmit: bool, timer: RepairTimer) -> Self {
         Self {
             limited_transmit,
+            timer,
             recover: None,
             repairing: false,
             duplicates: 0,
@@ -95,16 +97,15 @@ impl NewReno {
             self.repairing = false;
             self.inflation = 0;
             self.due = false;
-            return Verdict::Repaired { deflate: true };
+            return Verdict::Repaired { deflate: Deflate::ToFlight };
         }
         self.due = true;
         self.inflation = self.inflation.saturating_sub(acked);
         if acked >= now.segment {
             self.inflation += now.segment;
         }
-        // The timer starts anew with the first partial acknowledgement only ("impatient").
-        let restart_timer = !core::mem::replace(&mut self.partial_seen, true);
-        Verdict::Repairing { restart_timer }
+        let first = !core::mem::replace(&mut self.partial_seen, true);
+        Verdict::Repairing { restart_timer: first || self.timer == RepairTimer::SlowButSteady }
     }
 
     fn on_duplicate(&mut self, now: &Outstanding, window: u64) -> Verdict {
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn three_duplicates_then_partial_then_full() {
-        let mut newreno = NewReno::new(true);
+        let mut newreno = NewReno::new(true, RepairTimer::Impatient);
         let now = outstanding(10, 20);
         for step in 1..=2 {
             assert_eq!(newreno.on_ack(&now, &report(10, true)), Verdict::Open);
@@ -180,13 +181,26 @@ mod tests {
         assert_eq!(verdict, Verdict::Repairing { restart_timer: false }, "impatient");
         let full = outstanding(20, 24);
         let verdict = newreno.on_ack(&full, &report(17, false));
-        assert_eq!(verdict, Verdict::Repaired { deflate: true });
+        assert_eq!(verdict, Verdict::Repaired { deflate: Deflate::ToFlight });
         assert_eq!((newreno.inflation(), newreno.is_repairing()), (0, false));
     }
 
     #[test]
+    fn slow_but_steady_starts_the_timer_with_each_partial_acknowledgement() {
+        let mut newreno = NewReno::new(false, RepairTimer::SlowButSteady);
+        let now = outstanding(10, 20);
+        for _ in 0..3 {
+            newreno.on_ack(&now, &report(10, true));
+        }
+        for (before, oldest) in [(10, 12), (12, 14), (14, 17)] {
+            let verdict = newreno.on_ack(&outstanding(oldest, 20), &report(before, false));
+            assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
+        }
+    }
+
+    #[test]
     fn duplicates_of_what_a_timeout_sent_again_start_nothing() {
-        let mut newreno = NewReno::new(true);
+        let mut newreno = NewReno::new(true, RepairTimer::Impatient);
         newreno.on_timeout(&outstanding(10, 30));
         // Six segments at once: more than a lost retransmission would explain.
         assert_eq!(newreno.on_ack(&outstanding(16, 30), &report(10, false)), Verdict::Open);

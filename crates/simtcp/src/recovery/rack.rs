@@ -14,7 +14,7 @@
 //! reordering timer and the tail loss probe (section 7) are left out: the retransmission timer does
 //! their work.
 
-use super::{Outstanding, Report, Verdict};
+use super::{Deflate, Outstanding, Report, Verdict};
 use crate::log::SentLog;
 use crate::segment::Block;
 use units::{Instant, Span};
@@ -88,7 +88,7 @@ impl Rack {
                 self.first = true;
                 Verdict::Loss
             }
-            State::Calm if was_repairing => Verdict::Repaired { deflate: false },
+            State::Calm if was_repairing => Verdict::Repaired { deflate: Deflate::Stays },
             State::Calm | State::TimedOut(_) => Verdict::Open,
             State::Repairing(_) => Verdict::Repairing { restart_timer: report.delivery.bytes > 0 },
         }
@@ -208,7 +208,7 @@ mod tests {
         let verdict = bed.ack(210, 0, &[(1, 7)]);
         assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
         assert_eq!(bed.again(210, MSS), Some(0));
-        assert_eq!(bed.ack(310, 7, &[]), Verdict::Repaired { deflate: false });
+        assert_eq!(bed.ack(310, 7, &[]), Verdict::Repaired { deflate: Deflate::Stays });
     }
 
     #[test]

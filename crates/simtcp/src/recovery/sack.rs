@@ -12,7 +12,7 @@
 //! at its beginning is acknowledged. After a timeout what is acknowledged by blocks stays so
 //! (section 5.1), and no repair begins before the same point.
 
-use super::{Outstanding, Report, Verdict};
+use super::{Deflate, Outstanding, Report, Verdict};
 use crate::ranges::Ranges;
 use crate::segment::Block;
 
@@ -73,7 +73,7 @@ impl Sack {
         if self.repair.is_some() {
             if now.oldest >= self.point {
                 self.repair = None;
-                return Verdict::Repaired { deflate: false };
+                return Verdict::Repaired { deflate: Deflate::Stays };
             }
             self.count(now);
             return Verdict::Repairing { restart_timer: advanced };
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
         assert_eq!(sack.pipe(&partial), 11 * MSS, "5, 6 again, and 11 to 19");
         let full = outstanding(20, 25);
-        assert_eq!(feed(&mut sack, &full, 5, &[]), Verdict::Repaired { deflate: false });
+        assert_eq!(feed(&mut sack, &full, 5, &[]), Verdict::Repaired { deflate: Deflate::Stays });
     }
 
     #[test]

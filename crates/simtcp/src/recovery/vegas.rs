@@ -12,7 +12,7 @@
 //! The fine timeout is SRTT + 4 RTTVAR without the coarse clock's least. Between these it is Reno:
 //! duplicates inflate the window, and a new acknowledgement ends that.
 
-use super::{Outstanding, Report, Verdict};
+use super::{Deflate, Outstanding, Report, Verdict};
 use crate::log::SentLog;
 use crate::segment::Block;
 use units::{Instant, Span};
@@ -96,7 +96,7 @@ impl Vegas {
                 }
             }
             return if was_repairing {
-                Verdict::Repaired { deflate: false }
+                Verdict::Repaired { deflate: Deflate::Stays }
             } else {
                 Verdict::Open
             };

@@ -5,6 +5,7 @@ use super::{AckResult, Sender};
 use crate::log::{Delivery, SentLog};
 use crate::probing::{Cause, Finding};
 use crate::recovery::{Report, Verdict};
+use crate::round_trip::Seen;
 use crate::segment::Segment;
 use crate::window::{Acked, Sample};
 use units::{Instant, Span};
@@ -44,8 +45,10 @@ impl Sender {
         self.flow.next = self.flow.next.max(acknowledged);
         let acked = acknowledged - before.oldest;
         let flight = before.end - before.oldest;
-        let sample = if acked > 0 || delivery.round_trip.is_some() {
-            self.measure(now, acked > 0, flight, delivery.round_trip.or(echo))
+        // What a log measures is finer than a coarse clock can tell: for the timer it counts steps.
+        let logged = delivery.round_trip.filter(|_| !self.round_trip.is_coarse());
+        let sample = if acked > 0 || logged.is_some() {
+            self.measure(now, acked > 0, flight, logged.or(echo))
         } else {
             None
         };
@@ -58,7 +61,8 @@ impl Sender {
                 duplicate,
                 sack: blocks,
                 delivery: &delivery,
-                smoothed: self.round_trip.smoothed(),
+                // RACK's window for reordering is finer than a coarse clock.
+                smoothed: self.round_trip.smoothed().filter(|_| !self.round_trip.is_coarse()),
             },
             self.log.as_mut(),
         );
@@ -111,8 +115,8 @@ impl Sender {
             }
             Verdict::Repaired { deflate } => {
                 let forgiven = self.probing.as_ref().is_some_and(|probing| probing.forgave());
-                if deflate && !forgiven {
-                    self.window.deflate(self.flow.end - self.flow.oldest);
+                if !forgiven {
+                    self.window.deflate(self.flow.end - self.flow.oldest, deflate);
                 }
                 self.restart_timer(now);
             }
@@ -202,7 +206,8 @@ impl Sender {
             Some(_) => flight.div_ceil(2 * self.flow.segment),
             None => 1,
         };
-        self.round_trip.sample(sample, expected);
+        let seen = Seen { expected, oldest: acknowledged, next: self.flow.end };
+        self.round_trip.sample(sample, seen);
         Some(sample)
     }
 
@@ -219,11 +224,18 @@ impl Sender {
         });
     }
 
-    /// Pacing keeps the window from being full; more than half of it is use enough (as Linux in
-    /// slow start).
+    /// Pacing keeps the window from being full at each moment. In slow start more than half of it
+    /// is use enough; in congestion avoidance it must have been full since what was sent a round
+    /// trip ago (as Linux, `tcp_is_cwnd_limited`).
     fn paced_enough(&self) -> bool {
-        self.pacing_rate().is_some()
-            && 2 * (self.flow.end - self.flow.oldest) > self.window.levels().window()
+        if self.pacing_rate().is_none() {
+            return false;
+        }
+        let levels = self.window.levels();
+        if levels.in_slow_start() {
+            return 2 * (self.flow.end - self.flow.oldest) > levels.window();
+        }
+        self.held_until.is_some_and(|end| self.flow.oldest <= end)
     }
 
     /// Shows a window that models the path what came of the segments.

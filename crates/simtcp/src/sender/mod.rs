@@ -66,6 +66,8 @@ pub(crate) struct Sender {
     recovery: Recovery,
     /// The congestion window kept new data back when it was last asked.
     held: bool,
+    /// What had been sent when it last did.
+    held_until: Option<u64>,
     /// One byte is to go although the peer's window is closed.
     probe: bool,
     /// Timeouts since the peer acknowledged something.
@@ -111,8 +113,9 @@ impl Sender {
             timer: None,
             timed: None,
             window: Window::new(config.window, Levels::new(segment, segment, None)),
-            recovery: Recovery::new(config.recovery, config.sack, config.limited_transmit),
+            recovery: Recovery::new(config, config.sack),
             held: false,
+            held_until: None,
             probe: false,
             retries: 0,
             timed_out_at: None,
@@ -189,7 +192,7 @@ impl Sender {
         let levels = Levels::new(segment, initial, config.slow_start_limit);
         let levels = if config.byte_counting { levels } else { levels.counting_acknowledgements() };
         self.window = Window::new(config.window, levels);
-        self.recovery = Recovery::new(config.recovery, sack, config.limited_transmit);
+        self.recovery = Recovery::new(config, sack);
         let logs = self.window.needs_log() || self.recovery.needs_log() || self.proportional;
         self.log = logs.then(|| self.log_with_syn());
     }

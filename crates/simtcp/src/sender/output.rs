@@ -34,8 +34,7 @@ impl Sender {
                 None => self.flow.next = self.flow.end,
                 Some((start, end)) => {
                     let end = end.min(start + self.flow.segment);
-                    self.held = room < end - start;
-                    if self.held {
+                    if self.is_held(room < end - start) {
                         return None;
                     }
                     self.flow.next = end;
@@ -76,8 +75,7 @@ impl Sender {
             }
             return None;
         }
-        self.held = room < len;
-        if self.held {
+        if self.is_held(room < len) {
             return None;
         }
         if self.flow.oldest == self.flow.end && self.counters.data_segments > 0 {
@@ -93,6 +91,15 @@ impl Sender {
         }
         self.counters.data_bytes += len;
         Some(self.sent(now, Outgoing { sequence: start, len, fin, again: false }))
+    }
+
+    /// Notes whether the congestion window keeps back what would go.
+    fn is_held(&mut self, held: bool) -> bool {
+        self.held = held;
+        if held {
+            self.held_until = Some(self.flow.end);
+        }
+        held
     }
 
     fn nothing_to_send(&mut self, now: Instant, room: u64) {

@@ -164,6 +164,50 @@ fn a_syn_that_was_lost_goes_again_alone() {
 }
 
 #[test]
+fn fast_open_pauses_toward_a_port_where_it_failed() {
+    let mut hosts = Hosts::new(fast_open());
+    let mut first = hosts.wire();
+    hosts.exchange(&mut first);
+    let mut second = hosts.wire().losing(|count, _| count == 0);
+    hosts.exchange(&mut second);
+    // Something on the way may not like data with SYN: three segments for a while.
+    let mut third = hosts.wire();
+    third.now = at(300_000);
+    third.client.write(200);
+    let syn = third.client.poll_transmit(third.now).unwrap();
+    assert_eq!((syn.options.fast_open, syn.payload.len), (None, 0));
+    hosts.learn(&mut third);
+    // Another port of the same host is another service, and ten minutes are enough.
+    for (port, millis, carries) in [(81, 300_000, 200), (80, 599_000, 0), (80, 602_000, 200)] {
+        let ports = Ports { from: 7, to: port };
+        let mut client = hosts.caches[0].connect(2, &hosts.config, ports, 1);
+        client.write(200);
+        let syn = client.poll_transmit(at(millis)).unwrap();
+        assert_eq!(syn.payload.len, carries, "port {port} after {millis} ms");
+    }
+}
+
+#[test]
+fn data_that_the_server_leaves_is_a_failure_too() {
+    let mut hosts = Hosts::new(fast_open());
+    let mut first = hosts.wire();
+    hosts.exchange(&mut first);
+    let mut second = hosts.wire();
+    second.client.write(200);
+    let syn = second.client.poll_transmit(at(0)).unwrap();
+    assert_eq!(syn.payload.len, 200);
+    // A server without Fast Open answers SYN alone, and gives no cookie.
+    let mut plain = crate::Endpoint::listen(&TcpConfig::reno(), 80, 2);
+    plain.handle_segment(at(50), &syn);
+    let answer = plain.poll_transmit(at(50)).unwrap();
+    second.client.handle_segment(at(100), &answer);
+    hosts.learn(&mut second);
+    let mut third = hosts.wire();
+    third.client.write(200);
+    assert_eq!(third.client.poll_transmit(at(200)).unwrap().payload.len, 0);
+}
+
+#[test]
 fn what_went_with_a_lost_syn_goes_again_whatever_finds_losses() {
     for base in [TcpConfig::linux_cubic(), TcpConfig::bbr(), TcpConfig::vegas()] {
         for opening in [Opening::FastOpen, Opening::Transaction] {

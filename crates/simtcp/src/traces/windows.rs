@@ -1,7 +1,7 @@
 //! Windows, round by round.
 
 use super::wire::Wire;
-use crate::{DelayedAck, InitialWindow, RtoConfig, State, TcpConfig};
+use crate::{AfterIdle, DelayedAck, Estimator, InitialWindow, RtoConfig, State, TcpConfig};
 use std::vec::Vec;
 use units::{BitRate, Instant, RngStream, Serializer, Span};
 
@@ -22,7 +22,7 @@ pub(super) fn plain(base: &TcpConfig) -> TcpConfig {
             max: Span::from_secs(60),
             granularity: Span::from_millis(1),
             ticks: false,
-            every_sample: false,
+            estimator: Estimator::Rfc6298,
         },
         ..base.clone()
     }
@@ -190,4 +190,47 @@ fn cubic_on_a_satellite_link_reaches_what_kernels_reach() {
     // Without an early end slow start overshoots by the whole queue, and repairs lose as much.
     let plain = share_of_a_satellite_link(&TcpConfig::cubic(), 0.0);
     assert!((0.88..clean).contains(&plain), "{plain}");
+}
+
+#[test]
+fn a_paced_window_that_is_not_used_does_not_grow() {
+    let round = Span::from_millis(100);
+    // Of the eleventh on, one is lost: congestion avoidance.
+    let after_idle = AfterIdle::Keep;
+    let config = TcpConfig { pacing: true, after_idle, ..TcpConfig::linux_reno() };
+    let mut wire = Wire::new(&config, round / 2).losing(|count, _| count == 20);
+    let mut at = Instant::ZERO;
+    let mut write = |wire: &mut Wire, bytes: u64, rounds: u64| {
+        for _ in 0..rounds {
+            wire.client.write(bytes);
+            at += round;
+            wire.run_until(at);
+        }
+        wire.client.snapshot().congestion_window
+    };
+    let window = write(&mut wire, 40_000, 12);
+    assert!(wire.client.counters().recoveries == 1 && window > 6_000, "{window}");
+    // Three quarters of it in each round trip: more than half, which would do in slow start.
+    let idle = write(&mut wire, 0, 20);
+    assert_eq!(wire.client.snapshot().unsent, 0);
+    let unused = write(&mut wire, idle * 3 / 4, 20);
+    assert_eq!(unused, idle);
+    // All of it, and more: it grows.
+    assert!(write(&mut wire, 2 * idle, 10) > idle);
+}
+
+#[test]
+fn a_coarse_clock_counts_steps_whatever_else_is_measured() {
+    for base in [TcpConfig::vegas(), TcpConfig::linux_cubic()] {
+        let config = base.of_1999();
+        let mut wire = Wire::new(&config, Span::from_millis(300));
+        wire.client.write(20_000);
+        // SYN took 600 ms, which is one step of 500; the first segment one as well, and with up to
+        // 200 ms of delay two, of which an eighth counts.
+        wire.run_until(Instant::ZERO + Span::from_millis(1_450));
+        let round_trip = wire.client.snapshot().round_trip.unwrap().as_secs_f64();
+        assert!([0.5, 0.562_5].contains(&round_trip), "{round_trip}");
+        wire.run_until(Instant::ZERO + Span::from_secs(10));
+        assert_eq!((wire.read, wire.client.counters().retransmitted_segments), (20_000, 0));
+    }
 }

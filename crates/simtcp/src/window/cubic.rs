@@ -10,6 +10,7 @@
 //!   loss         W_max = cwnd, or cwnd (1 + beta) / 2 when below the last       4.7
 //!                cwnd = ssthresh = beta flight                                  4.6
 //!   timeout      ssthresh = beta flight, cwnd = 1; then K = 0, W_max = cwnd     4.8
+//!   Linux        before the first loss, and after a timeout: a segment for each 20 at least
 //! ```
 
 use super::hystart::{EarlyEnd, HyStart, LinuxHyStart};
@@ -24,6 +25,10 @@ const BETA_F: f64 = 0.7;
 /// alpha_cubic: as much as Reno with halving gains (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA_F) / (1.0 + BETA_F);
 
+/// Segments by which Linux's window grows for each that is acknowledged, where no loss has told it
+/// what the path takes: 5 % in a round trip.
+const LEAST_GROWTH: f64 = 1.0 / 20.0;
+
 /// CUBIC's state.
 #[derive(Clone, Debug)]
 pub(crate) struct Cubic {
@@ -37,6 +42,8 @@ pub(crate) struct Cubic {
     last: Instant,
     hystart: Option<HyStart>,
     linux: Option<LinuxHyStart>,
+    /// No loss has told what the path takes since the beginning or the last timeout.
+    unknown: bool,
 }
 
 /// A stage of congestion avoidance.
@@ -58,7 +65,8 @@ impl Cubic {
             EarlyEnd::HyStartPlusPlus => (Some(HyStart::new()), None),
             EarlyEnd::LinuxHyStart => (None, Some(LinuxHyStart::new())),
         };
-        Self { levels, top: 0.0, prior: 0.0, epoch: None, last: Instant::ZERO, hystart, linux }
+        let (epoch, last) = (None, Instant::ZERO);
+        Self { levels, top: 0.0, prior: 0.0, epoch, last, hystart, linux, unknown: true }
     }
 
     pub(crate) fn levels(&self) -> &Levels {
@@ -132,11 +140,16 @@ impl Cubic {
             let target = cubic(passed + round_trip).clamp(window, 1.5 * window);
             window + (target - window) / window * segments
         };
+        if self.linux.is_some() && self.unknown {
+            // Linux: the cubic is too careful where nothing is known (bictcp_update).
+            epoch.window = epoch.window.max(window + segments * LEAST_GROWTH);
+        }
         self.levels.set_window((epoch.window * size) as u64);
     }
 
     pub(crate) fn on_loss(&mut self, flight: u64) {
         let window = self.reduce(flight);
+        self.unknown = false;
         // Fast convergence (section 4.7): a flow that did not get back to where it was makes room.
         let released = window < self.top;
         self.top = if released { window * (1.0 + BETA_F) / 2.0 } else { window };
@@ -149,6 +162,7 @@ impl Cubic {
         }
         self.top = 0.0;
         self.epoch = None;
+        self.unknown = true;
         if let Some(linux) = &mut self.linux {
             // Linux looks anew after a timeout (bictcp_state).
             *linux = LinuxHyStart::new();
@@ -215,6 +229,28 @@ mod tests {
             }
             at += Span::from_millis(100);
         }
+    }
+
+    #[test]
+    fn linux_grows_by_a_twentieth_where_no_loss_has_told_anything() {
+        let grown = |early_end, lost: bool| {
+            let levels = Levels::new(MSS, 100 * MSS, None);
+            let mut cubic = Cubic::new(levels, early_end);
+            cubic.levels_mut().set_threshold(100 * MSS);
+            if lost {
+                cubic.on_loss(100 * MSS);
+            }
+            let before = window(&cubic);
+            // A window of acknowledgements at one moment: t is 0, and the cubic flat.
+            (0..before as u64).for_each(|_| cubic.on_ack(&ack(Span::from_millis(1), 1)));
+            window(&cubic) / before
+        };
+        // (1 + 1/20 of a segment for each): 100 become 105; after a loss and without Linux's rule
+        // the cubic is flat and W_est adds less than one.
+        let known = grown(EarlyEnd::LinuxHyStart, false);
+        assert!((known - 1.05).abs() < 0.001, "{known}");
+        assert!(grown(EarlyEnd::Never, false) < 1.012);
+        assert!(grown(EarlyEnd::LinuxHyStart, true) < 1.04);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) use vegas::Vegas;
 
 use crate::config::AfterIdle;
 use crate::log::Rate;
+use crate::recovery::Deflate;
 use units::{Instant, Span};
 
 /// Which law the congestion window follows.
@@ -193,14 +194,19 @@ impl Window {
     }
 
     /// Repair is over with `flight` bytes outstanding: the window comes down to what keeps a
-    /// burst away (RFC 6582, section 3.2, step 3, option 1).
-    pub(crate) fn deflate(&mut self, flight: u64) {
+    /// burst away.
+    pub(crate) fn deflate(&mut self, flight: u64, how: Deflate) {
         if matches!(self, Self::Bbr(_)) {
             return;
         }
         let levels = self.levels_mut();
         let segment = levels.segment();
-        levels.set_window(levels.threshold().min(flight.max(segment) + segment));
+        let flight = match how {
+            Deflate::Stays => return,
+            Deflate::ToFlight => flight.max(segment),
+            Deflate::ToFlightBare => flight,
+        };
+        levels.set_window(levels.threshold().min(flight + segment));
     }
 
     /// Nothing was sent for `idle`, which was so many retransmission timers.
@@ -235,5 +241,27 @@ impl Window {
     pub(crate) fn syn_was_lost(&mut self) {
         let levels = self.levels_mut();
         levels.set_window(levels.segment());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repair_ends_with_the_flight_and_a_segment_and_with_one_alone_by_the_appendix() {
+        const MSS: u64 = 1_000;
+        let deflated = |how, flight| {
+            let mut window = Window::new(WindowKind::Reno, Levels::new(MSS, 20 * MSS, None));
+            window.on_loss(20 * MSS);
+            window.deflate(flight * MSS, how);
+            window.levels().window() / MSS
+        };
+        // ssthresh is 10. RFC 6582: min(10, max(flight, 1) + 1); the appendix: min(10, flight + 1).
+        for (flight, rfc, appendix) in [(15, 10, 10), (4, 5, 5), (0, 2, 1)] {
+            assert_eq!(deflated(Deflate::ToFlight, flight), rfc);
+            assert_eq!(deflated(Deflate::ToFlightBare, flight), appendix);
+            assert_eq!(deflated(Deflate::Stays, flight), 10);
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Way {
         }
     }
 
-    fn carriage(self, ride: bool) -> Carriage {
+    fn carriage(self, ride_ms: u64) -> Carriage {
         match self {
             Self::Reno => Carriage::Tcp(of_1999(TcpConfig::reno())),
             Self::NewReno => {
@@ -64,7 +64,7 @@ impl Way {
             Self::SackReno => Carriage::Tcp(of_1999(TcpConfig::sack_reno())),
             Self::SackNewReno => Carriage::Tcp(best()),
             Self::SplitTcp => Carriage::SplitTcp(best(), best()),
-            Self::SplitStp => Carriage::SplitStp(best(), stp(ride)),
+            Self::SplitStp => Carriage::SplitStp(best(), stp(SEGMENT, ride_ms)),
         }
     }
 }
@@ -78,15 +78,22 @@ pub(super) fn best() -> TcpConfig {
     of_1999(TcpConfig::sack_new_reno())
 }
 
-/// STP; POLLs ride on segments that are due within 10 ms, or never.
-pub(super) fn stp(ride: bool) -> SessionConfig {
+/// STP with segments of so many bytes and the hosts' windows; POLLs ride on segments that are due
+/// within `ride_ms`, 0: never.
+pub(super) fn stp(segment: u16, ride_ms: u64) -> SessionConfig {
     let mut config = SessionConfig::stp_1999();
-    config.max_segment = usize::from(SEGMENT) + (config.max_segment - config.payload_size());
-    if !ride {
-        (config.poll_ride, config.poll_ride_early) = (Span::ZERO, Span::ZERO);
-    }
+    config.max_segment = usize::from(segment) + (config.max_segment - config.payload_size());
+    let window = u32::try_from(best().receive_buffer / u64::from(segment)).unwrap_or(u32::MAX);
+    (config.receive_window, config.assumed_window) = (window, window);
+    let ride = Span::from_millis(ride_ms);
+    (config.poll_ride, config.poll_ride_early) = (ride, ride);
     config
 }
+
+/// How long before they are due POLLs ride, ms: the grain of STP's timers.
+pub(super) const RIDE_MS: u64 = 10;
+/// Others that are tried.
+pub(super) const RIDES_MS: [u64; 4] = [0, 2, 3, 5];
 
 /// Who competes at the router, and how that queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,8 +153,8 @@ pub(super) struct Trial {
     pub(super) kbps: u64,
     /// By which chance changes the satellite's delay, ms.
     pub(super) jitter_ms: u64,
-    /// Whether POLLs ride on segments.
-    pub(super) ride: bool,
+    /// How long before they are due POLLs ride on segments, ms.
+    pub(super) ride_ms: u64,
     /// Whether there is a file at all.
     pub(super) file: bool,
 }
@@ -165,7 +172,7 @@ impl Trial {
             queue: QUEUE,
             kbps: 1_300,
             jitter_ms: 0,
-            ride: true,
+            ride_ms: RIDE_MS,
             file: true,
         }
     }
@@ -187,8 +194,8 @@ impl Trial {
         if self.jitter_ms != 0 {
             key += &format!("/jitter {}", self.jitter_ms);
         }
-        if !self.ride {
-            key += "/POLLs alone";
+        if self.ride_ms != RIDE_MS {
+            key += &format!("/POLLs ride {} ms", self.ride_ms);
         }
         if !self.file {
             key += "/no file";
@@ -224,7 +231,7 @@ impl Trial {
         };
         let discipline = router.discipline(self.queue);
         Files {
-            carriage: self.way.carriage(self.ride),
+            carriage: self.way.carriage(self.ride_ms),
             flows: u32::from(self.file),
             bytes: FILE,
             access: ethernet(Span::ZERO),
@@ -313,8 +320,8 @@ fn beside_figures() -> impl Iterator<Item = Trial> {
     let slow = splits.clone().map(move |way| Trial { kbps: 650, ..at(way, 600) });
     let unsteady = splits.map(move |way| Trial { jitter_ms: JITTER_MS, ..at(way, 600) });
     let silent = Trial { file: false, ..Trial::new(Way::SackNewReno, 600, Others::Web) };
-    let apart = Trial { ride: false, ..at(Way::SplitStp, 600) };
-    plain.chain(slow).chain(unsteady).chain([silent, apart])
+    let rides = RIDES_MS.map(|ride_ms| Trial { ride_ms, ..at(Way::SplitStp, 600) });
+    plain.chain(slow).chain(unsteady).chain([silent]).chain(rides)
 }
 
 /// By which the delay varies where it does.

@@ -59,7 +59,7 @@ fn plan(setting: &Setting) -> Vec<Point> {
     }
     for channel in networks::all() {
         for (name, carriage) in networks::WAYS {
-            let simulate = move |draw: &Draw| Ok(channel.run(carriage(), draw));
+            let simulate = move |draw: &Draw| Ok(channel.run(carriage, draw));
             points.push(Point::new(NETWORKS, channel.key(name), setting.replications, simulate));
         }
     }

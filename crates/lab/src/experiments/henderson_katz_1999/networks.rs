@@ -1,8 +1,10 @@
 //! Table III: DirecPC and Ricochet as channels.
 
 use super::super::{Draw, Values};
+use super::bench::{RIDE_MS, best, stp};
 use satlink::{DirectionConfig, Discipline, Limit, LinkConfig, QueueConfig, Red};
 use sim::scenario::files::{Carriage, Files};
+use simtcp::TcpConfig;
 use units::{BitRate, Span};
 
 /// A commercial network: what the paper says of it, and what was fitted.
@@ -18,7 +20,12 @@ pub(super) struct Channel {
     /// Packets lost in the Internet on the way.
     loss: f64,
     red: bool,
+    /// Bytes of data in a segment.
+    segment: u16,
 }
+
+/// What an Ethernet takes: BSD/OS 3.0 finds the path's MTU (section V.A).
+const SEGMENT: u16 = 1_460;
 
 /// A satellite, and back over the Internet and a modem's 50 kbit/s.
 pub(super) const DIRECPC: Channel = Channel {
@@ -30,29 +37,47 @@ pub(super) const DIRECPC: Channel = Channel {
     queue: 60_000,
     loss: 0.001,
     red: false,
+    segment: SEGMENT,
 };
 
 /// Packet radio with a queue of 15 s.
 pub(super) const RICOCHET: Channel = Channel {
     name: "Ricochet",
     round_trip_ms: 350,
-    forward_bps: 32_000,
-    back_bps: 32_000,
+    forward_bps: 31_500,
+    back_bps: 31_500,
     bytes: 100_000,
-    queue: 60_000,
+    queue: 59_000,
     loss: 0.0,
     red: false,
+    segment: SEGMENT,
 };
 
 /// What the paper hopes for there.
 pub(super) const WITH_RED: Channel = Channel { name: "Ricochet with RED", red: true, ..RICOCHET };
 
-/// What is not given about DirecPC, varied.
-pub(super) const OTHERS: [Channel; 4] = [
+/// What is not given about the two, varied.
+pub(super) const OTHERS: [Channel; 10] = [
     Channel { name: "DirecPC, no loss", loss: 0.0, ..DIRECPC },
     Channel { name: "DirecPC, 0.5 % lost", loss: 0.005, ..DIRECPC },
     Channel { name: "DirecPC, 500 kbit/s", forward_bps: 500_000, ..DIRECPC },
     Channel { name: "DirecPC, 1 Mbit/s", forward_bps: 1_000_000, ..DIRECPC },
+    Channel {
+        name: "DirecPC, 1 Mbit/s, 0.3 % lost",
+        forward_bps: 1_000_000,
+        loss: 0.003,
+        ..DIRECPC
+    },
+    Channel {
+        name: "DirecPC, 3 Mbit/s, 0.5 % lost",
+        forward_bps: 3_000_000,
+        loss: 0.005,
+        ..DIRECPC
+    },
+    Channel { name: "DirecPC, segments of 1,000 bytes", segment: 1_000, ..DIRECPC },
+    Channel { name: "Ricochet, 30 kbit/s", forward_bps: 30_000, back_bps: 30_000, ..RICOCHET },
+    Channel { name: "Ricochet, queue of 15 kbytes", queue: 15_000, ..RICOCHET },
+    Channel { name: "Ricochet, segments of 1,000 bytes", segment: 1_000, ..RICOCHET },
 ];
 
 /// All of them.
@@ -61,12 +86,12 @@ pub(super) fn all() -> impl Iterator<Item = Channel> {
 }
 
 /// A name, and who carries the file.
-pub(super) type Carries = (&'static str, fn() -> Carriage);
+pub(super) type Carries = (&'static str, fn(u16) -> Carriage);
 
 /// Who carries the file.
 pub(super) const WAYS: [Carries; 2] = [
-    ("STP", || Carriage::Stp(super::bench::stp(true))),
-    ("TCP SACK", || Carriage::Tcp(super::bench::best())),
+    ("STP", |segment| Carriage::Stp(stp(segment, RIDE_MS))),
+    ("TCP SACK", |max_segment| Carriage::Tcp(TcpConfig { max_segment, ..best() })),
 ];
 
 impl Channel {
@@ -107,13 +132,13 @@ impl Channel {
     }
 
     /// Sends the file.
-    pub(super) fn run(&self, carriage: Carriage, draw: &Draw) -> Values {
+    pub(super) fn run(&self, carriage: fn(u16) -> Carriage, draw: &Draw) -> Values {
         let access = LinkConfig::symmetric(DirectionConfig {
             rate: Some(BitRate::from_mbps(10)),
             ..DirectionConfig::default()
         });
         let files = Files {
-            carriage,
+            carriage: carriage(self.segment),
             flows: 1,
             bytes: self.bytes,
             access,

@@ -36,6 +36,6 @@ fn a_reply_takes_two_round_trips_by_tcp_and_less_by_stp() {
 
 #[test]
 fn packet_radio_is_slow() {
-    let kbps = RICOCHET.run(WAYS[1].1(), &DRAW).get("kbps");
+    let kbps = RICOCHET.run(WAYS[1].1, &DRAW).get("kbps");
     assert!((15.0..32.0).contains(&kbps), "{kbps}");
 }

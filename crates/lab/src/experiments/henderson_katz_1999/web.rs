@@ -6,7 +6,7 @@ use satlink::{Direction, DirectionConfig, LinkConfig};
 use sim::Network;
 use sim::host::{Host, Tcp, TcpId, Xstp, XstpStream};
 use sim::network::{Address, LinkId, Node, NodeId};
-use sim::traffic::{Client, ConnectionPlan, Exchange, Server, mah};
+use sim::traffic::{Client, ConnectionPlan, Ends, Exchange, Server, mah};
 use simtcp::{InitialWindow, Opening, TcpConfig};
 use units::{BitRate, Instant, Span};
 use xstp::session::SessionConfig;
@@ -30,7 +30,12 @@ pub(super) struct Web {
     pub(super) back_bps: u64,
     /// Whether replies over 100 segments are left out.
     pub(super) culled: bool,
+    /// Whether each request is [`SMALL`], or drawn from the traces as replies are.
+    pub(super) small_requests: bool,
 }
+
+/// Bytes of a request that fits into the smallest segment: the traces' median.
+const SMALL: u64 = 238;
 
 /// Transfers of a replication: twenty make the paper's 1,000.
 const TRANSFERS: u64 = 50;
@@ -47,8 +52,9 @@ impl Web {
             Way::Stp => "STP",
         };
         let culled = if self.culled { "culled" } else { "all" };
+        let small = if self.small_requests { "/small requests" } else { "" };
         let Self { round_trip, segment, back_bps, .. } = self;
-        format!("{way}/{round_trip} s/{segment}/{back_bps} bit/s/{culled}")
+        format!("{way}/{round_trip} s/{segment}/{back_bps} bit/s/{culled}{small}")
     }
 
     fn plans(&self, draw: &Draw) -> Vec<ConnectionPlan> {
@@ -56,7 +62,8 @@ impl Web {
         let most = if self.culled { 100 * (self.segment - 40) } else { u64::MAX };
         let mut plans = Vec::new();
         while (plans.len() as u64) < TRANSFERS + WARM {
-            let request = mah::draw(mah::Size::PrimaryRequest, &mut rng);
+            let drawn = mah::draw(mah::Size::PrimaryRequest, &mut rng);
+            let request = if self.small_requests { SMALL } else { drawn };
             let response = mah::draw(mah::Size::PrimaryReply, &mut rng);
             if response > most {
                 continue;
@@ -76,11 +83,14 @@ impl Web {
             Way::Tcp(way) => {
                 let config = self.tcp(way);
                 let server = net.host_with(|node| {
-                    Host::new(Tcp::server(node, &config, PORT), Server::<TcpId>::new())
+                    let server = Server::<TcpId>::new().closing();
+                    Host::new(Tcp::server(node, &config, PORT), server)
                 });
                 let client = net.host_with(|node| {
                     let to = Address::new(server, PORT);
-                    let client = Client::<TcpId>::new(self.plans(draw));
+                    let ends =
+                        if way.transactions { Ends::WithRequests } else { Ends::AfterResponses };
+                    let client = Client::<TcpId>::new(self.plans(draw)).ending(ends);
                     Host::new(Tcp::client(node, &config, to), client)
                 });
                 self.measure::<Host<Tcp, Client<TcpId>>, TcpId>(net, [server, client], |host| {
@@ -90,11 +100,13 @@ impl Web {
             Way::Stp => {
                 let config = self.stp();
                 let server = net.host_with(|node| {
-                    Host::new(Xstp::server(node, &config, PORT), Server::<XstpStream>::new())
+                    let server = Server::<XstpStream>::new().closing();
+                    Host::new(Xstp::server(node, &config, PORT), server)
                 });
                 let client = net.host_with(|node| {
                     let to = Address::new(server, PORT);
-                    let client = Client::<XstpStream>::new(self.plans(draw));
+                    // One END is SSCOP's release of both directions, which STP took over.
+                    let client = Client::<XstpStream>::new(self.plans(draw)).ending(Ends::Never);
                     Host::new(Xstp::client(node, &config, to), client)
                 });
                 self.measure::<Host<Xstp, Client<XstpStream>>, XstpStream>(
@@ -143,6 +155,8 @@ impl Web {
                 true => InitialWindow::Rfc3390,
                 false => InitialWindow::Segments(1),
             },
+            // The kernel answers before the browser or the server has run.
+            answers_first: true,
             ..base
         }
     }
@@ -151,6 +165,9 @@ impl Web {
         let mut config = SessionConfig::stp_1999();
         let payload = (self.segment - 40) as usize;
         config.max_segment = payload + (config.max_segment - config.payload_size());
+        // What is open at the client's end asks for nothing until the last transfer is over.
+        config.keep_alive = APART * (TRANSFERS + WARM + 1);
+        config.no_response = None;
         config
     }
 
@@ -174,7 +191,8 @@ fn packets(net: &Network, link: LinkId) -> u64 {
 
 /// Table I's transfers: nothing is left out.
 pub(super) fn table_1(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
-    Web { way: Way::Tcp(way), round_trip, segment, back_bps: RATE, culled: false }
+    let (way, back_bps) = (Way::Tcp(way), RATE);
+    Web { way, round_trip, segment, back_bps, culled: false, small_requests: false }
 }
 
 /// The same without replies over 100 segments.
@@ -182,9 +200,15 @@ pub(super) fn table_1_culled(way: super::latency::Way, round_trip: f64, segment:
     Web { culled: true, ..table_1(way, round_trip, segment) }
 }
 
+/// The same with requests of one segment.
+pub(super) fn table_1_small(way: super::latency::Way, round_trip: f64, segment: u64) -> Web {
+    Web { small_requests: true, ..table_1(way, round_trip, segment) }
+}
+
 /// Table II's: 600 ms, and no reply over 100 segments; see the reckoning of its packets.
 pub(super) fn table_2(way: Way) -> Web {
-    Web { way, round_trip: 0.6, segment: 1_500, back_bps: RATE, culled: true }
+    let (round_trip, segment, back_bps) = (0.6, 1_500, RATE);
+    Web { way, round_trip, segment, back_bps, culled: true, small_requests: false }
 }
 
 /// Over a return channel of 1 kbit/s.
@@ -200,6 +224,7 @@ pub(super) fn all() -> Vec<Web> {
         for segment in SEGMENTS {
             all.extend(Reckoned::ALL.map(|way| table_1(way, round_trip, segment)));
             all.extend(Reckoned::ALL.map(|way| table_1_culled(way, round_trip, segment)));
+            all.extend(Reckoned::ALL.map(|way| table_1_small(way, round_trip, segment)));
         }
     }
     let [tcp, transactions, ..] = Reckoned::ALL.map(Way::Tcp);

@@ -6,7 +6,7 @@ mod stand_in;
 mod stream;
 
 use super::{StreamEvent, Transport};
-use crate::network::{Address, NodeId, Outbox, Packet};
+use crate::network::{Address, NodeId, Outbox, Packet, TooBig};
 use crate::{Calendar, Streams};
 use simtcp::{CloseReason, Endpoint, Event, HostCache, Ports, TcpConfig};
 use stand_in::HeldEnd;
@@ -252,6 +252,16 @@ impl Tcp {
         Some(self.insert(endpoint, local, packet.from, true).slot)
     }
 
+    /// A segment of this transport was too large for a link on the way.
+    fn shrink(&mut self, now: Instant, told: &TooBig) {
+        let Some(&place) = self.by_peer.get(&(told.to, told.from)) else { return };
+        if let Some(slot) = &mut self.slots[place as usize] {
+            told.tell(now, &mut slot.stream.endpoint);
+            self.cache.learn(peer_of(told.to), &mut slot.stream.endpoint);
+            self.wake(place);
+        }
+    }
+
     fn listens_for(&self, packet: &Packet) -> bool {
         match self.listens {
             Listens::Nowhere => false,
@@ -339,6 +349,9 @@ impl Streams for Tcp {
 
 impl Transport for Tcp {
     fn wants(&self, packet: &Packet) -> bool {
+        if let Some(told) = packet.too_big() {
+            return self.by_peer.contains_key(&(told.to, told.from));
+        }
         if packet.segment().is_none() {
             return false;
         }
@@ -347,6 +360,10 @@ impl Transport for Tcp {
     }
 
     fn handle_packet(&mut self, now: Instant, packet: &mut Packet) {
+        if let Some(told) = packet.too_big() {
+            self.shrink(now, &told);
+            return;
+        }
         match self.place_of(packet) {
             Some(place) => self.segment(now, place, packet),
             None => self.strangers += 1,
@@ -382,6 +399,8 @@ impl Transport for Tcp {
             let place = place as u32;
             let Some(slot) = &mut self.slots[place as usize] else { continue };
             slot.stream.endpoint.handle_timeout(now);
+            // A peer that does not answer at all may be learnt from as well.
+            self.cache.learn(peer_of(slot.remote), &mut slot.stream.endpoint);
             self.note(place);
             self.wake(place);
         }

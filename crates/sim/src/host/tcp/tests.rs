@@ -124,3 +124,23 @@ fn tcp_is_split_by_gateways() {
     let seen = &net.node::<Host<Tcp, Client<TcpId>>>(client).application;
     assert!(seen.is_done() && seen.lost() == 0, "{:?}", seen.exchanged());
 }
+
+#[test]
+fn segments_shrink_to_the_narrowest_link_on_the_way() {
+    let config = TcpConfig { path_mtu: true, ..TcpConfig::sack() };
+    let mut net = Network::new(3, 0);
+    let server =
+        net.host_with(|node| Host::new(Tcp::server(node, &config, 80), Server::<TcpId>::new()));
+    let client = net.host_with(|node| {
+        let transport = Tcp::client(node, &config, Address::new(server, 80));
+        Host::new(transport, Client::<TcpId>::new(vec![ConnectionPlan::download(at(1), 300_000)]))
+    });
+    let router = net.router();
+    net.link(server, router, &wire());
+    let link = net.link(router, client, &satellite(""));
+    net.set_mtu(link, Some(576));
+    net.run_until(at(60));
+    assert!(net.node::<Host<Tcp, Client<TcpId>>>(client).application.is_done());
+    // The first window alone was too large.
+    assert_eq!(net.too_big(), 3);
+}

@@ -82,8 +82,8 @@ fn others() -> Vec<SetUp> {
             "STP",
             "slow start, congestion avoidance, three POLLs a round trip, a threshold of ten \
              segments",
-            "the same; POLLs ride on segments that are due within 10 ms",
-            "the grain of its timers",
+            "the same; windows of 240 KB; POLLs ride on segments that are due within 10 ms",
+            "what the hosts have, and the grain of its timers",
         ),
         chosen(
             "varying round trips",
@@ -94,14 +94,15 @@ fn others() -> Vec<SetUp> {
         SetUp::fitted(
             "DirecPC",
             "375 ms, 50 kbit/s in return",
-            "650 kbit/s, queue of 60 kbytes, 0.1 % of packets lost",
-            "by STP's 480 kbit/s; other rates and losses are in the table",
+            "650 kbit/s, queue of 60 kbytes, 0.1 % of packets lost, segments of 1,460 bytes",
+            "rate and losses by STP's 480 kbit/s, others are in the table; segments as the path's \
+             MTU, which BSD/OS finds",
         ),
         SetUp::fitted(
             "Ricochet",
             "350 ms, queues of up to 15 s",
-            "32 kbit/s both ways, a queue of 60 kbytes",
-            "15 s at that rate",
+            "31.5 kbit/s both ways, a queue of 59 kbytes, segments of 1,460 bytes",
+            "the rate by TCP's two numbers; 15 s of queue at that rate",
         ),
     ]
 }
@@ -121,6 +122,25 @@ fn web() -> Vec<SetUp> {
             "from one segment, delayed acknowledgements of 100 ms on average; no more is said",
             TAKEN.about,
             "among the rules that were tried the set under which most of the 48 numbers agree",
+        ),
+        chosen(
+            "who closes",
+            "the server, with the reply",
+            "the same; T/TCP's client with its request, TCP's when it has read the end; STP's \
+             END is for both directions",
+            "HTTP/1.0, MSG_EOF, and SSCOP's release",
+        ),
+        chosen(
+            "requests",
+            "small",
+            "drawn from the same traces; those of one segment are among the alternatives",
+            "what the generator was made of",
+        ),
+        chosen(
+            "hosts",
+            "processing delays of real end systems",
+            "none, but a kernel answers SYN and FIN before its application has written or closed",
+            "as kernels do",
         ),
         chosen(
             "transfers that are sent",

@@ -4,7 +4,9 @@ mod end_to_end;
 mod split;
 
 use super::super::FILES;
-use super::super::bench::{FEW, Others, QUEUE, QUEUES, ROUND_TRIPS, Router, Trial, Way};
+use super::super::bench::{
+    FEW, Others, QUEUE, QUEUES, RIDE_MS, RIDES_MS, ROUND_TRIPS, Router, Trial, Way,
+};
 use crate::experiments::publication::judge;
 use crate::experiments::statistics::relative_gain;
 use crate::experiments::{Axis, Figure, Results, Section, Series, Summary, Table};
@@ -131,8 +133,25 @@ pub(super) fn split_up(results: &Results) -> Section {
                 .into(),
         ],
         figures,
+        tables: vec![rides(results)],
         cells: judge(split::SPLIT, results),
-        ..Section::default()
+    }
+}
+
+/// How long before it is due a POLL rides, varied.
+fn rides(results: &Results) -> Table {
+    let row = |ride_ms: u64| {
+        let trial = Trial { ride_ms, ..bare(Way::SplitStp) };
+        let mut row = vec![ride_ms.to_string()];
+        let columns = ["polls_per_s", "polls_alone_per_s", "kbps"];
+        row.extend(columns.map(|name| format!("{:.2}", of(results, trial, name).mean)));
+        row
+    };
+    Table {
+        id: "rides".into(),
+        title: "POLLs of split STP at 600 ms, by how long before they are due they ride".into(),
+        head: ["ms", "POLLs a second", "alone", "kbit/s"].map(str::to_owned).into(),
+        rows: RIDES_MS.into_iter().chain([RIDE_MS]).map(row).collect(),
     }
 }
 
@@ -159,12 +178,20 @@ fn queues(results: &Results) -> Table {
         row.extend(Way::FOUR.map(|way| at(alone(way, GEO))));
         let beside = [Way::SackNewReno, Way::SplitTcp, Way::SplitStp];
         row.extend(beside.map(|way| at(crowded(way, GEO))));
+        let split = Trial { queue, ..crowded(Way::SplitTcp, GEO) };
+        row.push(format!("{:.2}", reverse_share(results, split).mean));
         row
     };
     let mut head = vec!["packets".to_owned(), "SACK-NewReno, 20 ms".to_owned()];
     head.extend(Way::FOUR.map(|way| format!("{}, 600 ms", way.name())));
     head.extend(
-        ["beside one", "beside one, split TCP", "beside one, split STP"].map(str::to_owned),
+        [
+            "beside one",
+            "beside one, split TCP",
+            "beside one, split STP",
+            "of split TCP in return, %",
+        ]
+        .map(str::to_owned),
     );
     Table {
         id: "queues".into(),
