@@ -4,13 +4,16 @@
 //! bytes. What finds too few waits, and what finds too many waiting is lost. The limit counts
 //! the bucket and the queue together: where both are equal nothing waits, and the stream is
 //! policed.
+//!
+//! Where the clock moves in steps, tokens come in steps too, and no more than a bucket in each:
+//! a kernel with 100 steps a second and a bucket of 125 kbytes sends 100 Mbit/s at most.
 
 use super::acks::supersedes;
 use super::{Element, Leaving, Way};
 use crate::network::Packet;
 use satlink::Frame;
 use std::collections::VecDeque;
-use units::{BitRate, Instant};
+use units::{BitRate, Instant, Span};
 
 /// A token bucket and its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct Shaper {
     config: TokenBucket,
     way: Way,
     filters: bool,
+    /// The clock's step; none: it moves evenly.
+    step: Option<Span>,
     queue: VecDeque<Packet>,
     waiting: u64,
     /// When the bucket would be full, if it were as large as can be: it lacks what comes from
@@ -61,6 +66,7 @@ impl Shaper {
             config,
             way,
             filters: false,
+            step: None,
             queue: VecDeque::new(),
             waiting: 0,
             full_at: Instant::ZERO,
@@ -76,6 +82,16 @@ impl Shaper {
         Self { filters: true, ..self }
     }
 
+    /// The same with a clock that moves every `step`, as a kernel's does.
+    ///
+    /// # Panics
+    /// When the step is zero.
+    #[must_use]
+    pub fn stepping(self, step: Span) -> Self {
+        assert!(!step.is_zero(), "a step takes time");
+        Self { step: Some(step), ..self }
+    }
+
     /// What it did so far.
     pub fn counts(&self) -> Shaped {
         self.counts
@@ -86,7 +102,15 @@ impl Shaper {
         let first = self.queue.front()?.len() as u64;
         // It may go when the bucket lacks no more than what it would still hold.
         let spare = self.config.rate.time_for(self.config.bucket.saturating_sub(first));
-        Some(Instant::from_nanos(self.full_at.as_nanos().saturating_sub(spare.as_nanos())))
+        let at = self.full_at.as_nanos().saturating_sub(spare.as_nanos());
+        let step = self.step.map_or(1, Span::as_nanos);
+        Some(Instant::from_nanos(at.next_multiple_of(step)))
+    }
+
+    /// What the clock shows.
+    fn clock(&self, now: Instant) -> Instant {
+        let step = self.step.map_or(1, Span::as_nanos);
+        Instant::from_nanos(now.as_nanos() / step * step)
     }
 
     fn send(&mut self, now: Instant, out: &mut Leaving) {
@@ -94,7 +118,7 @@ impl Shaper {
             let Some(packet) = self.queue.pop_front() else { return };
             let bytes = packet.len() as u64;
             self.waiting -= bytes;
-            self.full_at = self.full_at.max(now) + self.config.rate.time_for(bytes);
+            self.full_at = self.full_at.max(self.clock(now)) + self.config.rate.time_for(bytes);
             self.counts.passed += 1;
             out.push_back((self.way, packet));
         }

@@ -16,6 +16,8 @@ pub struct Client<S> {
     lost: u64,
     /// Connections to be opened, and those whose last request waits for another's end.
     waiting: usize,
+    /// Connections that hold requests back.
+    holding: usize,
     ends: Ends,
 }
 
@@ -51,6 +53,8 @@ struct Connection<S> {
     /// Requests that are wanted now, and how much of the first is written.
     requests: VecDeque<Head>,
     written: u64,
+    /// Until when requests are held back.
+    held: Option<Instant>,
     /// Responses that are awaited, the place in `exchanged`, and the first one's state.
     responses: VecDeque<(Head, usize)>,
     check: Option<StreamCheck>,
@@ -67,6 +71,7 @@ impl<S: Copy + Ord> Client<S> {
         let connections = plans.into_iter().map(Connection::new).collect();
         Self {
             waiting,
+            holding: 0,
             connections,
             by_stream: BTreeMap::new(),
             received: Meter::new(Span::from_millis(10)),
@@ -102,14 +107,17 @@ impl<S: Copy + Ord> Client<S> {
         self.connections.iter().all(|connection| connection.ended)
     }
 
-    /// When the next connection is to be opened.
+    /// When the next connection is to be opened, or the next request to be let go.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waiting = self.connections.iter().filter(|connection| connection.waits());
-        waiting.filter_map(|connection| self.opens_at(connection)).min()
+        let opens = waiting.filter_map(|connection| self.opens_at(connection)).min();
+        let held = self.connections.iter().filter_map(|connection| connection.held).min();
+        [opens, held].into_iter().flatten().min()
     }
 
-    /// Opens what is to be opened by `now`.
+    /// Opens what is to be opened by `now`, and lets go what was held back until then.
     pub fn handle_timeout(&mut self, now: Instant, streams: &mut impl Streams<Id = S>) {
+        self.let_go(now, streams);
         if self.waiting == 0 {
             return;
         }
@@ -128,6 +136,19 @@ impl<S: Copy + Ord> Client<S> {
                 self.waiting -= 1;
                 self.by_stream.insert(stream, index);
                 self.ask(index, now);
+                self.write(index, now, streams);
+            }
+        }
+    }
+
+    fn let_go(&mut self, now: Instant, streams: &mut impl Streams<Id = S>) {
+        if self.holding == 0 {
+            return;
+        }
+        for index in 0..self.connections.len() {
+            if self.connections[index].held.is_some_and(|until| until <= now) {
+                self.connections[index].held = None;
+                self.holding -= 1;
                 self.write(index, now, streams);
             }
         }
@@ -173,6 +194,7 @@ impl<S: Copy + Ord> Client<S> {
     fn lose(&mut self, index: usize) {
         self.connections[index].ended = true;
         self.lost += 1;
+        self.holding -= usize::from(self.connections[index].held.take().is_some());
         self.waiting -= usize::from(self.connections[index].plan.waits_for.is_some());
         for other in 0..self.connections.len() {
             let connection = &self.connections[other];
@@ -225,6 +247,11 @@ impl<S: Copy + Ord> Client<S> {
             Order::PipelinedAfterFirst => total,
         };
         let turn = if connection.plan.waits_for.is_some() { turn.min(total - 1) } else { turn };
+        let holds = !connection.plan.held.is_zero() && connection.held.is_none();
+        if connection.asked < turn && holds {
+            connection.held = Some(now + connection.plan.held);
+            self.holding += 1;
+        }
         while connection.asked < turn {
             let exchange = connection.plan.exchanges[connection.asked];
             let head = Head {
@@ -246,7 +273,7 @@ impl<S: Copy + Ord> Client<S> {
 
     fn write(&mut self, index: usize, now: Instant, streams: &mut impl Streams<Id = S>) {
         let connection = &mut self.connections[index];
-        let Some(stream) = connection.stream else { return };
+        let Some(stream) = connection.stream.filter(|_| connection.held.is_none()) else { return };
         let mut piece = [0; 4096];
         while let Some(head) = connection.requests.front() {
             let left = head.request - connection.written;
@@ -300,6 +327,7 @@ impl<S> Connection<S> {
             stream: None,
             requests: VecDeque::new(),
             written: 0,
+            held: None,
             responses: VecDeque::new(),
             check: None,
             asked: 0,

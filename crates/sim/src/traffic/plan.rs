@@ -1,7 +1,7 @@
 //! What clients do, written down beforehand.
 
 use super::HEAD;
-use units::Instant;
+use units::{Instant, Span};
 
 /// One connection: when it is opened, and what is asked on it.
 #[derive(Clone, Debug)]
@@ -14,6 +14,9 @@ pub struct ConnectionPlan {
     pub exchanges: Vec<Exchange>,
     /// The last request waits until this connection, counted from 0, has come to its end.
     pub waits_for: Option<usize>,
+    /// Requests are held back so long after they were made: a program that gathers them, or a
+    /// person who thinks.
+    pub held: Span,
 }
 
 /// When a connection is opened.
@@ -69,7 +72,7 @@ impl ConnectionPlan {
 
     /// A connection that waits for no other's end.
     pub fn new(start: Start, order: Order, exchanges: Vec<Exchange>) -> Self {
-        Self { start, order, exchanges, waits_for: None }
+        Self { start, order, exchanges, waits_for: None, held: Span::ZERO }
     }
 
     /// A file of `bytes`, fetched as by FTP from `start` on: a control connection with two

@@ -114,6 +114,21 @@ fn a_wrong_byte_is_found() {
     client.readable(Instant::ZERO, 0, &mut left);
 }
 
+#[test]
+fn a_server_of_http_1_0_ends_a_connection_when_it_has_answered() {
+    for closes in [false, true] {
+        let mut client = Client::new(vec![ConnectionPlan::download(Instant::ZERO, 500)]);
+        let mut server = if closes { Server::new().closing() } else { Server::new() };
+        let (mut left, mut right) = (Half::default(), Half::default());
+        client.handle_timeout(Instant::ZERO, &mut left);
+        server.opened(left.opened[0]);
+        carry(&mut left, &mut right);
+        server.readable(Instant::ZERO, 0, &mut right);
+        assert_eq!(right.ended, if closes { vec![0] } else { vec![] });
+        assert_eq!(right.outgoing[&0].len(), 500);
+    }
+}
+
 /// Runs a browser against a server, 1 ms to a round.
 fn browse(mut browser: Browser<u32>, rounds: u64) -> Browser<u32> {
     use crate::host::StreamEvent;
@@ -165,4 +180,20 @@ fn a_file_has_a_control_connection_around_it() {
     assert_eq!(Some(file.asked), ask.done);
     assert!(file.done.is_some() && Some(bye.asked) >= file.done && bye.done.is_some());
     assert_eq!(client.received().total().bytes, 100_160);
+}
+
+#[test]
+fn requests_are_held_back_and_others_go_on() {
+    let exchange = Exchange { request: 300, response: 500 };
+    let held = |held| ConnectionPlan {
+        held,
+        ..ConnectionPlan::new(Start::At(Instant::ZERO), Order::OneByOne, vec![exchange; 4])
+    };
+    let [(_, prompt), (client, late)] =
+        [Span::ZERO, Span::from_millis(30)].map(|span| run(vec![held(span)]));
+    assert_eq!(late, prompt + 4 * 30, "each of the four");
+    assert_eq!(client.poll_timeout(), None);
+    let (client, _) = run(vec![held(Span::from_secs(1)), held(Span::ZERO)]);
+    let first = client.exchanged().iter().find(|one| one.connection == 1).expect("it asked");
+    assert!(first.done < Some(Instant::from_nanos(100_000_000)), "{first:?}");
 }

@@ -5,8 +5,8 @@ use satlink::{Direction, DirectionConfig, LinkConfig};
 use sim::Network;
 use sim::host::{Host, Tcp, TcpId};
 use sim::network::Address;
-use sim::traffic::{Client, Http, S1711_PAGES, Server, WebPage};
-use simtcp::{InitialWindow, TcpConfig};
+use sim::traffic::{Client, ConnectionPlan, Exchanged, Http, S1711_PAGES, Server, WebPage};
+use simtcp::{DelayedAck, InitialWindow, TcpConfig};
 use units::{BitRate, Instant, Span};
 
 /// The ways, with what fetched pages that way.
@@ -17,20 +17,49 @@ pub(super) const WAYS: [(&str, Http); 4] = [
     ("keep-alive", Http::KeepAlive { connections: 4 }),
 ];
 
-/// Sizes of a page's elements, which are not given.
+/// What is not given, and varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sizes {
-    /// All alike.
+pub(super) enum Variant {
+    /// The parameters that cells are compared with.
+    Taken,
+    /// All elements of a page are of one size.
     Even,
-    /// As in the traces of 1995.
-    Drawn,
+    /// The client acknowledges by twos, after 16 segments, however the page is fetched.
+    ByTwos,
+    /// It acknowledges each segment, however the page is fetched.
+    Each,
+    /// Webbot holds no requests back.
+    Prompt,
+    /// Two segments at the start, as before Linux 2.4, and not three.
+    SmallerStart,
+    /// With HTTP/1.0 as many elements as connections were counted, of the same bytes.
+    AsCounted,
+    /// Server and browser take 80 ms more for each element.
+    Slower,
 }
 
-impl Sizes {
+impl Variant {
+    pub(super) const ALL: [Self; 8] = [
+        Self::Taken,
+        Self::Even,
+        Self::ByTwos,
+        Self::Each,
+        Self::Prompt,
+        Self::SmallerStart,
+        Self::AsCounted,
+        Self::Slower,
+    ];
+
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Even => "even",
-            Self::Drawn => "drawn",
+            Self::Taken => "as taken",
+            Self::Even => "even elements",
+            Self::ByTwos => "acknowledged by twos",
+            Self::Each => "each acknowledged",
+            Self::Prompt => "no 30 ms",
+            Self::SmallerStart => "two segments at first",
+            Self::AsCounted => "as many as counted",
+            Self::Slower => "80 ms for each element",
         }
     }
 }
@@ -40,84 +69,148 @@ impl Sizes {
 pub(super) struct Fetch {
     pub(super) page: WebPage,
     pub(super) way: (&'static str, Http),
-    pub(super) sizes: Sizes,
-    /// What a server takes for each answer, ms: as long as half of it is further away.
-    pub(super) extra_ms: u64,
+    pub(super) variant: Variant,
 }
 
-/// Bytes of a request.
+/// Connections that table 22 counts for HTTP/1.0, of the pages in their order.
+const COUNTED: [u64; 5] = [41, 22, 34, 14, 8];
+/// Bytes of a request, and of the head before an element's bytes.
 const REQUEST: u64 = 300;
+const HEAD: u64 = 280;
 const PORT: u16 = 80;
+/// How long Webbot's library gathers requests before it sends them (libwww, `HTHost.c`).
+const GATHERS: Span = Span::from_millis(30);
+/// Draws of the elements' sizes.
+pub(super) const DRAWS: u32 = 20;
+
+/// Linux acknowledges the first 16 segments one by one, those that come after by twos.
+const BY_TWOS: DelayedAck =
+    DelayedAck { every: 2, after: Span::from_millis(40), at_once: 16, ticks: false };
 
 impl Fetch {
     /// The name of a point.
     pub(super) fn key(&self) -> String {
-        let Self { page, way, sizes, extra_ms } = self;
-        format!("{}/{}/{}/{extra_ms}", page.name, way.0, sizes.name())
+        format!("{}/{}/{}", self.page.name, self.way.0, self.variant.name())
     }
 
-    fn tcp() -> TcpConfig {
+    /// How often it is run at most.
+    pub(super) fn often(&self) -> u32 {
+        if self.variant == Variant::Even { 1 } else { DRAWS }
+    }
+
+    fn server(&self) -> TcpConfig {
+        let segments = if self.variant == Variant::SmallerStart { 2 } else { 3 };
         TcpConfig {
-            initial_window: InitialWindow::Segments(2),
+            initial_window: InitialWindow::Segments(segments),
+            delayed_ack: BY_TWOS,
+            timestamps: Some(Span::from_millis(10)),
             send_buffer: 10 << 20,
             receive_buffer: 10 << 20,
             ..TcpConfig::sack()
         }
     }
 
-    /// Fetches it: seconds until the last byte, packets both ways, connections.
-    pub(super) fn run(&self, draw: &Draw) -> Result<Values, String> {
-        let mut rng = units::RngStream::new(draw.seed, draw.run, "itu-s1711/pages");
-        let sizes = match self.sizes {
-            Sizes::Even => self.page.even(),
-            Sizes::Drawn => self.page.drawn(&mut rng),
+    fn client(&self) -> TcpConfig {
+        let pipelined = self.way.1 == Http::Pipelined;
+        let each = match self.variant {
+            Variant::ByTwos => false,
+            Variant::Each => true,
+            Variant::Taken
+            | Variant::Even
+            | Variant::Prompt
+            | Variant::SmallerStart
+            | Variant::AsCounted
+            | Variant::Slower => pipelined,
         };
-        let plans = self.way.1.plans(Instant::ZERO, &sizes, REQUEST);
-        let connections = plans.len();
-        let (config, mut net) = (Self::tcp(), Network::new(draw.seed, draw.run));
-        let server = net
-            .host_with(|node| Host::new(Tcp::server(node, &config, PORT), Server::<TcpId>::new()));
-        let client = net.host_with(|node| {
-            let to = Address::new(server, PORT);
-            Host::new(Tcp::client(node, &config, to), Client::<TcpId>::new(plans))
-        });
-        let link = net.link(server, client, &self.link());
-        net.run_until(Instant::ZERO + PATIENCE);
-        let seen = net.node::<Host<Tcp, Client<TcpId>>>(client).application.exchanged();
-        if seen.len() as u64 != self.page.elements {
-            return Err(format!("{} of {} elements", seen.len(), self.page.elements));
-        }
-        let last = seen.iter().map(|one| one.done.unwrap_or(Instant::FAR_FUTURE)).max();
-        let seconds = last.map_or(PATIENCE, |last| last.since(Instant::ZERO));
-        let sent = |way| net.line(link).counters(way).sent.packets;
-        Ok(Values::new()
-            .with("seconds", seconds.min(PATIENCE).as_secs_f64())
-            .with("packets", Direction::BOTH.map(sent).iter().sum::<u64>() as f64)
-            .with("connections", connections as f64))
+        let delayed_ack = if each { DelayedAck::OFF } else { BY_TWOS };
+        TcpConfig { delayed_ack, ..self.server() }
     }
 
-    fn link(&self) -> LinkConfig {
-        LinkConfig::symmetric(DirectionConfig {
-            rate: Some(BitRate::from_mbps(155)),
-            delay: Span::from_millis(540 + self.extra_ms) / 2,
-            ..DirectionConfig::default()
-        })
+    fn is_http_1_0(&self) -> bool {
+        matches!(self.way.1, Http::PerElement { .. })
     }
+
+    fn elements(&self) -> u64 {
+        let place = S1711_PAGES.iter().position(|page| page.name == self.page.name);
+        let counted = place.map_or(self.page.elements, |place| COUNTED[place]);
+        let as_counted = self.variant == Variant::AsCounted && self.is_http_1_0();
+        if as_counted { counted } else { self.page.elements }
+    }
+
+    fn plans(&self, draw: &Draw) -> Vec<ConnectionPlan> {
+        let mut rng = units::RngStream::new(draw.seed, draw.run, "itu-s1711/pages");
+        let mut sizes = match self.variant {
+            Variant::Even => self.page.even(),
+            Variant::Taken
+            | Variant::ByTwos
+            | Variant::Each
+            | Variant::Prompt
+            | Variant::SmallerStart
+            | Variant::AsCounted
+            | Variant::Slower => WebPage { elements: self.elements(), ..self.page }.drawn(&mut rng),
+        };
+        sizes.iter_mut().for_each(|size| *size += HEAD);
+        let mut plans = self.way.1.plans(Instant::ZERO, &sizes, REQUEST);
+        let webbot = matches!(self.way.1, Http::Serial | Http::Pipelined);
+        let gathers = if webbot && self.variant != Variant::Prompt { GATHERS } else { Span::ZERO };
+        let slower = if self.variant == Variant::Slower { SLOWER } else { Span::ZERO };
+        plans.iter_mut().for_each(|plan| plan.held = gathers + slower);
+        plans
+    }
+
+    /// Fetches it: seconds until the last byte, packets both ways, connections.
+    pub(super) fn run(&self, draw: &Draw) -> Result<Values, String> {
+        let plans = self.plans(draw);
+        let connections = plans.len();
+        let (config, mut net) = (self.server(), Network::new(draw.seed, draw.run));
+        let answers = Server::<TcpId>::new();
+        let answers = if self.is_http_1_0() { answers.closing() } else { answers };
+        let server = net.host_with(|node| Host::new(Tcp::server(node, &config, PORT), answers));
+        let client = net.host_with(|node| {
+            let to = Address::new(server, PORT);
+            Host::new(Tcp::client(node, &self.client(), to), Client::<TcpId>::new(plans))
+        });
+        let link = net.link(server, client, &link());
+        net.run_until(Instant::ZERO + PATIENCE);
+        let seen = net.node::<Host<Tcp, Client<TcpId>>>(client).application.exchanged();
+        if seen.len() as u64 != self.elements() {
+            return Err(format!("{} of {} elements", seen.len(), self.elements()));
+        }
+        let at = |time: Option<Instant>| {
+            time.map_or(PATIENCE, |time| time.since(Instant::ZERO)).min(PATIENCE).as_secs_f64()
+        };
+        let times = |of: fn(&Exchanged) -> Option<Instant>| seen.iter().map(move |one| at(of(one)));
+        let (begun, done) = (times(|one| one.first_byte), times(|one| one.done));
+        let (begun, done): (Vec<f64>, Vec<f64>) = (begun.collect(), done.collect());
+        let sent = |way| net.line(link).counters(way).sent.packets;
+        Ok(Values::new()
+            .with("seconds", done.iter().copied().fold(0.0, f64::max))
+            .with("packets", Direction::BOTH.map(sent).iter().sum::<u64>() as f64)
+            .with("connections", connections as f64)
+            .with("first_s", done[0] - begun[0])
+            .with_series("done_s", done))
+    }
+}
+
+fn link() -> LinkConfig {
+    LinkConfig::symmetric(DirectionConfig {
+        rate: Some(BitRate::from_mbps(155)),
+        delay: Span::from_millis(540) / 2,
+        ..DirectionConfig::default()
+    })
 }
 
 const PATIENCE: Span = Span::from_secs(120);
 
-/// Time of servers and browsers that is tried, ms for each round trip.
-pub(super) const EXTRA: u64 = 80;
+/// Time of servers and browsers that is tried, for each element.
+const SLOWER: Span = Span::from_millis(80);
 
 /// All of them.
 pub(super) fn all() -> Vec<Fetch> {
     let mut all = Vec::new();
     for page in S1711_PAGES {
         for way in WAYS {
-            for (sizes, extra_ms) in [(Sizes::Even, 0), (Sizes::Drawn, 0), (Sizes::Even, EXTRA)] {
-                all.push(Fetch { page, way, sizes, extra_ms });
-            }
+            all.extend(Variant::ALL.map(|variant| Fetch { page, way, variant }));
         }
     }
     all

@@ -1,4 +1,7 @@
 use super::bench::{Errors, SMALL, Trial, Way, test_b, trials};
+use super::enhancements::{self, Impairment};
+use super::pages::{self, Variant};
+use super::shaping;
 use crate::experiments::Draw;
 use std::collections::BTreeSet;
 
@@ -24,4 +27,50 @@ fn bursts_lose_as_much_as_single_errors() {
     let kbps = |errors| test_b(Way::Plain, 2, 1_536, errors).run(&DRAW).get("kbps");
     let [single, bursts] = [Errors::Ratio(1e-6), Errors::Bursts(1e-6, 4)].map(kbps);
     assert!(single > 50.0 && bursts > 50.0 && bursts < 1_536.0, "{single} {bursts}");
+}
+
+#[test]
+fn enhancements_have_names_of_their_own_and_gain_or_not() {
+    let all = enhancements::all();
+    let names: BTreeSet<&str> = all.iter().map(|one| one.name).collect();
+    assert_eq!(names.len(), all.len());
+    let gain = |name: &str, impairment| {
+        let one = all.iter().find(|one| one.name == name).expect("it is there");
+        let score =
+            |case: &enhancements::Case| case.run(impairment, &DRAW).expect("it ends").get("score");
+        score(&one.with) / score(&one.without)
+    };
+    for name in ["larger initial window", "T/TCP", "pacing"] {
+        let found = gain(name, Impairment::Latency);
+        assert!(found > 1.05, "{name}: {found}");
+    }
+    assert!(gain("delayed acknowledgements", Impairment::Latency) < 1.0, "slow start is slower");
+    assert!(gain("FEC", Impairment::Errors) > 1.5, "errors are what limits");
+    assert!((0.97..1.03).contains(&gain("header compression", Impairment::Latency)));
+}
+
+#[test]
+fn shaping_keeps_a_burst_out_of_the_router() {
+    let run = |bucket| shaping::Trial { bucket, ..shaping::Trial::bucket(shaping::BEST) };
+    let [small, best, none] =
+        [Some(32), Some(shaping::BEST), None].map(|bucket| run(bucket).run(&DRAW));
+    assert_eq!((small.get("overflowed"), best.get("overflowed")), (0.0, 0.0));
+    assert!(none.get("overflowed") > 0.0);
+    // 32 kbytes in each of 100 steps are 25.6 Mbit/s, headers and all.
+    assert!((23.0..25.6).contains(&small.get("mbps")), "{}", small.get("mbps"));
+    assert!(best.get("mbps") > 3.0 * small.get("mbps"));
+}
+
+#[test]
+fn a_page_pays_for_each_element_only_where_it_waits_for_it() {
+    let seconds = |way: usize, variant| {
+        let page = sim::traffic::S1711_PAGES[4];
+        let fetch = pages::Fetch { page, way: pages::WAYS[way], variant };
+        fetch.run(&DRAW).expect("it ends").get("seconds")
+    };
+    let [one, serial, pipelined] = [0, 1, 2].map(|way| seconds(way, Variant::Even));
+    assert!(pipelined < one && one < serial, "{pipelined} {one} {serial}");
+    let held = seconds(1, Variant::Taken) - seconds(1, Variant::Prompt);
+    // 30 ms for each of the eight; the first is held while the connection opens.
+    assert!((0.2..0.25).contains(&held), "{held}");
 }

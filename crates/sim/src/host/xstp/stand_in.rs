@@ -7,14 +7,13 @@ use units::Instant;
 use xstp::session::State;
 use xstp::wire::{Kinds, PROTOCOL_NUMBER};
 
-/// An END that comes so often is let through, or its sender would give up.
-const PATIENCE: u32 = 4;
-
-/// A peer's END that is not shown to the session until it may be confirmed.
+/// A peer's END that is not shown to the session until it may be confirmed. A peer that waits
+/// for so long that it gives up breaks the stream off: never is one that was cut short taken for
+/// whole.
 #[derive(Debug, Default)]
 pub(super) struct HeldEnd {
     segment: Vec<u8>,
-    times: u32,
+    came: bool,
     let_go: bool,
 }
 
@@ -26,21 +25,20 @@ impl HeldEnd {
         if !is_end || self.let_go {
             return false;
         }
-        self.times += 1;
-        self.let_go = self.times == PATIENCE;
+        self.came = true;
         self.segment.clear();
         self.segment.extend_from_slice(segment);
-        !self.let_go
+        true
     }
 
     pub(super) fn is_held(&self) -> bool {
-        self.times > 0
+        self.came
     }
 
     /// The END, once; from now on none is held.
     fn release(&mut self) -> Option<Vec<u8>> {
         let first = !core::mem::replace(&mut self.let_go, true);
-        (first && self.times > 0).then(|| core::mem::take(&mut self.segment))
+        (first && self.came).then(|| core::mem::take(&mut self.segment))
     }
 }
 

@@ -61,6 +61,24 @@ fn a_limit_that_is_the_bucket_polices() {
     assert_eq!(shaper.poll_timeout(), None);
 }
 
+#[test]
+fn a_clock_in_steps_lets_a_bucket_go_in_each() {
+    // A byte in a millisecond and a clock of a second: 300 of the 1,000 tokens are kept.
+    let shaper = Shaper::new(bucket(100_000), Way::Right).stepping(Span::from_secs(1));
+    let (mut shaper, mut out) = (shaper, Leaving::new());
+    for _ in 0..12 {
+        shaper.pass(at(1_500), Way::Right, packet(100), &mut out);
+    }
+    assert_eq!(out.len(), 3);
+    for (millis, gone) in [(2_000, 6), (3_000, 9), (4_000, 12)] {
+        assert_eq!(shaper.poll_timeout(), Some(at(millis)));
+        shaper.handle_timeout(at(millis - 1), &mut out);
+        assert_eq!(out.len(), gone - 3, "not before the step");
+        shaper.handle_timeout(at(millis), &mut out);
+        assert_eq!(out.len(), gone);
+    }
+}
+
 proptest! {
     /// In any stretch of time no more goes than the bucket and its tokens; nothing is lost
     /// unseen; order is kept.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Network;
 use crate::host::{BulkReceiver, BulkSender, Host, Tcp, TcpId, Transport, Xstp, XstpStream};
-use crate::network::{Address, Packet};
+use crate::network::{Address, LinkId, Packet};
 use crate::traffic::{Client, ConnectionPlan, Server};
 use satlink::LinkConfig;
 use simtcp::TcpConfig;
@@ -31,6 +31,7 @@ struct Three {
     near: NodeId,
     far: NodeId,
     server: NodeId,
+    wire: LinkId,
 }
 
 /// The gateways of three segments, which speak what `near` and `far` make.
@@ -53,9 +54,9 @@ where
     let far = net.gateway_with(|node| Split::new(middle(node), Tcp::gateway(node, &tcp), [user]));
     net.link(user, near, &lan());
     net.link(far, near, &link(words));
-    net.link(far, server, &lan());
+    let wire = net.link(far, server, &lan());
     net.trace();
-    Three { net, user, near, far, server }
+    Three { net, user, near, far, server, wire }
 }
 
 type Sender = Host<Tcp, BulkSender<TcpId>>;
@@ -209,6 +210,29 @@ fn an_end_is_confirmed_when_the_last_byte_is_at_the_far_end() {
         let (ended, now) = (seen.streams().next().unwrap().ended.unwrap(), run.net.now());
         // Back over the satellite, 0.25 s at the least.
         assert!(now >= ended + Span::from_millis(200), "{now:?} {ended:?}");
+    }
+    check(stp);
+    check(tcp);
+}
+
+#[test]
+fn an_end_whose_bytes_do_not_arrive_is_never_confirmed() {
+    fn check<N: StandIn>(middle: impl Fn(NodeId) -> N) {
+        let mut run = upload(SPACE, middle);
+        let (user, server, wire) = (run.user, run.server, run.wire);
+        // The server is gone before the last byte has come to the far gateway.
+        run.net.change_at(at(2), move |net| {
+            net.reconfigure(wire, &link("both loss 100%")).expect("a link");
+        });
+        let takes_it_for_whole = move |net: &Network| {
+            let tcp = &net.node::<Sender>(user).transport;
+            tcp.connections().any(|(_, end)| {
+                matches!(end.state(), simtcp::State::FinWait2 | simtcp::State::TimeWait)
+            })
+        };
+        assert!(!run.net.run_while(at(2_000), |net| !takes_it_for_whole(net)));
+        assert!(run.net.node::<Receiver>(server).application.received() < BYTES);
+        assert!(run.net.node::<Sender>(user).application.over().is_some(), "it was told");
     }
     check(stp);
     check(tcp);

@@ -50,6 +50,8 @@ pub(super) struct Connection {
     highest_sacked: u64,
     /// The shifts of windows that the sender and the receiver offered with their SYNs.
     offers: [Option<Option<u8>>; 2],
+    /// The numbers of these SYNs.
+    firsts: [u64; 2],
     /// What the receiver said last; early acknowledgements are made after it.
     model: Option<Segment>,
     /// What the sender said last of the other direction.
@@ -87,6 +89,7 @@ impl Connection {
             recover: None,
             highest_sacked: 0,
             offers: [None, None],
+            firsts: [0; 2],
             model: None,
             latest: None,
             echo: 0,
@@ -105,6 +108,7 @@ impl Connection {
         let first = syn.sequence + 1;
         let window = self.edge - self.acknowledged;
         self.offers[0] = Some(syn.options.window_scale);
+        self.firsts[0] = syn.sequence;
         (self.received, self.sent, self.acknowledged) = (first, first, first);
         self.edge = first + window;
     }
@@ -112,12 +116,18 @@ impl Connection {
     /// The receiver's SYN.
     pub(super) fn opened(&mut self, syn: &Segment) {
         self.offers[1] = Some(syn.options.window_scale);
+        self.firsts[1] = syn.sequence;
         self.edge = self.acknowledged + u64::from(syn.window);
         let mut model = *syn;
         model.sequence += 1;
         model.flags = Flags::default();
         model.options = Options { timestamps: syn.options.timestamps, ..Options::default() };
         self.model = Some(model);
+    }
+
+    /// Whether a SYN of the sender (0) or the receiver (1) is one that opened it, come again.
+    pub(super) fn knows(&self, who: usize, syn: &Segment) -> bool {
+        self.is_open() && self.firsts[who] == syn.sequence
     }
 
     /// Whether both ends have opened.

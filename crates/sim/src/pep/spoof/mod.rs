@@ -94,7 +94,7 @@ impl Spoofer {
         if segment.flags.reset {
             self.connections.remove(&flow);
         } else if segment.flags.syn
-            && let Some(connection) = self.opening(flow, &segment)
+            && let Some(connection) = self.opening(flow, 0, &segment)
         {
             connection.begins(&segment);
         }
@@ -125,9 +125,13 @@ impl Spoofer {
         self.send(now, flow, out);
     }
 
-    /// The connection that `syn` opens or answers. One that brings data with its SYN passes by:
-    /// it is over soon.
-    fn opening(&mut self, flow: Flow, syn: &Segment) -> Option<&mut Connection> {
+    /// The connection that `syn` of the sender (0) or the receiver (1) opens or answers. One that
+    /// brings data with its SYN passes by: it is over soon. So does a SYN that comes again, late or
+    /// twice: what it opened goes on.
+    fn opening(&mut self, flow: Flow, who: usize, syn: &Segment) -> Option<&mut Connection> {
+        if self.connections.get(&flow).is_some_and(|known| known.knows(who, syn)) {
+            return None;
+        }
         if syn.acknowledgement.is_none() || syn.span() > 1 {
             self.connections.remove(&flow);
             if syn.span() > 1 || self.connections.len() == CONNECTIONS {
@@ -148,7 +152,7 @@ impl Spoofer {
         if segment.flags.reset {
             self.connections.remove(&flow);
         } else if segment.flags.syn
-            && let Some(connection) = self.opening(flow, &segment)
+            && let Some(connection) = self.opening(flow, 1, &segment)
         {
             connection.opened(&segment);
         }

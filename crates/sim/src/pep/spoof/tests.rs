@@ -126,6 +126,23 @@ fn data_is_acknowledged_early_and_the_true_acknowledgement_ends_here() {
 }
 
 #[test]
+fn a_syn_that_comes_again_changes_nothing() {
+    let mut hand = ByHand::new();
+    let first = hand.open()[0];
+    let mut syn = Endpoint::connect(&TcpConfig::new_reno(), Ports { from: 7, to: 80 }, 1);
+    let syn = syn.poll_transmit(at(1)).expect("SYN");
+    assert_eq!(hand.pass(at(1), Way::Right, syn), [(Way::Right, syn)]);
+    let mut answer = Endpoint::listen(&TcpConfig::new_reno(), 80, 2);
+    answer.handle_segment(at(1), &syn);
+    let answer = answer.poll_transmit(at(1)).expect("SYN, ACK");
+    assert_eq!(hand.pass(at(1), Way::Left, answer), [(Way::Left, answer)]);
+    let left = hand.pass(at(2), Way::Right, first);
+    let [(Way::Left, early), (Way::Right, data)] = left[..] else { panic!("{left:?}") };
+    assert_eq!((early.acknowledgement, data.sequence), (Some(first.end()), first.sequence));
+    assert_eq!(hand.spoofer.connections(), 1);
+}
+
+#[test]
 fn three_duplicates_have_the_segment_sent_again_from_here() {
     let mut hand = ByHand::new();
     let segments = hand.open();

@@ -8,7 +8,8 @@ const MANY_FLOWS: &str = "annex 3, section 2.3.3.3, figures 21 and 22";
 const WITH_GATEWAY: &str = "annex 3, section 2.3.3.4, figures 23 and 24";
 const RECOVERY: [&str; 2] = [
     "connections of 128 kbit/s, and what is lost sent again",
-    "the gateways' own protocol is not told; ours recovers by reports of every loss and keeps its rate",
+    "the gateways' own protocol is not told. 11.3 % of packets lost leave 38.8 Mbit/s of data at \
+     most: ours has nearly all of it, theirs had 85 %",
 ];
 
 pub(super) const SENTENCES: &[Sentence] = &[
@@ -39,7 +40,12 @@ pub(super) const SENTENCES: &[Sentence] = &[
         MANY_FLOWS,
         (31.0, "Mbit/s", TENTH),
         |results| kbps(results, many(Way::Plain, 350, 700, 0.0)).scaled(1e-3),
-        ["350 windows of 8 kbytes over 700 ms", "a window is five segments and a part"],
+        [
+            "350 windows of 8 kbytes over 700 ms",
+            "what held a connection to 128 kbit/s is not told: on a line of that rate a round trip \
+             is longer by two packets of 94 ms, with the window alone it is not, and 31 lies \
+             between (table)",
+        ],
     ),
     that(
         "700 ms: errors hurt",

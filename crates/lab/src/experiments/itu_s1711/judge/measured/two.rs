@@ -40,7 +40,8 @@ pub(super) const SENTENCES: &[Sentence] = &[
         |results| kbps(results, clean(Way::Plain, 1, 1_536)),
         [
             "the window of Windows 2000 over 500 ms and the line",
-            "17,520 bytes over 500 ms and what a line takes are 272 kbit/s; 200 would be a round trip of 700 ms, as the document has elsewhere, or a window of 12 kbytes",
+            "the window of Windows 2000 over 500 ms gives 272 kbit/s; 200 come with the same window \
+             over 700 ms, as the document has elsewhere, or with 12 kbytes over 500 (table)",
         ],
     ),
     number(
@@ -48,7 +49,7 @@ pub(super) const SENTENCES: &[Sentence] = &[
         FIGURES_13,
         (400.0, "kbit/s", TENTH),
         |results| kbps(results, clean(Way::Plain, 2, 1_536)),
-        ["twice that", "twice that: the window of a host is not given"],
+        ["twice that", "twice that: the window of a host is not given (table)"],
     ),
     number(
         "eight sessions without a gateway",

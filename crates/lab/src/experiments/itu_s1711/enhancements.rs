@@ -1,0 +1,399 @@
+//! Annex 2, table 3 as a measured matrix: what each enhancement gains under each impairment, over
+//! the same TCP without it.
+//!
+//! ```text
+//!   server ─ LAN ─ node ══ satellite, 520 ms ══ node ─ LAN ─ client
+//! ```
+
+use super::super::{Draw, Values};
+use super::bench::space;
+use satlink::{Direction, DirectionConfig, Discipline, Limit, LinkConfig, QueueConfig, Red};
+use sim::Network;
+use sim::host::{Host, Tcp, TcpId, Xstp};
+use sim::network::{Address, NodeId};
+use sim::pep::{
+    HeaderCompressor, HeaderDecompressor, Inline, Shaper, Split, SpoofConfig, Spoofer, TokenBucket,
+    Way,
+};
+use sim::traffic::{Client, ConnectionPlan, Exchange, Order, Server, Start};
+use simtcp::{AfterIdle, DelayedAck, InitialWindow, Opening, RecoveryKind, TcpConfig, WindowKind};
+use units::{BitRate, Instant, Span};
+
+/// What makes it hard for TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Impairment {
+    /// A file of 200 kbytes over 520 ms and 2 Mbit/s: the time that it takes.
+    Latency,
+    /// 10 Mbit/s over 520 ms: what is carried in 40 s.
+    Product,
+    /// 2 Mbit/s with a bit error ratio of 1e-6, for 200 s.
+    Errors,
+    /// 10 Mbit/s behind a router with a queue of 50 packets, and not of one product.
+    Queue,
+    /// 10 Mbit/s with 32 kbit/s back, and room for 20 packets there.
+    Return,
+    /// Eight at once over 10 Mbit/s.
+    Sessions,
+}
+
+impl Impairment {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Latency, Self::Product, Self::Errors, Self::Queue, Self::Return, Self::Sessions];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Product => "large product",
+            Self::Errors => "link errors",
+            Self::Queue => "short queue",
+            Self::Return => "small return",
+            Self::Sessions => "eight sessions",
+        }
+    }
+
+    fn kbps(self) -> u64 {
+        match self {
+            Self::Latency | Self::Errors => 2_000,
+            Self::Product | Self::Queue | Self::Return | Self::Sessions => 10_000,
+        }
+    }
+
+    fn flows(self) -> u32 {
+        if self == Self::Sessions { 8 } else { 1 }
+    }
+
+    /// Packets of the router's queue: one product, but where it is to be short.
+    fn queue(self) -> u64 {
+        match self {
+            Self::Latency | Self::Errors => 87,
+            Self::Product | Self::Return | Self::Sessions => 433,
+            Self::Queue => 50,
+        }
+    }
+
+    fn until(self) -> Span {
+        match self {
+            Self::Latency | Self::Errors => Span::from_secs(200),
+            Self::Product | Self::Queue | Self::Return | Self::Sessions => Span::from_secs(40),
+        }
+    }
+
+    /// How often it is run: where there is chance in it, more.
+    pub(super) fn often(self) -> u32 {
+        if self == Self::Errors { 10 } else { 1 }
+    }
+}
+
+/// What stands at the ends of the satellite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Middle {
+    Routers,
+    Compressors,
+    Two,
+    Three,
+    Spoofer,
+    Filter,
+}
+
+/// What the line is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Bare,
+    /// A code takes 8 % of the rate and leaves no errors.
+    Coded,
+    /// The router drops early.
+    Red,
+    /// The router marks early.
+    Marks,
+}
+
+/// One side of a comparison.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) tcp: TcpConfig,
+    pub(super) middle: Middle,
+    pub(super) line: Line,
+    /// The file comes on a connection that was idle for a while, not on a new one.
+    pub(super) kept: bool,
+    /// Its bytes.
+    pub(super) file: u64,
+}
+
+/// An enhancement: with it, and the same without it.
+#[derive(Debug)]
+pub(super) struct Enhancement {
+    pub(super) name: &'static str,
+    pub(super) with: Case,
+    pub(super) without: Case,
+}
+
+/// Bytes of the hosts' windows: two products of 10 Mbit/s and 520 ms.
+const WINDOW: u64 = 1_300_000;
+/// Bytes of the file, and of a transaction's answer, for which T/TCP is.
+const FILE: u64 = 200_000;
+const ANSWER: u64 = 1_000;
+const PORT: u16 = 80;
+/// When the second file is asked for, or how long a connection is idle.
+const LATER: Span = Span::from_secs(20);
+
+/// TCP of 1999 without enhancements: Reno with a segment at first; windows that do not limit.
+pub(super) fn reno() -> TcpConfig {
+    TcpConfig {
+        initial_window: InitialWindow::Segments(1),
+        slow_start_limit: Some(1),
+        byte_counting: false,
+        limited_transmit: false,
+        send_buffer: 2 * WINDOW,
+        receive_buffer: WINDOW,
+        ..TcpConfig::reno()
+    }
+}
+
+fn case(tcp: TcpConfig) -> Case {
+    Case { tcp, middle: Middle::Routers, line: Line::Bare, kept: false, file: FILE }
+}
+
+fn plain() -> Case {
+    case(reno())
+}
+
+fn by_tcp(name: &'static str, with: TcpConfig) -> Enhancement {
+    Enhancement { name, with: case(with), without: plain() }
+}
+
+fn by_middle(name: &'static str, middle: Middle) -> Enhancement {
+    Enhancement { name, with: Case { middle, ..plain() }, without: plain() }
+}
+
+/// Those of table 3 in its order, then those of annex 2's sections 3 and 4.
+pub(super) fn all() -> Vec<Enhancement> {
+    let small = TcpConfig { window_scale: false, receive_buffer: 65_535, ..reno() };
+    let short = TcpConfig { max_segment: 536, ..reno() };
+    let prompt = TcpConfig { delayed_ack: DelayedAck::OFF, ..reno() };
+    let kept = |after_idle| Case { kept: true, ..case(TcpConfig { after_idle, ..reno() }) };
+    let vegas = TcpConfig { recovery: RecoveryKind::Vegas, window: WindowKind::Vegas, ..reno() };
+    let early = |line, ecn| Case { line, ..case(TcpConfig { ecn, ..reno() }) };
+    vec![
+        by_tcp(
+            "larger initial window",
+            TcpConfig { initial_window: InitialWindow::Rfc3390, ..reno() },
+        ),
+        by_tcp(
+            "byte counting",
+            TcpConfig { slow_start_limit: Some(2), byte_counting: true, ..reno() },
+        ),
+        Enhancement { name: "window scaling", with: plain(), without: case(small) },
+        Enhancement {
+            name: "pacing",
+            with: {
+                let paced = kept(AfterIdle::Paced);
+                Case { tcp: TcpConfig { pacing: true, ..paced.tcp.clone() }, ..paced }
+            },
+            without: kept(AfterIdle::SlowStart),
+        },
+        by_tcp("Vegas", vegas),
+        Enhancement { name: "delayed acknowledgements", with: plain(), without: case(prompt) },
+        Enhancement {
+            name: "ECN",
+            with: early(Line::Marks, true),
+            without: early(Line::Red, false),
+        },
+        by_middle("header compression", Middle::Compressors),
+        Enhancement { name: "path MTU discovery", with: plain(), without: case(short) },
+        Enhancement {
+            name: "T/TCP",
+            with: Case {
+                file: ANSWER,
+                ..case(TcpConfig { opening: Opening::Transaction, ..reno() })
+            },
+            without: Case { file: ANSWER, ..plain() },
+        },
+        Enhancement { name: "FEC", with: Case { line: Line::Coded, ..plain() }, without: plain() },
+        by_tcp("SACK", TcpConfig { recovery: RecoveryKind::SackNewReno, sack: true, ..reno() }),
+        by_middle("two segments", Middle::Two),
+        by_middle("three segments, XSTP", Middle::Three),
+        by_middle("spoofing", Middle::Spoofer),
+        by_middle("acknowledgements filtered", Middle::Filter),
+    ]
+}
+
+/// The name of a point.
+pub(super) fn key(name: &str, with: bool, impairment: Impairment) -> String {
+    let side = if with { "with" } else { "without" };
+    format!("{name}/{side}/{}", impairment.name())
+}
+
+type Asks = Host<Tcp, Client<TcpId>>;
+
+impl Case {
+    /// Runs it: the more the better, files in a minute or kbit/s.
+    pub(super) fn run(&self, impairment: Impairment, draw: &Draw) -> Result<Values, String> {
+        let mut net = Network::new(draw.seed, draw.run);
+        let server = net.host_with(|node| {
+            Host::new(Tcp::server(node, &self.tcp, PORT), Server::<TcpId>::new())
+        });
+        let plans = self.plans(impairment);
+        let client = net.host_with(|node| {
+            let to = Address::new(server, PORT);
+            Host::new(Tcp::client(node, &self.tcp, to), Client::<TcpId>::new(plans))
+        });
+        let [near, far] = self.nodes(&mut net, impairment, server);
+        net.link(server, near, &lan());
+        net.link(near, far, &self.line(impairment));
+        net.link(far, client, &lan());
+        let until = impairment.until();
+        net.run_until(Instant::ZERO + until);
+        let seen = &net.node::<Asks>(client).application;
+        let score = match impairment {
+            Impairment::Latency => {
+                let last = seen.exchanged().last().ok_or("nothing was asked")?;
+                let done = last.done.ok_or("the file did not come")?;
+                let held = if self.kept { LATER } else { Span::ZERO };
+                60.0 / (done.since(last.asked) - held).as_secs_f64()
+            }
+            Impairment::Product
+            | Impairment::Errors
+            | Impairment::Queue
+            | Impairment::Return
+            | Impairment::Sessions => {
+                let came = seen.received().between(Instant::ZERO, Instant::ZERO + until).bytes;
+                came as f64 * 8.0 / 1e3 / until.as_secs_f64()
+            }
+        };
+        Ok(Values::new().with("score", score))
+    }
+
+    fn plans(&self, impairment: Impairment) -> Vec<ConnectionPlan> {
+        let file = Exchange { request: 300, response: self.file };
+        match impairment {
+            Impairment::Latency if self.kept => vec![ConnectionPlan {
+                held: LATER,
+                ..ConnectionPlan::new(Start::At(Instant::ZERO), Order::OneByOne, vec![file; 2])
+            }],
+            Impairment::Latency => [Span::ZERO, LATER]
+                .map(|start| ConnectionPlan::single(Instant::ZERO + start, file))
+                .into(),
+            Impairment::Product
+            | Impairment::Errors
+            | Impairment::Queue
+            | Impairment::Return
+            | Impairment::Sessions => {
+                let endless = Exchange { request: 300, response: 1 << 40 };
+                let start = |flow| Instant::ZERO + Span::from_millis(37) * u64::from(flow);
+                (0..impairment.flows())
+                    .map(|flow| ConnectionPlan::single(start(flow), endless))
+                    .collect()
+            }
+        }
+    }
+
+    fn line(&self, impairment: Impairment) -> LinkConfig {
+        let rate = BitRate::from_kbps(impairment.kbps());
+        let packets = Limit::Packets;
+        let red = |mark| {
+            Discipline::Red(Red {
+                lower: packets(impairment.queue() / 4),
+                upper: packets(impairment.queue() * 3 / 4),
+                largest_probability: 0.1,
+                weight: 0.002,
+                mark,
+                gentle: false,
+            })
+        };
+        let discipline = match self.line {
+            Line::Bare | Line::Coded => Discipline::DropTail,
+            Line::Red => red(false),
+            Line::Marks => red(true),
+        };
+        let coded = self.line == Line::Coded;
+        let errors = impairment == Impairment::Errors && !coded;
+        let mut link = LinkConfig::symmetric(DirectionConfig {
+            rate: Some(if coded { rate.mul_ratio(188, 204) } else { rate }),
+            delay: Span::from_millis(260),
+            bit_error_ratio: if errors { 1e-6 } else { 0.0 },
+            queue: QueueConfig { limit: packets(impairment.queue()), discipline },
+            ..DirectionConfig::default()
+        });
+        if impairment == Impairment::Return {
+            let back = link.direction_mut(Direction::Return);
+            back.rate = Some(RETURN);
+            back.queue = QueueConfig { limit: packets(20), ..QueueConfig::default() };
+        }
+        link
+    }
+
+    /// The nodes at the satellite's ends, the server's first.
+    fn nodes(&self, net: &mut Network, impairment: Impairment, server: NodeId) -> [NodeId; 2] {
+        let (lefts, lan) = ([server], wide(WINDOW));
+        let product = BitRate::from_kbps(impairment.kbps()).bytes_in(Span::from_millis(520));
+        match self.middle {
+            Middle::Routers => [net.router(), net.router()],
+            Middle::Compressors => {
+                let near = (HeaderCompressor::new(Way::Right), HeaderDecompressor::new(Way::Left));
+                let far = (HeaderDecompressor::new(Way::Right), HeaderCompressor::new(Way::Left));
+                let near = net.gateway_with(|_| Inline::new(near, lefts));
+                [near, net.gateway_with(|_| Inline::new(far, lefts))]
+            }
+            Middle::Two => {
+                let far = wide(2 * product);
+                let near = net.gateway_with(|node| {
+                    Split::new(Tcp::gateway(node, &lan), Tcp::gateway(node, &far), lefts)
+                });
+                [near, net.router()]
+            }
+            Middle::Three => {
+                let space = space(impairment.kbps(), impairment.flows(), product.max(65_536));
+                let near = net.gateway_with(|node| {
+                    Split::new(Tcp::gateway(node, &lan), Xstp::gateway(node, &space), lefts)
+                });
+                let far = net.gateway_with(|node| {
+                    Split::new(Xstp::gateway(node, &space), Tcp::gateway(node, &lan), lefts)
+                });
+                [near, far]
+            }
+            Middle::Spoofer => {
+                let share = product / u64::from(impairment.flows());
+                let config =
+                    SpoofConfig { memory: 3 * share, window: share, timeout: Span::from_secs(1) };
+                // It is for a link that belongs to the gateway, which keeps to its rate.
+                let rate = BitRate::from_kbps(impairment.kbps()).mul_ratio(98, 100);
+                let bucket = TokenBucket { rate, bucket: 3_000, limit: 1 << 24 };
+                let pair = (Spoofer::new(config, Way::Right), Shaper::new(bucket, Way::Right));
+                let near = net.gateway_with(|_| Inline::new(pair, lefts));
+                [near, net.router()]
+            }
+            Middle::Filter => {
+                let rate = match impairment {
+                    Impairment::Return => RETURN,
+                    Impairment::Latency
+                    | Impairment::Product
+                    | Impairment::Errors
+                    | Impairment::Queue
+                    | Impairment::Sessions => BitRate::from_kbps(impairment.kbps()),
+                };
+                // A little less than the line, or it is the line's queue that fills.
+                let config =
+                    TokenBucket { rate: rate.mul_ratio(98, 100), bucket: 1_500, limit: 64_000 };
+                let shaper = Shaper::new(config, Way::Left).filtering_acks();
+                [net.router(), net.gateway_with(|_| Inline::new(shaper, lefts))]
+            }
+        }
+    }
+}
+
+/// The return channel where it is small.
+const RETURN: BitRate = BitRate::from_kbps(32);
+
+/// What a gateway has on each side: TCP with SACK and this window.
+fn wide(window: u64) -> TcpConfig {
+    TcpConfig { send_buffer: window, receive_buffer: window, ..TcpConfig::sack() }
+}
+
+fn lan() -> LinkConfig {
+    LinkConfig::symmetric(DirectionConfig {
+        rate: Some(BitRate::from_mbps(100)),
+        delay: Span::from_micros(500),
+        queue: QueueConfig { limit: Limit::Packets(1 << 16), ..QueueConfig::default() },
+        ..DirectionConfig::default()
+    })
+}
