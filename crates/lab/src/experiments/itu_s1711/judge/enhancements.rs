@@ -168,3 +168,20 @@ fn table(results: &Results) -> Table {
         rows: rows.collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_table_is_measured() {
+        let all = all();
+        for row in &TABLE {
+            assert!(all.iter().any(|one| one.name == row.name), "{}", row.name);
+        }
+        let half = |mean, half| Summary { n: 10, mean, deviation: 1.0, half };
+        assert!(Yes.holds(half(9.0, 3.0)) && !Yes.holds(half(7.0, 3.0)));
+        assert!(No.holds(half(1.0, 3.0)) && !No.holds(half(3.0, 3.0)));
+        assert!(Partly.holds(half(1.0, 0.5)) && !Partly.holds(half(0.4, 0.5)));
+    }
+}
