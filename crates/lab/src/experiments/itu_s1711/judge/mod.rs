@@ -182,7 +182,9 @@ fn pages() -> Vec<SetUp> {
             "acknowledgements where requests are pipelined",
             "",
             "each segment",
-            "the captures have as many packets; by Linux's rule there were a fifth fewer (table)",
+            "the captures have as many packets: Linux acknowledges each segment while its window \
+             grows, and this one grows to 10 Mbytes; by the rule above there were a fifth fewer \
+             (table)",
         ),
         SetUp::fitted(
             "sizes of a page's elements",
