@@ -5,7 +5,7 @@ mod proof;
 
 use crate::{Outcome, values};
 use clap::Subcommand;
-use lab::experiments::{self, ALL, Entry, Options, Ran, Request, Verdict};
+use lab::experiments::{self, ALL, Options, Ran, Request, Verdict};
 use lab::watch;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -67,9 +67,13 @@ struct Run {
     /// Set a parameter; may be given more than once (`lab list` names them)
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Run live, too, what can be: hosts in network namespaces, the kernel's TCP, the emulator and
+    /// the gateways, in real time; measured values stand beside simulated ones
+    #[arg(long)]
+    live: bool,
     /// What `bench control --json` wrote, to stand beside the simulated values of `controllers`
     #[arg(long, value_name = "FILE")]
-    live: Option<PathBuf>,
+    measured: Option<PathBuf>,
 }
 
 /// Write report.html and results.json anew
@@ -187,6 +191,9 @@ fn list() -> Outcome {
     let mut text = String::new();
     for entry in ALL {
         let _ = writeln!(text, "{:<16} {}\n{:17}{}", entry.id, entry.title, "", entry.about);
+        if let Some(live) = entry.live {
+            let _ = writeln!(text, "{:17}--live: {}", "", live.about);
+        }
         for parameter in entry.parameters {
             let experiments::Parameter { name, about, default, .. } = parameter;
             let _ = writeln!(text, "{:17}{name}={default} ({}): {about}", "", parameter.range());
@@ -196,8 +203,10 @@ fn list() -> Outcome {
 }
 
 fn run_entries(arguments: Run) -> Outcome {
-    let Run { mut ids, file, out, replications, seed, quick, shard, jobs, set, live } = arguments;
-    let mut options = Options { replications, quick, shard, jobs, set, live, ..Options::new(out) };
+    let Run { mut ids, file, out, replications, seed, quick, shard, jobs, set, live, measured } =
+        arguments;
+    let mut options =
+        Options { replications, quick, shard, jobs, set, live, measured, ..Options::new(out) };
     if let Some(file) = file {
         let request = Request::read(&file).map_err(|error| error.to_string())?;
         request.apply(&mut options);
@@ -210,8 +219,11 @@ fn run_entries(arguments: Run) -> Outcome {
         }
     }
     options.seed = seed.unwrap_or(options.seed);
-    let mut entries = experiments::choose(&ids).map_err(|error| error.to_string())?;
-    leave_out_what_cannot_run(&mut entries, &ids)?;
+    let entries = experiments::choose(&ids).map_err(|error| error.to_string())?;
+    if options.live {
+        // Before anything starts: a process with threads cannot enter a user namespace.
+        testbed::permission::acquire().map_err(|refusal| format!("--live: {refusal}"))?;
+    }
     let ran = experiments::run(&entries, &options).map_err(|error| error.to_string())?;
     let mut text = String::new();
     for one in &ran {
@@ -228,25 +240,6 @@ fn run_entries(arguments: Run) -> Outcome {
     values::print(&text)
 }
 
-/// Live entries need network namespaces. Before anything starts: a process with threads cannot
-/// enter a user namespace.
-fn leave_out_what_cannot_run(entries: &mut Vec<&'static Entry>, ids: &[String]) -> Outcome {
-    if !entries.iter().any(|entry| entry.live) {
-        return Ok(());
-    }
-    match testbed::permission::acquire() {
-        Ok(_) => Ok(()),
-        Err(refusal) if ids.iter().any(|id| id == "all") => {
-            for entry in entries.iter().filter(|entry| entry.live) {
-                eprintln!("{} is left out: {refusal}", entry.id);
-            }
-            entries.retain(|entry| !entry.live);
-            Ok(())
-        }
-        Err(refusal) => Err(refusal.to_string()),
-    }
-}
-
 fn summary(judged: &experiments::Judged) -> String {
     let outcome = &judged.outcome;
     let [agrees, differs, open] = [Verdict::Agrees, Verdict::Differs, Verdict::NotComparable]
@@ -258,6 +251,10 @@ fn summary(judged: &experiments::Judged) -> String {
         outcome.cells().count(),
         outcome.fitted()
     );
+    let [live, agree] = outcome.vouched();
+    if live > 0 {
+        let _ = writeln!(text, "  live: {live} cells, {agree} of them as simulated");
+    }
     for cell in outcome.cells().filter(|cell| cell.verdict == Verdict::Differs) {
         let _ = writeln!(text, "  differs: {} ({})", cell.name, cell.place);
     }

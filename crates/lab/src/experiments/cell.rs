@@ -98,6 +98,50 @@ pub struct Cell {
     pub verdict: Verdict,
     /// Why.
     pub reason: String,
+    /// The same, measured with real programs; where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<Measured>,
+}
+
+/// A cell measured live: the kernel's TCP and the gateway's program over the emulator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// What was measured, in the cell's unit.
+    pub value: Answer,
+    /// Its 95 % confidence interval, where there is one.
+    pub ci95: Option<[f64; 2]>,
+    /// Whether that is what was published.
+    pub verdict: Verdict,
+    /// What the simulator has for the same programs: `ours`, unless it is a model of others
+    /// (a TCP of the publication's time, which no kernel has any more).
+    pub simulated: Answer,
+    /// Whether live and simulated are within 10 % or each other's intervals, or say the same.
+    pub agrees: bool,
+}
+
+/// How far live may be beside simulated.
+pub(super) const BESIDE: f64 = 0.1;
+
+impl Measured {
+    /// `live` beside `simulated`, which are one cell made of different results.
+    pub(super) fn new(simulated: &Cell, live: &Cell) -> Self {
+        let agrees = match (&simulated.ours, &live.ours) {
+            (Answer::Number(ours), Answer::Number(measured)) => {
+                let half =
+                    |ends: Option<[f64; 2]>| ends.map_or(0.0, |[low, high]| (high - low) / 2.0);
+                let slack = (BESIDE * ours.abs()).max(half(simulated.ci95) + half(live.ci95));
+                (measured - ours).abs() <= slack
+            }
+            _ => simulated.verdict == live.verdict,
+        };
+        Self {
+            value: live.ours.clone(),
+            ci95: live.ci95,
+            verdict: live.verdict,
+            simulated: simulated.ours.clone(),
+            agrees,
+        }
+    }
 }
 
 /// A number, or words.
@@ -168,6 +212,7 @@ impl Expected {
             criterion: self.criterion.words(),
             verdict,
             reason,
+            live: None,
         }
     }
 }
@@ -217,6 +262,20 @@ mod tests {
         assert_eq!(wide.verdict, Verdict::Differs, "chance alone is no agreement");
         let single = NUMBER.number(ours(44.0, f64::INFINITY), "");
         assert_eq!((single.verdict, single.ci95), (Verdict::Agrees, None));
+    }
+
+    #[test]
+    fn live_vouches_for_simulated_within_a_tenth_or_the_intervals() {
+        let cell = |mean, half| NUMBER.number(Summary { n: 5, mean, deviation: 1.0, half }, "");
+        let agrees = |ours: (f64, f64), live: (f64, f64)| {
+            Measured::new(&cell(ours.0, ours.1), &cell(live.0, live.1)).agrees
+        };
+        assert!(agrees((40.0, 0.0), (43.9, 0.0)));
+        assert!(!agrees((40.0, 0.0), (44.1, 0.0)));
+        assert!(agrees((40.0, 3.0), (46.0, 4.0)));
+        assert!(!agrees((40.0, 3.0), (46.0, 2.0)));
+        let live = Measured::new(&cell(10.0, 0.0), &cell(44.0, 0.0));
+        assert_eq!((live.verdict, live.agrees), (Verdict::Agrees, false));
     }
 
     #[test]

@@ -30,11 +30,11 @@ pub mod statistics;
 mod store;
 mod sweep;
 
-pub use cell::{Cell, Criterion, Expected, Kind, Published, Verdict};
+pub use cell::{Cell, Criterion, Expected, Kind, Measured, Published, Verdict};
 pub use figure::{Axis, Figure, Series};
 pub use options::{Options, Parameter, Setting};
-pub use outcome::{Outcome, Picture, Section, SetUp, Table};
-pub use plan::{Draw, Entry, Point, Results, Values};
+pub use outcome::{Beside, Outcome, Picture, Section, SetUp, Table};
+pub use plan::{Draw, Entry, Live, Point, Results, Values};
 pub use request::Request;
 pub use runner::{Judged, Ran, merge, report, run};
 pub use statistics::Summary;

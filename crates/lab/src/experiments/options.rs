@@ -40,8 +40,10 @@ pub struct Options {
     pub jobs: Option<usize>,
     /// Parameters, as `NAME=VALUE`.
     pub set: Vec<String>,
+    /// Whether to run live, too, what can be.
+    pub live: bool,
     /// What `bench control` measured, to be shown beside simulated values.
-    pub live: Option<PathBuf>,
+    pub measured: Option<PathBuf>,
 }
 
 impl Options {
@@ -55,7 +57,8 @@ impl Options {
             shard: None,
             jobs: None,
             set: Vec::new(),
-            live: None,
+            live: false,
+            measured: None,
         }
     }
 
@@ -78,6 +81,18 @@ impl Options {
             && !(1..=of).contains(&part)
         {
             return wrong(format!("--shard: found {part}/{of}, expected 1/{of} to {of}/{of}"));
+        }
+        if self.live && self.shard.is_some() {
+            return wrong(
+                "--live: found with --shard, expected alone: a machine's live runs are \
+                          its own"
+                    .to_owned(),
+            );
+        }
+        if self.live && entries.iter().all(|entry| entry.live.is_none()) {
+            let live = super::ALL.iter().filter(|entry| entry.live.is_some());
+            let known = live.map(|entry| entry.id).collect::<Vec<_>>().join(", ");
+            return wrong(format!("--live: found nothing to run live, expected one of {known}"));
         }
         if self.jobs.is_some_and(|count| !(1..=1_024).contains(&count)) {
             let found = self.jobs.unwrap_or_default();
@@ -117,7 +132,7 @@ impl Options {
             replications: self.replications.unwrap_or(usual),
             quick: self.quick,
             parameters,
-            live: self.live.as_deref().map(measured).transpose()?,
+            measured: self.measured.as_deref().map(measured).transpose()?,
         })
     }
 }
@@ -131,7 +146,9 @@ fn measured(path: &Path) -> Result<BTreeMap<String, f64>, LabError> {
     }
     let report: Report = serde_json::from_str(&files::read(path)?).map_err(|error| {
         let path = path.display();
-        LabError::Request(format!("--live: {path}: {error}; expected what bench control writes"))
+        LabError::Request(format!(
+            "--measured: {path}: {error}; expected what bench control writes"
+        ))
     })?;
     Ok(report.values)
 }
@@ -184,7 +201,7 @@ pub struct Setting {
     pub quick: bool,
     pub(super) parameters: BTreeMap<&'static str, f64>,
     /// What was measured live, by the names that `bench control` gives.
-    pub(super) live: Option<BTreeMap<String, f64>>,
+    pub(super) measured: Option<BTreeMap<String, f64>>,
 }
 
 impl Setting {

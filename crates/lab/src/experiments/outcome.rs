@@ -1,6 +1,6 @@
 //! What an experiment came to: set-up, cells, figures, tables and the words between them.
 
-use super::cell::{Cell, Verdict};
+use super::cell::{Cell, Measured, Verdict};
 use super::figure::Figure;
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +103,38 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
+/// What live runs add to an outcome.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Cells as they are with the simulator's model of the same programs, and as they are live.
+    /// Their names and places are those of the outcome's cells, or of
+    /// `sections`'.
+    pub cells: Vec<(Cell, Cell)>,
+    /// Parts of the report about live runs alone.
+    pub sections: Vec<Section>,
+}
+
 impl Outcome {
+    /// Puts what was measured live beside the cells.
+    pub(super) fn put_beside(&mut self, beside: Beside) {
+        self.sections.extend(beside.sections);
+        for (simulated, live) in &beside.cells {
+            let same = |cell: &&mut Cell| cell.name == live.name && cell.place == live.place;
+            let mut cells = self.sections.iter_mut().flat_map(|section| &mut section.cells);
+            let cell = cells.find(same);
+            debug_assert!(cell.is_some(), "no cell {} of {}", live.name, live.place);
+            if let Some(cell) = cell {
+                cell.live = Some(Measured::new(simulated, live));
+            }
+        }
+    }
+
+    /// Cells that were measured live, and those of them that agree with the simulated.
+    pub fn vouched(&self) -> [usize; 2] {
+        let live = || self.cells().filter_map(|cell| cell.live.as_ref());
+        [live().count(), live().filter(|live| live.agrees).count()]
+    }
+
     /// All cells, in the order of the report.
     pub fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.sections.iter().flat_map(|section| &section.cells)

@@ -1,9 +1,10 @@
 //! What an experiment consists of, and what came out of its jobs.
 
 use super::options::{Parameter, Setting};
-use super::outcome::Outcome;
+use super::outcome::{Beside, Outcome};
 use super::statistics::Summary;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -20,14 +21,28 @@ pub struct Entry {
     pub about: &'static str,
     /// How often each point is run, unless said otherwise.
     pub replications: u32,
-    /// Whether it needs network namespaces and real time; its jobs run one at a time.
-    pub live: bool,
+    /// What of it can be run live as well.
+    pub live: Option<&'static Live>,
     /// What can be set about it.
     pub parameters: &'static [Parameter],
     /// What there is to run.
     pub plan: fn(&Setting) -> Vec<Point>,
     /// What to make of it.
     pub judge: fn(&Setting, &Results) -> Outcome,
+}
+
+/// The part of an experiment that runs with the kernel's TCP, the emulator and the gateway's
+/// program, in network namespaces and real time.
+#[derive(Debug)]
+pub struct Live {
+    /// What it is, in a sentence.
+    pub about: &'static str,
+    /// Networks at once: slow links leave a processor idle.
+    pub at_once: usize,
+    /// What there is to run.
+    pub plan: fn(&Setting) -> Vec<Point>,
+    /// What to make of simulated and live results.
+    pub judge: fn(&Setting, &Results, &Results) -> Beside,
 }
 
 /// What a job draws its chance from.
@@ -108,6 +123,9 @@ impl Values {
     /// # Panics
     /// When there is none.
     pub fn series(&self, name: &str) -> &[f64] {
+        if self.0.is_empty() {
+            return &UNKNOWN;
+        }
         self.0.get(name).unwrap_or_else(|| panic!("no job of this point has a value {name:?}"))
     }
 
@@ -119,13 +137,34 @@ impl Values {
     }
 }
 
+/// What a point that was not run has for every value; see [`Results::whole`].
+static NOT_RUN: [Values; 1] = [Values(BTreeMap::new())];
+static UNKNOWN: [f64; 64] = [f64::NAN; 64];
+
 /// What all jobs found.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     points: BTreeMap<(String, String), Vec<Values>>,
+    /// Whether there may be less than was planned.
+    partial: bool,
+    /// Whether somebody asked for what is not there.
+    missed: Cell<bool>,
 }
 
 impl Results {
+    /// None yet, and there may be points without: what was run live is a part of what was
+    /// simulated.
+    pub(super) fn partial() -> Self {
+        Self { partial: true, ..Self::default() }
+    }
+
+    /// What `judge` makes of these; `None` when it asked for a point that was not run.
+    pub(super) fn whole<T>(&self, judge: impl FnOnce(&Self) -> T) -> Option<T> {
+        self.missed.set(false);
+        let judged = judge(self);
+        (!self.missed.get()).then_some(judged)
+    }
+
     /// Adds what the replications of a point found, in their order.
     pub(super) fn insert(&mut self, study: &str, key: &str, values: Vec<Values>) {
         self.points.insert((study.to_owned(), key.to_owned()), values);
@@ -136,9 +175,14 @@ impl Results {
     /// # Panics
     /// When the point was not planned.
     pub fn of(&self, study: &str, key: &str) -> &[Values] {
-        self.points
-            .get(&(study.to_owned(), key.to_owned()))
-            .unwrap_or_else(|| panic!("the point {study}/{key} was not planned"))
+        match self.points.get(&(study.to_owned(), key.to_owned())) {
+            Some(found) => found,
+            None if self.partial => {
+                self.missed.set(true);
+                &NOT_RUN
+            }
+            None => panic!("the point {study}/{key} was not planned"),
+        }
     }
 
     /// Whether the point was planned.

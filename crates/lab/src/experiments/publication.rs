@@ -159,6 +159,16 @@ pub(super) fn judge(sentences: &[Sentence], results: &Results) -> Vec<Cell> {
     sentences.iter().map(|sentence| sentence.judge(results)).collect()
 }
 
+/// Holds live results against those sentences whose points all were run live, each beside the
+/// same sentence held against `twin`, the simulated results of the same programs.
+pub(super) fn beside(sentences: &[Sentence], twin: &Results, live: &Results) -> Vec<(Cell, Cell)> {
+    let both = |sentence: &Sentence| {
+        let live = live.whole(|live| sentence.judge(live))?;
+        (live.verdict != Verdict::NotComparable).then(|| (sentence.judge(twin), live))
+    };
+    sentences.iter().filter_map(both).collect()
+}
+
 /// A column or row of a published table: what its numbers are, and when ours agree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
@@ -224,6 +234,40 @@ mod tests {
         let found =
             verdict(|_| Found::new("").below(seen(0.0, 0.1), 1.0).above(seen(0.0, 0.1), 1.0));
         assert_eq!(found.0, Verdict::Differs, "all must hold");
+    }
+
+    #[test]
+    fn only_what_was_run_live_is_held_against_sentences() {
+        let sentences = [
+            that(
+                "a",
+                "1",
+                ("is more", "above 1"),
+                |results| Found::new("").above(results.summary("s", "a", "x"), 1.0),
+                ["so", "not so"],
+            ),
+            number(
+                "b",
+                "1",
+                (2.0, "s", Criterion::Within(0.1)),
+                |results| results.summary("s", "b", "x"),
+                ["so", "not so"],
+            ),
+        ];
+        let run = |values: &[(&str, f64)], mut results: Results| {
+            for (key, value) in values {
+                results.insert("s", key, vec![super::super::Values::new().with("x", *value)]);
+            }
+            results
+        };
+        let twin = run(&[("a", 2.0), ("b", 2.0)], Results::default());
+        let live = run(&[("b", 3.0)], Results::partial());
+        let found = beside(&sentences, &twin, &live);
+        let verdicts: Vec<_> = found
+            .iter()
+            .map(|(twin, live)| (twin.name.as_str(), twin.verdict, live.verdict))
+            .collect();
+        assert_eq!(verdicts, [("b", Verdict::Agrees, Verdict::Differs)]);
     }
 
     #[test]

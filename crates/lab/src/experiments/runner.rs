@@ -87,20 +87,27 @@ fn run_one(entry: &'static Entry, options: &Options) -> Result<Ran, LabError> {
     let setting = options.setting(entry)?;
     let points = (entry.plan)(&setting);
     check_keys(entry, &points)?;
-    let jobs = sweep::jobs(&points);
     let header = Header::new(entry, &setting);
-    let mut found = store::load(&options.out, &header)?;
-    let (part, of) = options.shard.unwrap_or((1, 1));
-    let ours = |(index, job): &(usize, &Job<'_>)| {
-        *index % of as usize == part as usize - 1 && !found.contains_key(&job.name())
-    };
-    let to_do: Vec<Job<'_>> = jobs.iter().enumerate().filter(ours).map(|(_, job)| *job).collect();
-    sweep_and_save(entry, options, &header, &to_do, &mut found)?;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let workers = options.jobs.unwrap_or(cores);
+    let jobs = sweep::jobs(&points);
+    let found = find(entry, options, &header, &jobs, workers)?;
     let done = jobs.iter().filter(|job| found.contains_key(&job.name())).count();
     if done < jobs.len() {
         return Ok(Ran::Part { id: entry.id, done, jobs: jobs.len() });
     }
-    let outcome = (entry.judge)(&setting, &gather(&points, &found));
+    let mut results = Results::default();
+    gather(&points, &found, &mut results);
+    let mut outcome = (entry.judge)(&setting, &results);
+    if let (true, Some(live)) = (options.live, entry.live) {
+        let points = (live.plan)(&setting);
+        check_keys(entry, &points)?;
+        let header = Header::live(entry, &setting);
+        let found = find(entry, options, &header, &sweep::jobs(&points), live.at_once)?;
+        let mut measured = Results::partial();
+        gather(&points, &found, &mut measured);
+        outcome.put_beside((live.judge)(&setting, &results, &measured));
+    }
     let judged = Judged {
         id: entry.id.to_owned(),
         title: entry.title.to_owned(),
@@ -125,19 +132,34 @@ fn check_keys(entry: &Entry, points: &[Point]) -> Result<(), LabError> {
     }
 }
 
+/// What was found of these before, and of our part of them now.
+fn find(
+    entry: &Entry,
+    options: &Options,
+    header: &Header,
+    jobs: &[Job<'_>],
+    workers: usize,
+) -> Result<Found, LabError> {
+    let mut found = store::load(&options.out, header)?;
+    let (part, of) = options.shard.unwrap_or((1, 1));
+    let ours = |(index, job): &(usize, &Job<'_>)| {
+        *index % of as usize == part as usize - 1 && !found.contains_key(&job.name())
+    };
+    let to_do: Vec<Job<'_>> = jobs.iter().enumerate().filter(ours).map(|(_, job)| *job).collect();
+    if !to_do.is_empty() {
+        sweep_and_save(entry, options, header, (&to_do, workers), &mut found)?;
+    }
+    Ok(found)
+}
+
 fn sweep_and_save(
     entry: &Entry,
     options: &Options,
     header: &Header,
-    to_do: &[Job<'_>],
+    (to_do, workers): (&[Job<'_>], usize),
     found: &mut Found,
 ) -> Result<(), LabError> {
-    if to_do.is_empty() {
-        return Ok(());
-    }
     let path = header.path(options);
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let workers = if entry.live { 1 } else { options.jobs.unwrap_or(cores) };
     let clock = Clock::new();
     let mut saved = clock.now();
     let bar = bar(entry, to_do.len());
@@ -176,14 +198,12 @@ fn bar(entry: &Entry, jobs: usize) -> ProgressBar {
     bar
 }
 
-fn gather(points: &[Point], found: &Found) -> Results {
-    let mut results = Results::default();
+fn gather(points: &[Point], found: &Found, results: &mut Results) {
     for point in points {
         let names = (0..point.replications).map(|replication| Job { point, replication }.name());
         let values = names.map(|name| found[&name].clone()).collect();
         results.insert(point.study, &point.key, values);
     }
-    results
 }
 
 /// What runs the entry again with the same results.
@@ -195,8 +215,11 @@ fn command(entry: &Entry, options: &Options, setting: &Setting) -> String {
     if let Some(count) = options.replications {
         words += &format!(" --replications {count}");
     }
-    if let Some(live) = &options.live {
-        words += &format!(" --live {}", live.display());
+    if options.live && entry.live.is_some() {
+        words += " --live";
+    }
+    if let Some(measured) = &options.measured {
+        words += &format!(" --measured {}", measured.display());
     }
     for parameter in entry.parameters {
         let value = setting.get(parameter.name);

@@ -25,6 +25,9 @@ pub(super) struct Header {
     pub(super) quick: bool,
     /// The parameters.
     pub(super) parameters: BTreeMap<String, f64>,
+    /// Whether these are live results, of the machine that made them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) live: bool,
 }
 
 /// Which job.
@@ -54,7 +57,14 @@ impl Header {
             seed: setting.seed,
             quick: setting.quick,
             parameters: setting.parameters.iter().map(named).collect(),
+            live: false,
         }
+    }
+
+    /// The same of live results.
+    pub(super) fn live(entry: &Entry, setting: &Setting) -> Self {
+        let code = codes(&["simulated", "live", &folder_of(entry)]);
+        Self { code, live: true, ..Self::new(entry, setting) }
     }
 
     /// Where the results of a shard go.
@@ -79,18 +89,23 @@ impl Header {
 /// The folder of an experiment's stores, below the experiment's own.
 const FOLDER: &str = "store";
 
-/// Names the code that decides an entry's results: the crates that run in it, and its own.
+/// Names the code that decides an entry's simulated results: the crates that run in it, and its
+/// own.
 pub(super) fn code_of(entry: &Entry) -> String {
+    codes(&["simulated", &folder_of(entry)])
+}
+
+fn folder_of(entry: &Entry) -> String {
+    entry.id.replace('-', "_")
+}
+
+fn codes(names: &[&str]) -> String {
     let codes = env!("BENTPIPE_LAB_CODES");
-    let of = |name: &str| {
+    let of = |name: &&str| {
         let mut words = codes.split(',').filter_map(|word| word.split_once('='));
-        words.find(|(known, _)| *known == name).map_or("none", |(_, code)| code)
+        words.find(|(known, _)| known == name).map_or("none", |(_, code)| code)
     };
-    let own = of(&entry.id.replace('-', "_"));
-    match entry.live {
-        true => format!("{}-{}-{own}", of("simulated"), of("live")),
-        false => format!("{}-{own}", of("simulated")),
-    }
+    names.iter().map(of).collect::<Vec<_>>().join("-")
 }
 
 /// All stored results that `header` covers, of whatever shard.

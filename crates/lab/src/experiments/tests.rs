@@ -11,7 +11,7 @@ static COUNTED: Entry = Entry {
     source: "nobody",
     about: "four points",
     replications: 3,
-    live: false,
+    live: None,
     parameters: &[
         Parameter {
             name: "scale",
@@ -155,8 +155,10 @@ fn wrong_requests_are_named_with_what_is_allowed() {
         message(&|options| options.replications = Some(0)),
         "--replications: found 0, expected 1 to 10000"
     );
-    let live = message(&|options| options.live = Some("/nonexistent.json".into()));
-    assert!(live.contains("/nonexistent.json"), "{live}");
+    let measured = message(&|options| options.measured = Some("/nonexistent.json".into()));
+    assert!(measured.contains("/nonexistent.json"), "{measured}");
+    let live = message(&|options| options.live = true);
+    assert!(live.starts_with("--live: found nothing to run live, expected one of "), "{live}");
     let unknown = choose(&["moon-1969".to_owned()]).unwrap_err().to_string();
     assert!(unknown.starts_with("experiment: found \"moon-1969\", expected elaasar-2003"));
     assert_eq!(choose(&["all".to_owned()]).unwrap().len(), ALL.len());

@@ -11,12 +11,14 @@
 
 mod emulation;
 mod gateways;
+mod hosts;
 mod keys;
 mod meter;
 
 pub use emulation::Emulation;
 pub(crate) use gateways::Gateway;
 pub use gateways::{Counters, GatewayRates};
+pub(crate) use hosts::{Hosts, HostsConfig, bytes_by, whole};
 pub(crate) use keys::Acquainted;
 pub use meter::{Reading, Traffic};
 

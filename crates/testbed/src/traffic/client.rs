@@ -1,6 +1,6 @@
 //! Downloads, uploads and single requests, and what they took.
 
-use super::{Way, connect, set_congestion};
+use super::{Way, connect, connect::clamp, set_congestion};
 use crate::content::{Checksum, Content};
 use rt::Clock;
 use std::io::{self, Read, Write};
@@ -123,6 +123,10 @@ pub fn download(
     progress: &Progress,
 ) -> Transfer {
     let mut run = Running::new(limits, progress);
+    run.window = match way {
+        Way::Buffered(buffer) => Some(buffer.window),
+        Way::Direct | Way::Socks5(_) => None,
+    };
     let outcome = run.open(way, server).and_then(|mut stream| {
         let File { seed, bytes, congestion } = file;
         stream.write_all(format!("GET {bytes} {seed} {congestion}\n").as_bytes())?;
@@ -217,6 +221,8 @@ struct Running<'a> {
     bytes: u64,
     sum: Checksum,
     series: Vec<Sample>,
+    /// The largest window that the peer is to be told.
+    window: Option<u32>,
 }
 
 impl<'a> Running<'a> {
@@ -232,6 +238,7 @@ impl<'a> Running<'a> {
             bytes: 0,
             sum: Checksum::default(),
             series: Vec::new(),
+            window: None,
         }
     }
 
@@ -266,6 +273,9 @@ impl<'a> Running<'a> {
                     self.first_byte.get_or_insert(self.clock.now().since(self.started));
                     self.sum.update(&block[..n]);
                     self.count(n);
+                    if let Some(window) = self.window {
+                        clamp(stream, window)?;
+                    }
                 }
                 Err(error) if is_pause(&error) => {}
                 Err(error) => return Err(error),

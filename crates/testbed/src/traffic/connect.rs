@@ -1,7 +1,9 @@
 //! How a client reaches its server.
 
 use std::io::{self, Read, Write};
+use std::mem::size_of;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// The way from a client to its server.
@@ -11,6 +13,17 @@ pub enum Way {
     Direct,
     /// The client asks a SOCKS5 proxy at this address.
     Socks5(SocketAddr),
+    /// As `Direct`, by a socket of this size.
+    Buffered(ReceiveBuffer),
+}
+
+/// How much a client's socket holds, in place of what its kernel finds out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveBuffer {
+    /// `SO_RCVBUF`, in bytes; the kernel takes twice that for what stands around data.
+    pub bytes: u32,
+    /// The largest window that it tells its peer, in bytes (`TCP_WINDOW_CLAMP`).
+    pub window: u32,
 }
 
 /// Opens a TCP connection to `server`.
@@ -18,11 +31,11 @@ pub enum Way {
 /// # Errors
 /// What the kernel or the proxy refused.
 pub fn connect(way: Way, server: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
-    let first = match way {
-        Way::Direct => server,
-        Way::Socks5(proxy) => proxy,
+    let mut stream = match way {
+        Way::Direct => TcpStream::connect_timeout(&server, patience)?,
+        Way::Socks5(proxy) => TcpStream::connect_timeout(&proxy, patience)?,
+        Way::Buffered(buffer) => connect_buffered(server, buffer, patience)?,
     };
-    let mut stream = TcpStream::connect_timeout(&first, patience)?;
     stream.set_nodelay(true)?;
     if let Way::Socks5(_) = way {
         stream.set_read_timeout(Some(patience))?;
@@ -30,6 +43,37 @@ pub fn connect(way: Way, server: SocketAddr, patience: Duration) -> io::Result<T
         stream.set_read_timeout(None)?;
     }
     Ok(stream)
+}
+
+/// What a socket holds must be said before it connects: the scale of its windows is.
+fn connect_buffered(
+    server: SocketAddr,
+    buffer: ReceiveBuffer,
+    patience: Duration,
+) -> io::Result<TcpStream> {
+    let domain = socket2::Domain::for_address(server);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    socket.set_recv_buffer_size(buffer.bytes as usize)?;
+    clamp(&socket, buffer.window)?;
+    socket.connect_timeout(&server.into(), patience)?;
+    Ok(socket.into())
+}
+
+/// Bounds the window that a socket tells its peer. The kernel forgets it (seen with 6.18) when it
+/// finds out how much memory a segment takes, so a reader says it again.
+pub(super) fn clamp(socket: &impl AsRawFd, window: u32) -> io::Result<()> {
+    let window = libc::c_int::try_from(window).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the pointer is to an int, of which the length is given.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_WINDOW_CLAMP,
+            (&raw const window).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// RFC 1928, without authentication.

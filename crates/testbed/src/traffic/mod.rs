@@ -19,7 +19,7 @@ mod tests;
 mod web;
 
 pub use client::{Exchange, File, Limits, Progress, Sample, Transfer, ask, download, upload};
-pub use connect::{Way, connect};
+pub use connect::{ReceiveBuffer, Way, connect};
 pub use server::{FileServer, Served};
 pub use web::{PAGE_BYTES, PAGE_OBJECTS, Page, WebServer, load_page, load_page_pipelined};
 

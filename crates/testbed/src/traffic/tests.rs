@@ -99,3 +99,11 @@ fn goodput_counts_from_the_first_byte() {
     transfer.complete = true;
     assert_eq!(transfer.goodput(second * 20), 2_000.0 * 8.0 / 10.0);
 }
+
+#[test]
+fn a_client_with_a_small_window_has_the_file_as_well() {
+    let server = FileServer::start(None, any_port()).unwrap();
+    let way = Way::Buffered(ReceiveBuffer { bytes: 16_384, window: 8_192 });
+    let got = download(way, server.address(), file(8, 200_000), SOON, &Progress::default());
+    assert!(got.complete && got.matches, "{:?}", got.error);
+}

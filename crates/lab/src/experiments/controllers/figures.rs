@@ -31,7 +31,7 @@ const GAP: f64 = 8.0;
 const FONT: &str = "font-family=\"Helvetica, Arial, sans-serif\"";
 
 pub(super) fn picture(setting: &Setting, results: &Results, cases: &[Case]) -> Picture {
-    let live = Live(setting.live.clone().unwrap_or_else(kept));
+    let live = Live(setting.measured.clone().unwrap_or_else(kept));
     Picture {
         id: "controllers".into(),
         title: "Share of the link that each way of controlling the rate uses, case by case".into(),

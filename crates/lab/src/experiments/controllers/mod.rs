@@ -24,7 +24,7 @@ pub(crate) static ENTRY: Entry = Entry {
     about: "Every way of controlling the rate through every kind of trouble: loss, blackouts, \
             hand-offs, queues, narrow and slow return channels, rain, and others on the link.",
     replications: 5,
-    live: false,
+    live: None,
     parameters: &[],
     plan,
     judge: cells::judge,

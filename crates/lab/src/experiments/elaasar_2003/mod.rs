@@ -32,7 +32,7 @@ pub(crate) static ENTRY: Entry = Entry {
             paper sends a file over links with bit corruption, hand-offs and limited \
             connectivity, with probing off and on, and runs the protocol over packet radio.",
     replications: 20,
-    live: false,
+    live: None,
     parameters: PARAMETERS,
     plan,
     judge: judge::judge,

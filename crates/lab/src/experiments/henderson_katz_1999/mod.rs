@@ -5,12 +5,14 @@
 //!   bench      files over the bench of figure 2: figures 3, 4, 7 and 9
 //!   web        requests and replies: table I's measured column, table II
 //!   networks   table III
+//!   live       figure 3's file with a kernel and gateways of today
 //!   judge      what the paper states, and what becomes of it
 //! ```
 
 mod bench;
 mod judge;
 mod latency;
+mod live;
 mod networks;
 #[cfg(test)]
 mod tests;
@@ -27,7 +29,7 @@ pub(super) static ENTRY: Entry = Entry {
     about: "How well TCP does over GEO and LEO satellites, for files and for the web, alone and \
             beside others; what splitting the connection gains, and what STP does.",
     replications: 20,
-    live: false,
+    live: Some(&live::LIVE),
     parameters: &[],
     plan,
     judge: judge::judge,
@@ -53,6 +55,7 @@ fn plan(setting: &Setting) -> Vec<Point> {
         let simulate = move |draw: &Draw| Ok(trial.run(draw));
         points.push(Point::new(FILES, trial.key(), setting.at_most(most), simulate));
     }
+    points.extend(live::twins());
     for web in web::all() {
         let simulate = move |draw: &Draw| web.run(draw);
         points.push(Point::new(WEB, web.key(), setting.replications, simulate));

@@ -15,6 +15,7 @@ mod bench;
 mod enhancements;
 mod equations;
 mod judge;
+mod live;
 mod pages;
 mod shaping;
 #[cfg(test)]
@@ -31,7 +32,7 @@ pub(super) static ENTRY: Entry = Entry {
     about: "What limits TCP over satellites, and what splitting connections, larger windows, \
             shaping and pipelining gain, as measured by several laboratories.",
     replications: 30,
-    live: false,
+    live: Some(&live::LIVE),
     parameters: &[],
     plan,
     judge: judge::judge,
@@ -56,6 +57,7 @@ fn plan(setting: &Setting) -> Vec<Point> {
         Point::new(SENT, trial.key(), setting.at_most(most), simulate)
     };
     let mut points: Vec<Point> = bench::trials().into_iter().map(point).collect();
+    points.extend(live::twins());
     for trial in atm::trials() {
         let simulate = move |draw: &Draw| Ok(trial.run(draw));
         // There is no chance in them.

@@ -23,7 +23,7 @@ pub(crate) static ENTRY: Entry = Entry {
     about: "Ten platforms in three clusters, each with 48 Mbit/s out and 140 return channels of \
             76.8 kbit/s that its terminals share, with connections split at hub and terminal.",
     replications: 3,
-    live: false,
+    live: None,
     parameters: &[],
     plan,
     judge: judge::judge,

@@ -1,10 +1,17 @@
 //! Two hosts, and 2,048 kbit/s and 250 ms each way between them.
+//!
+//! ```text
+//!   SYN ──────▶            time, and bytes so far, are counted at the sender: from the
+//!       ◀────── SYN-ACK    connection's opening until it has the last acknowledgement
+//!   data ─────▶
+//!       ◀────── last ACK
+//! ```
 
 use super::super::{Draw, Values};
 use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
 use sim::scenario::files::{Carriage, Carried, Files};
 use simtcp::{DelayedAck, InitialWindow, TcpConfig};
-use units::{BitRate, Span};
+use units::{BitRate, Instant, Span};
 
 /// Bytes of a file, the initial window in segments, and the buffer in kbytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +21,8 @@ pub(super) struct Test {
     pub(super) buffer: u64,
 }
 
-/// The three sizes of the paper: "100 kbytes", "2.8 Mbytes", "11 Mbytes".
+/// The three sizes of the paper, in thousands and millions: "100 kbytes", "2.8 Mbytes", "11
+/// Mbytes"; see [`Bench::bytes`].
 pub(super) const SMALL: u64 = 100_000;
 pub(super) const MEDIUM: u64 = 2_800_000;
 pub(super) const LARGE: u64 = 11_000_000;
@@ -43,10 +51,26 @@ pub(super) fn tests() -> Vec<Test> {
 pub(super) enum Acks {
     /// Not at all.
     AtOnce,
-    /// Every second segment after the first sixteen.
-    Quick,
-    /// Every second segment.
-    Second,
+    /// Every second segment after the first so many, and after so many milliseconds.
+    Second(u32, u64),
+}
+
+/// Whose TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    /// Linux 2.2's, as far as the paper says.
+    Then,
+    /// A Linux kernel's of today, with reno.
+    Today,
+}
+
+/// When the clock starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Starts {
+    /// With the SYN.
+    AtSyn,
+    /// When the connection is open at the sender.
+    Open,
 }
 
 /// A way to repair losses, by name.
@@ -66,6 +90,10 @@ pub(super) struct Bench {
     /// Percent of a buffer that the window is.
     pub(super) share: u64,
     pub(super) timestamps: bool,
+    pub(super) starts: Starts,
+    pub(super) system: System,
+    /// Whether a kbyte is 1,024 bytes in files, too.
+    pub(super) binary: bool,
     pub(super) flows: u32,
     pub(super) recovery: Recovery,
 }
@@ -76,40 +104,73 @@ pub(super) const TAKEN: Bench = Bench {
     about: "as taken",
     kbps: 2_048,
     one_way_ms: 250,
-    queue: 100,
-    acks: Acks::AtOnce,
+    queue: 64,
+    acks: Acks::Second(1, 50),
     share: 50,
     timestamps: true,
+    starts: Starts::Open,
+    system: System::Then,
+    binary: true,
     flows: 1,
     recovery: RECOVERIES[0],
 };
 
+/// Today's kernel on the same bench: the twin of the live runs.
+pub(super) const TODAY: Bench = Bench {
+    name: "today",
+    about: "a Linux kernel of today with reno",
+    system: System::Today,
+    ..TAKEN
+};
+
 /// One change at a time.
-pub(super) const OTHERS: [Bench; 14] = [
+pub(super) const OTHERS: [Bench; 20] = [
     Bench {
-        name: "quick",
-        about: "every second segment acknowledged, after the first 16",
-        acks: Acks::Quick,
+        name: "at-once",
+        about: "every segment acknowledged at once",
+        acks: Acks::AtOnce,
         ..TAKEN
     },
     Bench {
         name: "second",
-        about: "every second segment acknowledged",
-        acks: Acks::Second,
+        about: "every second segment acknowledged, the first one delayed as well",
+        acks: Acks::Second(0, 50),
+        ..TAKEN
+    },
+    Bench {
+        name: "after-200",
+        about: "acknowledgements delayed by 200 ms at most",
+        acks: Acks::Second(1, 200),
+        ..TAKEN
+    },
+    Bench {
+        name: "quick",
+        about: "every second segment acknowledged, after the first 16",
+        acks: Acks::Second(16, 50),
+        ..TAKEN
+    },
+    Bench { name: "syn", about: "time from the SYN on", starts: Starts::AtSyn, ..TAKEN },
+    Bench {
+        name: "at-once-syn",
+        about: "every segment acknowledged at once, time from the SYN on",
+        acks: Acks::AtOnce,
+        starts: Starts::AtSyn,
         ..TAKEN
     },
     Bench { name: "queue-40", about: "a router queue of 40 packets", queue: 40, ..TAKEN },
     Bench { name: "queue-50", about: "a router queue of 50 packets", queue: 50, ..TAKEN },
     Bench { name: "queue-75", about: "a router queue of 75 packets", queue: 75, ..TAKEN },
+    Bench { name: "queue-100", about: "a router queue of 100 packets", queue: 100, ..TAKEN },
     Bench { name: "queue-150", about: "a router queue of 150 packets", queue: 150, ..TAKEN },
     Bench { name: "queue-inf", about: "a router queue without end", queue: 1 << 20, ..TAKEN },
-    Bench { name: "rate-1500", about: "1,500 kbit/s", kbps: 1_500, ..TAKEN },
     Bench { name: "rate-1600", about: "1,600 kbit/s", kbps: 1_600, ..TAKEN },
     Bench { name: "rate-1700", about: "1,700 kbit/s", kbps: 1_700, ..TAKEN },
     Bench { name: "rate-1800", about: "1,800 kbit/s", kbps: 1_800, ..TAKEN },
     Bench { name: "whole", about: "windows as large as the buffers", share: 100, ..TAKEN },
     Bench { name: "plain", about: "no timestamps", timestamps: false, ..TAKEN },
-    Bench { name: "way-270", about: "270 ms each way", one_way_ms: 270, ..TAKEN },
+    Bench { name: "way-260", about: "260 ms each way", one_way_ms: 260, ..TAKEN },
+    Bench { name: "decimal", about: "files of 1,000-byte kbytes", binary: false, ..TAKEN },
+    TODAY,
 ];
 
 /// How losses are repaired: NewReno with SACK as the paper has it, and others.
@@ -129,35 +190,64 @@ impl Bench {
         format!("{}/{}/{}/{}", self.name, test.bytes, test.window, test.buffer)
     }
 
+    /// Bytes of a test's file.
+    pub(super) fn bytes(&self, test: Test) -> u64 {
+        match (self.binary, test.bytes) {
+            (false, bytes) => bytes,
+            (true, bytes @ ..1_000_000) => bytes / 1_000 * 1_024,
+            (true, bytes) => bytes / 100_000 * (1 << 20) / 10,
+        }
+    }
+
     fn tcp(&self, test: Test) -> TcpConfig {
+        let sockets = TcpConfig {
+            initial_window: InitialWindow::Segments(test.window),
+            send_buffer: test.buffer * 1_024,
+            receive_buffer: test.buffer * 1_024 * self.share / 100,
+            ..match self.system {
+                System::Then => (self.recovery.1)(),
+                System::Today => TcpConfig::linux_reno(),
+            }
+        };
+        match self.system {
+            System::Then => self.of_1999(sockets),
+            System::Today => sockets,
+        }
+    }
+
+    fn of_1999(&self, tcp: TcpConfig) -> TcpConfig {
         let delayed_ack = match self.acks {
             Acks::AtOnce => DelayedAck::OFF,
-            Acks::Quick => DelayedAck { at_once: 16, ..DelayedAck::USUAL },
-            Acks::Second => DelayedAck::USUAL,
+            Acks::Second(at_once, after) => {
+                DelayedAck { every: 2, after: Span::from_millis(after), at_once, ticks: false }
+            }
         };
         TcpConfig {
-            initial_window: InitialWindow::Segments(test.window),
             slow_start_limit: Some(1),
             byte_counting: false,
             limited_transmit: false,
             // Linux 2.2 counts in hundredths of a second.
             timestamps: self.timestamps.then_some(Span::from_millis(10)),
             delayed_ack,
-            send_buffer: test.buffer * 1_024,
-            receive_buffer: test.buffer * 1_024 * self.share / 100,
-            ..(self.recovery.1)()
+            ..tcp
         }
     }
 
+    /// The link between the hosts.
+    pub(super) fn link(&self) -> LinkConfig {
+        LinkConfig::symmetric(DirectionConfig {
+            rate: Some(BitRate::from_kbps(self.kbps)),
+            delay: self.one_way(),
+            queue: QueueConfig { limit: Limit::Packets(self.queue), ..QueueConfig::default() },
+            ..DirectionConfig::default()
+        })
+    }
+
+    fn one_way(&self) -> Span {
+        Span::from_millis(self.one_way_ms)
+    }
+
     fn files(&self, test: Test, draw: &Draw) -> Files {
-        let way = |queue| {
-            LinkConfig::symmetric(DirectionConfig {
-                rate: Some(BitRate::from_kbps(self.kbps)),
-                delay: Span::from_millis(self.one_way_ms),
-                queue: QueueConfig { limit: Limit::Packets(queue), ..QueueConfig::default() },
-                ..DirectionConfig::default()
-            })
-        };
         let ethernet = LinkConfig::symmetric(DirectionConfig {
             rate: Some(BitRate::from_mbps(10)),
             ..DirectionConfig::default()
@@ -165,9 +255,9 @@ impl Bench {
         Files {
             carriage: Carriage::Tcp(self.tcp(test)),
             flows: self.flows,
-            bytes: test.bytes,
+            bytes: self.bytes(test),
             access: ethernet,
-            hops: vec![way(self.queue)],
+            hops: vec![self.link()],
             gateway: 0,
             beside: None,
             background_bps: 0.0,
@@ -183,14 +273,34 @@ impl Bench {
     /// One transfer: how long it takes, and how much there is when.
     pub(super) fn run(&self, test: Test, draw: &Draw) -> Values {
         let carried = self.files(test, draw).carry();
-        let took = carried.took.unwrap_or(Span::from_secs(400)).as_secs_f64();
-        // The sender is told half a round trip later.
-        let seconds = took + self.one_way_ms as f64 / 1e3;
+        let took = carried.took.unwrap_or(Span::from_secs(400));
+        // The sender has the last acknowledgement half a round trip after the last byte's
+        // arrival, and its connection was open a round trip after the SYN.
+        let seconds = match self.starts {
+            Starts::AtSyn => took + self.one_way(),
+            Starts::Open => took.saturating_sub(self.one_way()),
+        };
         Values::new()
-            .with("seconds", seconds)
-            .with_series("kbytes_per_s", averages(&carried))
+            .with("seconds", seconds.as_secs_f64())
+            .with_series("kbytes_per_s", self.averages(&carried, seconds))
             .with("overflowed", carried.overflowed[0] as f64)
             .with("timeouts", carried.timeouts as f64)
+    }
+
+    /// Bytes so far over time so far, kbyte/s, at [`SECONDS`]; zero when the file is over.
+    fn averages(&self, carried: &Carried, over: Span) -> Vec<f64> {
+        let average = |seconds: u64| {
+            let at = carried.began + Span::from_secs(seconds);
+            let bytes = carried.bytes_by(match self.starts {
+                Starts::AtSyn => {
+                    Instant::ZERO + at.since(Instant::ZERO).saturating_sub(self.one_way())
+                }
+                Starts::Open => at + self.one_way(),
+            });
+            let ended = Span::from_secs(seconds) > over;
+            if ended { 0.0 } else { bytes as f64 / seconds as f64 / 1e3 }
+        };
+        SECONDS.into_iter().map(average).collect()
     }
 
     /// Several transfers of 2.8 Mbytes at once, each of a window of 6 and 320 kbytes.
@@ -208,14 +318,3 @@ impl Bench {
 
 /// Seconds of the figures.
 pub(super) const SECONDS: [u64; 13] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24];
-
-/// Bytes so far over time so far, kbyte/s, at these seconds; zero when the file is over.
-fn averages(carried: &Carried) -> Vec<f64> {
-    let over = carried.took.map_or(f64::INFINITY, Span::as_secs_f64);
-    let average = |seconds: u64| {
-        let at = carried.began + Span::from_secs(seconds);
-        let bytes = carried.bytes_by(at);
-        if (seconds as f64) > over { 0.0 } else { bytes as f64 / seconds as f64 / 1e3 }
-    };
-    SECONDS.into_iter().map(average).collect()
-}

@@ -3,10 +3,12 @@
 //! ```text
 //!   bench   the two hosts, what is between them, and what the paper leaves open about it
 //!   judge   what the paper states, and what becomes of it
+//!   live    the same with the kernel's TCP over the emulator
 //! ```
 
 mod bench;
 mod judge;
+mod live;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +24,7 @@ pub(super) static ENTRY: Entry = Entry {
     about: "A file over 2,048 kbit/s and a geostationary satellite, by Linux's TCP of 1999, with \
             larger initial windows and larger buffers.",
     replications: 5,
-    live: false,
+    live: Some(&live::LIVE),
     parameters: &[],
     plan,
     judge: judge::judge,
@@ -41,6 +43,11 @@ fn plan(setting: &Setting) -> Vec<Point> {
             let simulate = move |draw: &Draw| Ok(bench.run(test, draw));
             points.push(Point::new(TESTS, bench.key(test), 1, simulate));
         }
+    }
+    for flows in bench::FLOWS {
+        let bench = Bench { flows, ..bench::TODAY };
+        let simulate = move |draw: &Draw| Ok(bench.several(draw));
+        points.push(Point::new(LATER, later(bench.name, flows), setting.replications, simulate));
     }
     for recovery in bench::RECOVERIES {
         for flows in bench::FLOWS {

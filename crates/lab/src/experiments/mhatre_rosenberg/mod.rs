@@ -25,7 +25,7 @@ pub(crate) static ENTRY: Entry = Entry {
     about: "Twenty terminals on 100 kbit/s: TCP end to end with fixed shares, and TCP split by \
             STP with bandwidth on demand; Table I, sweeps, and what the paper left to the future.",
     replications: 20,
-    live: false,
+    live: None,
     parameters: &[],
     plan,
     judge: judge::judge,

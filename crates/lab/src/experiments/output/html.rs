@@ -1,7 +1,7 @@
 //! The report for people: one page that needs nothing else.
 
 use crate::LabError;
-use crate::experiments::cell::{Answer, Cell, Verdict};
+use crate::experiments::cell::{Answer, Cell, Measured, Verdict};
 use crate::experiments::outcome::{Outcome, Section, SetUp, Table};
 use crate::experiments::runner::Judged;
 use std::fmt::Write;
@@ -17,6 +17,7 @@ pub(super) fn page(experiments: &[Judged]) -> Result<String, LabError> {
     page += "<h1>Published results, run again</h1>\n";
     page += INTRODUCTION;
     page += &overview(experiments);
+    page += &in_short(experiments);
     for judged in experiments {
         page += &experiment(judged)?;
     }
@@ -32,7 +33,8 @@ protocol code is the code that the gateways run.</p>\n";
 fn overview(experiments: &[Judged]) -> String {
     let mut text = String::from(
         "<table class=\"overview\"><thead><tr><th>experiment</th><th>agrees</th><th>differs</th>\
-         <th>not comparable</th><th>fitted values</th><th>runs</th></tr></thead><tbody>\n",
+         <th>not comparable</th><th>live, as simulated</th><th>fitted values</th><th>runs</th></tr>\
+         </thead><tbody>\n",
     );
     for judged in experiments {
         let outcome = &judged.outcome;
@@ -40,10 +42,11 @@ fn overview(experiments: &[Judged]) -> String {
             text,
             "<tr><td><a href=\"#{id}\"><b>{id}</b></a> {title}</td><td class=\"agrees\">{}</td>\
              <td class=\"differs\">{}</td><td class=\"not_comparable\">{}</td><td>{}</td>\
-             <td>{}</td></tr>",
+             <td>{}</td><td>{}</td></tr>",
             outcome.count(Verdict::Agrees),
             outcome.count(Verdict::Differs),
             outcome.count(Verdict::NotComparable),
+            vouched(outcome),
             outcome.fitted(),
             judged.jobs,
             id = escape(&judged.id),
@@ -51,6 +54,26 @@ fn overview(experiments: &[Judged]) -> String {
         );
     }
     text + "</tbody></table>\n"
+}
+
+/// What each publication found and whether it still holds: the first words about each entry.
+fn in_short(experiments: &[Judged]) -> String {
+    let mut text = String::from("<section class=\"short\">\n<h2>In short</h2>\n");
+    for judged in experiments {
+        let Some(first) = judged.outcome.summary.first() else { continue };
+        let (id, title) = (escape(&judged.id), escape(&judged.title));
+        let first = escape(first);
+        let _ = writeln!(text, "<p><a href=\"#{id}\"><b>{title}</b></a>. {first}</p>");
+    }
+    text + "</section>\n"
+}
+
+/// How many of the cells that were measured live are as simulated.
+fn vouched(outcome: &Outcome) -> String {
+    match outcome.vouched() {
+        [0, _] => "–".to_owned(),
+        [live, agree] => format!("{agree} of {live}"),
+    }
 }
 
 fn experiment(judged: &Judged) -> Result<String, LabError> {
@@ -203,20 +226,23 @@ fn cells(cells: &[Cell]) -> String {
     if cells.is_empty() {
         return String::new();
     }
-    let mut text = String::from(
-        "<table class=\"cells\"><thead><tr><th>cell</th><th>published</th><th>ours</th>\
+    let any_live = cells.iter().any(|cell| cell.live.is_some());
+    let head = if any_live { "<th>live</th>" } else { "" };
+    let mut text = format!(
+        "<table class=\"cells\"><thead><tr><th>cell</th><th>published</th><th>ours</th>{head}\
          <th>verdict</th><th>reason</th></tr></thead><tbody>\n",
     );
     for cell in cells {
         let _ = writeln!(
             text,
             "<tr class=\"{class}\"><td><b>{}</b><br><span class=\"dim\">{}</span></td><td>{}</td>\
-             <td>{}</td><td><span class=\"verdict {class}\">{}</span></td><td>{}<br>\
+             <td>{}</td>{}<td><span class=\"verdict {class}\">{}</span></td><td>{}<br>\
              <span class=\"dim\">agrees when: {}</span></td></tr>",
             escape(&cell.name),
             escape(&cell.place),
             answer(&cell.published, cell),
             ours(cell),
+            measured(cell, any_live),
             cell.verdict.name(),
             escape(&cell.reason),
             escape(&cell.criterion),
@@ -237,6 +263,21 @@ fn ours(cell: &Cell) -> String {
         );
     }
     text
+}
+
+/// A cell's field for what was measured live, where its table has such a column.
+fn measured(cell: &Cell, any_live: bool) -> String {
+    let Some(Measured { value, simulated, agrees, .. }) = &cell.live else {
+        return if any_live { "<td></td>".to_owned() } else { String::new() };
+    };
+    let class = if *agrees { "dim" } else { "differs" };
+    let beside = match (*simulated == cell.ours, agrees) {
+        (true, true) => "as ours".to_owned(),
+        (true, false) => "not as ours".to_owned(),
+        (false, true) => format!("simulated {}: as live", answer(simulated, cell)),
+        (false, false) => format!("simulated {}: not as live", answer(simulated, cell)),
+    };
+    format!("<td>{}<br><span class=\"{class}\">{beside}</span></td>", answer(value, cell))
 }
 
 fn answer(answer: &Answer, cell: &Cell) -> String {
@@ -282,6 +323,13 @@ mod tests {
             published: Published::Claim("b & c"),
             criterion: Criterion::Holds("always"),
         };
+        let live = Measured {
+            value: Answer::Words("yes".into()),
+            ci95: None,
+            verdict: Verdict::Agrees,
+            simulated: Answer::Words("no".into()),
+            agrees: false,
+        };
         let figure = Figure {
             id: "f".into(),
             title: "Figure".into(),
@@ -293,7 +341,7 @@ mod tests {
         let section = Section {
             title: "Part".into(),
             figures: vec![figure],
-            cells: vec![cell.claim(false, "no", None, "because")],
+            cells: vec![Cell { live: Some(live), ..cell.claim(false, "no", None, "because") }],
             ..Section::default()
         };
         let judged = Judged {
@@ -306,6 +354,7 @@ mod tests {
             replications: 20,
             jobs: 40,
             outcome: Outcome {
+                summary: vec!["It stands.".into(), "Further words.".into()],
                 set_up: vec![SetUp::fitted("rate", "", "1 Mbit/s", "table 1")],
                 sections: vec![section],
                 ..Outcome::default()
@@ -321,6 +370,10 @@ mod tests {
             "<svg",
             "a note",
             "What differs, and why",
+            "<h2>In short</h2>\n<p><a href=\"#x-1999\"><b>T</b></a>. It stands.</p>\n</section>",
+            "<th>live</th>",
+            "<span class=\"differs\">not as ours</span>",
+            "<td>0 of 1</td>",
             "bentpipe lab run x-1999 --seed 1",
             "Fitted to the published results: 1 (rate).",
         ] {

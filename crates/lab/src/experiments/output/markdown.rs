@@ -1,7 +1,7 @@
 //! An entry's verdicts as Markdown, to be kept beside the code.
 
 use super::plain;
-use crate::experiments::cell::{Answer, Cell, Verdict};
+use crate::experiments::cell::{Answer, Cell, Measured, Verdict};
 use crate::experiments::runner::Judged;
 use std::fmt::Write;
 
@@ -29,18 +29,30 @@ pub(super) fn page(judged: &Judged) -> String {
         let [name, published, ours, why] = words;
         let _ = writeln!(text, "| {name} | {published} | {ours}{mark} | {why} |");
     }
+    let [live, agree] = outcome.vouched();
+    if live > 0 {
+        let _ = writeln!(
+            text,
+            "\n{live} cells were measured live as well, with the kernel's TCP and the gateway's \
+             program over the emulator; {agree} of them agree within 10 % or the intervals with \
+             the simulator's model of the same programs."
+        );
+    }
     for section in outcome.sections.iter().filter(|section| !section.cells.is_empty()) {
         let _ = writeln!(text, "\n## {}\n", section.title);
         for paragraph in &section.text {
             let _ = writeln!(text, "{paragraph}\n");
         }
-        text += "| cell | published | ours | verdict | reason |\n|---|---|---|---|---|\n";
-        section.cells.iter().for_each(|cell| text += &row(cell));
+        let any_live = section.cells.iter().any(|cell| cell.live.is_some());
+        let [live, rule] = if any_live { [" live |", "---|"] } else { ["", ""] };
+        let _ = writeln!(text, "| cell | published | ours |{live} verdict | reason |");
+        let _ = writeln!(text, "|---|---|---|{rule}---|---|");
+        section.cells.iter().for_each(|cell| text += &row(cell, any_live));
     }
     text
 }
 
-fn row(cell: &Cell) -> String {
+fn row(cell: &Cell, any_live: bool) -> String {
     let verdict = match cell.verdict {
         Verdict::Agrees => "agrees",
         Verdict::Differs => "**differs**",
@@ -52,14 +64,30 @@ fn row(cell: &Cell) -> String {
         }
         None => value(&cell.ours, cell),
     };
+    let live = match &cell.live {
+        Some(live) => format!(" {} |", escape(&measured(live, cell))),
+        None if any_live => " |".to_owned(),
+        None => String::new(),
+    };
     format!(
-        "| {} ({}) | {} | {} | {verdict} | {} |\n",
+        "| {} ({}) | {} | {} |{live} {verdict} | {} |\n",
         escape(&cell.name),
         escape(&cell.place),
         escape(&value(&cell.published, cell)),
         escape(&ours),
         escape(&cell.reason)
     )
+}
+
+/// What was measured live, and what the simulator has for the same programs.
+fn measured(live: &Measured, cell: &Cell) -> String {
+    let beside = match (live.simulated == cell.ours, live.agrees) {
+        (true, true) => "as ours".to_owned(),
+        (true, false) => "**not as ours**".to_owned(),
+        (false, true) => format!("simulated {}, as live", value(&live.simulated, cell)),
+        (false, false) => format!("simulated {}, **not as live**", value(&live.simulated, cell)),
+    };
+    format!("{} ({beside})", value(&live.value, cell))
 }
 
 fn value(answer: &Answer, cell: &Cell) -> String {

@@ -4,7 +4,7 @@ mod html;
 mod markdown;
 
 use super::ALL;
-use super::cell::{Answer, Cell, Verdict};
+use super::cell::{Answer, Cell, Measured, Verdict};
 use super::runner::Judged;
 use crate::LabError;
 use crate::files;
@@ -85,6 +85,8 @@ struct Experiment<'a> {
     agrees: usize,
     differs: usize,
     not_comparable: usize,
+    live: usize,
+    live_agrees: usize,
     fitted: Vec<&'a str>,
     cells: Vec<&'a Cell>,
 }
@@ -93,6 +95,7 @@ impl<'a> Experiment<'a> {
     fn of(judged: &'a Judged) -> Self {
         let outcome = &judged.outcome;
         let fitted = outcome.set_up.iter().filter(|line| line.fitted);
+        let [live, live_agrees] = outcome.vouched();
         Self {
             id: &judged.id,
             title: &judged.title,
@@ -102,6 +105,8 @@ impl<'a> Experiment<'a> {
             agrees: outcome.count(Verdict::Agrees),
             differs: outcome.count(Verdict::Differs),
             not_comparable: outcome.count(Verdict::NotComparable),
+            live,
+            live_agrees,
             fitted: fitted.map(|line| line.name.as_str()).collect(),
             cells: outcome.cells().collect(),
         }
@@ -127,6 +132,10 @@ fn cells(judged: &Judged) -> String {
         "verdict",
         "criterion",
         "reason",
+        "live",
+        "live_verdict",
+        "live_simulated",
+        "live_agrees",
     ];
     let kind = |cell: &Cell| match cell.kind {
         super::Kind::Number => "number",
@@ -134,6 +143,8 @@ fn cells(judged: &Judged) -> String {
     };
     let rows = judged.outcome.cells().map(|cell| {
         let bound = |side: usize| cell.ci95.map_or_else(String::new, |ends| ends[side].to_string());
+        let live =
+            |what: fn(&Measured) -> String| cell.live.as_ref().map_or_else(String::new, what);
         vec![
             cell.name.clone(),
             kind(cell).to_owned(),
@@ -146,6 +157,10 @@ fn cells(judged: &Judged) -> String {
             cell.verdict.name().to_owned(),
             cell.criterion.clone(),
             cell.reason.clone(),
+            live(|live| plain(&live.value)),
+            live(|live| live.verdict.name().to_owned()),
+            live(|live| plain(&live.simulated)),
+            live(|live| live.agrees.to_string()),
         ]
     });
     csv(&head.map(str::to_owned), rows)

@@ -1,0 +1,197 @@
+//! Figure 3 live with the kernel's reno, and the same file through today's gateways: one at the
+//! hub, and a pair.
+
+use super::super::{Axis, Beside, Draw, Figure, Live, Point, Results, Section, Series, Setting};
+use super::super::{Summary, Table, Values};
+use super::bench::QUEUE;
+use crate::LabError;
+use crate::live::{Hosts, HostsConfig, Way, whole};
+use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
+use sim::scenario::files::{Carriage, Files};
+use simtcp::TcpConfig;
+use testbed::traffic::Limits;
+use units::{BitRate, Span};
+use xstp::congestion::Controller;
+use xstp::session::SessionConfig;
+
+/// What is run live.
+pub(super) static LIVE: Live = Live {
+    about: "figure 3's file with the kernel's reno, and through one gateway and a pair (five \
+            minutes)",
+    at_once: 4,
+    plan,
+    judge,
+};
+
+/// The study of what stands beside live runs, and theirs.
+const TODAY: &str = "today";
+/// Bytes of a file, as in figure 3.
+const FILE: u64 = 10_000_000;
+/// The satellite's rate.
+const RATE: BitRate = BitRate::from_kbps(1_300);
+/// Round trips, ms.
+const ROUND_TRIPS: [u64; 4] = [20, 150, 300, 600];
+/// Nothing takes longer.
+const PATIENCE: Span = Span::from_secs(400);
+
+/// Ways over the satellite, the plainest first.
+const WAYS: [(Way, &str); 3] =
+    [(Way::Cubic, "reno"), (Way::Single, "one gateway"), (Way::Bentpipe, "two gateways")];
+
+fn key(way: &str, round_trip_ms: u64) -> String {
+    format!("{way}/{round_trip_ms}")
+}
+
+fn link(round_trip_ms: u64) -> LinkConfig {
+    let way = |limit| DirectionConfig {
+        rate: Some(RATE),
+        delay: Span::from_millis(round_trip_ms) / 2,
+        queue: QueueConfig { limit, ..QueueConfig::default() },
+        ..DirectionConfig::default()
+    };
+    let forward = way(Limit::Packets(QUEUE));
+    LinkConfig { forward, ..LinkConfig::symmetric(way(Limit::Packets(1_000))) }
+}
+
+/// Simulated: models of the same kernel and the same gateways.
+pub(super) fn twins() -> Vec<Point> {
+    let point = |(way, name): (Way, &'static str), round_trip: u64| {
+        Point::new(TODAY, key(name, round_trip), 3, move |draw: &Draw| {
+            Ok(simulate(way, round_trip, draw))
+        })
+    };
+    WAYS.into_iter().flat_map(|way| ROUND_TRIPS.map(|at| point(way, at))).collect()
+}
+
+fn simulate(way: Way, round_trip_ms: u64, draw: &Draw) -> Values {
+    let (reno, bbr) = (TcpConfig::linux_reno(), TcpConfig::bbr());
+    let carriage = match way {
+        Way::Cubic | Way::Bbr => Carriage::Tcp(reno),
+        Way::Single => Carriage::SplitTcp(reno, bbr),
+        Way::Bentpipe => Carriage::ThreeSegments(reno.clone(), space(), reno),
+    };
+    let files = Files {
+        carriage,
+        flows: 1,
+        bytes: FILE,
+        access: LinkConfig::symmetric(DirectionConfig {
+            rate: Some(BitRate::from_mbps(100)),
+            ..DirectionConfig::default()
+        }),
+        hops: vec![link(round_trip_ms), LinkConfig::default()],
+        gateway: 0,
+        beside: None,
+        background_bps: 0.0,
+        constant: None,
+        stagger: Span::ZERO,
+        chance: Span::from_millis(50),
+        until: PATIENCE,
+        seed: draw.seed,
+        run: draw.run,
+    };
+    let took = files.carry().took.unwrap_or(PATIENCE);
+    Values::new().with("kbps", kbps(took))
+}
+
+/// XSTP at the link's rate, as between gateways, with more numbers than a product needs.
+fn space() -> SessionConfig {
+    let window = 256;
+    SessionConfig {
+        controller: Controller::Fixed,
+        max_rate: Some(RATE.mul_ratio(97, 100)),
+        number_window: 4 * window,
+        receive_window: window,
+        assumed_window: window,
+        send_buffer: window as usize * 1_460,
+        poll_after_bytes: None,
+        ..SessionConfig::stp_1999()
+    }
+}
+
+fn kbps(took: Span) -> f64 {
+    FILE as f64 * 8.0 / took.as_secs_f64() / 1e3
+}
+
+fn plan(_: &Setting) -> Vec<Point> {
+    let point = |(way, name): (Way, &'static str), round_trip: u64| {
+        Point::new(TODAY, key(name, round_trip), 1, move |draw: &Draw| {
+            measure(way, round_trip, draw).map_err(|error| error.to_string())
+        })
+    };
+    WAYS.into_iter().flat_map(|way| ROUND_TRIPS.map(|at| point(way, at))).collect()
+}
+
+fn measure(way: Way, round_trip_ms: u64, draw: &Draw) -> Result<Values, LabError> {
+    let hosts = Hosts::new(&HostsConfig {
+        link: link(round_trip_ms),
+        way,
+        initial_window: None,
+        send_buffer: None,
+        receive: None,
+        seed: draw.seed,
+    })?;
+    let limits = Limits { after_first_byte: PATIENCE, overall: PATIENCE };
+    let done = hosts.download((1, FILE), limits);
+    let counted = hosts.close(1..=1)?;
+    whole(&done)?;
+    Ok(Values::new()
+        .with("kbps", kbps(done.ended))
+        .with("retransmissions", counted.retransmissions as f64))
+}
+
+fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
+    let at = |results: &Results, name: &str, round_trip: u64| {
+        results.summary(TODAY, &key(name, round_trip), "kbps")
+    };
+    let mut rows = Vec::new();
+    let mut series = Vec::new();
+    for (_, name) in WAYS {
+        for round_trip in ROUND_TRIPS {
+            let [ours, measured] = [simulated, live].map(|results| at(results, name, round_trip));
+            let beside = 100.0 * (measured.mean / ours.mean - 1.0);
+            let numbers = [ours.mean, measured.mean].map(|kbps| format!("{kbps:.0}"));
+            let [ours, measured] = numbers;
+            let beside = format!("{beside:+.1} %");
+            rows.push(vec![name.to_owned(), format!("{round_trip} ms"), ours, measured, beside]);
+        }
+        let points = |results| {
+            ROUND_TRIPS.map(|round_trip| {
+                let Summary { mean, .. } = at(results, name, round_trip);
+                (round_trip as f64, Summary::exact(mean))
+            })
+        };
+        series.push(Series::new(format!("{name}, live"), points(live)));
+        let model = points(simulated).map(|(x, summary)| (x, summary.mean));
+        series.push(Series::dashed(format!("{name}, simulated"), model));
+    }
+    let figure = Figure {
+        id: "today".into(),
+        title: "A file of 10 MB over figure 3's satellite, today".into(),
+        x: Axis::linear("round trip (ms)"),
+        y: Axis::linear("kbit/s"),
+        series,
+        note: "Nothing else on the link, and a queue of 50 packets.".into(),
+    };
+    let table = Table {
+        id: "today-table".into(),
+        title: "A file of 10 MB over figure 3's satellite, simulated and live".into(),
+        head: ["", "round trip", "kbit/s simulated", "kbit/s live", "live beside simulated"]
+            .map(str::to_owned)
+            .into(),
+        rows,
+    };
+    let section = Section {
+        title: "Live: figure 3's file with a kernel and gateways of today".into(),
+        text: vec![
+            "The kernel's reno from end to end; through one gateway at the hub (the kernel's TCP \
+             on both sides, bbr towards the satellite); and through a pair (XSTP at the link's \
+             rate between them). The simulator's models of the same stand beside them: for one \
+             gateway bbr without the shaping, for the pair a session of its own."
+                .into(),
+        ],
+        figures: vec![figure],
+        tables: vec![table],
+        ..Section::default()
+    };
+    Beside { cells: Vec::new(), sections: vec![section] }
+}

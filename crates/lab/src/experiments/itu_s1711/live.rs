@@ -1,0 +1,344 @@
+//! Figures 19, 20, 23 and 24 live, at up to 10 Mbit/s: the kernel's TCP in the hosts, and the
+//! gateway's own program.
+//!
+//! ```text
+//!   client ── terminal ══ emulator ══ hub ── server        no gateway: both forward
+//!    8 kbytes  gateway                 gateway  reno
+//! ```
+
+use super::super::{Beside, Draw, Live, Point, Results, Section, Setting, Table, Values};
+use super::bench::{Errors, RATIOS, Trial, Way, many};
+use crate::LabError;
+use crate::experiments::publication::{Found, Sentence, beside, number, that};
+use crate::experiments::{Cell, Criterion, Summary};
+use crate::live::{self, Hosts, HostsConfig, bytes_by};
+use rt::Clock;
+use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
+use sim::scenario::files::{Carriage, Files};
+use simtcp::{InitialWindow, TcpConfig};
+use std::thread;
+use testbed::traffic::{Limits, ReceiveBuffer, Transfer};
+use units::{BitRate, Span};
+
+/// What is run live.
+pub(super) static LIVE: Live = Live {
+    about: "figures 19, 20, 23 and 24 at up to 10 Mbit/s with the kernel's TCP and the gateways \
+            (eight minutes)",
+    at_once: 2,
+    plan,
+    judge,
+};
+
+/// The study of what stands beside live runs.
+const TWINS: &str = "twins";
+/// Links of figures 19 and 20, kbit/s.
+const RATES: [u64; 4] = [1_000, 2_000, 5_000, 10_000];
+/// Round trips, ms.
+const ROUND_TRIPS: [u64; 2] = [200, 700];
+/// The fastest link.
+const MOST: u64 = 10_000;
+/// Connections on it, as many for its rate as the paper's 350.
+const FLOWS: u32 = 78;
+/// Initial window of hosts without gateways, segments.
+const INITIAL_WINDOW: u32 = 2;
+
+/// Many connections on a link that is slower than the paper's by as much as they are fewer.
+fn crowd(way: Way, round_trip_ms: u64, ratio: f64) -> Trial {
+    let paper = many(way, FLOWS, round_trip_ms, ratio);
+    // Nothing but the link and the windows holds them back.
+    Trial { kbps: MOST, each_kbps: None, seconds: 30, ..paper }
+}
+
+fn trials() -> Vec<Trial> {
+    let mut all = Vec::new();
+    for way in [Way::Plain, Way::Three] {
+        for round_trip in ROUND_TRIPS {
+            all.extend(RATES.map(|kbps| Trial::one(way, kbps, round_trip)));
+            all.extend(RATIOS.map(|ratio| crowd(way, round_trip, ratio)));
+        }
+    }
+    all
+}
+
+/// Simulated: the same with the simulator's model of the kernel where no gateway is.
+pub(super) fn twins() -> Vec<Point> {
+    let point = |trial: Trial| {
+        Point::new(TWINS, trial.key(), 3, move |draw: &Draw| {
+            Ok(match trial.way {
+                Way::Plain => plain(&trial, draw),
+                Way::Two | Way::Three => trial.run(draw),
+            })
+        })
+    };
+    trials().into_iter().map(point).collect()
+}
+
+fn link(trial: &Trial) -> LinkConfig {
+    let bit_error_ratio = match trial.errors {
+        Errors::Ratio(ratio) => ratio,
+        Errors::Bursts(..) | Errors::Internet(_) => 0.0,
+    };
+    LinkConfig::symmetric(DirectionConfig {
+        rate: Some(BitRate::from_kbps(trial.kbps)),
+        delay: Span::from_millis(trial.round_trip_ms) / 2,
+        bit_error_ratio,
+        queue: QueueConfig { limit: Limit::BandwidthDelay(1.0), ..QueueConfig::default() },
+        ..DirectionConfig::default()
+    })
+}
+
+/// A connection begins so much after the one before it.
+fn stagger(trial: &Trial) -> Span {
+    Span::from_millis(10).min(Span::from_secs(1) / u64::from(trial.flows))
+}
+
+fn plain(trial: &Trial, draw: &Draw) -> Values {
+    let until = Span::from_secs(trial.seconds);
+    let kernel = TcpConfig {
+        receive_buffer: trial.window,
+        initial_window: InitialWindow::Segments(INITIAL_WINDOW),
+        ..TcpConfig::linux_reno()
+    };
+    let files = Files {
+        carriage: Carriage::Tcp(kernel),
+        flows: trial.flows,
+        bytes: u64::MAX,
+        access: LinkConfig::symmetric(DirectionConfig {
+            rate: Some(BitRate::from_mbps(100)),
+            ..DirectionConfig::default()
+        }),
+        hops: vec![link(trial)],
+        gateway: 0,
+        beside: None,
+        background_bps: 0.0,
+        constant: None,
+        stagger: stagger(trial),
+        chance: Span::from_millis(50),
+        until,
+        seed: draw.seed,
+        run: draw.run,
+    };
+    Values::new().with("kbps", files.carry().rate_after(until / 5) / 1e3)
+}
+
+fn plan(_: &Setting) -> Vec<Point> {
+    let point = |trial: Trial| {
+        let run = move |draw: &Draw| measure(&trial, draw).map_err(|error| error.to_string());
+        Point::new(TWINS, trial.key(), 1, run)
+    };
+    trials().into_iter().map(point).collect()
+}
+
+/// Downloads for a while and counts what comes after a fifth of the time, as the simulated does.
+fn measure(trial: &Trial, draw: &Draw) -> Result<Values, LabError> {
+    let window = u32::try_from(trial.window).unwrap_or(u32::MAX);
+    let (way, initial_window) = match trial.way {
+        Way::Plain => (live::Way::Cubic, Some(INITIAL_WINDOW)),
+        Way::Two | Way::Three => (live::Way::Bentpipe, None),
+    };
+    let hosts = Hosts::new(&HostsConfig {
+        link: link(trial),
+        way,
+        initial_window,
+        send_buffer: None,
+        // Four times, so that the window is what the kernel is told and not what it finds out.
+        receive: Some(ReceiveBuffer { bytes: 4 * window, window }),
+        seed: draw.seed,
+    })?;
+    let until = Span::from_secs(trial.seconds);
+    let clock = Clock::new();
+    let began = clock.now();
+    let all: Vec<Transfer> = thread::scope(|scope| {
+        let task = |flow: u32| {
+            let hosts = &hosts;
+            scope.spawn(move || {
+                clock.sleep_until(began + stagger(trial) * u64::from(flow));
+                let limits = Limits { after_first_byte: until, overall: until };
+                hosts.download((u64::from(flow) + 1, u64::MAX), limits)
+            })
+        };
+        let tasks: Vec<_> = (0..trial.flows).map(task).collect();
+        let join = |task: thread::ScopedJoinHandle<'_, Transfer>| {
+            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        tasks.into_iter().map(join).collect()
+    });
+    hosts.close(1..=u64::from(trial.flows))?;
+    if let Some(error) = all.iter().find_map(|one| one.error.clone()) {
+        return Err(LabError::Request(format!("a download ended by itself: {error}")));
+    }
+    let settled = until / 5;
+    let by = |at: Span| -> u64 {
+        let since = |one: &Transfer| (began + at).since(one.started.min(began + at));
+        all.iter().map(|one| bytes_by(one, since(one))).sum()
+    };
+    let bits = (by(until) - by(settled)) as f64 * 8.0;
+    Ok(Values::new().with("kbps", bits / (until - settled).as_secs_f64() / 1e3))
+}
+
+const FIGURE_20: &str = "annex 3, section 2.3.3.1, figures 19 and 20, at up to 10 Mbit/s";
+const CROWD: &str = "annex 3, section 2.3.3.4, figures 23 and 24, for 10 Mbit/s";
+const TENTH: Criterion = Criterion::Within(0.1);
+const WINDOW: [&str; 2] = ["the window over the round trip", ""];
+
+fn kbps(results: &Results, trial: Trial) -> Summary {
+    results.summary(TWINS, &trial.key(), "kbps")
+}
+
+fn more(results: &Results, first: Trial, second: Trial) -> f64 {
+    100.0 * (kbps(results, first).mean / kbps(results, second).mean - 1.0)
+}
+
+const SENTENCES: &[Sentence] = &[
+    number(
+        "a window of 8 kbytes over 200 ms",
+        FIGURE_20,
+        (320.0, "kbit/s", TENTH),
+        |results| kbps(results, Trial::one(Way::Plain, MOST, 200)),
+        WINDOW,
+    ),
+    number(
+        "a window of 8 kbytes over 700 ms",
+        FIGURE_20,
+        (91.0, "kbit/s", TENTH),
+        |results| kbps(results, Trial::one(Way::Plain, MOST, 700)),
+        WINDOW,
+    ),
+    that(
+        "a gateway uses the full bandwidth, to 10 Mbit/s",
+        FIGURE_20,
+        (
+            "with the gateway a connection takes advantage of the full bandwidth despite 700 ms",
+            "at 1, 2, 5 and 10 Mbit/s, over 200 and 700 ms, at least 80 % of the link",
+        ),
+        |results| {
+            let share = |round_trip| {
+                move |rate: u64| {
+                    kbps(results, Trial::one(Way::Three, rate, round_trip))
+                        .scaled(100.0 / rate as f64)
+                }
+            };
+            let [short, long] = [200, 700].map(|at| RATES.map(share(at)));
+            let words = long.map(|share| format!("{:.0}", share.mean)).join(", ");
+            let found = Found::new(format!("% over 700 ms at 1, 2, 5 and 10 Mbit/s: {words}"));
+            short.into_iter().chain(long).fold(found, |found, share| found.above(share, 80.0))
+        },
+        ["the gateways send at the link's rate, and headers take some percent", ""],
+    ),
+    that(
+        "orders of magnitude, to 10 Mbit/s",
+        FIGURE_20,
+        (
+            "with the gateway throughput is orders of magnitude better",
+            "at 10 Mbit/s at least 50 times over 700 ms",
+        ),
+        |results| {
+            let [with, without] =
+                [Way::Three, Way::Plain].map(|way| kbps(results, Trial::one(way, MOST, 700)).mean);
+            let times = with / without;
+            Found::new(format!("{times:.0} times")).above(Summary::exact(times), 50.0)
+        },
+        ["the link's rate in place of a window over the round trip", ""],
+    ),
+    that(
+        "many connections: a substantial increase at low error ratios",
+        CROWD,
+        (
+            "over the satellite gateways give a substantial increase at low error ratios",
+            "over 700 ms at least 25 % more, without errors and at 1e-7",
+        ),
+        |results| {
+            let gain =
+                |ratio| more(results, crowd(Way::Three, 700, ratio), crowd(Way::Plain, 700, ratio));
+            let [none, light] = [0.0, 1e-7].map(gain);
+            Found::new(format!("{none:+.0} and {light:+.0} %"))
+                .above(Summary::exact(none), 25.0)
+                .above(Summary::exact(light), 25.0)
+        },
+        ["the link's rate in place of a window over the round trip", ""],
+    ),
+    that(
+        "many connections at 10 %: twice as much over 200 ms",
+        CROWD,
+        (
+            "at a packet loss of 10 % gateways give almost 100 % more over 200 ms",
+            "at 1e-5 at least 60 % more",
+        ),
+        |results| {
+            let gain = more(results, crowd(Way::Three, 200, 1e-5), crowd(Way::Plain, 200, 1e-5));
+            Found::new(format!("{gain:+.0} %")).above(Summary::exact(gain), 60.0)
+        },
+        ["losses are repaired between the gateways, and the hosts see none", ""],
+    ),
+];
+
+fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
+    let pairs = beside(SENTENCES, simulated, live);
+    // These are cells of this section alone: the document's own are at 45 Mbit/s.
+    let cells: Vec<Cell> = pairs.iter().map(|(simulated, _)| simulated.clone()).collect();
+    let section = Section {
+        title: "Live: figures 19, 20, 23 and 24 at up to 10 Mbit/s".into(),
+        text: vec![
+            "Hosts with the kernel's TCP (reno, windows of 8 kbytes) over the emulator, and the \
+             gateway's program told the link's rate. Beside it the simulator: its model of the \
+             same kernel without gateways, XSTP between gateways with them. Figures 23 and 24 \
+             have as many connections for 10 Mbit/s as the document has for 45, and nothing but \
+             the link and the windows holds them back."
+                .into(),
+        ],
+        tables: vec![one_connection(simulated, live), many_connections(simulated, live)],
+        cells,
+        ..Section::default()
+    };
+    Beside { cells: pairs, sections: vec![section] }
+}
+
+fn row(name: [String; 3], trial: Trial, results: [&Results; 2]) -> Vec<String> {
+    let [simulated, live] = results.map(|results| kbps(results, trial).mean);
+    let beside = 100.0 * (live / simulated - 1.0);
+    let numbers = [format!("{simulated:.0}"), format!("{live:.0}"), format!("{beside:+.1} %")];
+    name.into_iter().chain(numbers).collect()
+}
+
+fn head(first: [&str; 3]) -> Vec<String> {
+    let rest = ["kbit/s simulated", "kbit/s live", "live beside simulated"];
+    first.into_iter().chain(rest).map(str::to_owned).collect()
+}
+
+fn one_connection(simulated: &Results, live: &Results) -> Table {
+    let mut rows = Vec::new();
+    for way in [Way::Plain, Way::Three] {
+        for round_trip in ROUND_TRIPS {
+            rows.extend(RATES.map(|kbps| {
+                let rate = format!("{} Mbit/s", kbps / 1_000);
+                let name = [way.name().to_owned(), format!("{round_trip} ms"), rate];
+                row(name, Trial::one(way, kbps, round_trip), [simulated, live])
+            }));
+        }
+    }
+    Table {
+        id: "live-one".into(),
+        title: "One connection, simulated and live (figures 19 and 20)".into(),
+        head: head(["", "round trip", "link"]),
+        rows,
+    }
+}
+
+fn many_connections(simulated: &Results, live: &Results) -> Table {
+    let mut rows = Vec::new();
+    for way in [Way::Plain, Way::Three] {
+        for round_trip in ROUND_TRIPS {
+            rows.extend(RATIOS.map(|ratio| {
+                let errors = format!("{ratio:e}");
+                let name = [way.name().to_owned(), format!("{round_trip} ms"), errors];
+                row(name, crowd(way, round_trip, ratio), [simulated, live])
+            }));
+        }
+    }
+    Table {
+        id: "live-many".into(),
+        title: format!("{FLOWS} connections on 10 Mbit/s, simulated and live (figures 23 and 24)"),
+        head: head(["", "round trip", "bit error ratio"]),
+        rows,
+    }
+}

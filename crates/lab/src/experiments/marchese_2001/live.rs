@@ -1,0 +1,182 @@
+//! The same live: the kernel's TCP over the emulator, as the paper's own bench was hosts around
+//! one.
+//!
+//! ```text
+//!   client ── terminal ══ emulator ══ hub ── server
+//!   buffer and window     2,048 kbit/s      initial window by route,
+//!   by socket             250 ms            buffer by sysctl, reno
+//! ```
+//!
+//! A kernel of today has no TCP of 1999: it opens its window by bytes and not by
+//! acknowledgements, and acknowledges the first segments at once. So what stands beside live
+//! cells is the simulator's model of the same kernel ([`bench::TODAY`]).
+
+use super::super::{Beside, Draw, Live, Point, Results, Section, Setting, Table, Values};
+use super::bench::{FLOWS, MEDIUM, SECONDS, TAKEN, TODAY, Test, test, tests};
+use super::judge::{sentences, tables};
+use super::{LATER, TESTS, later, taken};
+use crate::LabError;
+use crate::experiments::publication::beside;
+use crate::live::{Hosts, HostsConfig, Way, bytes_by, whole};
+use rt::Clock;
+use std::thread;
+use testbed::traffic::{Limits, ReceiveBuffer, Transfer};
+use units::{RngStream, Span};
+
+/// Tables III to VIII, and several connections.
+pub(super) static LIVE: Live = Live {
+    about: "tables III to VIII and several connections with the kernel's reno over the emulator \
+            (four minutes)",
+    at_once: 4,
+    plan,
+    judge,
+};
+
+/// Nothing takes longer.
+const PATIENCE: Span = Span::from_secs(400);
+
+fn plan(_: &Setting) -> Vec<Point> {
+    let mut tests = tests();
+    // The longest first: the others run beside them.
+    tests.sort_by_key(|test| std::cmp::Reverse((test.bytes / test.buffer, test.bytes)));
+    let one = |test| {
+        let run = move |draw: &Draw| transfer(test, draw).map_err(|error| error.to_string());
+        Point::new(TESTS, taken(test), 1, run)
+    };
+    let mut points: Vec<Point> = tests.into_iter().map(one).collect();
+    points.extend(FLOWS.map(|flows| {
+        let run = move |draw: &Draw| several(flows, draw).map_err(|error| error.to_string());
+        Point::new(LATER, later(TODAY.name, flows), 1, run)
+    }));
+    points
+}
+
+/// The network of a test.
+fn hosts(test: Test, seed: u64) -> Result<Hosts, LabError> {
+    let buffer = test.buffer * 1_024;
+    let bytes = u32::try_from(buffer).unwrap_or(u32::MAX);
+    let window = u32::try_from(buffer * TODAY.share / 100).unwrap_or(u32::MAX);
+    Hosts::new(&HostsConfig {
+        link: TODAY.link(),
+        way: Way::Cubic,
+        initial_window: Some(test.window),
+        send_buffer: Some(buffer),
+        receive: Some(ReceiveBuffer { bytes, window }),
+        seed,
+    })
+}
+
+fn download(hosts: &Hosts, test: Test, file: u64) -> Transfer {
+    let limits = Limits { after_first_byte: PATIENCE, overall: PATIENCE };
+    hosts.download((file, TODAY.bytes(test)), limits)
+}
+
+/// One transfer, as [`super::bench::Bench::run`] counts it: at the sender, from the connection's
+/// opening until it has the last acknowledgement, which is as long as at the receiver from its
+/// own opening until it has the last byte.
+fn transfer(test: Test, draw: &Draw) -> Result<Values, LabError> {
+    let hosts = hosts(test, draw.seed)?;
+    let done = download(&hosts, test, 1);
+    let counted = hosts.close(1..=1)?;
+    let opened = whole(&done)?;
+    Ok(Values::new()
+        .with("seconds", done.ended.saturating_sub(opened).as_secs_f64())
+        .with_series("kbytes_per_s", averages(&done, opened))
+        .with("retransmissions", counted.retransmissions as f64)
+        .with("overflowed", counted.dropped as f64))
+}
+
+/// Bytes so far over time so far, kbyte/s, at [`SECONDS`]; zero when the file is over.
+fn averages(done: &Transfer, opened: Span) -> Vec<f64> {
+    let average = |seconds: u64| {
+        let at = opened + Span::from_secs(seconds);
+        let bytes = bytes_by(done, at);
+        if at > done.ended { 0.0 } else { bytes as f64 / seconds as f64 / 1e3 }
+    };
+    SECONDS.into_iter().map(average).collect()
+}
+
+/// Several transfers begun within a second, as [`super::bench::Bench::several`].
+fn several(flows: u32, draw: &Draw) -> Result<Values, LabError> {
+    let test = test(MEDIUM, 6, 320);
+    let hosts = hosts(test, draw.seed)?;
+    let mut rng = RngStream::new(draw.seed, draw.run, "marchese-2001: starts");
+    let starts: Vec<Span> =
+        (0..flows).map(|_| Span::from_nanos((rng.uniform() * 1e9) as u64)).collect();
+    let clock = Clock::new();
+    let began = clock.now();
+    let all: Vec<Transfer> = thread::scope(|scope| {
+        let task = |(number, start): (usize, &Span)| {
+            let (hosts, due) = (&hosts, began + *start);
+            scope.spawn(move || {
+                clock.sleep_until(due);
+                download(hosts, test, number as u64 + 1)
+            })
+        };
+        let tasks: Vec<_> = starts.iter().enumerate().map(task).collect();
+        let join = |task: thread::ScopedJoinHandle<'_, Transfer>| {
+            task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        tasks.into_iter().map(join).collect()
+    });
+    let counted = hosts.close(1..=u64::from(flows))?;
+    all.iter().try_for_each(|one| whole(one).map(drop))?;
+    let ends = all.iter().map(|one| one.started + one.ended);
+    let (first, last) = (all.iter().map(|one| one.started).min(), ends.max());
+    let took = first.zip(last).map_or(Span::ZERO, |(first, last)| last.since(first));
+    let bits = 8.0 * f64::from(flows) * TODAY.bytes(test) as f64;
+    Ok(Values::new()
+        .with("kbps", bits / took.as_secs_f64().max(1e-9) / 1e3)
+        .with("retransmissions", counted.retransmissions as f64)
+        .with("overflowed", counted.dropped as f64))
+}
+
+fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
+    let mut twin = Results::default();
+    for test in tests() {
+        twin.insert(TESTS, &taken(test), simulated.of(TESTS, &TODAY.key(test)).to_vec());
+    }
+    let both = tables::cells(&twin, TAKEN.name).into_iter().zip(tables::cells(live, TAKEN.name));
+    let mut cells: Vec<_> = both.collect();
+    cells.extend(beside(sentences::SENTENCES, &twin, live));
+    Beside { cells, sections: vec![together(simulated, live)] }
+}
+
+/// Several connections, simulated and live.
+fn together(simulated: &Results, live: &Results) -> Section {
+    let row = |flows: u32| {
+        let key = later(TODAY.name, flows);
+        let of = |results: &Results, name| results.summary(LATER, &key, name).mean;
+        let [ours, measured] = [simulated, live].map(|results| of(results, "kbps"));
+        let lost = [simulated, live].map(|results| format!("{:.0}", of(results, "overflowed")));
+        let [ours_lost, lost] = lost;
+        let beside = format!("{:+.1} %", 100.0 * (measured / ours - 1.0));
+        let (ours, measured) = (format!("{ours:.0}"), format!("{measured:.0}"));
+        vec![flows.to_string(), ours, measured, beside, ours_lost, lost]
+    };
+    Section {
+        title: "Live: several connections at once, today's kernel".into(),
+        text: vec![
+            "2.8 Mbytes on each, begun within a second, with a window of 6 and 320 kbytes: kbit/s \
+             of all together until the last byte of the last, by the simulator's model of the \
+             kernel's reno and by the kernel."
+                .into(),
+        ],
+        tables: vec![Table {
+            id: "several-live".into(),
+            title: "Several connections, simulated and live".into(),
+            head: [
+                "connections",
+                "kbit/s simulated",
+                "kbit/s live",
+                "live beside simulated",
+                "packets lost simulated",
+                "packets lost live",
+            ]
+            .map(str::to_owned)
+            .into(),
+            rows: FLOWS.map(row).into(),
+        }],
+        ..Section::default()
+    }
+}
