@@ -1,23 +1,37 @@
 //! `bentpipe emulate`.
 
 use crate::{Outcome, values};
+use rt::emulator::star::{self, StarEmulatorConfig};
 use rt::emulator::{EmulatorConfig, Foreground, run_in_foreground};
-use std::path::PathBuf;
+use satlink::words;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use units::Span;
 
-/// Emulate a satellite link between two interfaces, or as a UDP relay
+/// Emulate a satellite link between two interfaces, or as a UDP relay; or a hub with terminals
 ///
 /// bentpipe emulate IF_A IF_B delay 300ms rate 10mbit loss 0.1%
 /// bentpipe emulate udp LISTEN TARGET profile geo
+/// bentpipe emulate --mac FILE IF_HUB IF_TERMINAL...
 ///
 /// The words are netem's: delay, rate, loss, limit, gemodel, reorder, duplicate; and framing,
 /// ber, queue, profile, outage, fade. `forward` and `return` say which direction the words after
 /// them are for; forward is from IF_A to IF_B (from TARGET to the clients of LISTEN).
+///
+/// With --mac the terminals share the return link by bandwidth on demand, as FILE says (an empty
+/// one: 100 kbit/s in cells). A terminal is an interface, NAME=INTERFACE, or PREFIX* for all
+/// interfaces whose names begin so.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
+    /// A hub and terminals that share the return link as this file says
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pcap_a", "pcap_b"])]
+    mac: Option<PathBuf>,
+    /// Where a hub may tell how many connections its terminals have (a Unix socket)
+    #[arg(long, value_name = "PATH", requires = "mac")]
+    counts: Option<PathBuf>,
     /// Capture what passes on side A to this file (pcap)
     #[arg(long, value_name = "FILE")]
     pcap_a: Option<PathBuf>,
@@ -39,15 +53,19 @@ pub(crate) struct Arguments {
     /// Do not say every second how it goes
     #[arg(long)]
     quiet: bool,
-    /// Take orders (set WORDS, outage TIME, stop) from standard input
+    /// Take orders from standard input: set WORDS, outage TIME, stop; with --mac forward WORDS,
+    /// weight NAME N, off, on or vanish NAME, claim NAME SLOTS, intrude NAME, stop
     #[arg(long)]
     orders: bool,
-    /// IF_A IF_B, or udp LISTEN TARGET; then the link
+    /// IF_A IF_B, or udp LISTEN TARGET; then the link. With --mac the interfaces alone
     #[arg(required = true)]
     words: Vec<String>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> Outcome {
+    if let Some(path) = arguments.mac.clone() {
+        return run_star(arguments, &path);
+    }
     let mut config =
         EmulatorConfig::from_words(&arguments.words).map_err(|error| error.to_string())?;
     if let Some(path) = &arguments.json {
@@ -60,17 +78,49 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     config.duration = arguments.duration;
     config.report_every = (!arguments.quiet).then_some(Span::from_secs(1));
     let foreground = Foreground { json: arguments.json, orders_from_stdin: arguments.orders };
+    let stop = stop_flag()?;
+    let summary =
+        run_in_foreground(config, &foreground, &stop).map_err(|error| error.to_string())?;
+    kept_up(&summary.end.reasons)
+}
+
+/// A hub and terminals, as the file at `path` says.
+fn run_star(arguments: Arguments, path: &Path) -> Outcome {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let star = words::parse_star(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut config = StarEmulatorConfig::from_words(star, &arguments.words)
+        .map_err(|error| error.to_string())?;
+    if let Some(path) = &arguments.json {
+        values::reserve(path)?;
+    }
+    config.star_words = text;
+    config.counts = arguments.counts;
+    config.seed = arguments.seed;
+    config.run = arguments.run;
+    config.duration = arguments.duration;
+    config.report_every = (!arguments.quiet).then_some(Span::from_secs(1));
+    let foreground = Foreground { json: arguments.json, orders_from_stdin: arguments.orders };
+    let stop = stop_flag()?;
+    let summary =
+        star::run_in_foreground(config, &foreground, &stop).map_err(|error| error.to_string())?;
+    kept_up(&summary.end.reasons)
+}
+
+/// Becomes true with SIGINT or SIGTERM.
+fn stop_flag() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|error| format!("signal {signal}: {error}"))?;
     }
-    let summary =
-        run_in_foreground(config, &foreground, &stop).map_err(|error| error.to_string())?;
-    if summary.end.kept_up {
+    Ok(stop)
+}
+
+fn kept_up(reasons: &[String]) -> Outcome {
+    if reasons.is_empty() {
         Ok(())
     } else {
-        Err(format!("the emulator did not keep up: {}", summary.end.reasons.join("; ")))
+        Err(format!("the emulator did not keep up: {}", reasons.join("; ")))
     }
 }
 
@@ -92,6 +142,33 @@ mod tests {
         assert_eq!(arguments.words, ["eth0", "eth1", "delay", "300ms", "loss", "0.1%"]);
         assert_eq!(arguments.pcap_a, Some(PathBuf::from("a.pcapng")));
         assert_eq!(arguments.duration, Some(Span::from_secs(5)));
+    }
+
+    #[test]
+    fn a_star_whose_file_or_interfaces_are_wrong_says_what_is_wrong() {
+        let path = std::env::temp_dir().join(format!("bentpipe-{}.star", std::process::id()));
+        let error = |text: &str, rest: &str| {
+            fs::write(&path, text).unwrap();
+            let line = format!("emulate --mac {} {rest}", path.display());
+            run(Line::try_parse_from(line.split(' ')).unwrap().arguments).unwrap_err()
+        };
+        let found = error("return carriers none", "hub0 eth1");
+        assert!(
+            found.ends_with(
+                "line 1, column 17: carriers: found \"none\", expected a whole \
+                                 number above 0"
+            ),
+            "{found}"
+        );
+        assert!(error("", "hub0").contains("then those of its terminals"));
+        assert!(error("terminal boat", "hub0 hut=eth1").contains("terminal boat is described"));
+        fs::remove_file(&path).unwrap();
+        assert!(error_of("emulate --mac /no/such hub0 eth1").starts_with("/no/such: "));
+        assert!(Line::try_parse_from("emulate --counts x a b".split(' ')).is_err());
+    }
+
+    fn error_of(line: &str) -> String {
+        run(Line::try_parse_from(line.split(' ')).unwrap().arguments).unwrap_err()
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //!   netlink     links, addresses, routes, rules and offloads
 //!   packet      raw Ethernet on an interface, many frames a call, stamped by the kernel
 //!   pcap        packet captures with nanosecond stamps
-//!   emulator    a satlink::Link in real time, between two interfaces or as a UDP relay
+//!   emulator    a satlink::Link in real time, between two interfaces or as a UDP relay; or a star
+//!               of terminals that share the return link by a MAC
+//!   counts      what a hub tells a MAC: connections of each terminal
 //! ```
 //!
 //! Everything below this crate is handed the time; this is where it comes from. A driver's loop
@@ -28,6 +30,7 @@
 
 mod batch;
 mod clock;
+pub mod counts;
 pub mod emulator;
 pub mod netlink;
 pub mod packet;

@@ -173,23 +173,21 @@ impl Orders {
 
     /// Readable while an order waits.
     pub(super) fn descriptor(&self) -> RawFd {
-        self.bell.0.as_raw_fd()
+        self.bell.descriptor()
     }
 
     /// Lets the descriptor be readable again only for what comes from now on.
     pub(super) fn hush(&self) {
-        let mut count = 0u64;
-        // SAFETY: an eventfd gives eight bytes, and `count` has room for them.
-        unsafe { libc::read(self.bell.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+        self.bell.hush();
     }
 }
 
 /// An eventfd: wakes whoever waits on descriptors.
 #[derive(Debug)]
-struct Bell(OwnedFd);
+pub(super) struct Bell(OwnedFd);
 
 impl Bell {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         // SAFETY: eventfd takes two numbers.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
@@ -199,11 +197,23 @@ impl Bell {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    fn ring(&self) {
+    pub(super) fn ring(&self) {
         let one = 1u64;
         // A bell that cannot count further has been rung often enough.
         // SAFETY: an eventfd takes eight bytes, which `one` is.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Readable since it was rung.
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// Readable again only when it is rung from now on.
+    pub(super) fn hush(&self) {
+        let mut count = 0u64;
+        // SAFETY: an eventfd gives eight bytes, and `count` has room for them.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
     }
 }
 

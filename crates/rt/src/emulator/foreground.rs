@@ -1,6 +1,6 @@
 //! An emulator on a terminal: orders from standard input, a report at the end.
 
-use super::{Emulator, EmulatorConfig, EmulatorError, Handle, Summary};
+use super::{Emulator, EmulatorConfig, EmulatorError, Summary};
 use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -61,28 +61,36 @@ pub fn run_in_foreground(
     let emulator = Emulator::open(config).map_err(ForegroundError::Emulator)?;
     eprintln!("{}", emulator.engine.greeting());
     if foreground.orders_from_stdin {
-        take_orders(emulator.handle());
+        let handle = emulator.handle();
+        take_orders(move |line| handle.line(line));
     }
     let summary = emulator.run(stop).map_err(ForegroundError::Emulator)?;
     eprintln!("{summary}");
-    if let Some(path) = &foreground.json {
-        let text = format!("{:#}\n", summary.to_json());
-        let written = if path.as_os_str() == "-" {
-            io::stdout().write_all(text.as_bytes())
-        } else {
-            fs::write(path, text)
-        };
-        written.map_err(|source| ForegroundError::Json { path: path.clone(), source })?;
-    }
+    write_report(foreground, &summary.to_json())?;
     Ok(summary)
 }
 
-/// Reads orders in a thread that ends with standard input, or with the program.
-fn take_orders(handle: Handle) {
+/// Writes the summary where it was wanted.
+pub(super) fn write_report(
+    foreground: &Foreground,
+    report: &serde_json::Value,
+) -> Result<(), ForegroundError> {
+    let Some(path) = &foreground.json else { return Ok(()) };
+    let text = format!("{report:#}\n");
+    let written = if path.as_os_str() == "-" {
+        io::stdout().write_all(text.as_bytes())
+    } else {
+        fs::write(path, text)
+    };
+    written.map_err(|source| ForegroundError::Json { path: path.clone(), source })
+}
+
+/// Has `obey` take lines of standard input, in a thread that ends with it, or with the program.
+pub(super) fn take_orders<E: fmt::Display>(obey: impl Fn(&str) -> Result<(), E> + Send + 'static) {
     let read = move || {
         for line in io::stdin().lock().lines() {
             let Ok(line) = line else { return };
-            if let Err(error) = handle.line(&line) {
+            if let Err(error) = obey(&line) {
                 eprintln!("{error}");
             }
         }

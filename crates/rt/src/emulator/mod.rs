@@ -41,6 +41,7 @@ mod foreground;
 mod lateness;
 mod observe;
 mod ports;
+pub mod star;
 pub mod summary;
 #[cfg(test)]
 mod tests;
@@ -49,7 +50,7 @@ mod wait;
 
 pub use config::{EmulatorConfig, Ports, WordsError};
 pub use control::{ControlError, Handle};
-pub use foreground::{Foreground, run_in_foreground};
+pub use foreground::{Foreground, ForegroundError, run_in_foreground};
 pub use lateness::Lateness;
 pub use summary::{LogEntry, LogEvent, Summary};
 
@@ -104,6 +105,15 @@ pub enum EmulatorError {
     },
     /// Waiting failed.
     Wait(io::Error),
+    /// The star's terminals, or its return link, make no sense.
+    Star(satlink::mac::star::StarError),
+    /// The socket for connection counts could not be had.
+    Counts {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
 }
 
 impl fmt::Display for EmulatorError {
@@ -114,6 +124,10 @@ impl fmt::Display for EmulatorError {
             Self::Link(error) => write!(f, "link: {error}"),
             Self::Capture { path, source } => write!(f, "capture {}: {source}", path.display()),
             Self::Wait(error) => write!(f, "waiting for packets: {error}"),
+            Self::Star(error) => write!(f, "{error}"),
+            Self::Counts { path, source } => {
+                write!(f, "socket for connection counts {}: {source}", path.display())
+            }
         }
     }
 }
@@ -124,7 +138,8 @@ impl std::error::Error for EmulatorError {
             Self::Packet(error) => Some(error),
             Self::Socket(error) | Self::Wait(error) => Some(error),
             Self::Link(error) => Some(error),
-            Self::Capture { source, .. } => Some(source),
+            Self::Capture { source, .. } | Self::Counts { source, .. } => Some(source),
+            Self::Star(error) => Some(error),
         }
     }
 }
@@ -144,10 +159,7 @@ impl Emulator {
     pub fn open(config: EmulatorConfig) -> Result<Self, EmulatorError> {
         let attached = match &config.ports {
             Ports::Interfaces { a, b } => {
-                let options = packet_options(&config);
-                let open = |name: &str| {
-                    PacketSocket::open(name, &options).map(Box::new).map_err(EmulatorError::Packet)
-                };
+                let open = |name: &str| open_interface(name, config.socket_buffer).map(Box::new);
                 Attached::Interfaces { a: open(a)?, b: open(b)? }
             }
             Ports::UdpRelay { listen, target } => {
@@ -210,12 +222,13 @@ impl Emulator {
     }
 }
 
-fn packet_options(config: &EmulatorConfig) -> Options {
-    Options {
-        receive_buffer: config.socket_buffer,
-        send_buffer: config.socket_buffer / 4,
+fn open_interface(name: &str, socket_buffer: usize) -> Result<PacketSocket, EmulatorError> {
+    let options = Options {
+        receive_buffer: socket_buffer,
+        send_buffer: socket_buffer / 4,
         ..Options::default()
-    }
+    };
+    PacketSocket::open(name, &options).map_err(EmulatorError::Packet)
 }
 
 fn open_capture(path: &Path, attached: &Attached, side: Side) -> Result<Capture, EmulatorError> {

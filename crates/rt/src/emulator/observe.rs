@@ -28,7 +28,7 @@ pub(super) struct Observer {
     begun: Instant,
     before: [Counters; 2],
     done: Vec<Interval>,
-    printer: Option<(SyncSender<String>, JoinHandle<()>)>,
+    printer: Option<Printer>,
     published: Published,
     next_publish: Instant,
     log: Vec<LogEntry>,
@@ -122,10 +122,8 @@ impl Observer {
             self.close(now, link);
         }
         self.publish(link);
-        if let Some((lines, thread)) = self.printer.take() {
-            drop(lines);
-            // A printer that panicked has nothing more to say.
-            let _ = thread.join();
+        if let Some(printer) = self.printer.take() {
+            printer.end();
         }
         Observed {
             intervals: std::mem::take(&mut self.done),
@@ -161,18 +159,36 @@ impl Observer {
             max_lateness_seconds: self.lateness.take_recent().as_secs_f64(),
         };
         self.begun = now;
-        if let Some((lines, _)) = &self.printer {
-            // A terminal that does not keep up misses a line.
-            let _ = lines.try_send(interval.to_string());
+        if let Some(printer) = &self.printer {
+            printer.print(interval.to_string());
         }
         summary::push_interval(&mut self.done, interval);
     }
 }
 
 /// A thread that prints, so that a slow terminal holds up nothing else.
-fn printer() -> Option<(SyncSender<String>, JoinHandle<()>)> {
+pub(super) struct Printer {
+    lines: SyncSender<String>,
+    thread: JoinHandle<()>,
+}
+
+impl Printer {
+    /// Prints a line, or not: a terminal that does not keep up misses it.
+    pub(super) fn print(&self, line: String) {
+        let _ = self.lines.try_send(line);
+    }
+
+    /// Prints what is left.
+    pub(super) fn end(self) {
+        drop(self.lines);
+        // A printer that panicked has nothing more to say.
+        let _ = self.thread.join();
+    }
+}
+
+pub(super) fn printer() -> Option<Printer> {
     let (sender, lines) = mpsc::sync_channel::<String>(4);
     let print = move || lines.iter().for_each(|line| eprintln!("{line}"));
     let thread = std::thread::Builder::new().name("report".into()).spawn(print).ok()?;
-    Some((sender, thread))
+    Some(Printer { lines: sender, thread })
 }

@@ -156,7 +156,7 @@ impl Attached {
     }
 }
 
-fn drain_interface(
+pub(super) fn drain_interface(
     socket: &mut PacketSocket,
     take: &mut impl FnMut(Option<u64>, Carried),
 ) -> Result<Option<u64>, EmulatorError> {
@@ -175,7 +175,7 @@ fn drain_interface(
     Ok(last)
 }
 
-fn send_frames(socket: &PacketSocket, packets: &[Carried], failures: &mut SendFailures) {
+pub(super) fn send_frames(socket: &PacketSocket, packets: &[Carried], failures: &mut SendFailures) {
     let mut left = packets;
     while !left.is_empty() {
         let frames = left.iter().map(|packet| packet.bytes.as_slice());

@@ -12,7 +12,7 @@ use std::fmt;
 use units::{Instant, Span};
 
 /// Intervals that are kept; when there are more, neighbours are put together.
-const MOST_INTERVALS: usize = 3600;
+pub(super) const MOST_INTERVALS: usize = 3600;
 
 /// What an emulator did, from its start to its end.
 #[derive(Clone, Debug, Serialize)]
@@ -130,6 +130,11 @@ impl Waits {
         self.sum += wait;
         self.max = self.max.max(wait);
     }
+
+    /// In seconds.
+    pub(super) fn mean_and_max(&self) -> (f64, f64) {
+        ((self.sum / self.packets.max(1)).as_secs_f64(), self.max.as_secs_f64())
+    }
 }
 
 /// The whole of a run.
@@ -194,7 +199,7 @@ pub struct Accounts {
     pub last_send_error: Option<String>,
 }
 
-fn tally<S: Serializer>(tally: &Tally, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn tally<S: Serializer>(tally: &Tally, serializer: S) -> Result<S::Ok, S::Error> {
     BTreeMap::from([("packets", tally.packets), ("bytes", tally.bytes)]).serialize(serializer)
 }
 
@@ -258,6 +263,7 @@ pub(super) fn flow(
     let seconds = length.as_secs_f64().max(1e-9);
     let rate = |before: Tally, after: Tally| (after.bytes - before.bytes) as f64 * 8.0 / seconds;
     let dropped = after.dropped_in_all().packets - before.dropped_in_all().packets;
+    let (mean_wait_seconds, max_wait_seconds) = waits.mean_and_max();
     Flow {
         bits_per_second: rate(before.delivered, after.delivered),
         offered_bits_per_second: rate(before.offered, after.offered),
@@ -265,8 +271,8 @@ pub(super) fn flow(
         delivered_packets: after.delivered.packets - before.delivered.packets,
         dropped_packets: dropped,
         queue_bytes,
-        mean_wait_seconds: (waits.sum / waits.packets.max(1)).as_secs_f64(),
-        max_wait_seconds: waits.max.as_secs_f64(),
+        mean_wait_seconds,
+        max_wait_seconds,
     }
 }
 

@@ -47,4 +47,9 @@ impl Waiter {
         }
         Ok(self.descriptors.first().is_some_and(|bell| bell.revents != 0))
     }
+
+    /// Whether something had come at the port of that place when it was last looked.
+    pub(super) fn is_ready(&self, port: usize) -> bool {
+        self.descriptors.get(port + 1).is_some_and(|port| port.revents != 0)
+    }
 }

@@ -195,6 +195,11 @@ impl PacketSocket {
         address.sll_ifindex > 0
     }
 
+    /// Whether the interface is down, or gone, as far as was seen when it was last read.
+    pub(crate) fn is_down(&self) -> bool {
+        self.down
+    }
+
     /// The interface's name.
     pub fn interface(&self) -> &str {
         &self.interface

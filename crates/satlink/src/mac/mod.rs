@@ -7,6 +7,9 @@
 //! | [`aloha`] | everybody, at the risk of collision |
 //! | [`dama`] | who was given a carrier, until it is silent |
 //! | [`mixed`] | short packets as in [`aloha`], the others as in [`mf_tdma`] |
+//!
+//! A network whose return link is [`mf_tdma`] is described by [`star`]; [`weights`] keeps what its
+//! hub tells of the terminals.
 
 pub mod aloha;
 pub mod ax25;
@@ -16,3 +19,5 @@ pub mod mf_tdma;
 pub mod mixed;
 pub mod schedule;
 pub mod slots;
+pub mod star;
+pub mod weights;

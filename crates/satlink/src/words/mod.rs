@@ -47,9 +47,11 @@
 //! ```
 
 mod scan;
+mod star;
 mod values;
 
 pub use scan::WordError;
+pub use star::parse_star;
 
 use crate::errors::{GilbertElliott, MarkovState, Outage, TwoStateMarkov};
 use crate::{
@@ -63,13 +65,22 @@ use units::Span;
 /// One direction from nothing but words.
 pub fn parse_direction(text: &str) -> Result<DirectionConfig, WordError> {
     let mut config = DirectionConfig::default();
-    let mut words = Words::new(text);
+    apply_direction(&mut config, text)?;
+    Ok(config)
+}
+
+/// Changes a direction by words.
+pub fn apply_direction(config: &mut DirectionConfig, text: &str) -> Result<(), WordError> {
+    direction_words(&mut Words::new(text), config)
+}
+
+fn direction_words(words: &mut Words<'_>, config: &mut DirectionConfig) -> Result<(), WordError> {
     while let Some(word) = words.next_word() {
-        if !direction_word(word, &mut words, &mut config)? {
+        if !direction_word(word, words, config)? {
             return Err(words.unknown(word, "a word such as delay, rate, loss, limit, queue"));
         }
     }
-    Ok(config)
+    Ok(())
 }
 
 /// A link from words.

@@ -224,6 +224,11 @@ impl<F: Frame> MfTdma<F> {
         }
     }
 
+    /// Whether `terminal` has its carrier up.
+    pub fn is_on(&self, terminal: usize) -> bool {
+        self.terminals[terminal].online
+    }
+
     /// What `terminal` says of what it needs, from now on.
     pub fn set_claim(&mut self, now: Instant, terminal: usize, claim: Claim) {
         self.advance(now);

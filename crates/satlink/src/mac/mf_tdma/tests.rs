@@ -239,6 +239,28 @@ fn who_claims_anything_has_no_more_than_its_fair_share_of_a_full_link() {
     assert!(had.iter().all(|&one| one.abs_diff(mean) <= 3), "{had:?}");
 }
 
+/// It asks for all there is, and has nothing to send: it takes one fair share from the others, and
+/// shows in the counters by what it does not use.
+#[test]
+fn who_lies_about_its_queue_costs_no_more_than_a_fair_share_and_shows() {
+    let others: Vec<usize> = (1..20).collect();
+    let mut link = published(|_| {});
+    link.set_claim(at_ms(0), 0, Claim::Always(Request::Absolute(4_080)));
+    // Who sends nothing cannot ask: it sends one small packet a second.
+    let mut had = Vec::new();
+    for second in 1..=60 {
+        link.offer(at_ms(second * 1_000 - 900), 0, Class::Data, vec![0; 8]);
+        had = saturate(&mut link, &others, second * 1_000);
+    }
+    // 58 slots four times a second, of which nineteen in twenty are the others'.
+    let sum: u64 = had.iter().sum();
+    assert!((1_340 * 19 / 20 - 20..1_380).contains(&sum), "{sum}");
+    assert!(had.iter().max().unwrap() - had.iter().min().unwrap() <= 3, "{had:?}");
+    let (liar, honest) = (link.terminal(0), link.terminal(1));
+    assert!(liar.granted > 10 * liar.used, "{liar:?}");
+    assert!(honest.used * 100 > honest.granted * 95, "{honest:?}");
+}
+
 #[test]
 fn who_vanishes_with_slots_loses_them_and_may_log_on_again() {
     let mut link = published(|config| {

@@ -1,0 +1,253 @@
+//! How a hub tells a MAC scheduler how many connections lead to each terminal: JSON in datagrams
+//! on a Unix socket.
+//!
+//! ```text
+//!   hub daemon  ── {"bentpipe":"mac","version":1,…,"terminals":[{"name":"boat","connections":5}]}
+//!       │ Sender, as often as it likes
+//!       ▼ SOCK_DGRAM, at a path that the scheduler chose
+//!   scheduler   Receiver: an emulator's, or a real one's
+//! ```
+//!
+//! A number is the whole truth about its terminal and replaces what was told before; a terminal
+//! that is not named is as it was. So nothing depends on a message's arriving, if what it said is
+//! said again. The format is described for other programs in `docs/guide/multi-access.md`.
+
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+
+/// The version that is spoken here.
+pub const VERSION: u32 = 1;
+/// The longest message, bytes; what is longer is not understood.
+pub const LONGEST: usize = 60_000;
+/// Terminals of one message, at most; a hub with more sends several.
+pub const MOST_TERMINALS: usize = 100;
+
+/// What a message is called, so that a stray datagram is not taken for one.
+const NAME: &str = "mac";
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Always `mac`.
+    bentpipe: String,
+    /// The version of the format. One that is not known is not understood.
+    pub version: u32,
+    /// Which hub says so; for people.
+    #[serde(default)]
+    pub hub: String,
+    /// One more with each message of a hub, from 0.
+    #[serde(default)]
+    pub sequence: u64,
+    /// Terminals, as many as the hub wants to speak of.
+    pub terminals: Vec<TerminalCount>,
+}
+
+/// What a hub knows of a terminal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalCount {
+    /// Its name, as at the hub.
+    pub name: String,
+    /// Connections that are open between the terminal and the hub.
+    pub connections: u64,
+}
+
+impl Message {
+    /// A message of this version.
+    pub fn new(hub: &str, sequence: u64, terminals: Vec<TerminalCount>) -> Self {
+        let (bentpipe, hub) = (NAME.to_owned(), hub.to_owned());
+        Self { bentpipe, version: VERSION, hub, sequence, terminals }
+    }
+
+    /// Reads a datagram; keys that are not known are passed over.
+    ///
+    /// # Errors
+    /// Why it is not a message of this version.
+    pub fn parse(datagram: &[u8]) -> Result<Self, String> {
+        let message: Self = serde_json::from_slice(datagram).map_err(|error| error.to_string())?;
+        if message.bentpipe != NAME {
+            return Err(format!("bentpipe: found {:?}, expected {NAME:?}", message.bentpipe));
+        }
+        if message.version != VERSION {
+            return Err(format!("version: found {}, expected {VERSION}", message.version));
+        }
+        Ok(message)
+    }
+
+    /// As bytes of one datagram.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("every key is a string")
+    }
+}
+
+/// The hub's end.
+#[derive(Debug)]
+pub struct Sender {
+    socket: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Sender {
+    /// An end that sends to `path`, where a scheduler may listen now, later or never.
+    ///
+    /// # Errors
+    /// When the machine has no socket left.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, path: path.to_owned() })
+    }
+
+    /// Where it sends to.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sends a message, without waiting.
+    ///
+    /// # Errors
+    /// When nobody listens, or whoever does has not read what came before.
+    pub fn send(&self, message: &Message) -> io::Result<()> {
+        self.socket.send_to(&message.to_bytes(), &self.path).map(drop)
+    }
+}
+
+/// The scheduler's end. The socket is taken away when this is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    socket: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Receiver {
+    /// Listens at `path`, for this user and group (mode 660). A socket that a program left behind
+    /// is replaced.
+    ///
+    /// # Errors
+    /// When something else is there, somebody listens there already, or the place is forbidden.
+    pub fn bind(path: &Path) -> io::Result<Self> {
+        let socket = match UnixDatagram::bind(path) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                let refused = UnixDatagram::unbound()?.connect(path).map_err(|error| error.kind());
+                match refused {
+                    Err(ErrorKind::ConnectionRefused) => {
+                        fs::remove_file(path)?;
+                        UnixDatagram::bind(path)?
+                    }
+                    Ok(()) | Err(_) => return Err(error),
+                }
+            }
+            other => other?,
+        };
+        let receiver = Self { socket, path: path.to_owned() };
+        receiver.socket.set_nonblocking(true)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
+        Ok(receiver)
+    }
+
+    /// The next message that waits, or why one was not understood; `None`: nothing waits.
+    pub fn receive(&self) -> Option<Result<Message, String>> {
+        // One byte more than allowed, to tell what is longer.
+        let mut buffer = vec![0; LONGEST + 1];
+        match self.socket.recv(&mut buffer) {
+            Ok(length) if length > LONGEST => Some(Err(format!("longer than {LONGEST} bytes"))),
+            Ok(length) => Some(Message::parse(&buffer[..length])),
+            // Nothing, or nothing that anyone could do something about.
+            Err(_) => None,
+        }
+    }
+}
+
+impl AsRawFd for Receiver {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        // Who took it away already has done what was to be done.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("bentpipe-{}-{name}.sock", std::process::id()))
+    }
+
+    fn count(name: &str, connections: u64) -> TerminalCount {
+        TerminalCount { name: name.into(), connections }
+    }
+
+    #[test]
+    fn a_message_reads_as_documented() {
+        let message = Message::new("teleport", 7, vec![count("boat", 5)]);
+        let text = String::from_utf8(message.to_bytes()).unwrap();
+        let documented = r#"{"bentpipe":"mac","version":1,"hub":"teleport","sequence":7,"terminals":[{"name":"boat","connections":5}]}"#;
+        assert_eq!(text, documented);
+        assert_eq!(Message::parse(documented.as_bytes()), Ok(message));
+        // What a later hub may say besides is passed over.
+        let more = documented.replace("\"hub\"", "\"weather\":\"fine\",\"hub\"");
+        assert!(Message::parse(more.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn the_longest_message_of_a_hub_fits() {
+        // A name has at most 64 bytes, and none needs more than six for one (\u0000).
+        let name = "\u{1}".repeat(64);
+        let terminals = vec![count(&name, u64::MAX); MOST_TERMINALS];
+        let bytes = Message::new("teleport", u64::MAX, terminals).to_bytes();
+        assert!(bytes.len() <= LONGEST, "{}", bytes.len());
+    }
+
+    #[test]
+    fn what_is_no_message_of_this_version_says_why() {
+        let error = |text: &str| Message::parse(text.as_bytes()).unwrap_err();
+        assert!(error("GET / HTTP/1.1").contains("expected value"));
+        let other = r#"{"bentpipe":"mac","version":2,"terminals":[]}"#;
+        assert_eq!(error(other), "version: found 2, expected 1");
+        let other = r#"{"bentpipe":"status","version":1,"terminals":[]}"#;
+        assert_eq!(error(other), "bentpipe: found \"status\", expected \"mac\"");
+        let other = r#"{"bentpipe":"mac","version":1,"terminals":[{"name":"a","connections":-1}]}"#;
+        assert!(error(other).contains("-1"));
+    }
+
+    #[test]
+    fn what_is_sent_arrives_and_nobody_needs_to_listen() {
+        let path = place("counts");
+        let sender = Sender::new(&path).unwrap();
+        let message = Message::new("teleport", 0, vec![count("boat", 5), count("hut", 0)]);
+        assert_eq!(sender.send(&message).unwrap_err().kind(), ErrorKind::NotFound);
+        let receiver = Receiver::bind(&path).unwrap();
+        assert!(receiver.receive().is_none());
+        sender.send(&message).unwrap();
+        assert_eq!(receiver.receive(), Some(Ok(message.clone())));
+        let refused = Receiver::bind(&path).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AddrInUse, "one listens there");
+        let stranger = UnixDatagram::unbound().unwrap();
+        stranger.send_to(&vec![b' '; LONGEST + 9], &path).unwrap();
+        assert!(receiver.receive().unwrap().unwrap_err().contains("longer than"));
+        drop(receiver);
+        assert!(!path.exists());
+        assert!(sender.send(&message).is_err());
+    }
+
+    #[test]
+    fn a_socket_that_was_left_behind_is_replaced_and_a_file_is_not() {
+        let path = place("left");
+        drop(UnixDatagram::bind(&path).unwrap());
+        drop(Receiver::bind(&path).unwrap());
+        fs::write(&path, "of somebody").unwrap();
+        let refused = Receiver::bind(&path).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+        fs::remove_file(&path).unwrap();
+    }
+}

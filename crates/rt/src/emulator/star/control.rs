@@ -1,0 +1,281 @@
+//! What a running star is told, in words, line by line.
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `forward WORDS` | changes the forward link |
+//! | `weight NAME N` | the terminal's weight, until somebody says another |
+//! | `off NAME`, `on NAME` | it logs off; it logs on |
+//! | `vanish NAME` | it is gone without a word, with the slots that it was granted |
+//! | `claim NAME SLOTS`, `claim NAME honest` | it asks for so many slots each time, whatever is so; for what it needs |
+//! | `intrude NAME [CARRIER]` | it sends a burst now, outside of its slots; on the first carrier, 0, unless told |
+//! | `stop` | end, and report |
+//!
+//! Blank lines and what follows `#` are passed over.
+
+use super::super::control::Bell;
+use crate::Clock;
+use satlink::mac::mf_tdma::Claim;
+use satlink::mac::schedule::Request;
+use satlink::{DirectionConfig, LinkConfig, words};
+use std::fmt;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use units::Instant;
+
+/// Orders that may wait.
+const WAITING: usize = 64;
+
+/// What the star is told; terminals by number.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Order {
+    Forward(Box<LinkConfig>),
+    Weight(usize, u32),
+    Off(usize),
+    On(usize),
+    Vanish(usize),
+    Claim(usize, Claim),
+    Intrude(usize, u32),
+    Stop,
+}
+
+/// Steers a running star from any thread.
+#[derive(Clone, Debug)]
+pub struct StarHandle {
+    orders: SyncSender<(Instant, Order)>,
+    clock: Clock,
+    bell: Arc<Bell>,
+    terminals: Arc<[String]>,
+    carriers: u32,
+    forward: Arc<Mutex<LinkConfig>>,
+}
+
+/// Why an order was not given.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum StarOrderError {
+    /// A word that is none of ours.
+    Unknown {
+        /// The word.
+        found: String,
+        /// What would have been understood.
+        expected: &'static str,
+    },
+    /// The forward link's words are wrong.
+    Words(words::WordError),
+    /// The words are right and the link is not.
+    Config(satlink::ConfigError),
+    /// The emulator has ended, or does not keep up with its orders.
+    NotListening,
+}
+
+impl fmt::Display for StarOrderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { found, expected } => write!(f, "found {found:?}, expected {expected}"),
+            Self::Words(error) => write!(f, "{error}"),
+            Self::Config(error) => write!(f, "{error}"),
+            Self::NotListening => f.write_str("the emulator has ended, or is overwhelmed"),
+        }
+    }
+}
+
+impl std::error::Error for StarOrderError {}
+
+impl StarHandle {
+    /// Ends the emulator.
+    pub fn stop(&self) {
+        // An emulator that has ended has stopped.
+        let _ = self.give(Order::Stop);
+    }
+
+    /// Does what one line says, as in the table above.
+    ///
+    /// # Errors
+    /// What is wrong with the line, and [`StarOrderError::NotListening`].
+    pub fn line(&self, line: &str) -> Result<(), StarOrderError> {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let (order, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match order {
+            "" => Ok(()),
+            "forward" => self.forward(rest),
+            "stop" => self.give(Order::Stop),
+            _ => self.give(self.about_a_terminal(order, rest)?),
+        }
+    }
+
+    fn about_a_terminal(&self, order: &str, rest: &str) -> Result<Order, StarOrderError> {
+        const ORDERS: &str = "forward, weight, off, on, vanish, claim, intrude or stop";
+        let unknown = |found: &str, expected| {
+            Err(StarOrderError::Unknown { found: found.to_owned(), expected })
+        };
+        if !["weight", "off", "on", "vanish", "claim", "intrude"].contains(&order) {
+            return unknown(order, ORDERS);
+        }
+        let mut rest = rest.split_whitespace();
+        let name = rest.next().unwrap_or_default();
+        let Some(terminal) = self.terminals.iter().position(|other| other == name) else {
+            return unknown(name, "the name of a terminal");
+        };
+        let value = rest.next();
+        let number = value.and_then(|value| value.parse::<u32>().ok());
+        if let Some(more) = rest.next() {
+            return unknown(more, "the end of the line");
+        }
+        let found = value.unwrap_or_default();
+        Ok(match (order, value, number) {
+            ("weight", _, Some(weight)) => {
+                Order::Weight(terminal, weight.min(satlink::mac::weights::MOST))
+            }
+            ("weight", ..) => return unknown(found, "a weight from 0 to 1000000"),
+            ("claim", Some("honest"), _) => Order::Claim(terminal, Claim::Honest),
+            ("claim", _, Some(slots)) => {
+                Order::Claim(terminal, Claim::Always(Request::Absolute(slots)))
+            }
+            ("claim", ..) => return unknown(found, "a number of slots, or honest"),
+            ("intrude", None, _) => Order::Intrude(terminal, 0),
+            ("intrude", _, Some(carrier)) if carrier < self.carriers => {
+                Order::Intrude(terminal, carrier)
+            }
+            ("intrude", ..) => return unknown(found, "a carrier that there is, from 0"),
+            (_, Some(more), _) => return unknown(more, "the end of the line"),
+            ("off", None, _) => Order::Off(terminal),
+            ("on", None, _) => Order::On(terminal),
+            (_, None, _) => Order::Vanish(terminal),
+        })
+    }
+
+    fn forward(&self, text: &str) -> Result<(), StarOrderError> {
+        let mut current = self.forward.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut config = current.clone();
+        words::apply_direction(&mut config.forward, text).map_err(StarOrderError::Words)?;
+        config.validate().map_err(StarOrderError::Config)?;
+        self.give(Order::Forward(Box::new(config.clone())))?;
+        *current = config;
+        Ok(())
+    }
+
+    fn give(&self, order: Order) -> Result<(), StarOrderError> {
+        self.orders
+            .try_send((self.clock.now(), order))
+            .map_err(|_| StarOrderError::NotListening)?;
+        self.bell.ring();
+        Ok(())
+    }
+}
+
+/// A link whose return direction nothing takes.
+pub(super) fn forward_only(forward: DirectionConfig) -> LinkConfig {
+    LinkConfig { forward, ..LinkConfig::default() }
+}
+
+/// The emulator's end.
+pub(super) struct Orders {
+    receiver: Receiver<(Instant, Order)>,
+    bell: Arc<Bell>,
+}
+
+/// A pair of ends for a star with these terminals.
+pub(super) fn pair(
+    terminals: Vec<String>,
+    carriers: u32,
+    forward: &LinkConfig,
+    clock: Clock,
+) -> io::Result<(StarHandle, Orders)> {
+    let (orders, receiver) = mpsc::sync_channel(WAITING);
+    let bell = Arc::new(Bell::new()?);
+    let handle = StarHandle {
+        orders,
+        clock,
+        bell: Arc::clone(&bell),
+        terminals: terminals.into(),
+        carriers,
+        forward: Arc::new(Mutex::new(forward.clone())),
+    };
+    Ok((handle, Orders { receiver, bell }))
+}
+
+impl Orders {
+    /// What has been ordered and not yet fetched, with the times at which it was.
+    pub(super) fn fetch(&self) -> impl Iterator<Item = (Instant, Order)> {
+        self.receiver.try_iter()
+    }
+
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.bell.descriptor()
+    }
+
+    pub(super) fn hush(&self) {
+        self.bell.hush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::BitRate;
+
+    fn ends() -> (StarHandle, Orders) {
+        let names = ["boat", "hut"].map(String::from).to_vec();
+        pair(names, 2, &LinkConfig::default(), Clock::from_here()).unwrap()
+    }
+
+    #[test]
+    fn lines_are_orders() {
+        let (handle, orders) = ends();
+        for line in [
+            "weight hut 7",
+            "off boat # for the night",
+            "on boat",
+            "vanish hut",
+            "claim hut 4000",
+            "claim hut honest",
+            "intrude boat",
+            "intrude boat 1",
+            "",
+            "stop",
+        ] {
+            handle.line(line).unwrap();
+        }
+        let all: Vec<Order> = orders.fetch().map(|(_, order)| order).collect();
+        let expected = [
+            Order::Weight(1, 7),
+            Order::Off(0),
+            Order::On(0),
+            Order::Vanish(1),
+            Order::Claim(1, Claim::Always(Request::Absolute(4_000))),
+            Order::Claim(1, Claim::Honest),
+            Order::Intrude(0, 0),
+            Order::Intrude(0, 1),
+            Order::Stop,
+        ];
+        assert_eq!(all, expected);
+        handle.line("forward rate 3mbit").unwrap();
+        handle.line("forward loss 1%").unwrap();
+        let Some((_, Order::Forward(link))) = orders.fetch().last() else { panic!("an order") };
+        assert_eq!(link.forward.rate, Some(BitRate::from_mbps(3)));
+        assert!(link.forward.loss > 0.0);
+    }
+
+    #[test]
+    fn a_wrong_line_says_what_is_wrong() {
+        let (handle, orders) = ends();
+        for (line, expected) in [
+            ("fly", "found \"fly\", expected forward, weight, off"),
+            ("off", "found \"\", expected the name of a terminal"),
+            ("off plane", "found \"plane\", expected the name of a terminal"),
+            ("off hut now", "found \"now\", expected the end of the line"),
+            ("weight hut", "expected a weight"),
+            ("weight hut 3 4", "found \"4\", expected the end of the line"),
+            ("claim hut -1", "found \"-1\", expected a number of slots, or honest"),
+            ("intrude hut 2", "found \"2\", expected a carrier that there is"),
+            ("forward fast", "found \"fast\""),
+            ("forward limit 0", "limit"),
+        ] {
+            let found = handle.line(line).unwrap_err().to_string();
+            assert!(found.contains(expected), "{line}: {found}");
+        }
+        assert!(orders.fetch().next().is_none());
+    }
+}
