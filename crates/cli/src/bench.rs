@@ -4,6 +4,7 @@ use crate::{Outcome, values};
 use clap::Subcommand;
 use lab::bench::control::{ControlConfig, control};
 use lab::bench::emulator::{CASES, Options};
+use lab::bench::multi_access::{self, MultiAccessConfig};
 use lab::bench::{self, BenchConfig, emulator, sim, tcp};
 use lab::live::Way;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ enum What {
     Link(Link),
     Control(Control),
     Emulator(Emulator),
+    MultiAccess(MultiAccess),
     Sim(Sim),
     Tcp(Tcp),
 }
@@ -104,6 +106,34 @@ struct Emulator {
     json: PathBuf,
 }
 
+/// Twenty gateways that share a return link by bandwidth on demand, beside the simulated ones
+///
+/// The published star of Mhatre and Rosenberg, scenarios 2 and 3: real gateways and HTTP over the
+/// emulated star, and the simulator with the same parameters. Prints JSON on standard output, and
+/// a comparison on standard error. Takes runs times seconds, twice.
+#[derive(clap::Args)]
+struct MultiAccess {
+    /// How long each run is
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "80")]
+    seconds: Span,
+    /// Live runs of each scenario
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// What decides how fast the gateways send: newreno as the published STP, or steady, fixed,
+    /// probing
+    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = ["newreno", "steady", "fixed", "probing"])]
+    controller: String,
+    /// Simulated runs of each
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    simulated: u32,
+    /// The seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write the JSON here instead
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    json: PathBuf,
+}
+
 /// What a simulated run costs, beside ns-2 where it is installed
 ///
 /// Prints JSON on standard output, and a summary on standard error.
@@ -142,6 +172,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         What::Link(link) => run_link(link),
         What::Control(control) => run_control(control),
         What::Emulator(arguments) => run_emulator(&arguments),
+        What::MultiAccess(arguments) => run_multi_access(&arguments),
         What::Sim(arguments) => run_sim(&arguments),
         What::Tcp(arguments) => run_tcp(&arguments),
     }
@@ -176,6 +207,21 @@ fn run_emulator(arguments: &Emulator) -> Outcome {
     testbed::permission::acquire().map_err(|error| error.to_string())?;
     let options = Options { repeats: arguments.repeats, length: arguments.seconds };
     let report = emulator::run(CASES, &options, |line| eprintln!("{line}"))
+        .map_err(|error| error.to_string())?;
+    values::write_json(&arguments.json, &report)
+}
+
+fn run_multi_access(arguments: &MultiAccess) -> Outcome {
+    values::reserve(&arguments.json)?;
+    testbed::permission::acquire().map_err(|error| error.to_string())?;
+    let config = MultiAccessConfig {
+        length: arguments.seconds,
+        runs: arguments.runs as usize,
+        simulated: arguments.simulated as usize,
+        controller: arguments.controller.clone(),
+        seed: arguments.seed,
+    };
+    let report = multi_access::run(&config, |line| eprintln!("{line}"))
         .map_err(|error| error.to_string())?;
     values::write_json(&arguments.json, &report)
 }

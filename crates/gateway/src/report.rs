@@ -206,6 +206,10 @@ pub struct Counters {
     pub most_at_once: u64,
     /// Packets that are carried as they are.
     pub forwarded: ForwardCounters,
+    /// Messages to a MAC scheduler about connections, at a hub.
+    pub mac_messages: u64,
+    /// Such messages that nobody took.
+    pub mac_unheard: u64,
     /// Rounds of the readiness loop.
     pub rounds: u64,
     /// Bytes read from clients and servers.

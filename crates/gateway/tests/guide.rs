@@ -119,6 +119,17 @@ fn the_page_on_reach_has_examples_that_are_taken() {
 }
 
 #[test]
+fn the_page_on_multi_access_says_how_a_hub_names_a_scheduler() {
+    let page = include_str!("../../../docs/guide/multi-access.md");
+    let blocks = blocks_of(page);
+    assert_eq!(blocks.len(), 1);
+    let hub = find("role = \"hub\"");
+    let config = Config::parse("hub.toml", &format!("{hub}{}", blocks[0])).unwrap();
+    let Role::Hub(section) = config.role else { panic!("a hub") };
+    assert_eq!(section.mac.unwrap().to_str(), Some("/run/bentpipe/mac.sock"));
+}
+
+#[test]
 fn the_monitoring_pages_examples_are_taken() {
     let page = include_str!("../../../docs/guide/monitoring.md");
     let blocks = blocks_of(page);

@@ -25,10 +25,12 @@ mod error;
 mod host;
 pub mod permission;
 mod reference;
+mod star;
 mod topology;
 pub mod traffic;
 
 pub use error::TestbedError;
 pub use host::{Host, Process};
 pub use reference::{Emulators, Reference};
+pub use star::StarNetwork;
 pub use topology::{Satellite, SatelliteConfig, Wire, addresses};

@@ -320,9 +320,11 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
         destinations: Destinations { allow, deny },
         guarded,
         terminals,
+        mac,
         marking,
     } = section;
     put(all, "role", "hub".into());
+    put(all, "mac.socket", optional(mac.as_ref().map(|path| path.display()), "none"));
     put(all, "hub.id", id.clone());
     put(all, "hub.source", source_word(*source).into());
     put(all, "hub.interfaces", list(interfaces));

@@ -200,6 +200,8 @@ pub struct HubSection {
     pub guarded: bool,
     /// What is known of terminals, and not the same for all.
     pub terminals: Vec<TerminalEntry>,
+    /// Where a MAC scheduler is told how many connections each terminal has; nowhere when `None`.
+    pub mac: Option<PathBuf>,
     /// Mark, routing table and rule priority, when not the usual.
     pub marking: Marking,
 }
@@ -293,6 +295,7 @@ impl Default for HubSection {
             destinations: Destinations::default(),
             guarded: false,
             terminals: Vec::new(),
+            mac: None,
             marking: Marking::default(),
         }
     }

@@ -1,4 +1,5 @@
-//! Where the gateway is looked at: `[control]` and `[metrics]`.
+//! Where the gateway is looked at: `[control]` and `[metrics]`; and whom a hub tells of its
+//! connections: `[mac]`.
 
 use super::reader::{Item, Reader, Section};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -40,6 +41,21 @@ pub(super) fn control(
     socket
 }
 
+/// The socket of a MAC scheduler.
+pub(super) fn mac(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Option<PathBuf>> {
+    let Some(mut section) = top.section(reader, "mac") else { return Some(None) };
+    let expected = "an absolute path of at most 107 bytes, such as \"/run/bentpipe/mac.sock\"";
+    let socket = section.required(reader, "socket", expected, |reader, item| {
+        item.parsed(reader, expected, |text| {
+            let path = PathBuf::from(text);
+            let fits = path.is_absolute() && path.file_name().is_some() && text.len() <= 107;
+            fits.then_some(path)
+        })
+    });
+    section.finish(reader);
+    socket.map(Some)
+}
+
 pub(super) fn metrics(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
@@ -76,6 +92,24 @@ mod tests {
                 "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:0\"\n{more}"
             ),
         )
+    }
+
+    #[test]
+    fn a_hub_tells_the_scheduler_that_is_named() {
+        let mac = |more: &str| match parse(more).unwrap().role {
+            crate::Role::Hub(hub) => hub.mac,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(mac(""), None);
+        let path = Some(PathBuf::from("/run/mac.sock"));
+        assert_eq!(mac("[mac]\nsocket = \"/run/mac.sock\""), path);
+        assert_eq!(mac("[mac]\nsocket = \"/run/mac.sock\"\n[hub]\nid = \"x\""), path);
+        for wrong in ["[mac]", "[mac]\nsocket = \"mac.sock\"", "[mac]\nsocket = 7"] {
+            assert_eq!(parse(wrong).unwrap_err().mistakes[0].key, "mac.socket");
+        }
+        let terminal = "role = \"terminal\"\nsecurity = \"none\"\n[link]\npeer = \"192.0.2.1:1\"\n\
+                        [mac]\nsocket = \"/run/mac.sock\"\n";
+        assert_eq!(Config::parse("t", terminal).unwrap_err().mistakes[0].key, "mac");
     }
 
     #[test]

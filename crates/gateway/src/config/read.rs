@@ -311,8 +311,9 @@ fn read_hub(
     let guarded = link.is_some_and(|link| !link.listen.ip().is_loopback());
     let usual = HubSection { guarded, ..HubSection::default() };
     let terminals = terminals::read(reader, top, word);
+    let mac = super::observe::mac(reader, top);
     let Some(mut section) = top.section(reader, "hub") else {
-        return Some(HubSection { terminals: terminals?, ..usual });
+        return Some(HubSection { terminals: terminals?, mac: mac?, ..usual });
     };
     let id = section.or(reader, "id", usual.id, id);
     let source = section.or(reader, "source", SourceMode::Own, |r, i| i.word(r, &SOURCES));
@@ -330,6 +331,7 @@ fn read_hub(
         destinations: destinations?,
         guarded: guarded?,
         terminals: terminals?,
+        mac: mac?,
         marking: marking?,
     })
 }

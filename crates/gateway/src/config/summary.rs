@@ -95,6 +95,9 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
         SourceMode::Own => writeln!(f, "servers see the hub's address")?,
         SourceMode::Client => writeln!(f, "servers see the client's address")?,
     }
+    if let Some(path) = &section.mac {
+        writeln!(f, "tells a MAC scheduler at {} of connections", path.display())?;
+    }
     if section.guarded {
         writeln!(f, "the hub's own addresses are refused to terminals")
     } else {

@@ -10,6 +10,7 @@ use super::admission::Admission;
 use super::carrier::{Peer, StreamKey};
 use super::connection::{Onward, Phase};
 use super::core::Core;
+use super::mac::Mac;
 use super::resolver::{Answer, Resolver};
 use super::socket;
 use crate::SourceMode;
@@ -30,6 +31,8 @@ pub(super) struct Hub {
     pub(super) resolver: Resolver,
     pub(super) source: SourceMode,
     pub(super) admission: Admission,
+    /// Tells a MAC scheduler of connections, where one is named.
+    pub(super) mac: Option<Mac>,
 }
 
 impl Hub {

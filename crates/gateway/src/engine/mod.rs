@@ -27,6 +27,7 @@ mod fail;
 mod forward;
 mod hub;
 mod listener;
+mod mac;
 mod opening;
 mod outlet;
 pub(crate) mod path;
@@ -58,6 +59,7 @@ use direct::Direct;
 use door::Door;
 use fail::Fail;
 use hub::Hub;
+use mac::Mac;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use relay::{Keys, PublicKey};
@@ -175,7 +177,8 @@ impl Engine {
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
-        let hub = Hub { resolver, source: config.source, admission };
+        let mac = config.mac.as_ref().and_then(|path| Mac::new(path, &config.id));
+        let hub = Hub { resolver, source: config.source, admission, mac };
         Self::new(poll, carrier, vec![outlet], limits, Role::Hub(Box::new(hub)), state)
     }
 
@@ -343,6 +346,11 @@ impl Engine {
         let more_packets = self.carry_out(now);
         let more_to_send = self.transmit(now);
         self.events(now);
+        if let Role::Hub(hub) = &mut self.role
+            && let Some(mac) = &mut hub.mac
+        {
+            mac.tell(now, &mut self.core.quotas, &mut self.core.counters);
+        }
         let more_asked = self.observe(now);
         self.still = if moved == self.moved() { self.still.saturating_add(1) } else { 0 };
         let more_asked = more_asked || more_packets;

@@ -43,6 +43,8 @@ pub(super) enum Over {
 pub(super) struct Quotas {
     shares: BTreeMap<Holder, Share>,
     sweep_at: usize,
+    /// Somebody has more connections, or fewer, than when it was last asked.
+    changed: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,12 +84,32 @@ impl Quotas {
     /// One more connection of `holder` is in the table.
     pub(super) fn take(&mut self, holder: &Holder) {
         self.shares.entry(holder.clone()).or_default().open += 1;
+        self.changed = true;
+    }
+
+    /// Whether somebody has more connections, or fewer, than at the last [`Quotas::take_changed`].
+    pub(super) fn have_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The same, and from here on nobody has.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// The terminals that are remembered, and the connections of each.
+    pub(super) fn terminals(&self) -> impl Iterator<Item = (&Arc<str>, u32)> {
+        self.shares.iter().filter_map(|(holder, share)| match holder {
+            Holder::Terminal(name) => Some((name, share.open)),
+            Holder::Client(_) => None,
+        })
     }
 
     /// One fewer.
     pub(super) fn give_back(&mut self, holder: &Holder) {
         let Some(share) = self.shares.get_mut(holder) else { return };
         share.open = share.open.saturating_sub(1);
+        self.changed = true;
         if share.open == 0 && share.full == Instant::ZERO {
             self.shares.remove(holder);
         }

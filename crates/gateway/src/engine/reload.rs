@@ -2,6 +2,7 @@
 
 use super::confirm::Confirm;
 use super::ending::EndLog;
+use super::mac::Mac;
 use super::{Admission, Engine, KNOCKS, Listener, Outlet, Role, Udp};
 use crate::intercept::Doorkeeper;
 use crate::{Config, ConfirmSection, Role as RoleConfig};
@@ -23,6 +24,9 @@ impl Engine {
                 hub.source = section.source;
                 if let Some(admission) = admission {
                     hub.admission = admission;
+                }
+                if hub.mac.as_ref().map(Mac::path) != section.mac.as_deref() {
+                    hub.mac = section.mac.as_ref().and_then(|path| Mac::new(path, &section.id));
                 }
             }
             (Role::Terminal(_), RoleConfig::Hub(_) | RoleConfig::Single(_))

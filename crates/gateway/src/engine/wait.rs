@@ -49,6 +49,11 @@ impl Engine {
         {
             due = due.min(again);
         }
+        if let Role::Hub(hub) = &self.role
+            && let Some(mac) = &hub.mac
+        {
+            due = due.min(mac.poll_timeout(&self.core.quotas));
+        }
         if let Some(wanted) = self.observer.as_ref().and_then(Observer::poll_timeout) {
             due = due.min(wanted);
         }

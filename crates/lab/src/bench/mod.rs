@@ -7,6 +7,7 @@
 pub mod control;
 pub mod emulator;
 mod measure;
+pub mod multi_access;
 mod scenarios;
 pub mod sim;
 pub mod tcp;

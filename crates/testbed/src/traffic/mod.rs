@@ -5,6 +5,7 @@
 //!               PUT   upload, answered with what arrived and its checksum
 //!               ASK   one request, one response
 //!   WebServer   HTTP/1.1: the 30 objects of ITU-R S.1711's page "China2008"
+//!   ObjectServer  HTTP/1.1: one object, and users who ask for it again and again
 //! ```
 //!
 //! What a server of ours does not know of is the satellite: the same programs run through plain
@@ -13,6 +14,7 @@
 mod client;
 mod connect;
 mod http;
+mod objects;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ mod web;
 
 pub use client::{Exchange, File, Limits, Progress, Sample, Transfer, ask, download, upload};
 pub use connect::{ReceiveBuffer, Way, connect};
+pub use objects::{Browsed, Browsing, ObjectServer, SHORTEST_REQUEST, browse};
 pub use server::{FileServer, Served};
 pub use web::{PAGE_BYTES, PAGE_OBJECTS, Page, WebServer, load_page, load_page_pipelined};
 

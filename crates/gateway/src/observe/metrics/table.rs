@@ -84,6 +84,12 @@ pub(super) const WHOLE: &[Whole] = &[
     ("bentpipe_passing", Gauge, "Whether new connections are let pass (1) or not (0).", |s| {
         num(s.counted.connections.passing)
     }),
+    ("bentpipe_mac_messages_total", Counter, "Messages to a MAC about connections.", |s| {
+        num(s.counted.connections.mac_messages)
+    }),
+    ("bentpipe_mac_unheard_total", Counter, "Such messages that nobody took.", |s| {
+        num(s.counted.connections.mac_unheard)
+    }),
     ("bentpipe_socket_received_bytes_total", Counter, "Bytes from clients and servers.", |s| {
         num(s.counted.connections.bytes_from_sockets)
     }),

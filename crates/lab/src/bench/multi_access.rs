@@ -1,0 +1,455 @@
+//! `bentpipe bench multi-access`: the published star of Mhatre and Rosenberg with real gateways,
+//! beside the simulated one.
+//!
+//! ```text
+//!   users ─ SOCKS5 ─ gateway ══ emulated star: MF-TDMA, 100 kbit/s ══ hub ─ HTTP server
+//!   20 namespaces, 60 users     ▲ connections of each terminal ───────┘
+//! ```
+//!
+//! Both sides have one parameter set, [`Star::mhatre_rosenberg`]: the return link with its
+//! scheduler (the same code), the forward link, who asks for what and how often. What carries the
+//! bytes differs: STP connections as published there, these gateways here, with keys; so a third
+//! column simulates requests and acknowledgements as large as theirs.
+
+use crate::LabError;
+use crate::experiments::Summary;
+use crate::live::Gateway;
+use gateway::{PrivateKey, SystemEntropy};
+use rt::Clock;
+use rt::emulator::star::summary::StarEnd;
+use rt::emulator::star::{StarEmulator, StarEmulatorConfig, StarHandle, StarSummary, TerminalPort};
+use satlink::DirectionConfig;
+use satlink::mac::star::StarConfig;
+use serde::Serialize;
+use serde_json::Value;
+use sim::multi_access::{Scenario, Star};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use testbed::traffic::{Browsed, Browsing, ObjectServer, Way, browse};
+use testbed::{SatelliteConfig, StarNetwork};
+use units::{Instant, RngStream, Span};
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct MultiAccessConfig {
+    /// How long each run is, from the users' start.
+    pub length: Span,
+    /// Live runs of each scenario.
+    pub runs: usize,
+    /// Simulated runs of each.
+    pub simulated: usize,
+    /// What decides how fast the gateways send: `newreno`, as the published STP, or another
+    /// that `link.controller` takes.
+    pub controller: String,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for MultiAccessConfig {
+    /// Two live runs of each scenario and twenty simulated ones, as long as the paper's.
+    fn default() -> Self {
+        let controller = "newreno".to_owned();
+        Self { length: Span::from_secs(80), runs: 2, simulated: 20, controller, seed: 1 }
+    }
+}
+
+/// Everything measured.
+#[derive(Debug, Serialize)]
+pub struct MultiAccessReport {
+    /// Seconds of each run.
+    pub seconds: f64,
+    /// What decides how fast the gateways send.
+    pub controller: String,
+    /// The scenarios.
+    pub scenarios: Vec<ScenarioReport>,
+}
+
+/// One scenario.
+#[derive(Debug, Serialize)]
+pub struct ScenarioReport {
+    /// Its name.
+    pub name: &'static str,
+    /// Live.
+    pub live: Column,
+    /// Simulated with STP as published.
+    pub simulated: Column,
+    /// Simulated, with requests that take as many cells as the gateways'.
+    pub simulated_as_carried: Column,
+    /// Bytes of a request in that column, so that its cells are those that were measured.
+    pub carried_request: u64,
+    /// The live runs.
+    pub runs: Vec<LiveRun>,
+}
+
+/// Means of runs with their 95 % confidence intervals.
+#[derive(Debug, Serialize)]
+pub struct Column {
+    /// Objects retrieved.
+    pub objects: Summary,
+    /// Mean response, seconds.
+    pub mean_s: Summary,
+    /// Return link, IP bits per second that arrived.
+    pub up_bps: Summary,
+    /// Slots that carried something, for each object.
+    pub cells_per_object: Summary,
+}
+
+/// One live run.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveRun {
+    /// Objects retrieved.
+    pub objects: usize,
+    /// Mean response, seconds.
+    pub mean_s: f64,
+    /// The longest, seconds.
+    pub longest_s: f64,
+    /// Mean response of users behind terminals of five, and of those alone, seconds.
+    pub crowded_and_alone_s: [f64; 2],
+    /// Return link while users asked, IP bits per second that arrived.
+    pub up_bps: f64,
+    /// Slots of the return link that carried something while users asked.
+    pub used_slots: u64,
+    /// Users whose connections failed, with the last reason.
+    pub failed: usize,
+    /// Why the last of them did.
+    pub last_error: Option<String>,
+    /// What the emulator says of its run, from its start to its end.
+    pub emulator: StarEnd,
+    /// What the hub counted.
+    pub hub: Value,
+}
+
+/// Runs everything; tells of each run by `note`.
+///
+/// # Errors
+/// When hosts, emulator or gateways cannot be had.
+pub fn run(config: &MultiAccessConfig, note: impl Fn(&str)) -> Result<MultiAccessReport, LabError> {
+    let mut scenarios = Vec::new();
+    for scenario in [Scenario::Equal, Scenario::Weighted] {
+        let mut star = Star::mhatre_rosenberg(scenario);
+        star.duration = config.length;
+        let mut runs = Vec::new();
+        for number in 0..config.runs {
+            let run = live(&star, config, number as u64)?;
+            note(&format!("{} live {}: {}", scenario.name(), number + 1, words(&run)));
+            runs.push(run);
+        }
+        let report = beside(scenario, &star, config, runs);
+        note(&compared(&report));
+        scenarios.push(report);
+    }
+    let controller = config.controller.clone();
+    Ok(MultiAccessReport { seconds: config.length.as_secs_f64(), controller, scenarios })
+}
+
+fn words(run: &LiveRun) -> String {
+    let LiveRun { objects, mean_s, longest_s, emulator, failed, .. } = run;
+    let kept_up = if emulator.kept_up { "kept up" } else { "DID NOT KEEP UP" };
+    format!(
+        "{objects} objects, {mean_s:.2} s each ({longest_s:.1} at most), {failed} users failed; \
+         {kept_up}, late by {} at the 99th percentile",
+        Span::from_secs_f64(emulator.lateness.p99_seconds)
+    )
+}
+
+fn compared(report: &ScenarioReport) -> String {
+    let line = |name: &str, column: &Column| {
+        let pair = |summary: Summary| format!("{:.2} ± {:.2}", summary.mean, summary.half);
+        format!(
+            "\n  {name:<24} {} objects, {} s, {} kbit/s up, {} cells each",
+            pair(column.objects),
+            pair(column.mean_s),
+            pair(column.up_bps.scaled(1e-3)),
+            pair(column.cells_per_object),
+        )
+    };
+    format!(
+        "{}{}{}{}",
+        report.name,
+        line("live", &report.live),
+        line("simulated", &report.simulated),
+        line("simulated as carried", &report.simulated_as_carried),
+    )
+}
+
+fn beside(
+    scenario: Scenario,
+    star: &Star,
+    config: &MultiAccessConfig,
+    runs: Vec<LiveRun>,
+) -> ScenarioReport {
+    let column =
+        |of: &dyn Fn(&LiveRun) -> f64| Summary::of(&runs.iter().map(of).collect::<Vec<f64>>());
+    let live = Column {
+        objects: column(&|run| run.objects as f64),
+        mean_s: column(&|run| run.mean_s),
+        up_bps: column(&|run| run.up_bps),
+        cells_per_object: column(&|run| run.used_slots as f64 / run.objects.max(1) as f64),
+    };
+    let published = simulated(star, config);
+    // A request of so many cells more that an object costs what it costs live: bytes of STP's
+    // and IP's headers stay, and a cell has 48 of data.
+    let more = live.cells_per_object.mean - published.cells_per_object.mean;
+    let request = star.sites.first().map_or(0, |site| site.asking.request);
+    let carried_request = request + (more.max(0.0) * star.mac.format.payload() as f64) as u64;
+    let mut carried = star.clone();
+    carried.sites.iter_mut().for_each(|site| site.asking.request = carried_request);
+    let simulated_as_carried = simulated(&carried, config);
+    ScenarioReport {
+        name: scenario.name(),
+        live,
+        simulated: published,
+        simulated_as_carried,
+        carried_request,
+        runs,
+    }
+}
+
+fn simulated(star: &Star, config: &MultiAccessConfig) -> Column {
+    let seen: Vec<_> = (0..config.simulated).map(|run| star.run(config.seed, run as u64)).collect();
+    let column = |of: &dyn Fn(&sim::multi_access::Seen) -> f64| {
+        Summary::of(&seen.iter().map(of).collect::<Vec<f64>>())
+    };
+    Column {
+        objects: column(&|seen| seen.objects() as f64),
+        mean_s: column(&|seen| seen.mean_response_s()),
+        up_bps: column(&|seen| seen.up_bps()),
+        cells_per_object: column(&|seen| seen.slots.1 as f64 / seen.objects().max(1) as f64),
+    }
+}
+
+/// How long the gateways have to find each other before users come.
+const SETTLING: Span = Span::from_secs(8);
+/// The hub's port on the satellite's side.
+const PORT: u16 = 4500;
+/// The servers' port.
+const HTTP: u16 = 80;
+/// Where a terminal's users find its proxy.
+const PROXY: &str = "127.0.0.1:1080";
+
+/// One live run of `star`.
+fn live(star: &Star, config: &MultiAccessConfig, run: u64) -> Result<LiveRun, LabError> {
+    let seed = config.seed;
+    let net = StarNetwork::new(star.mac.terminals.len(), &SatelliteConfig::default())?;
+    let counts = Counts::new(run);
+    let emulation = Emulation::start(&net, star, &counts.path, (seed, run))?;
+    let mut gateways = start_gateways(&net, star, &config.controller, &counts.path)?;
+    let object = star.sites.first().map_or(0, |site| site.asking.object);
+    let address = (StarNetwork::SERVER, HTTP).into();
+    let server = ObjectServer::start(Some(&net.server), address, object as usize)?;
+    let clock = Clock::new();
+    clock.sleep_until(clock.now() + SETTLING);
+    gateways.iter_mut().try_for_each(Gateway::check)?;
+    let begin = clock.now();
+    let until = begin + star.duration;
+    let users = start_users(&net, star, server.address(), until, (seed, run));
+    let seen: Vec<(usize, Browsed)> = users.into_iter().map(join).collect();
+    gateways.iter_mut().try_for_each(Gateway::check)?;
+    // The hub is the first of them; with its terminals gone it would have less to tell.
+    let hub = gateways.remove(0).stop();
+    let summary = emulation.stop()?;
+    drop(gateways);
+    let mut run = account(&seen, hub, &summary);
+    note_slots(&mut run, &summary, begin, until);
+    Ok(run)
+}
+
+fn join<T>(task: JoinHandle<T>) -> T {
+    task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn account(seen: &[(usize, Browsed)], hub: Value, summary: &StarSummary) -> LiveRun {
+    let mean = |of: &dyn Fn(usize) -> bool| {
+        let sites = seen.iter().filter(|(connections, _)| of(*connections));
+        let all: Vec<f64> = sites
+            .flat_map(|(_, browsed)| &browsed.responses)
+            .map(|(_, took)| took.as_secs_f64())
+            .collect();
+        all.iter().sum::<f64>() / all.len().max(1) as f64
+    };
+    let responses = || seen.iter().flat_map(|(_, browsed)| &browsed.responses);
+    let errors = || seen.iter().filter_map(|(_, browsed)| browsed.error.clone());
+    LiveRun {
+        objects: responses().count(),
+        mean_s: mean(&|_| true),
+        longest_s: responses().map(|(_, took)| took.as_secs_f64()).fold(0.0, f64::max),
+        crowded_and_alone_s: [mean(&|users| users > 1), mean(&|users| users == 1)],
+        up_bps: 0.0,
+        used_slots: 0,
+        failed: errors().count(),
+        last_error: errors().last(),
+        emulator: summary.end.clone(),
+        hub,
+    }
+}
+
+/// What the return link carried while users asked: intervals are seconds, from the machine's
+/// time of the emulator's start.
+fn note_slots(run: &mut LiveRun, summary: &StarSummary, begin: Instant, until: Instant) {
+    let epoch = summary.start.epoch_unix_ns;
+    let zero = Clock::new().epoch_unix_ns();
+    let from_epoch = |at: Instant| (zero + at.as_nanos()).saturating_sub(epoch) as f64 / 1e9;
+    let (begin, until) = (from_epoch(begin), from_epoch(until));
+    let within = summary.intervals.iter().filter(|one| one.start >= begin && one.end <= until);
+    let (mut seconds, mut bits, mut used) = (0.0, 0.0, 0);
+    for interval in within {
+        let length = interval.end - interval.start;
+        seconds += length;
+        bits += interval.r#return.bits_per_second * length;
+        used += interval.slots.used;
+    }
+    run.up_bps = bits / f64::max(seconds, 1e-9);
+    // Intervals are whole and do not begin when users do: scaled to the whole time.
+    run.used_slots = (used as f64 * (until - begin) / f64::max(seconds, 1e-9)) as u64;
+}
+
+/// The place of the socket for connection counts, which goes with it.
+struct Counts {
+    path: PathBuf,
+}
+
+impl Counts {
+    fn new(run: u64) -> Self {
+        let name = format!("bentpipe-{}-{run}.mac.sock", std::process::id());
+        Self { path: std::env::temp_dir().join(name) }
+    }
+}
+
+impl Drop for Counts {
+    fn drop(&mut self) {
+        // The emulator has taken it away, if it ended in good order.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+struct Emulation {
+    handle: StarHandle,
+    thread: JoinHandle<Result<StarSummary, String>>,
+}
+
+impl Emulation {
+    fn start(
+        net: &StarNetwork,
+        star: &Star,
+        counts: &Path,
+        (seed, run): (u64, u64),
+    ) -> Result<Self, LabError> {
+        let config = emulated(star, counts, (seed, run));
+        let (ready, readiness) = mpsc::channel();
+        let thread = net.space.spawn("star", move || {
+            let opened = StarEmulator::open(config).map_err(|error| error.to_string());
+            let emulator = opened.inspect_err(|error| {
+                // Whoever waits has gone when nobody listens.
+                let _ = ready.send(Err(error.clone()));
+            })?;
+            let _ = ready.send(Ok(emulator.handle()));
+            emulator.run(&AtomicBool::new(false)).map_err(|error| error.to_string())
+        });
+        let gone = || LabError::Emulator("ended before it began".to_owned());
+        let handle = readiness.recv().map_err(|_| gone())?.map_err(LabError::Emulator)?;
+        Ok(Self { handle, thread })
+    }
+
+    fn stop(self) -> Result<StarSummary, LabError> {
+        self.handle.stop();
+        join(self.thread).map_err(LabError::Emulator)
+    }
+}
+
+/// The star's links for the emulator; weights are what the hub tells.
+fn emulated(star: &Star, counts: &Path, (seed, run): (u64, u64)) -> StarEmulatorConfig {
+    let first = &star.mac.terminals[0];
+    let forward = DirectionConfig {
+        rate: Some(star.forward),
+        delay: first.up + star.mac.hub_leg,
+        ..DirectionConfig::default()
+    };
+    let mut usual = first.clone();
+    usual.contract.weight = 1;
+    let network = StarConfig { forward, mac: star.mac.clone(), usual, ..StarConfig::default() };
+    let port = |number| {
+        let name = StarNetwork::name(number);
+        TerminalPort { name: name.clone(), interface: name }
+    };
+    let ports = (0..star.mac.terminals.len()).map(port).collect();
+    let mut config = StarEmulatorConfig::new(network, StarNetwork::TO_HUB, ports);
+    config.counts = Some(counts.to_owned());
+    (config.seed, config.run) = (seed, run);
+    config
+}
+
+/// The hub's gateway, and then the terminals'.
+fn start_gateways(
+    net: &StarNetwork,
+    star: &Star,
+    controller: &str,
+    counts: &Path,
+) -> Result<Vec<Gateway>, LabError> {
+    let key = || PrivateKey::generate(&mut SystemEntropy);
+    let (hub, terminals): (_, Vec<_>) = (key(), net.terminals.iter().map(|_| key()).collect());
+    // A terminal may have the whole return link when nobody else wants it.
+    let link = format!(
+        "rate_up = \"{}bit\"\nrate_down = \"{}bit\"\nround_trip = \"{}ms\"\n\
+         controller = \"{controller}\"\n",
+        star.mac.rate.as_bps(),
+        star.forward.as_bps(),
+        ((star.mac.terminals[0].up + star.mac.hub_leg) * 2).as_millis(),
+    );
+    let peer = format!("{}:{PORT}", StarNetwork::HUB);
+    let mut text = format!(
+        "role = \"hub\"\nprivate_key = \"{}\"\n[link]\nlisten = \"{peer}\"\n{link}\
+         [mac]\nsocket = \"{}\"\n[limits]\ndrain = \"0s\"\n",
+        hub.to_text(),
+        counts.display(),
+    );
+    for (number, terminal) in terminals.iter().enumerate() {
+        let name = StarNetwork::name(number);
+        text +=
+            &format!("[[terminal]]\nname = \"{name}\"\npublic_key = \"{}\"\n", terminal.public());
+    }
+    let mut gateways = vec![Gateway::start(Some(&net.hub), "hub", &text)?];
+    for (number, (terminal, host)) in terminals.iter().zip(&net.terminals).enumerate() {
+        let text = format!(
+            "role = \"terminal\"\nname = \"{}\"\nprivate_key = \"{}\"\naccept = \"early\"\n\
+             [link]\npeer = \"{peer}\"\npeer_public_key = \"{}\"\n{link}\
+             [socks5]\nlisten = \"{PROXY}\"\n[limits]\ndrain = \"0s\"\n",
+            StarNetwork::name(number),
+            terminal.to_text(),
+            hub.public(),
+        );
+        gateways.push(Gateway::start(Some(host), "terminal", &text)?);
+    }
+    Ok(gateways)
+}
+
+/// Users at each site, with how many there are at theirs.
+fn start_users(
+    net: &StarNetwork,
+    star: &Star,
+    server: std::net::SocketAddr,
+    until: Instant,
+    (seed, run): (u64, u64),
+) -> Vec<JoinHandle<(usize, Browsed)>> {
+    let way = Way::Socks5(PROXY.parse().expect("an address"));
+    let mut users = Vec::new();
+    for (place, site) in star.sites.iter().enumerate() {
+        let asking = site.asking;
+        let browsing = Browsing {
+            server,
+            way,
+            request: asking.request as usize,
+            object: asking.object as usize,
+            until,
+        };
+        for user in 0..site.connections {
+            let mut rng = RngStream::new(seed, run, &format!("lab/users/{place}/{user}"));
+            let connections = site.connections;
+            users.push(net.terminals[site.terminal].spawn("user", move || {
+                (connections, browse(&browsing, || rng.exponential_span(asking.think)))
+            }));
+        }
+    }
+    users
+}
