@@ -101,7 +101,7 @@ impl Quotas {
     pub(super) fn terminals(&self) -> impl Iterator<Item = (&Arc<str>, u32)> {
         self.shares.iter().filter_map(|(holder, share)| match holder {
             Holder::Terminal(name) => Some((name, share.open)),
-            Holder::Client(_) => None,
+            Holder::Client(_) | Holder::Neighbour(_) => None,
         })
     }
 
