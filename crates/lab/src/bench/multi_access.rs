@@ -279,7 +279,7 @@ fn account(seen: &[(usize, Browsed)], hub: Value, summary: &StarSummary) -> Live
         up_bps: 0.0,
         used_slots: 0,
         failed: errors().count(),
-        last_error: errors().last(),
+        last_error: errors().next_back(),
         emulator: summary.end.clone(),
         hub,
     }
