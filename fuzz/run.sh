@@ -21,12 +21,11 @@ runs=${2:-50000000}
 shift; [ $# -eq 0 ] || shift
 
 host=$(rustc +nightly -vV | sed -n 's/^host: //p')
-flags="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
-flags+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
-flags+=" -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
-flags+=" -Cdebug-assertions -Coverflow-checks -Ccodegen-units=4"
+flags="--cfg fuzzing"
 if [ -n "${SANITIZER:-}" ]; then flags+=" -Zsanitizer=$SANITIZER"; fi
-RUSTFLAGS="$flags" cargo +nightly build -q --release --target "$host" --bin "$target"
+RUSTFLAGS="$flags" RUSTC_WRAPPER="$PWD/instrument.sh" \
+  cargo +nightly build -q --release --target "$host" --bin "$target"
+[ -z "${BUILD_ONLY:-}" ] || exit 0
 
 mkdir -p "corpus/$target" "artifacts/$target"
 words=()

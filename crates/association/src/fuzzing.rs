@@ -16,6 +16,7 @@ use crate::{
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use units::{Instant, RngStream, Span};
 
 /// Datagrams that the network holds in one direction; more are lost.
@@ -99,10 +100,14 @@ pub fn datagram(octets: &[u8]) {
 
 /// What is dear to make and can be read with again and again.
 struct Readers {
-    macs: MacKeys,
     hello: Vec<u8>,
     channel: Channel,
 }
+
+/// What follows from the hub's public key.
+static HUB: LazyLock<MacKeys> = LazyLock::new(|| {
+    MacKeys::new(&PrivateKey::generate(&mut RngStream::new(1, 0, "hub")).public())
+});
 
 thread_local! {
     static READERS: RefCell<Readers> = RefCell::new(Readers::new());
@@ -110,18 +115,17 @@ thread_local! {
 
 impl Readers {
     fn new() -> Self {
-        let macs = MacKeys::new(&PrivateKey::generate(&mut RngStream::new(1, 0, "hub")).public());
         let mut hello = vec![7; HELLO_LEN];
-        macs.write_first(&mut hello);
+        HUB.write_first(&mut hello);
         let keys = KeyPair { send: Key::sealed(&[1; 32]), receive: Key::sealed(&[2; 32]) };
-        Self { macs, hello, channel: Channel::new(1, keys, Instant::ZERO) }
+        Self { hello, channel: Channel::new(1, keys, Instant::ZERO) }
     }
 
     fn read(&mut self, header: Header, datagram: &mut [u8]) {
         if datagram.len() == HELLO_LEN {
-            let _ = self.macs.first_fits(datagram);
+            let _ = HUB.first_fits(datagram);
         }
-        assert!(self.macs.open(header, datagram, &self.hello).is_err(), "nobody made this cookie");
+        assert!(HUB.open(header, datagram, &self.hello).is_err(), "nobody made this cookie");
         assert!(self.channel.open(header, &mut datagram.to_vec()).is_err(), "nobody sealed this");
     }
 }
@@ -290,8 +294,7 @@ fn new_hub(security: &Security, count: u64) -> Hub {
 /// Puts right what anyone can: the tag of a Hello or an Unknown, and a Hello's first MAC.
 fn repair(datagram: &mut [u8]) {
     if datagram.len() == HELLO_LEN && datagram[0] & 0x0f == 1 && datagram[4] == 1 {
-        let hub = PrivateKey::generate(&mut RngStream::new(1, 0, "hub")).public();
-        MacKeys::new(&hub).write_first(datagram);
+        HUB.write_first(datagram);
         return;
     }
     if datagram.len() < OVERHEAD {

@@ -123,6 +123,7 @@ pub struct Gateway {
 /// # Errors
 /// As [`Gateway::open`] and [`Gateway::run`].
 pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, Error> {
+    crate::memory::settle();
     match &config.role {
         Role::Terminal(_) | Role::Hub(_) => {
             let mut gateway = Gateway::open(config)?;

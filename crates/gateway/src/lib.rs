@@ -30,6 +30,7 @@ pub mod intercept;
 mod keys;
 mod life;
 mod logging;
+mod memory;
 pub mod observe;
 mod privileges;
 pub mod proxy;

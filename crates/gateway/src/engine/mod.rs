@@ -49,6 +49,7 @@ mod wait;
 use self::core::{Core, FIRST_CONNECTION};
 use crate::gateway::unix_seconds;
 use crate::intercept::Doorkeeper;
+use crate::memory::Memory;
 use crate::observe::{self, AssociationCounters, Observer};
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
@@ -102,6 +103,7 @@ pub(crate) struct Engine {
     sweep_at: Instant,
     /// When to look whether the sockets' interfaces are there.
     look_at: Instant,
+    memory: Memory,
     state: State,
     /// What was known of peers at the end.
     peers: Vec<PeerReport>,
@@ -201,6 +203,7 @@ impl Engine {
         Ok(Self {
             sweep_at: clock.now() + core.sweep_interval(),
             look_at: clock.now(),
+            memory: Memory::new(clock.now()),
             poll,
             clock,
             alarm,
@@ -383,6 +386,7 @@ impl Engine {
             self.remember(now);
             self.state.save_rarely(now);
             crate::logging::tell_left_out();
+            self.memory.review(now, self.moved());
             self.sweep_at = now + self.core.sweep_interval();
         }
     }

@@ -2,10 +2,10 @@
 
 use super::bed::{Bed, Setup};
 use super::load::{Load, LoadConfig};
+use super::long::Long;
 use super::{ProofConfig, Verdict, pause_ms};
 use crate::LabError;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use testbed::traffic::{self, File, Limits, Progress, Transfer, Way};
 use testbed::{Wire, addresses};
 use units::Span;
 
@@ -21,19 +21,15 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let gone = if config.quick { 800 } else { 4_000 };
     let between = if config.quick { 1_200 } else { 4_000 };
     let load = Load::start(&bed, LoadConfig { workers: 12, ..LoadConfig::new(config.seed) });
-    let progress = Progress::default();
-    let long = {
-        let (server, progress) = (bed.server(), progress.clone());
-        bed.net.client.spawn("long download", move || through(server, &progress))
-    };
+    let long = Long::start(&bed, SEED);
     let went = |bed: &mut Bed, what: &str, verdict: &mut Verdict| -> Result<(), LabError> {
-        let before = (load.so_far().complete, progress.bytes());
+        let before = (load.so_far().complete, long.bytes());
         pause_ms(between);
         let back = bed.await_path(Span::from_secs(30))?;
         pause_ms(between);
         bed.check()?;
         verdict.figure(&format!("{what}_new_connection_after_s"), back.as_secs_f64());
-        let now = (load.so_far().complete, progress.bytes());
+        let now = (load.so_far().complete, long.bytes());
         verdict.demand(now.0 > before.0, &format!("connections are carried again ({what})"));
         verdict.demand(now.1 > before.1, &format!("an old transfer goes on ({what})"));
         Ok(())
@@ -53,22 +49,9 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     bed.start_emulation()?;
     went(&mut bed, "satellite", verdict)?;
 
-    progress.stop();
-    let transfer = long.join().map_err(|_| LabError::Proof("the download panicked".to_owned()))?;
-    verdict.figure("long_download_bytes", transfer.bytes as f64);
-    let error = transfer.error.as_deref().unwrap_or("none");
-    let lived = transfer.error.is_none() && transfer.matches;
-    verdict.demand(lived, &format!("a download lives through all of it (error: {error})"));
+    long.finish(verdict)?;
     let tally = load.finish(&bed);
     verdict.demand(tally.reset == 0, "no connection that was open is reset");
     verdict.judge(tally);
     bed.check()
-}
-
-/// A download without an end.
-fn through(server: std::net::SocketAddr, progress: &Progress) -> Transfer {
-    let hour = Span::from_secs(3_600);
-    let limits = Limits { after_first_byte: hour, overall: hour };
-    let file = File { seed: SEED, bytes: u64::MAX, congestion: "-" };
-    traffic::download(Way::Direct, server, file, limits, progress)
 }

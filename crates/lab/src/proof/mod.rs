@@ -18,6 +18,7 @@ mod hostile;
 mod interface_gone;
 mod kill;
 mod load;
+mod long;
 mod slow_cpu;
 mod soak;
 mod usage;

@@ -2,9 +2,13 @@
 //!
 //! By SIGSTOP and SIGCONT, which needs no rights and no control group. It is harsher than a quota
 //! of a tenth: a quota stops those who used it up, this stops them whatever they did.
+//!
+//! Beside the load one download goes on all the time: a controller may take a gateway that sleeps
+//! for a link that is full, and what matters is how soon it finds out.
 
 use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
+use super::long::Long;
 use super::{ProofConfig, Verdict, failed, pause_ms};
 use crate::LabError;
 use nix::sys::signal::{Signal, kill};
@@ -15,21 +19,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use units::Span;
 
+/// The download's content.
+const SEED: u64 = 9_000_002;
 const PERIOD: Span = Span::from_millis(100);
 const SHARE: Span = Span::from_millis(10);
+/// The download alone must come back to so much of its rate, within so long.
+const AGAIN: (f64, Span) = (0.9, Span::from_secs(20));
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
     let mut bed = Bed::new(&Setup::new(config.seed))?;
     let before = [bed.usage(Side::Terminal)?, bed.usage(Side::Hub)?];
+    let long = Long::start(&bed, SEED);
+    pause_ms(2_000);
+    let alone = long.rate(2_000);
     let load = Load::start(&bed, LoadConfig { workers: 24, ..LoadConfig::new(config.seed) });
     pause_ms(1_000);
     let free = load.so_far();
     let throttle = Throttle::start([bed.process(Side::Terminal), bed.process(Side::Hub)])?;
     let seconds = if config.quick { 6 } else { 30 };
-    pause_ms(seconds * 1_000);
+    let starved = long.rate(seconds * 1_000);
     let slow = load.so_far();
+    let clock = Clock::new();
+    let free_again = clock.now();
     drop(throttle);
     let tally = load.finish(&bed);
+    let others = clock.now().since(free_again);
+    let again = long.await_rate(alone * AGAIN.0, AGAIN.1);
+    verdict.figure("download_alone_mbit_s", alone);
+    verdict.figure("download_slow_mbit_s", starved);
+    if let Some(again) = again {
+        verdict.figure("download_back_after_s", (others + again).as_secs_f64());
+    }
+    verdict.demand(again.is_some(), "a download comes back to 90 % of its rate within 20 s");
+    long.finish(verdict)?;
     verdict.figure("complete_while_slow", (slow.complete - free.complete) as f64);
     verdict.demand(slow.complete > free.complete, "connections are carried all the time");
     verdict.demand(tally.reset == 0, "no connection is reset for being slow");

@@ -25,6 +25,7 @@ use super::listener::Listener;
 use super::socket;
 use super::timer::{Alarm, Deadlines};
 use crate::config::SingleSection;
+use crate::memory::Memory;
 use crate::observe::{self, Observer};
 use crate::report::{Counters, SingleReport};
 use crate::service::{Service, handed};
@@ -105,6 +106,7 @@ pub(crate) struct Single {
     accept_again: Option<Instant>,
     /// While it drains: when that is over.
     end_at: Option<Instant>,
+    memory: Memory,
     sweep_at: Instant,
     /// How often it was swept.
     sweeps: usize,
@@ -166,6 +168,7 @@ impl Single {
             scratch: vec![0; SCRATCH],
             accept_again: None,
             end_at: None,
+            memory: Memory::new(now),
             sweep_at: now + SWEEP,
             sweeps: 0,
             counters: Counters::default(),
@@ -260,6 +263,7 @@ impl Single {
         if self.sweep_at <= now {
             self.sweep(now);
         }
+        self.memory.review(now, self.counters.bytes_from_sockets);
         let more_clients = self.accept(now);
         for _ in 0..self.turns.len() {
             let Some(index) = self.turns.pop_front() else { break };
@@ -300,7 +304,8 @@ impl Single {
     }
 
     fn next_due(&self) -> Instant {
-        let mut due = if self.pairs.is_empty() { Instant::FAR_FUTURE } else { self.sweep_at };
+        let memory = self.memory.next();
+        let mut due = if self.pairs.is_empty() { memory } else { self.sweep_at.min(memory) };
         let tokens = self.bucket.as_ref().filter(|_| !self.thirsty.is_empty());
         for other in [
             self.deadlines.next(),

@@ -1,0 +1,75 @@
+//! One transfer beside everything else, which goes on for as long as a proof wants.
+
+use super::bed::Bed;
+use super::{Verdict, pause_ms};
+use crate::LabError;
+use rt::Clock;
+use std::thread::JoinHandle;
+use testbed::traffic::{self, File, Limits, Progress, Transfer, Way};
+use units::Span;
+
+/// How often its rate is looked at, milliseconds.
+const LOOK_MS: u64 = 500;
+
+/// A download without an end.
+#[derive(Debug)]
+pub(super) struct Long {
+    progress: Progress,
+    thread: JoinHandle<Transfer>,
+}
+
+impl Long {
+    /// Begins one, by an intercepted connection.
+    pub(super) fn start(bed: &Bed, seed: u64) -> Self {
+        let progress = Progress::default();
+        let (server, seen) = (bed.server(), progress.clone());
+        let thread = bed.net.client.spawn("long download", move || {
+            let hour = Span::from_secs(3_600);
+            let limits = Limits { after_first_byte: hour, overall: hour };
+            let file = File { seed, bytes: u64::MAX, congestion: "-" };
+            traffic::download(Way::Direct, server, file, limits, &seen)
+        });
+        Self { progress, thread }
+    }
+
+    /// Bytes so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.progress.bytes()
+    }
+
+    /// Its rate over the next `milliseconds`, Mbit/s.
+    pub(super) fn rate(&self, milliseconds: u64) -> f64 {
+        let clock = Clock::new();
+        let (from, bytes) = (clock.now(), self.bytes());
+        pause_ms(milliseconds);
+        (self.bytes() - bytes) as f64 * 8.0 / clock.now().since(from).as_secs_f64() / 1e6
+    }
+
+    /// Waits until its rate is `rate` Mbit/s and more; how long that took, if no longer than
+    /// `patience`.
+    pub(super) fn await_rate(&self, rate: f64, patience: Span) -> Option<Span> {
+        let clock = Clock::new();
+        let from = clock.now();
+        loop {
+            let until = clock.now().since(from);
+            if self.rate(LOOK_MS) >= rate {
+                return Some(until);
+            }
+            if until >= patience {
+                return None;
+            }
+        }
+    }
+
+    /// Ends it, and judges it.
+    pub(super) fn finish(self, verdict: &mut Verdict) -> Result<(), LabError> {
+        self.progress.stop();
+        let ended = self.thread.join();
+        let transfer = ended.map_err(|_| LabError::Proof("the download panicked".to_owned()))?;
+        verdict.figure("long_download_bytes", transfer.bytes as f64);
+        let error = transfer.error.as_deref().unwrap_or("none");
+        let lived = transfer.error.is_none() && transfer.matches;
+        verdict.demand(lived, &format!("a download lives through all of it (error: {error})"));
+        Ok(())
+    }
+}
