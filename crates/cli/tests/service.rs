@@ -158,6 +158,62 @@ fn the_manager_hears_of_everything_and_keeps_the_sockets() {
 }
 
 #[test]
+fn a_path_that_is_to_go_by_an_interface_goes_on_with_the_socket_that_is_kept() {
+    let mut manager = Manager::new("interface");
+    let link = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config = |interface: &str| {
+        format!(
+            "role = \"terminal\"\nsecurity = \"none\"\n[[path]]\nname = \"sat\"\n\
+             peer = \"127.0.0.1:9\"\nlisten = \"{link}\"\n{interface}\n\
+             [socks5]\nlisten = \"127.0.0.1:0\"\n[control]\nsocket = \"off\"\n"
+        )
+    };
+    let is_link = |(name, _): &(String, OwnedFd)| name.starts_with("link-");
+    let mut child = manager.start(&config(""));
+    manager.hear_until("READY=1");
+    assert!(manager.kept.iter().any(is_link));
+    signal(&child, "TERM");
+    assert!(child.wait().unwrap().success());
+    // The port is the manager's as long as it keeps the socket.
+    let mut child = manager.start(&config("interface = \"lo\""));
+    manager.hear_until("READY=1");
+    assert!(!manager.kept.iter().any(is_link), "it is bound anew another time");
+    signal(&child, "TERM");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_gateway_without_a_partner_keeps_no_sockets_and_tells_what_its_log_leaves_out() {
+    if let Err(refusal) = testbed::permission::check() {
+        eprintln!("skipped: {refusal}");
+        return;
+    }
+    let host = testbed::Host::new("single").expect("a namespace");
+    let mut manager = Manager::new("single");
+    let old = UdpSocket::bind("127.0.0.1:0").unwrap();
+    manager.kept.push(("link-of-before".into(), old.into()));
+    let config = "role = \"single\"\n[control]\nsocket = \"off\"\n\
+                  [single]\nsatellite = [\"sat0\"]\nsource = \"own\"\n";
+    let mut child = host.run(|| manager.start(config));
+    manager.hear_until("FDSTOREREMOVE=1");
+    assert_eq!(manager.kept.len(), 0, "what an earlier life has left");
+    // Wrong, again and again.
+    fs::write(manager.folder.join("gateway.toml"), "role = \"single\"\n").unwrap();
+    for _ in 0..40 {
+        signal(&child, "HUP");
+        std::thread::park_timeout(Duration::from_millis(30));
+    }
+    signal(&child, "TERM");
+    // Who is told everything has to listen, or the gateway waits.
+    manager.hear_until("STOPPING=1");
+    let log = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let log: Vec<String> = log.collect();
+    let told = log.iter().any(|line| line.contains("the log left out lines like others"));
+    assert!(told, "{log:?}");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn sockets_for_another_process_are_left_alone() {
     let manager = Manager::new("other-process");
     let file = manager.folder.join("gateway.toml");

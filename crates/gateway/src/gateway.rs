@@ -280,11 +280,7 @@ fn open_hub(
     };
     let state = open_state(config);
     let controller = config.link.controller;
-    let memory: Vec<(&str, u64)> = section
-        .terminals
-        .iter()
-        .filter_map(|entry| Some((entry.name.as_str(), entry.memory?)))
-        .collect();
+    let memory = section.memory(config.limits.memory);
     let socket = sockets.pop().ok_or(Error::NoPeer)?;
     let mut relay = relay_config(config, &config.link);
     relay.security = config.keys()?;
@@ -369,6 +365,10 @@ fn path_plans(
         let mut relay = relay_config(config, &path.link);
         relay.security = path.security()?;
         relay.keep_alive = config.keep_alive();
+        if let Some(memory) = config.limits.memory {
+            // All paths have it together.
+            relay = relay.with_memory(memory / config.paths.len().max(1) as u64);
+        }
         let PathSection { name, priority, weight, .. } = path;
         if !name.is_empty() {
             relay.name = format!("{}/{name}", section.name);

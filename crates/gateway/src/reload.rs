@@ -66,6 +66,12 @@ impl Gateway {
         if (old.rate_up, old.rate_down) != (new.rate_up, new.rate_down) {
             self.engine.set_rates(send, receive);
         }
+        for (old, new) in self.config.paths.iter().zip(&config.paths) {
+            let (up, down) = (new.link.rate_up, new.link.rate_down);
+            if (old.link.rate_up, old.link.rate_down) != (up, down) {
+                self.engine.set_path_rates(&new.name, up, down);
+            }
+        }
         if self.config.log != config.log {
             logging::set_level(&config.log);
         }

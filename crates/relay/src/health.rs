@@ -309,10 +309,16 @@ impl Ways {
     /// The first of those that [`choose`](Self::choose) would choose from; without any, the first
     /// of the lowest priority: where to wait.
     pub fn first(&self) -> Option<usize> {
+        self.first_of(|_| true)
+    }
+
+    /// As [`first`](Self::first); where none answers it is one that `may` answer, if there is one.
+    pub fn first_of(&self, may: impl Fn(usize) -> bool) -> Option<usize> {
         let best = self.best();
         let is_in = |way: &Way| Some((way.health.verdict(), way.priority)) == best;
         let found = self.all.iter().position(is_in);
-        let numbered = || self.all.iter().enumerate().min_by_key(|(_, way)| way.priority);
+        let waits = |number: usize, way: &Way| (!may(number), way.priority);
+        let numbered = || self.all.iter().enumerate().min_by_key(|(at, way)| waits(*at, way));
         found.or_else(|| numbered().map(|(number, _)| number))
     }
 

@@ -33,6 +33,14 @@ struct Peer {
     address: Option<SocketAddr>,
 }
 
+/// What a terminal has of memory.
+#[derive(Clone, Copy, Debug)]
+struct Buffers {
+    bytes: u64,
+    /// Paths that have it together.
+    paths: u64,
+}
+
 /// The hub's end: a [`Relay`] for each terminal.
 #[derive(Debug)]
 pub struct Hub {
@@ -52,8 +60,10 @@ pub struct Hub {
     shaper: Option<Shaper<PeerId>>,
     /// What sessions found out, for the next ones with the same terminals.
     memory: Memory,
-    /// Bytes of buffer, by the names of terminals for which they are not the usual.
-    buffers: BTreeMap<String, u64>,
+    /// Buffers of terminals for which they are not the usual.
+    buffers: Vec<Buffers>,
+    /// Which of them, by the names of the paths.
+    buffered: BTreeMap<String, usize>,
     /// What relays that are gone have done.
     past: Totals,
     /// Where copies of payloads go.
@@ -74,7 +84,8 @@ impl Hub {
             shaper: shaping::shaper(config.send_rate, &Plans::default()),
             plans: Plans::default(),
             memory: Memory::default(),
-            buffers: BTreeMap::new(),
+            buffers: Vec::new(),
+            buffered: BTreeMap::new(),
             past: Totals::default(),
             tap: None,
         }
@@ -119,18 +130,46 @@ impl Hub {
         self.memory.put(name.to_owned(), learnt, None);
     }
 
-    /// Bounds the buffers for the terminal called `name`, in each direction, from its next
-    /// association on: `bytes`, at least 1 MiB. No more than a quarter of it is credit for young
-    /// streams, which the terminal is told.
-    pub fn set_memory(&mut self, name: &str, bytes: u64) {
-        self.buffers.insert(name.to_owned(), bytes);
-        self.association.set_limits(name, bounded(&self.config, bytes).limits());
+    /// Bounds the buffers for the terminal whose paths are called `names`, in each direction, from
+    /// its next association on: `bytes`, at least 1 MiB for each path, which all of them have
+    /// together. No more than a quarter of it is credit for young streams, which the terminal is
+    /// told. See [`share_memory`](Self::share_memory).
+    pub fn set_memory(&mut self, names: &[&str], bytes: u64) {
+        let buffers = Buffers { bytes, paths: names.len().max(1) as u64 };
+        self.buffers.push(buffers);
+        for &name in names {
+            self.buffered.insert(name.to_owned(), self.buffers.len() - 1);
+            let limits = bounded(&self.config, buffers).limits();
+            self.association.set_limits(name, limits);
+        }
+    }
+
+    /// Divides the memory of terminals that are here by several paths anew among these: to be
+    /// called every few seconds.
+    pub fn share_memory(&mut self) {
+        if self.buffers.iter().all(|buffers| buffers.paths < 2) {
+            return;
+        }
+        let mut groups: BTreeMap<usize, Vec<&mut Relay>> = BTreeMap::new();
+        for (&id, peer) in &mut self.peers {
+            let name = self.association.name(id);
+            if let Some(&group) = name.and_then(|name| self.buffered.get(name))
+                && self.buffers[group].paths > 1
+            {
+                groups.entry(group).or_default().push(&mut peer.relay);
+                // Writers may have room.
+                self.due.touch(id);
+            }
+        }
+        for (group, mut relays) in groups {
+            crate::share_memory(&mut relays, self.buffers[group].bytes);
+        }
     }
 
     /// The configuration for a relay with the terminal.
     fn config_for(&self, id: PeerId) -> RelayConfig {
-        match self.association.name(id).and_then(|name| self.buffers.get(name)) {
-            Some(&bytes) => bounded(&self.config, bytes),
+        match self.association.name(id).and_then(|name| self.buffered.get(name)) {
+            Some(&group) => bounded(&self.config, self.buffers[group]),
             None => self.config.clone(),
         }
     }
@@ -250,6 +289,7 @@ impl Hub {
             let address = self.association.address(id);
             self.peers.insert(id, Peer { relay, made: now, address });
             self.join(id);
+            self.share_memory();
         }
         self.due.touch(id);
         if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
@@ -414,9 +454,9 @@ impl Hub {
     }
 }
 
-/// `config` with `bytes` of buffer in each direction.
-fn bounded(config: &RelayConfig, bytes: u64) -> RelayConfig {
-    let own = config.clone().with_memory(bytes);
+/// `config` with a path's part of `buffers` in each direction.
+fn bounded(config: &RelayConfig, buffers: Buffers) -> RelayConfig {
+    let own = config.clone().with_memory(buffers.bytes / buffers.paths);
     let shared_credit = own.shared_credit.min(config.shared_credit);
     RelayConfig { shared_credit, ..own }
 }

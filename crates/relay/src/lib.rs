@@ -79,6 +79,7 @@ mod scheduler;
 mod seen;
 mod send;
 mod session;
+mod share;
 mod stream;
 mod streams;
 mod tap;
@@ -93,6 +94,7 @@ pub use datagram::DatagramStatistics;
 pub use hub::{Hub, Plans};
 pub use relay::{ReceiveError, Relay, Sight};
 pub use scheduler::{Level, Service};
+pub use share::share_memory;
 pub use tap::{Tap, Tapped, Way};
 pub use target::{
     Destination, DisconnectReason, Event, OpenError, Priority, RefuseReason, ResetReason,

@@ -57,7 +57,7 @@ pub struct Relay {
     learnt: Option<Learnt>,
     /// Where the next session begins: what was found out here or in an earlier life.
     remembered: Option<Learnt>,
-    streams: Streams,
+    pub(crate) streams: Streams,
     connected: bool,
     connected_since: Option<Instant>,
     /// When something of the peer's was last opened.

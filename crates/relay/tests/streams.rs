@@ -135,7 +135,7 @@ fn a_terminal_may_have_less_memory_than_others() {
     let held = |bytes: Option<u64>| {
         let mut rig = Rig::new(1, mbps(50), mbps(50));
         if let Some(bytes) = bytes {
-            rig.hub.set_memory("boat", bytes);
+            rig.hub.set_memory(&["boat"], bytes);
         }
         for _ in 0..10 {
             rig.open("deaf", App::writer(20_000_000));

@@ -1,8 +1,8 @@
 //! What of a new configuration can take the place of the old one while the gateway runs.
 
 use super::{
-    Config, HubSection, InterceptSection, Limits, LinkSection, LogSection, Role, SecuritySection,
-    TerminalEntry, TerminalSection,
+    Config, HubSection, InterceptSection, Limits, LinkSection, LogSection, PathSection, Role,
+    SecuritySection, TerminalEntry, TerminalSection,
 };
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ impl Config {
             role,
             security: _,
             link,
-            paths: _,
+            paths,
             health,
             fail,
             limits,
@@ -53,6 +53,7 @@ impl Config {
             overhead: _,
         } = link;
         let link = LinkSection { rate_up: *rate_up, rate_down: *rate_down, ..self.link.clone() };
+        let paths = self.paths.iter().map(|path| path_like(path, paths)).collect();
         // Buffers and patience are what a session began with.
         let Limits { memory, outage, .. } = self.limits;
         let limits = Limits { memory, outage, ..limits.clone() };
@@ -66,11 +67,28 @@ impl Config {
             | (old @ Role::Terminal(_), Role::Hub(_) | Role::Single(_))
             | (old @ Role::Hub(_), Role::Terminal(_) | Role::Single(_)) => old.clone(),
         };
-        let merged =
-            Self { role, link, health: health.clone(), fail: *fail, limits, log, ..self.clone() };
+        let merged = Self {
+            role,
+            link,
+            paths,
+            health: health.clone(),
+            fail: *fail,
+            limits,
+            log,
+            ..self.clone()
+        };
         let changes = changes(self, new, &merged);
         (merged, changes)
     }
+}
+
+/// A path that runs, with the rates of the one of its name in `new`.
+fn path_like(old: &PathSection, new: &[PathSection]) -> PathSection {
+    let mut path = old.clone();
+    if let Some(PathSection { link, .. }) = new.iter().find(|path| path.name == old.name) {
+        (path.link.rate_up, path.link.rate_down) = (link.rate_up, link.rate_down);
+    }
+    path
 }
 
 fn terminal(old: &TerminalSection, new: &TerminalSection) -> TerminalSection {
@@ -144,6 +162,24 @@ mod tests {
         assert_eq!(rate.old, words("1.000 Mbit/s"));
         assert_eq!(rate.new, words("2.000 Mbit/s"));
         assert!(old.merged(&old).1.is_empty());
+    }
+
+    #[test]
+    fn the_rates_of_paths_change_and_nothing_else_of_them() {
+        let path = |more: &str| {
+            config(&format!(
+                "[link]\npeer = \"192.0.2.1:7000\"\nrate_up = \"1mbit\"\n[socks5]\n\
+                 [[path]]\nname = \"ku\"\n{more}\n[[path]]\nname = \"lte\"\nrate_up = \"2mbit\"\n"
+            ))
+        };
+        let old = path("");
+        let (merged, changes) = old.merged(&path("rate_up = \"3mbit\"\nweight = 7"));
+        let rates = merged.paths.iter().map(|path| path.link.rate_up.unwrap().to_string());
+        assert_eq!(rates.collect::<Vec<_>>(), ["3.000 Mbit/s", "2.000 Mbit/s"]);
+        assert_eq!(merged.paths[0].weight, 1);
+        let told: Vec<_> =
+            changes.iter().map(|change| (change.key.as_str(), change.live)).collect();
+        assert_eq!(told, [("path.\"ku\".rate_up", true), ("path.\"ku\".weight", false)]);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use super::limits::read_share;
 use super::paths::terminal_of;
 use super::reader::{Reader, Section};
 use super::security::{self, Word};
-use super::{ShareLimits, TerminalEntry, reach, read, values};
+use super::{HubSection, ShareLimits, TerminalEntry, reach, read, values};
+use std::collections::BTreeMap;
 
 /// Most terminals that a hub may be told of.
 const MOST: usize = 10_000;
@@ -45,6 +46,28 @@ pub(super) fn read(
         further_path(reader, all.iter().flatten(), entry);
     }
     all
+}
+
+impl HubSection {
+    /// Bytes of buffer for terminals for which they are not the usual, by the names of the paths
+    /// that have them together. A path with bytes of its own has those; `usual` is what each terminal
+    /// has, where that is told.
+    pub(crate) fn memory(&self, usual: Option<u64>) -> Vec<(Vec<&str>, u64)> {
+        let mut further: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for TerminalEntry { name, memory, .. } in &self.terminals {
+            if terminal_of(name) != name && memory.is_none() {
+                further.entry(terminal_of(name)).or_default().push(name);
+            }
+        }
+        let mut all = Vec::new();
+        for TerminalEntry { name, memory, .. } in &self.terminals {
+            let mut names = vec![name.as_str()];
+            names.extend(further.remove(name.as_str()).unwrap_or_default());
+            let bytes = memory.or_else(|| usual.filter(|_| names.len() > 1));
+            all.extend(bytes.map(|bytes| (names, bytes)));
+        }
+        all
+    }
 }
 
 /// A further path of a terminal has that terminal's shares and rules.

@@ -76,14 +76,14 @@ impl Carrier {
     }
 
     /// A hub's: a relay with each terminal, which begins with what is remembered of it. `memory`
-    /// has the bytes of buffer of terminals for which they are not the usual.
-    pub(crate) fn hub(config: &RelayConfig, state: &State, memory: &[(&str, u64)]) -> Self {
+    /// has the bytes of buffer of terminals for which they are not the usual, by the names of their paths.
+    pub(crate) fn hub(config: &RelayConfig, state: &State, memory: &[(Vec<&str>, u64)]) -> Self {
         let mut hub = Box::new(Hub::new(config, SystemEntropy));
         for (name, learnt) in state.all() {
             hub.remember(name, learnt);
         }
-        for (name, bytes) in memory {
-            hub.set_memory(name, *bytes);
+        for (names, bytes) in memory {
+            hub.set_memory(names, *bytes);
         }
         Self { side: Side::Hub(hub), bad_datagrams: 0, strangers: Strangers::default() }
     }
@@ -337,6 +337,32 @@ impl Carrier {
     pub(crate) fn set_health(&mut self, demands: Demands, keep_alive: Span) {
         if let Side::Terminal(paths) = &mut self.side {
             paths.set_health(demands, keep_alive);
+        }
+    }
+
+    /// Divides the memory of terminals with several paths among these anew; of a terminal's own it
+    /// is `own`, where that is told.
+    pub(super) fn share_memory(&mut self, own: Option<u64>) {
+        match (&mut self.side, own) {
+            (Side::Terminal(paths), Some(bytes)) if paths.all.len() > 1 => {
+                let mut relays: Vec<&mut Relay> =
+                    paths.all.iter_mut().map(|path| &mut *path.relay).collect();
+                relay::share_memory(&mut relays, bytes);
+            }
+            (Side::Terminal(_), _) => {}
+            (Side::Hub(hub), _) => hub.share_memory(),
+        }
+    }
+
+    /// The rates of a terminal's path are others from here on, as far as its hub takes them.
+    pub(crate) fn set_path_rates(
+        &mut self,
+        name: &str,
+        send: Option<BitRate>,
+        receive: Option<BitRate>,
+    ) {
+        if let Side::Terminal(paths) = &mut self.side {
+            paths.set_rates(name, send, receive);
         }
     }
 

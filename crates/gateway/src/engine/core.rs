@@ -340,10 +340,23 @@ impl Core {
         let gone: Vec<usize> = self
             .connections
             .iter_mut()
-            .filter(|(_, connection)| matches!(connection.phase, Phase::Spliced(_)))
-            .filter_map(|(index, Connection { socket, owing, .. })| {
+            .filter_map(|(index, Connection { socket, owing, phase, .. })| {
+                let server = match phase {
+                    Phase::Spliced(_) => false,
+                    Phase::Direct(bypass) => bypass.server_has_vanished(now, longest),
+                    Phase::Asking(_)
+                    | Phase::Greeting { .. }
+                    | Phase::Knocking(_)
+                    | Phase::Confirming(_)
+                    | Phase::Farewell { .. }
+                    | Phase::Resolving(_)
+                    | Phase::Connecting(_)
+                    | Phase::Emptying(_)
+                    | Phase::Breaking(_) => return None,
+                };
                 let unanswered = socket::unanswered_for(socket.as_ref()?);
-                socket::has_vanished(now, unanswered, owing, longest).then_some(index)
+                let client = socket::has_vanished(now, unanswered, owing, longest);
+                (client || server).then_some(index)
             })
             .collect();
         for index in gone {

@@ -25,7 +25,7 @@ use mio::net::TcpStream;
 use mio::{Interest, Token};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use units::Instant;
+use units::{Instant, Span};
 
 /// Addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 8;
@@ -51,6 +51,19 @@ pub(super) struct Bypass {
     down: Pipe,
     /// How the client of a proxy is told, and what it is told before.
     proxy: Option<(Handshake, Vec<u8>)>,
+    /// Since when the server was seen to owe TCP an answer.
+    owing: Option<Instant>,
+}
+
+impl Bypass {
+    /// Whether the server has left TCP without an answer for `longest`.
+    pub(super) fn server_has_vanished(&mut self, now: Instant, longest: Span) -> bool {
+        let Some(server) = self.server.as_ref().filter(|_| matches!(self.stage, Stage::Open))
+        else {
+            return false;
+        };
+        socket::has_vanished(now, socket::unanswered_for(server), &mut self.owing, longest)
+    }
 }
 
 #[derive(Debug)]
@@ -114,6 +127,7 @@ impl Direct {
             up: Pipe::with(kept),
             down: Pipe::new(),
             proxy,
+            owing: None,
         };
         let connection = &mut core.connections[index];
         connection.phase = Phase::Direct(Box::new(bypass));

@@ -383,6 +383,7 @@ impl Engine {
         if self.sweep_at <= now {
             self.core.sweep(now);
             self.core.carrier.check_paths();
+            self.core.carrier.share_memory(self.core.limits.memory);
             self.remember(now);
             self.state.save_rarely(now);
             crate::logging::tell_left_out();

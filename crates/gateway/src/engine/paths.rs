@@ -14,7 +14,7 @@ use crate::SystemEntropy;
 use relay::health::{Demands, Verdict, Ways};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 
 /// What a path is made of.
 #[derive(Debug)]
@@ -84,15 +84,29 @@ impl Paths {
         self.all.iter_mut().for_each(|path| path.relay.set_keep_alive(keep_alive));
     }
 
-    /// The path for a new connection.
-    pub(super) fn choose(&mut self) -> usize {
-        // While none answers they wait for the first; nothing else is known to be better.
-        self.ways.choose().or_else(|| self.ways.first()).unwrap_or(0)
+    /// The rates of the path called `name` are others from here on.
+    pub(super) fn set_rates(
+        &mut self,
+        name: &str,
+        send: Option<BitRate>,
+        receive: Option<BitRate>,
+    ) {
+        let its = self.all.iter_mut().filter(|path| path.name == name);
+        its.for_each(|path| path.relay.set_rates(send, receive));
     }
 
-    /// Where all that is not a connection goes.
+    /// The path for a new connection.
+    pub(super) fn choose(&mut self) -> usize {
+        match self.ways.choose() {
+            Some(number) => number,
+            None => self.first(),
+        }
+    }
+
+    /// Where all that is not a connection goes. While none answers all wait for the first; only
+    /// one without its interface is known to be worse.
     pub(super) fn first(&self) -> usize {
-        self.ways.first().unwrap_or(0)
+        self.ways.first_of(|number| self.all[number].bound).unwrap_or(0)
     }
 
     /// How the one of them answers that does so best, slow or lossy as it may be.

@@ -52,6 +52,16 @@ impl Engine {
         self.core.carrier.set_rates(send, receive);
     }
 
+    /// From here on a terminal's path takes these rates, as far as its hub has announced.
+    pub(crate) fn set_path_rates(
+        &mut self,
+        name: &str,
+        up: Option<BitRate>,
+        down: Option<BitRate>,
+    ) {
+        self.core.carrier.set_path_rates(name, up, down);
+    }
+
     /// Wakes for those who knock at `keeper`, who takes nobody in yet.
     pub(crate) fn watch_door(&self, keeper: &Doorkeeper) -> io::Result<()> {
         keeper.register(self.poll.registry(), KNOCKS)

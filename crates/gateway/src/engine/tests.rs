@@ -12,6 +12,7 @@ mod observe;
 mod outages;
 mod passing;
 mod paths;
+mod refusals;
 mod reload;
 mod security;
 mod shares;

@@ -9,10 +9,13 @@ pub(super) enum Role {
     Hub,
 }
 
-/// Whether this network namespace has any IPv6 at all.
-pub(super) fn has_ipv6() -> bool {
+/// Whether this network namespace has IPv6 at all, and `interface` has not had it switched off:
+/// then no route of IPv6 can lead there.
+pub(super) fn has_ipv6(interface: &str) -> bool {
     // The thread's own namespace; `/proc/net` would be that of the process's first thread.
-    fs::metadata("/proc/thread-self/net/if_inet6").is_ok()
+    let any = fs::metadata("/proc/thread-self/net/if_inet6").is_ok();
+    let off = fs::read_to_string(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"));
+    any && !off.is_ok_and(|value| value.trim() == "1")
 }
 
 /// What the administrator should know before relying on the interception.

@@ -304,7 +304,7 @@ impl Interception {
 
     fn add_all_routing(&mut self) -> Result<(), InterceptError> {
         self.add_routing(Ipv4Addr::UNSPECIFIED.into())?;
-        if kernel::has_ipv6() {
+        if kernel::has_ipv6(self.plan.device.as_deref().unwrap_or("lo")) {
             return self.add_routing(Ipv6Addr::UNSPECIFIED.into());
         }
         self.notes.push("this host has no IPv6; only IPv4 is intercepted".into());

@@ -59,6 +59,15 @@ fn what_is_asked_can_change_and_old_losses_count_for_nothing_then() {
 }
 
 #[test]
+fn who_waits_for_a_way_waits_for_one_that_may_answer() {
+    let mut ways = ways(&[(2, 1), (1, 1), (3, 1)]);
+    assert_eq!((ways.first(), ways.first_of(|number| number != 1)), (Some(1), Some(0)));
+    assert_eq!(ways.first_of(|_| false), Some(1), "none may");
+    ways.look(at(0), 1, seen(true));
+    assert_eq!(ways.first_of(|number| number != 1), Some(1), "one that does answer is one");
+}
+
+#[test]
 fn a_relapse_begins_the_hold_time_anew() {
     let mut health = Health::new(Demands::default());
     for (ms, answered) in [(0, true), (1, false), (2, true), (9_000, false), (9_001, true)] {

@@ -24,12 +24,13 @@ pub struct Sight {
 impl Relay {
     /// What there is to see.
     pub fn sight(&self) -> Sight {
+        let [receive_pool, send_pool] = self.streams.pools();
         Sight {
             connected_since: self.connected_since.filter(|_| self.connected),
             heard: self.heard,
             mtu: self.path.current(),
-            send_pool: self.config.send_pool,
-            receive_pool: self.config.receive_pool,
+            send_pool,
+            receive_pool,
             receive_memory: self.receive_allocated(),
         }
     }

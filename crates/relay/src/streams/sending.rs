@@ -340,6 +340,11 @@ impl Streams {
         }
         self.make_room_known(id);
         self.after_receiving(id);
+        self.make_room_known_to_some();
+    }
+
+    /// Tells some of the writers that wait, where there is room for them.
+    pub(super) fn make_room_known_to_some(&mut self) {
         if !self.wait_room.is_empty() && self.send_used < self.send_pool / 16 * 15 {
             let waiting: SmallVec<[StreamId; 8]> = self.wait_room.iter().copied().take(8).collect();
             for id in waiting {

@@ -158,3 +158,17 @@ fn a_hub_knows_whose_further_path_a_name_is() {
     let own = hub(&format!("{both}connections = 5\n")).unwrap_err().to_string();
     assert!(own.contains("shares and rules stand with \"boat\""), "{own}");
 }
+
+#[test]
+fn the_paths_of_a_terminal_have_its_memory_together() {
+    let text = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:7000\"\n\
+                [[terminal]]\nname = \"boat/lte\"\n[[terminal]]\nname = \"boat\"\nmemory = \"8mb\"\n\
+                [[terminal]]\nname = \"boat/sat\"\nmemory = \"2mb\"\n\
+                [[terminal]]\nname = \"ship\"\n[[terminal]]\nname = \"ship/lte\"\n\
+                [[terminal]]\nname = \"car\"\n";
+    let Role::Hub(hub) = parse(text).role else { panic!("a hub") };
+    let told = [(vec!["boat", "boat/lte"], 8_000_000), (vec!["boat/sat"], 2_000_000)];
+    assert_eq!(hub.memory(None), told);
+    let usual = hub.memory(Some(5_000_000));
+    assert_eq!(usual, [&told[..], &[(vec!["ship", "ship/lte"], 5_000_000)]].concat());
+}

@@ -1,0 +1,79 @@
+//! Memory that the paths of one terminal have together.
+//!
+//! Each path's relay has pools of its own, which are made larger and smaller from time to time: what a
+//! relay has promised its peer, or holds, stays its own, and what is free is divided evenly. So the
+//! sum of all is never above what there is, beside what each stream has in any case, and the path
+//! that is used gets nearly all of it within a few looks.
+
+use crate::Relay;
+
+impl Relay {
+    /// Bytes of buffer promised to the peer, shared credit included, and bytes that wait to be
+    /// known to have arrived there.
+    fn taken(&self) -> [u64; 2] {
+        self.streams.taken()
+    }
+}
+
+/// Divides `bytes` of buffer in each direction among `relays`, which are the paths of one terminal.
+/// To be called now and then, and when one is added.
+pub fn share_memory(relays: &mut [&mut Relay], bytes: u64) {
+    let count = relays.len().max(1) as u64;
+    let taken: Vec<[u64; 2]> = relays.iter().map(|relay| relay.taken()).collect();
+    let free = [0, 1].map(|way: usize| {
+        let all: u64 = taken.iter().map(|taken| taken[way]).sum();
+        bytes.saturating_sub(all) / count
+    });
+    for (relay, taken) in relays.iter_mut().zip(taken) {
+        relay.streams.set_pools(taken[0] + free[0], taken[1] + free[1]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Priority, RelayConfig, Target};
+    use units::{Instant, RngStream, Span};
+
+    const ALL: u64 = 8 << 20;
+
+    fn relay(seed: u64) -> Relay {
+        let now = Instant::ZERO + Span::from_secs(1);
+        // A quarter of half of it is credit that the peer may draw on at once.
+        let config = RelayConfig::new("boat").with_memory(ALL / 2);
+        Relay::terminal(&config, now, RngStream::new(seed, 0, "terminal"))
+    }
+
+    #[test]
+    fn what_is_free_moves_to_the_path_that_is_used_and_the_sum_stays() {
+        let mut relays = [relay(1), relay(2)];
+        let now = Instant::ZERO + Span::from_secs(1);
+        let share = |relays: &mut [Relay; 2]| {
+            let [one, other] = relays;
+            share_memory(&mut [one, other], ALL);
+            let pools = relays.each_ref().map(|relay| relay.streams.pools());
+            assert!(pools.iter().map(|pools| pools[0]).sum::<u64>() <= ALL, "{pools:?}");
+            assert!(pools.iter().map(|pools| pools[1]).sum::<u64>() <= ALL, "{pools:?}");
+            pools
+        };
+        assert_eq!(share(&mut relays).map(|pools| pools[1]), [ALL / 2; 2], "send buffer");
+        // Two streams want to send by the first, and nobody by the second.
+        let streams = [(); 2].map(|()| {
+            relays[0].open(now, Target::name("x", 1), Priority::Normal).expect("a stream")
+        });
+        for _ in 0..10 {
+            for stream in streams {
+                relays[0].write(now, stream, &vec![7; 4 << 20]).expect("it is open");
+            }
+            share(&mut relays);
+        }
+        let [one, other] = share(&mut relays);
+        assert!(one[1] > ALL / 10 * 9, "{} of {ALL}", one[1]);
+        assert!(one[1] + other[1] > ALL - 2, "nothing is lost");
+        assert!(other[0] > 0 && one[0] > 0, "each can receive");
+        // Gone with its session, it leaves all to the other.
+        relays[0] = relay(3);
+        let [one, other] = share(&mut relays);
+        assert_eq!([one[1], other[1]], [ALL / 2; 2]);
+    }
+}
