@@ -210,12 +210,12 @@ impl Bench {
             }
         };
         match self.system {
-            System::Then => self.of_1999(sockets),
+            System::Then => self.of_1999(&sockets),
             System::Today => sockets,
         }
     }
 
-    fn of_1999(&self, tcp: TcpConfig) -> TcpConfig {
+    fn of_1999(&self, tcp: &TcpConfig) -> TcpConfig {
         let delayed_ack = match self.acks {
             Acks::AtOnce => DelayedAck::OFF,
             Acks::Second(at_once, after) => {
@@ -229,7 +229,7 @@ impl Bench {
             // Linux 2.2 counts in hundredths of a second.
             timestamps: self.timestamps.then_some(Span::from_millis(10)),
             delayed_ack,
-            ..tcp
+            ..tcp.clone()
         }
     }
 
