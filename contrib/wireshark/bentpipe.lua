@@ -74,7 +74,9 @@ field(xstp, "xstp.data", "bytes", "Data")
 field(xstp, "xstp.data.length", "uint32", "Data length")
 field(xstp, "xstp.first_sent", "framenum", "Sent before in")
 
-local FRAMES = { [1] = "ACCEPT", [2] = "RESET", [3] = "CREDIT", [4] = "SHARED" }
+local FRAMES = {
+  [1] = "ACCEPT", [2] = "RESET", [3] = "CREDIT", [4] = "SHARED", [7] = "GRANT", [8] = "NEED",
+}
 local REASONS = {
   [0] = "aborted", [1] = "local", [2] = "timed out", [3] = "protocol",
   [64] = "refused", [65] = "connection refused", [66] = "host unreachable",
@@ -100,6 +102,8 @@ field(relay, "relay.final", "uint64", "Final offset")
 field(relay, "relay.used", "uint64", "Shared credit used")
 field(relay, "relay.reason", "uint8", "Reason", base.DEC, REASONS)
 field(relay, "relay.credit", "uint64", "Credit, bytes")
+field(relay, "relay.rate", "uint64", "Rate granted, bit/s")
+field(relay, "relay.need", "uint64", "Bytes that wait")
 field(relay, "relay.packet", "bytes", "IP packet")
 field(relay, "relay.piece.number", "uint32", "Number of the packet in pieces")
 field(relay, "relay.piece.total", "uint32", "Its length")
@@ -336,6 +340,16 @@ local function control_frame(c, tree, flags, start)
     error({ message = string.format("frame of unknown kind 0x%02x", flags) }, 0)
   end
   local words = name
+  if kind == 7 or kind == 8 then
+    local number = c:varint("number", 9)
+    local value, where = c:varint(name, 9)
+    if kind == 7 then
+      add_u64(tree, "relay.rate", where, value * 1000)
+      return string.format("GRANT %d: %d kbit/s", number, value)
+    end
+    add_u64(tree, "relay.need", where, value * 1024)
+    return string.format("NEED %d: %d bytes", number, value * 1024)
+  end
   if kind ~= 4 then
     local number, range = c:varint("stream")
     tree:add(f["relay.stream"], range, number)

@@ -36,6 +36,7 @@ pub fn check(config: &Config) -> Vec<Warning> {
     rights(&mut found, config);
     kernel(&mut found, config);
     carrying(&mut found, config);
+    promises(&mut found, config);
     if let Some(state) = &config.state {
         state_file(&mut found, state);
     }
@@ -188,6 +189,23 @@ fn carrying(found: &mut Findings, config: &Config) {
     }
     for name in section.interfaces.iter().filter(|name| !is_there(name)) {
         found.add("forward.interfaces", format!("there is no interface {name:?} now"));
+    }
+}
+
+/// What plans promise that the link does not have, or that nobody can keep.
+fn promises(found: &mut Findings, config: &Config) {
+    let Role::Hub(section) = &config.role else { return };
+    for promised in crate::config::promised(&config.link, section) {
+        if promised.is_too_much() {
+            found.add("plan", promised.words());
+        }
+    }
+    let ways = [("up", config.link.rate_up), ("down", config.link.rate_down)];
+    for (way, _) in ways.into_iter().filter(|(_, rate)| rate.is_none()) {
+        if !section.plans.is_empty() {
+            let text = "is not told, so on this way nothing is shared by plans but for peaks down";
+            found.add(&format!("link.rate_{way}"), text);
+        }
     }
 }
 

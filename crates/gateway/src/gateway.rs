@@ -284,7 +284,9 @@ fn open_hub(
     let socket = sockets.pop().ok_or(Error::NoPeer)?;
     let mut relay = relay_config(config, &config.link);
     relay.security = config.keys()?;
-    let carrier = Carrier::hub(&relay, &state, &memory);
+    let mut carrier = Carrier::hub(&relay, &state, &memory);
+    carrier.set_plans(section);
+    log_promises(config, section);
     let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
     let engine = Engine::hub(carrier, socket, section, admission, &config.limits, state)?;
     log_control(config);
@@ -396,6 +398,11 @@ fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     relay.probe_mtu = true;
     relay.ip_overhead = if listen.is_ipv4() { relay::IPV4_UDP } else { relay::IPV6_UDP };
     relay.link_overhead = *overhead as usize;
+    if let Role::Hub(hub) = &config.role {
+        let known = u32::try_from(hub.terminals.len()).unwrap_or(u32::MAX);
+        let usual = known.max(relay.max_terminals as u32);
+        relay.max_terminals = config.limits.terminals.unwrap_or(usual) as usize;
+    }
     // A stream lives on for a round trip after its connection is closed.
     relay.max_streams = config.limits.connections as usize * 2;
     relay.initial_round_trip = *round_trip;
@@ -413,6 +420,15 @@ fn open_state(config: &Config) -> State {
 /// `at` in seconds since 1970.
 pub(crate) fn unix_seconds(clock: &Clock, at: Instant) -> u64 {
     (clock.epoch_unix_ns() + at.as_nanos()) / 1_000_000_000
+}
+
+/// More may be committed than there is: that is accepted, and said.
+pub(crate) fn log_promises(config: &Config, section: &HubSection) {
+    for promised in crate::config::promised(&config.link, section) {
+        if promised.is_too_much() {
+            tracing::warn!("{}", promised.words());
+        }
+    }
 }
 
 /// How fast this side sends, as far as it is told.

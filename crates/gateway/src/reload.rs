@@ -9,7 +9,7 @@
 use crate::config::Change;
 use crate::confirming;
 use crate::engine::{Admission, Kind, Listener};
-use crate::gateway::{hub_rules, listen, terminal_rules, transparent_listeners};
+use crate::gateway::{hub_rules, listen, log_promises, terminal_rules, transparent_listeners};
 use crate::intercept::Interception;
 use crate::{
     Config, ConfigError, Error, Gateway, HubSection, KeyError, Role, SourceMode, TerminalSection,
@@ -59,6 +59,9 @@ impl Gateway {
             Role::Single(_) => return Err(Error::NoPartner),
         };
         self.engine.apply(&config, admission);
+        if let Role::Hub(section) = &config.role {
+            log_promises(&config, section);
+        }
         if let Some(keys) = keys {
             self.engine.set_keys(keys);
         }

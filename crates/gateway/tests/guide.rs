@@ -142,6 +142,61 @@ fn the_monitoring_pages_examples_are_taken() {
 }
 
 #[test]
+fn the_page_on_plans_has_a_hub_for_ten_sites() {
+    let page = include_str!("../../../docs/guide/plans.md");
+    let [hub] = blocks_of(page)[..] else { panic!("one block") };
+    let Role::Hub(section) = Config::parse("hub.toml", hub).unwrap().role else { panic!("a hub") };
+    assert_eq!((section.terminals.len(), section.plans.len(), section.classes.len()), (10, 4, 2));
+    assert!(section.terminals.iter().all(|terminal| terminal.key.is_some()));
+    // What the page says that each has is what comes out.
+    let names: Vec<&str> = section.plans.iter().map(|plan| plan.plan.name.as_str()).collect();
+    let mut terms = vec![relay::plan::Terms::default()];
+    terms.extend(section.plans.iter().map(|plan| plan.plan.terms_down()));
+    let number = |plan: &str| names.iter().position(|name| *name == plan).map_or(0, |at| at + 1);
+    let claims = section.terminals.iter().map(|terminal| {
+        let plan = terminal.plan.as_deref().map_or(0, number);
+        relay::plan::Claim { plan, need: u64::MAX }
+    });
+    let claims: Vec<relay::plan::Claim> = claims.collect();
+    let shares = relay::plan::allocate(units::BitRate::from_mbps(20), &terms, &claims);
+    for (terminal, share) in section.terminals.iter().zip(shares) {
+        let mbps = format!("{:.1} Mbit/s", share as f64 / 1e6);
+        let row = match terminal.plan.as_deref() {
+            Some("emergency") => "| clinic |",
+            Some("business") => "| a business site |",
+            Some("ferries") => "| each ferry |",
+            Some(_) | None => "| a school, the camp, the spare |",
+        };
+        let said = page.lines().find(|line| line.starts_with(row)).unwrap();
+        assert!(said.contains(&mbps), "{}: {mbps}, {said}", terminal.name);
+    }
+}
+
+#[test]
+fn every_key_of_the_page_on_plans_is_known() {
+    let page = include_str!("../../../docs/guide/plans.md");
+    let table = page.split("## All keys").nth(1).unwrap();
+    let mut keys = 0;
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let mut section = String::new();
+        for name in row.split('|').nth(1).unwrap().replace('`', "").split(',').map(str::trim) {
+            let (table, key) = name.split_once('.').unwrap();
+            if !table.is_empty() {
+                section = table.to_owned();
+            }
+            let (open, close) = if section == "limits" { ("[", "]") } else { ("[[", "]]") };
+            let text = format!("role = \"hub\"\n{open}{section}{close}\n{key} = {{}}\n");
+            let error = Config::parse("t.toml", &text).unwrap_err();
+            let full = format!("{section}.{key}");
+            let known = |m: &gateway::Mistake| m.key == full && !m.found.contains("not known");
+            assert!(error.mistakes.iter().any(known), "{full}: {error}");
+            keys += 1;
+        }
+    }
+    assert_eq!(keys, 18);
+}
+
+#[test]
 fn every_block_is_one_of_these() {
     assert_eq!(blocks().len(), 7);
 }

@@ -148,6 +148,10 @@ pub struct Terminal {
     pub silent_seconds: Option<f64>,
     /// What the controller does.
     pub mode: String,
+    /// Its plan, at a hub.
+    pub plan: Option<String>,
+    /// What it has of a hub's link, while it wants all that it gets.
+    pub share_bits_per_second: Option<u64>,
     /// The rate at which the gateway may send.
     pub rate_bits_per_second: Option<u64>,
     /// The smoothed round trip.

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The columns of terminals: heading, width, and whether numbers stand in it.
-const COLUMNS: [(&str, usize, bool); 11] = [
+const COLUMNS: [(&str, usize, bool); 13] = [
     ("TERMINAL", 16, false),
     ("STATE", 14, false),
     ("ADDRESS", 21, false),
     ("MODE", 11, false),
     ("RATE", 11, true),
+    ("PLAN", 9, false),
+    ("SHARE", 11, true),
     ("ROUND TRIP", 10, true),
     ("QUEUE", 7, true),
     ("AGAIN", 6, true),
@@ -94,7 +96,7 @@ fn reasons(map: &BTreeMap<String, u64>) -> String {
     if named.is_empty() { "0".into() } else { format!("{} ({})", count(all), named.join(", ")) }
 }
 
-fn cells(terminal: &Terminal) -> [String; 11] {
+fn cells(terminal: &Terminal) -> [String; 13] {
     let lost = terminal.retransmitted as f64 / terminal.data_sent.max(1) as f64;
     [
         safe(&terminal.terminal),
@@ -102,6 +104,8 @@ fn cells(terminal: &Terminal) -> [String; 11] {
         safe(&terminal.address),
         safe(&terminal.mode),
         or_dash(terminal.rate_bits_per_second.map(|bits| rate(bits as f64))),
+        or_dash(terminal.plan.as_deref().map(safe)),
+        or_dash(terminal.share_bits_per_second.map(|bits| rate(bits as f64))),
         or_dash(terminal.round_trip_seconds.map(time)),
         or_dash(terminal.queue_seconds.map(time)),
         share(lost),

@@ -114,6 +114,11 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
+    /// Bytes of packets that wait to be sent.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
     pub(crate) fn statistics(&self) -> DatagramStatistics {
         DatagramStatistics { incomplete: self.pieces.lost, ..self.statistics }
     }

@@ -8,6 +8,8 @@
 //! SHARED   0 0 0 0 0 1 0 0   shared credit returned / 1024
 //! DATAGRAM 0 0 L 0 0 1 0 1   [length], an IP packet
 //! PIECE    0 0 L 0 0 1 1 0   number, total, offset, [length], a part of an IP packet
+//! GRANT    0 0 0 0 0 1 1 1   number, rate in thousands of bits per second
+//! NEED     0 0 0 0 1 0 0 0   number, bytes that wait / 1024
 //! ```
 //!
 //! `stream`, `final offset`, `length` and the other numbers are variable-length integers of 7
@@ -37,6 +39,8 @@ const CREDIT: u8 = 0x03;
 const SHARED: u8 = 0x04;
 const DATAGRAM: u8 = 0x05;
 const PIECE: u8 = 0x06;
+const GRANT: u8 = 0x07;
+const NEED: u8 = 0x08;
 
 /// Bytes of a packet worth a PIECE.
 pub(crate) const LEAST_PIECE: usize = 32;
@@ -94,6 +98,16 @@ pub(crate) enum Frame<'a> {
     },
     Datagram {
         packet: &'a [u8],
+    },
+    /// The rate that a terminal may send at.
+    Grant {
+        number: u64,
+        kbps: u64,
+    },
+    /// What waits at a terminal, in units of [`CREDIT_UNIT`] bytes.
+    Need {
+        number: u64,
+        units: u64,
     },
     /// The part from `offset` of a packet of `total` bytes; it lies within.
     Piece {
@@ -209,6 +223,8 @@ impl<'a> Writer<'a> {
                 Frame::Shared { returned } => {
                     (SHARED, None, [Some(returned / CREDIT_UNIT), None], None)
                 }
+                Frame::Grant { number, kbps } => (GRANT, None, [Some(number), Some(kbps)], None),
+                Frame::Need { number, units } => (NEED, None, [Some(number), Some(units)], None),
                 Frame::Stream { .. } | Frame::Datagram { .. } | Frame::Piece { .. } => {
                     unreachable!("a frame with data has a writer of its own")
                 }

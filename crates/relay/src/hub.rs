@@ -1,9 +1,10 @@
 //! Relays with many terminals over one socket.
 
 mod due;
+mod grants;
 mod shaping;
 
-pub use shaping::Plans;
+pub use shaping::{Plans, Standing};
 
 use crate::memory::Memory;
 use crate::plan::{Shaper, Turn};
@@ -16,6 +17,7 @@ use crate::{
 };
 use association::{Entropy, HubReceived, Keys, PublicKey, Sealed};
 use due::Due;
+use grants::Grants;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -58,6 +60,8 @@ pub struct Hub {
     plans: Plans,
     /// Shares the link among terminals, where its rate is known.
     shaper: Option<Shaper<PeerId>>,
+    /// Who sends what on the return link.
+    grants: Grants,
     /// What sessions found out, for the next ones with the same terminals.
     memory: Memory,
     /// Buffers of terminals for which they are not the usual.
@@ -83,6 +87,7 @@ impl Hub {
             told: None,
             shaper: shaping::shaper(config.send_rate, &Plans::default()),
             plans: Plans::default(),
+            grants: Grants::default(),
             memory: Memory::default(),
             buffers: Vec::new(),
             buffered: BTreeMap::new(),
@@ -264,6 +269,7 @@ impl Hub {
         from: SocketAddr,
         datagram: &mut [u8],
     ) -> Result<Option<PeerId>, ReceiveError> {
+        let octets = datagram.len() + self.config.ip_overhead + self.config.link_overhead;
         let received = self
             .association
             .handle_datagram(now, from, datagram)
@@ -303,6 +309,9 @@ impl Hub {
             peer.relay.moved();
         }
         let result = peer.relay.handle_payload(now, kind, payload);
+        if self.config.receive_rate.is_some() {
+            self.grants.came(now, id, octets as u64, peer.relay.take_need());
+        }
         if peer.relay.has_datagram() {
             self.carried.insert(id);
         }
@@ -325,6 +334,7 @@ impl Hub {
     /// Forgets a relay, and all that was noted about it.
     fn take_out(&mut self, id: PeerId) -> Option<Peer> {
         self.due.forget(id);
+        self.grants.forget(id);
         if let Some(shaper) = &mut self.shaper {
             shaper.leave(id);
         }
@@ -415,6 +425,7 @@ impl Hub {
             self.due.first(),
             self.association.poll_timeout(),
             self.shaper.as_ref().and_then(Shaper::poll_timeout),
+            self.grants.poll_timeout(),
         ];
         others.into_iter().flatten().chain(touched).min()
     }
@@ -422,6 +433,7 @@ impl Hub {
     /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.association.handle_timeout(now);
+        self.review_grants(now);
         for id in self.due.all(now) {
             let Some(peer) = self.peers.get_mut(&id) else { continue };
             peer.relay.handle_timeout(now);

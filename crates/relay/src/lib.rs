@@ -91,7 +91,7 @@ pub use association::{
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;
-pub use hub::{Hub, Plans};
+pub use hub::{Hub, Plans, Standing};
 pub use relay::{ReceiveError, Relay, Sight};
 pub use scheduler::{Level, Service};
 pub use share::share_memory;

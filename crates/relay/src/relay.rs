@@ -186,6 +186,9 @@ impl Relay {
         };
         streams.set_time(now, session.round_trip(), session.rate(now));
         let result = session.handle_segment(now, payload, streams);
+        if let Some(granted) = streams.take_granted() {
+            session.set_granted_rate(Some(granted));
+        }
         if streams.has_fresh() {
             session.wake();
         }

@@ -151,3 +151,74 @@ fn plans_hold() {
     let had = sent[2] as f64 * 8.0 / 10e6 * 1_500.0 / 1_436.0;
     assert!((had / 8.5 - 1.0).abs() < 0.03, "{had} Mbit/s");
 }
+
+/// What each terminal has sent within `span`, octets.
+fn sent(crowd: &mut Crowd, span: Span) -> Vec<u64> {
+    let before = crowd.up.clone();
+    crowd.run(span, |_| false);
+    differences(&before, &crowd.up)
+}
+
+/// RLY-7.4
+#[test]
+fn a_return_link_is_shared_by_grants() {
+    let mut crowd = Crowd::new(10, mbps(20), mbps(4), Plans::default());
+    for boat in 0..4 {
+        crowd.open(boat, "sink");
+    }
+    crowd.run(Span::from_secs(8), |_| false);
+    crowd.waited = [Span::ZERO; 2];
+    let shares = sent(&mut crowd, Span::from_secs(10));
+    let sum: u64 = shares.iter().sum();
+    let most = mbps(4).bytes_in(Span::from_secs(10));
+    println!(
+        "up: {:.3} used, Jain {:.4}, longest wait {}",
+        sum as f64 / most as f64,
+        jain(&shares[..4]),
+        crowd.waited[1]
+    );
+    assert!(jain(&shares[..4]) > 0.99, "{shares:?}");
+    assert!(sum > most / 100 * 93 && sum <= most, "{sum} of {most}");
+    assert!(crowd.waited[1] < Span::from_millis(60), "{}", crowd.waited[1]);
+    // Somebody who was silent is not kept waiting.
+    let from = crowd.now;
+    let stream = crowd.open(9, "urgent").expect("opened");
+    assert!(crowd.run(Span::from_secs(5), |crowd| crowd.boats[9].ended.contains_key(&stream)));
+    let took = crowd.now.since(from);
+    println!("a silent terminal's request: {took}");
+    assert!(took < DELAY * 2 * 6 / 5, "{took}");
+    // One more takes its part, and has it when others leave.
+    crowd.open(5, "sink");
+    crowd.run(Span::from_secs(6), |_| false);
+    let shares = sent(&mut crowd, Span::from_secs(10));
+    assert!(jain(&[&shares[..4], &shares[5..6]].concat()) > 0.98, "{shares:?}");
+}
+
+/// RLY-7.4
+#[test]
+fn on_the_way_up_plans_hold_and_a_flood_costs_others_little() {
+    let run = |flood: bool| {
+        let up = |committed| Rates { committed: BitRate::new(committed), ..Rates::default() };
+        let gold = Plan { name: "gold".into(), up: up(1_000_000), weight: 1, ..Plan::default() };
+        let mut plans = Plans::default();
+        plans.plans.push(gold);
+        plans.terminals.insert("boat-1".into(), 1);
+        let mut crowd = Crowd::new(6, mbps(20), mbps(4), plans);
+        for boat in 0..6 {
+            for _ in 0..if flood && boat == 0 { 300 } else { 3 } {
+                crowd.open(boat, "sink");
+            }
+        }
+        crowd.run(Span::from_secs(10), |_| false);
+        sent(&mut crowd, Span::from_secs(15))
+    };
+    let (alone, flooded) = (run(false), run(true));
+    let ratio = alone[1] as f64 / alone[2] as f64;
+    // 3.92 less 1 committed are 2.92, a sixth of it for each.
+    println!("gold has {ratio:.2} times what others have");
+    assert!((ratio / 3.05 - 1.0).abs() < 0.05, "{alone:?}");
+    let worst = alone[1..].iter().zip(&flooded[1..]).map(|(a, f)| *f as f64 / *a as f64);
+    let worst = worst.fold(2.0, f64::min);
+    println!("the worst keeps {worst:.4} of its share on the way up");
+    assert!(worst > 0.98, "{alone:?} {flooded:?}");
+}

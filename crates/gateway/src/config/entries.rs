@@ -4,14 +4,15 @@
 //! line here. Secrets have a fingerprint here and never their value.
 
 use super::{
-    AcceptMode, AcceptRule, AcceptRules, Config, ConfirmSection, FailSection, ForwardSection,
-    HealthSection, HubSection, InterceptSection, KeySource, Limits, LinkSection, LogSection,
-    Marking, NoiseSection, PathSection, PeerKey, Role, SecuritySection, ShareLimits, SingleSection,
-    SourceMode, TerminalEntry, TerminalSection, WhenFull,
+    AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfirmSection, FailSection,
+    ForwardSection, HealthSection, HubSection, InterceptSection, KeySource, Limits, LinkSection,
+    LogSection, Marking, NoiseSection, PathSection, PeerKey, PlanSection, Role, SecuritySection,
+    ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection, WhenFull,
 };
 use crate::reach::Destinations;
 use relay::PrivateKey;
 use relay::health::Demands;
+use relay::plan::{Plan, Rates};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -225,6 +226,7 @@ fn single_entries(all: &mut Entries, section: &SingleSection) {
 fn limit_entries(all: &mut Entries, limits: &Limits) {
     let Limits {
         connections,
+        terminals,
         memory,
         terminal,
         client,
@@ -237,6 +239,7 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
         drain,
     } = limits;
     put(all, "limits.connections", connections.to_string());
+    put(all, "limits.terminals", optional(terminals.as_ref(), "usual"));
     put(all, "limits.memory", optional(memory.as_ref(), "auto"));
     share_entries(all, "limits.terminal", *terminal);
     share_entries(all, "limits.client", *client);
@@ -321,6 +324,8 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
         guarded,
         terminals,
         mac,
+        plans,
+        classes,
         marking,
     } = section;
     put(all, "role", "hub".into());
@@ -336,6 +341,8 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
     for entry in terminals {
         known_terminal_entries(all, entry);
     }
+    plans.iter().for_each(|plan| plan_entries(all, plan));
+    classes.iter().enumerate().for_each(|(at, class)| class_entries(all, at, class));
     let Marking { mark, table, priority } = marking;
     put(all, "hub.mark", optional(mark.as_ref(), "usual"));
     put(all, "hub.table", optional(table.as_ref(), "usual"));
@@ -343,16 +350,44 @@ fn hub_entries(all: &mut Entries, section: &HubSection) {
 }
 
 fn known_terminal_entries(all: &mut Entries, entry: &TerminalEntry) {
-    let TerminalEntry { name, key, share, memory, destinations, clients } = entry;
+    let TerminalEntry { name, key, plan, share, memory, destinations, clients } = entry;
     let Destinations { allow, deny } = destinations;
     let table = format!("terminal.{name:?}");
     share_entries(all, &table, *share);
     peer_entries(all, &table, "public_key", key.as_ref());
     let key = |key: &str| format!("{table}.{key}");
+    put(all, &key("plan"), optional(plan.as_ref(), "as listed"));
     put(all, &key("memory"), optional(memory.as_ref(), "usual"));
     put(all, &key("allow"), list(allow));
     put(all, &key("deny"), list(deny));
     put(all, &key("clients"), clients.as_deref().map_or("usual".into(), list));
+}
+
+fn plan_entries(all: &mut Entries, section: &PlanSection) {
+    let PlanSection { plan: Plan { name, down, up, weight, together }, terminals } = section;
+    let table = format!("plan.{name:?}");
+    for (way, Rates { committed, peak, total }) in [("up", up), ("down", down)] {
+        put(all, &format!("{table}.committed_{way}"), optional(committed.as_ref(), "none"));
+        put(all, &format!("{table}.peak_{way}"), optional(peak.as_ref(), "the link's"));
+        put(all, &format!("{table}.total_{way}"), optional(total.as_ref(), "the link's"));
+    }
+    put(all, &format!("{table}.weight"), weight.to_string());
+    put(all, &format!("{table}.together"), together.to_string());
+    put(all, &format!("{table}.terminals"), list(terminals));
+}
+
+/// The first that fits decides, so they go by their places.
+fn class_entries(all: &mut Entries, at: usize, class: &ClassSection) {
+    let ClassSection { name, ports, networks, dscp, level, weight } = class;
+    let levels = super::plans::LEVELS.iter().find(|(_, known)| known == level);
+    let value = format!(
+        "{name:?}: {} of weight {weight}, ports {}, networks {}, dscp {}",
+        levels.map_or("", |(word, _)| word),
+        list(ports),
+        list(networks),
+        list(dscp)
+    );
+    put(all, &format!("class {}", at + 1), value);
 }
 
 fn optional(value: Option<impl Display>, absent: &str) -> String {

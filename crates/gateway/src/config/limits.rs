@@ -11,6 +11,8 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
     let hour = Span::from_secs(3600);
     let connections =
         section.or(reader, "connections", usual.connections, |r, i| i.integer(r, 1..=1_000_000));
+    let terminals =
+        section.or(reader, "terminals", None, |r, i| i.integer(r, 1..=10_000).map(Some));
     let memory = section
         .or(reader, "memory", None, |r, i| i.parsed(r, values::MEMORY, values::memory).map(Some));
     let connect = section.or(reader, "connect", usual.connect, |r, i| positive_span(r, i, hour));
@@ -37,6 +39,7 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
     section.finish(reader);
     Some(Limits {
         connections: connections?,
+        terminals: terminals?,
         memory: memory?,
         terminal: terminal?,
         client: client?,

@@ -29,6 +29,7 @@ mod log;
 mod merged;
 mod observe;
 mod paths;
+mod plans;
 mod reach;
 mod read;
 mod reader;
@@ -56,6 +57,8 @@ use units::{BitRate, Span};
 pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub use paths::{HealthSection, PathSection};
 pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
+pub use plans::{ClassSection, PlanSection, Promised};
+pub(crate) use plans::{for_relay, promised};
 pub(crate) use read::MOST_LISTENERS;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
 pub(crate) use share::Terms;
@@ -202,6 +205,10 @@ pub struct HubSection {
     pub terminals: Vec<TerminalEntry>,
     /// Where a MAC scheduler is told how many connections each terminal has; nowhere when `None`.
     pub mac: Option<PathBuf>,
+    /// Who may have how much of the link.
+    pub plans: Vec<PlanSection>,
+    /// What goes first on the way from the hub.
+    pub classes: Vec<ClassSection>,
     /// Mark, routing table and rule priority, when not the usual.
     pub marking: Marking,
 }
@@ -241,6 +248,8 @@ pub struct LinkSection {
 pub struct Limits {
     /// Connections at once.
     pub connections: u32,
+    /// Terminals at once, at a hub; `None`: 256, or as many as it knows if those are more.
+    pub terminals: Option<u32>,
     /// Bytes of buffer for each peer in each direction; `None`: what the rates ask for.
     pub memory: Option<u64>,
     /// What each terminal of a hub may take.
@@ -296,6 +305,8 @@ impl Default for HubSection {
             guarded: false,
             terminals: Vec::new(),
             mac: None,
+            plans: Vec::new(),
+            classes: Vec::new(),
             marking: Marking::default(),
         }
     }
@@ -324,6 +335,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            terminals: None,
             memory: None,
             terminal: ShareLimits::default(),
             client: ShareLimits::default(),

@@ -8,7 +8,7 @@ use super::{
     Config, FailSection, HealthSection, HubSection, InterceptSection, LinkSection, Marking, Role,
     SecuritySection, SourceMode, TerminalSection,
 };
-use super::{accept, fail, forward, limits, paths, reach, terminals};
+use super::{accept, fail, forward, limits, paths, plans, reach, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -310,10 +310,14 @@ fn read_hub(
     // listens on loopback only serves its own machine.
     let guarded = link.is_some_and(|link| !link.listen.ip().is_loopback());
     let usual = HubSection { guarded, ..HubSection::default() };
-    let terminals = terminals::read(reader, top, word);
+    let plans = plans::read_plans(reader, top, link);
+    let classes = plans::read_classes(reader, top);
+    let known = plans.as_deref().unwrap_or_default();
+    let terminals = terminals::read(reader, top, word, known);
     let mac = super::observe::mac(reader, top);
     let Some(mut section) = top.section(reader, "hub") else {
-        return Some(HubSection { terminals: terminals?, mac: mac?, ..usual });
+        let (plans, classes) = (plans?, classes?);
+        return Some(HubSection { terminals: terminals?, plans, classes, mac: mac?, ..usual });
     };
     let id = section.or(reader, "id", usual.id, id);
     let source = section.or(reader, "source", SourceMode::Own, |r, i| i.word(r, &SOURCES));
@@ -332,6 +336,8 @@ fn read_hub(
         guarded: guarded?,
         terminals: terminals?,
         mac: mac?,
+        plans: plans?,
+        classes: classes?,
         marking: marking?,
     })
 }

@@ -22,6 +22,8 @@ pub struct TerminalEntry {
     pub name: String,
     /// Its public key, where keys secure the link.
     pub key: Option<PeerKey>,
+    /// The plan that it has, where that is said here.
+    pub plan: Option<String>,
     /// What it may take, where that is not the usual.
     pub share: ShareLimits,
     /// Bytes of buffer for it in each direction, where that is not the usual.

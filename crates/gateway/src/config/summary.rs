@@ -98,6 +98,12 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
     if let Some(path) = &section.mac {
         writeln!(f, "tells a MAC scheduler at {} of connections", path.display())?;
     }
+    for promised in super::promised(link, section).iter().filter(|one| one.is_too_much()) {
+        writeln!(f, "{}", promised.words())?;
+    }
+    if let count @ 1.. = section.plans.len() {
+        writeln!(f, "terminals share the link by {count} plans")?;
+    }
     if section.guarded {
         writeln!(f, "the hub's own addresses are refused to terminals")
     } else {

@@ -2,6 +2,7 @@
 
 use super::limits::read_share;
 use super::paths::terminal_of;
+use super::plans::{PlanSection, read_choice};
 use super::reader::{Reader, Section};
 use super::security::{self, Word};
 use super::{HubSection, ShareLimits, TerminalEntry, reach, read, values};
@@ -14,6 +15,7 @@ pub(super) fn read(
     reader: &mut Reader<'_>,
     top: &mut Section<'_>,
     word: Word,
+    plans: &[PlanSection],
 ) -> Option<Vec<TerminalEntry>> {
     let sections = top.sections(reader, "terminal")?;
     if sections.is_empty() && word == Word::Noise {
@@ -29,7 +31,7 @@ pub(super) fn read(
     let mut all: Option<Vec<TerminalEntry>> = Some(Vec::new());
     for mut section in sections {
         let line = section.line();
-        let entry = read_one(reader, &mut section, word);
+        let entry = read_one(reader, &mut section, word, plans);
         section.finish(reader);
         match (&mut all, entry) {
             (Some(list), Some(entry)) => {
@@ -76,7 +78,7 @@ fn further_path<'e>(
     mut all: impl Iterator<Item = &'e TerminalEntry>,
     entry: &TerminalEntry,
 ) {
-    let TerminalEntry { name, key: _, share, memory: _, destinations, clients } = entry;
+    let TerminalEntry { name, key: _, plan, share, memory: _, destinations, clients } = entry;
     let terminal = terminal_of(name);
     let found = format!("{name:?}");
     if !all.any(|other| other.name == terminal) {
@@ -87,7 +89,8 @@ fn further_path<'e>(
     let own = *share != ShareLimits::default()
         || !destinations.allow.is_empty()
         || !destinations.deny.is_empty()
-        || clients.is_some();
+        || clients.is_some()
+        || plan.is_some();
     if own {
         let expected = format!(
             "only `name`, keys and `memory` for a further path: shares and rules stand with \
@@ -101,17 +104,29 @@ fn read_one(
     reader: &mut Reader<'_>,
     section: &mut Section<'_>,
     word: Word,
+    plans: &[PlanSection],
 ) -> Option<TerminalEntry> {
     let name = section.required(reader, "name", "what the terminal is called", read::name);
     let key = security::read_terminal(reader, section, word);
+    let line = section.line();
+    let plan = read_choice(reader, section, plans);
     let share = read_share(reader, section);
     let memory = section
         .or(reader, "memory", None, |r, i| i.parsed(r, values::MEMORY, values::memory).map(Some));
     let destinations = reach::read_destinations(reader, section);
     let clients = section.or(reader, "clients", None, |r, i| i.list(r, read::network).map(Some));
+    let (name, plan) = (name?, plan?);
+    let listed = plans.iter().find(|plan| plan.terminals.contains(&name));
+    if let (Some(own), Some(listed)) = (&plan, listed)
+        && *own != listed.plan.name
+    {
+        let found = format!("{own:?}, and {name:?} among the terminals of {:?}", listed.plan.name);
+        reader.mistake(line, "terminal.plan", &found, "one plan for each terminal");
+    }
     Some(TerminalEntry {
-        name: name?,
+        name,
         key: key?,
+        plan,
         share: share?,
         memory: memory?,
         destinations: destinations?,

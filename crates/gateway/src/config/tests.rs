@@ -151,6 +151,7 @@ fn controllers_and_what_is_remembered_are_read() {
 mod accept;
 mod forward;
 mod paths;
+mod plans;
 mod security;
 mod shares;
 mod single;
@@ -249,9 +250,9 @@ fn unknown_keys_are_named_with_the_known_ones() {
     // A hub has no clients of its own.
     assert_eq!(
         said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
-        "g.toml:3: socks5: found a key that is not known here, expected one of control, \
-         forward, hub, limits, link, log, metrics, private_key, private_key_file, role, security, \
-         state, terminal, user"
+        "g.toml:3: socks5: found a key that is not known here, expected one of class, \
+         control, forward, hub, limits, link, log, mac, metrics, plan, private_key, \
+         private_key_file, role, security, state, terminal, user"
     );
 }
 

@@ -7,14 +7,15 @@ mod seen;
 use super::path::{self, Route};
 use super::paths::{PathPlan, Paths};
 use super::strangers::Strangers;
+use crate::HubSection;
 use crate::SystemEntropy;
-use crate::config::terminal_of;
+use crate::config::{for_relay, terminal_of};
 use crate::proxy::Destination;
 use crate::state::State;
 use relay::health::{Demands, Verdict};
 use relay::{
     Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
-    StreamError, StreamId, Target, TransmitBatch,
+    Service, StreamError, StreamId, Target, TransmitBatch,
 };
 use std::cmp::Reverse;
 use std::net::SocketAddr;
@@ -212,8 +213,28 @@ impl Carrier {
     }
 
     /// Carries a packet as it is; false when there is no way to the peer.
-    pub(super) fn send_datagram(&mut self, now: Instant, peer: Peer, packet: &[u8]) -> bool {
-        self.relay(peer).is_some_and(|relay| relay.send_datagram(now, packet))
+    pub(super) fn send_datagram(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        packet: &[u8],
+        service: Option<Service>,
+    ) -> bool {
+        self.relay(peer).is_some_and(|relay| relay.send_datagram_as(now, packet, service))
+    }
+
+    /// Serves a stream as told from here on.
+    pub(super) fn set_service(&mut self, key: StreamKey, service: Service) {
+        if let Some(relay) = self.relay(key.peer) {
+            relay.set_service(key.stream, service);
+        }
+    }
+
+    /// A hub's terminals have these plans from here on.
+    pub(crate) fn set_plans(&mut self, section: &HubSection) {
+        if let Side::Hub(hub) = &mut self.side {
+            hub.set_plans(for_relay(&section.plans, &section.terminals));
+        }
     }
 
     /// The next packet that a peer has carried here as it was.

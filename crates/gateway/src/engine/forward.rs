@@ -98,8 +98,12 @@ impl Engine {
                 core.carrier.peer_at_home(|names| homes.home_of(ends.destination.ip(), names))
             }
         };
+        let service = match &self.role {
+            Role::Terminal(_) => None,
+            Role::Hub(hub) => hub.classes.of_packet(packet, &ends),
+        };
         match peer {
-            Some(peer) if core.carrier.send_datagram(now, peer, packet) => {
+            Some(peer) if core.carrier.send_datagram(now, peer, packet, service) => {
                 core.counters.forwarded.sent += 1;
             }
             Some(_) | None => core.counters.forwarded.nowhere += 1,

@@ -8,6 +8,7 @@
 use super::about::About;
 use super::admission::Admission;
 use super::carrier::{Peer, StreamKey};
+use super::classes::Classes;
 use super::connection::{Onward, Phase};
 use super::core::Core;
 use super::mac::Mac;
@@ -33,6 +34,7 @@ pub(super) struct Hub {
     pub(super) admission: Admission,
     /// Tells a MAC scheduler of connections, where one is named.
     pub(super) mac: Option<Mac>,
+    pub(super) classes: Classes,
 }
 
 impl Hub {
@@ -169,6 +171,9 @@ impl Hub {
         });
         if self.source == SourceMode::Client && target.source.is_some() && client.is_none() {
             core.counters.own_address_instead += 1;
+        }
+        if let Some(service) = self.classes.of_stream(&target.destination, target.source) {
+            core.carrier.set_service(key, service);
         }
         let about = About::new(now, target.source, Some(target.destination.clone()));
         let (addresses, name) = match target.destination {

@@ -14,6 +14,7 @@ mod admission;
 mod arrival;
 mod asking;
 mod carrier;
+mod classes;
 mod complaints;
 mod confirm;
 mod connection;
@@ -54,6 +55,7 @@ use crate::observe::{self, AssociationCounters, Observer};
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
 use crate::stop::{Asked, Stop};
+use classes::Classes;
 use confirm::Confirm;
 use connection::Phase;
 use direct::Direct;
@@ -180,7 +182,8 @@ impl Engine {
         let poll = Poll::new()?;
         let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
         let mac = config.mac.as_ref().and_then(|path| Mac::new(path, &config.id));
-        let hub = Hub { resolver, source: config.source, admission, mac };
+        let classes = Classes::new(&config.classes);
+        let hub = Hub { resolver, source: config.source, admission, classes, mac };
         Self::new(poll, carrier, vec![outlet], limits, Role::Hub(Box::new(hub)), state)
     }
 

@@ -1,5 +1,6 @@
 //! What changes in a running engine when the configuration is read again.
 
+use super::classes::Classes;
 use super::confirm::Confirm;
 use super::ending::EndLog;
 use super::mac::Mac;
@@ -22,6 +23,8 @@ impl Engine {
             }
             (Role::Hub(hub), RoleConfig::Hub(section)) => {
                 hub.source = section.source;
+                hub.classes = Classes::new(&section.classes);
+                self.core.carrier.set_plans(section);
                 if let Some(admission) = admission {
                     hub.admission = admission;
                 }

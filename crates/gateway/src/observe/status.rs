@@ -103,6 +103,16 @@ pub struct TerminalStatus {
     pub silent_seconds: Option<f64>,
     /// What the controller does, in a word.
     pub mode: &'static str,
+    /// The plan that the terminal has, at a hub.
+    pub plan: Option<String>,
+    /// What it has of the link from the hub while it wants all that it gets, where that is shared.
+    pub share_bits_per_second: Option<u64>,
+    /// What is committed to it on the way from the hub.
+    pub committed_bits_per_second: Option<u64>,
+    /// What it was told to send at most: at a hub each terminal, at a terminal itself.
+    pub granted_bits_per_second: Option<u64>,
+    /// Times that it sent more than that, for seconds on end.
+    pub beyond_grant: u64,
     /// The rate at which this side may send by now: whole IP packets and the link's overhead.
     pub rate_bits_per_second: Option<u64>,
     /// What was found out of the way's rate.

@@ -161,6 +161,12 @@ fn terminal_heading(names: usize, wide: bool) -> String {
     text
 }
 
+/// What it may be sent: its session's rate, or its share of a link that several use.
+fn may_send(one: &Terminal) -> Option<u64> {
+    let (own, share) = (one.rate_bits_per_second, one.share_bits_per_second);
+    share.map_or(own, |share| Some(own.map_or(share, |own| own.min(share))))
+}
+
 fn terminal(sampler: &Sampler, one: &Terminal, names: usize, wide: bool) -> Line {
     let way = sampler.way(&one.terminal).cloned().unwrap_or_default();
     let state = state(one);
@@ -176,7 +182,7 @@ fn terminal(sampler: &Sampler, one: &Terminal, names: usize, wide: bool) -> Line
                 "{}  {}  {}  {}  {}  ",
                 fit_right(&rate(way.flow.out), 11),
                 fit_right(&rate(way.flow.back), 11),
-                fit_right(&or_dash(one.rate_bits_per_second.map(|bits| rate(bits as f64))), 11),
+                fit_right(&or_dash(may_send(one).map(|bits| rate(bits as f64))), 11),
                 fit_right(&or_dash(one.round_trip_seconds.map(time)), 10),
                 fit_right(&or_dash(one.queue_seconds.map(time)), 7),
             ),

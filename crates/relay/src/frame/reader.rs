@@ -1,8 +1,8 @@
 //! Reading what a peer wrote, or somebody who means no good.
 
 use super::{
-    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, Frame, FrameError, HUB, LEAST_PIECE,
-    LENGTH, OPEN, Open, PIECE, PartialOffset, RESET, SHARED, STREAM, WIDE,
+    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, Frame, FrameError, GRANT, HUB,
+    LEAST_PIECE, LENGTH, NEED, OPEN, Open, PIECE, PartialOffset, RESET, SHARED, STREAM, WIDE,
 };
 use crate::datagram::LARGEST;
 use crate::target::{Destination, MAX_NUMBER, Priority, StreamId, Target};
@@ -88,6 +88,12 @@ impl<'a> Reader<'a> {
             }),
             CREDIT => Ok(Frame::Credit { id: self.stream_id(flags)?, limit: self.credit()? }),
             SHARED if flags & HUB == 0 => Ok(Frame::Shared { returned: self.credit()? }),
+            GRANT if flags & HUB == 0 => {
+                Ok(Frame::Grant { number: self.varint()?, kbps: self.varint()? })
+            }
+            NEED if flags & HUB == 0 => {
+                Ok(Frame::Need { number: self.varint()?, units: self.varint()? })
+            }
             _ => Err(FrameError::Kind(flags)),
         }
     }

@@ -68,6 +68,8 @@ fn control_frames_have_the_layout_of_the_specification() {
     );
     assert_eq!(written(&Frame::Credit { id: t(2), limit: 5 << 10 }), [0x03, 2, 5]);
     assert_eq!(written(&Frame::Shared { returned: 128 << 10 }), [0x04, 0x80, 0x01]);
+    assert_eq!(written(&Frame::Grant { number: 3, kbps: 512 }), [0x07, 3, 0x80, 0x04]);
+    assert_eq!(written(&Frame::Need { number: 200, units: 9 }), [0x08, 0xc8, 0x01, 9]);
 }
 
 /// RLY-1.5

@@ -3,7 +3,7 @@
 //! Without a rate there is nothing to share, and each session sends as its own controller finds.
 
 use super::Hub;
-use crate::plan::{Plan, Ready, Shaper, Terms, Turn};
+use crate::plan::{Claim, Plan, Ready, Shaper, Terms, Turn, allocate};
 use crate::{PeerId, Transmit, TransmitBatch};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -50,11 +50,57 @@ fn paced(rate: BitRate) -> BitRate {
     rate.mul_ratio(1_000 - HEADROOM, 1_000)
 }
 
+/// What a terminal may have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The name of its plan.
+    pub plan: Option<String>,
+    /// What is committed to it on the way from the hub.
+    pub committed: Option<BitRate>,
+    /// What it was told that it may send.
+    pub granted: Option<BitRate>,
+    /// Times that it sent more for seconds on end.
+    pub beyond_grant: u64,
+}
+
 impl Hub {
+    /// What each terminal that has something to send to it has of the link by now, bits per
+    /// second; empty where there is nothing to share.
+    pub fn shares(&self) -> BTreeMap<PeerId, u64> {
+        let (Some(shaper), Some(rate)) = (&self.shaper, self.config.send_rate) else {
+            return BTreeMap::new();
+        };
+        let busy: Vec<PeerId> =
+            self.peers.keys().copied().filter(|&id| shaper.is_ready(id)).collect();
+        let claim = |&id: &PeerId| Claim { plan: shaper.plan_of(id).unwrap_or(0), need: u64::MAX };
+        let claims: Vec<Claim> = busy.iter().map(claim).collect();
+        busy.into_iter().zip(allocate(paced(rate), &self.plans.down(), &claims)).collect()
+    }
+
+    /// What a terminal may have.
+    pub fn standing(&self, id: PeerId) -> Standing {
+        let plan = self.plans.plans.get(self.plan_of(id));
+        let (granted, beyond_grant) = self.grants.of(id);
+        Standing {
+            plan: plan.map(|plan| plan.name.clone()),
+            committed: plan.and_then(|plan| plan.down.committed),
+            granted,
+            beyond_grant,
+        }
+    }
+
+    /// The number of a terminal's plan.
+    pub(super) fn plan_of(&self, id: PeerId) -> usize {
+        self.association.name(id).map_or(0, |name| self.plans.of(name))
+    }
+
     /// Takes other plans, which hold at once for terminals that are here as well.
     pub fn set_plans(&mut self, plans: Plans) {
-        self.plans = if plans.plans.is_empty() { Plans::default() } else { plans };
-        self.reshape();
+        let plans = if plans.plans.is_empty() { Plans::default() } else { plans };
+        if plans != self.plans {
+            self.plans = plans;
+            self.reshape();
+        }
     }
 
     /// The plans.
@@ -73,7 +119,7 @@ impl Hub {
 
     /// A terminal takes its place on the link.
     pub(super) fn join(&mut self, id: PeerId) {
-        let plan = self.association.name(id).map_or(0, |name| self.plans.of(name));
+        let plan = self.plan_of(id);
         if let Some(shaper) = &mut self.shaper {
             shaper.join(id, plan);
         }

@@ -7,6 +7,17 @@ use units::{BitRate, Instant};
 use xstp::session::Session;
 
 impl Relay {
+    /// Tells a terminal what it may send at most from now on.
+    pub(crate) fn grant(&mut self, rate: BitRate) {
+        self.streams.grant(rate);
+        self.wake();
+    }
+
+    /// What the terminal has newly said that waits at it, bytes.
+    pub(crate) fn take_need(&mut self) -> Option<u64> {
+        self.streams.take_need()
+    }
+
     /// The rates that were set last.
     pub(crate) fn rates(&self) -> (Option<BitRate>, Option<BitRate>) {
         (self.config.send_rate, self.config.receive_rate)

@@ -187,6 +187,11 @@ impl Relay {
         }
     }
 
+    /// What the hub has granted to this terminal, where it shares a return link by grants.
+    pub fn granted(&self) -> Option<BitRate> {
+        self.streams.granted()
+    }
+
     /// The smoothed round trip, once one was measured.
     pub fn round_trip(&self) -> Option<Span> {
         self.session.as_ref().and_then(Session::round_trip)

@@ -58,7 +58,9 @@ impl Bench {
             6 => self.deliver(&match a & 6 {
                 0 => Frame::Reset { id, final_offset: large, charged: u64::from(c), code: b },
                 2 => Frame::Credit { id, limit: large * 1024 },
-                4 => Frame::Shared { returned: large * 1024 },
+                4 if a & 8 == 0 => Frame::Shared { returned: large * 1024 },
+                4 if a & 16 == 0 => Frame::Grant { number: u64::from(c), kbps: large },
+                4 => Frame::Need { number: u64::from(c), units: large },
                 _ => Frame::Accept { id },
             }),
             7 => {

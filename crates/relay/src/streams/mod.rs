@@ -6,6 +6,7 @@
 mod credit;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod grants;
 mod receiving;
 mod sending;
 
@@ -24,6 +25,7 @@ use crate::{
 };
 use association::Limits;
 use credit::SharedAnnouncement;
+use grants::Grants;
 use sending::{Control, Packet};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -69,6 +71,7 @@ pub(crate) struct Streams {
     controls_out: usize,
     packets: Slab<Packet>,
     pub(crate) datagrams: Datagrams,
+    grants: Grants,
     /// See [`take_released`](Self::take_released).
     largest_released: usize,
     shared: SharedCredit,
@@ -117,6 +120,7 @@ impl Streams {
             controls_out: 0,
             packets: Slab::new(),
             datagrams: Datagrams::default(),
+            grants: Grants::default(),
             largest_released: 0,
             shared: SharedCredit::default(),
             wait_shared: BTreeSet::new(),
@@ -186,16 +190,6 @@ impl Streams {
         self.now = now;
         if let Some((place, flow)) = self.datagrams.push(now, packet, self.rate, service) {
             self.scheduler.push(place, Entry::Flow(flow));
-        }
-    }
-
-    /// From its next turn on the stream is served as told.
-    pub(crate) fn set_service(&mut self, id: StreamId, service: Service) {
-        let Ok(stream) = self.live(id) else { return };
-        stream.service = Some(service);
-        if std::mem::take(&mut stream.scheduled) {
-            self.scheduler.remove(id);
-            self.schedule(id);
         }
     }
 

@@ -44,6 +44,10 @@ impl Streams {
             }
             Frame::Credit { id, limit } => self.receive_credit(id, limit),
             Frame::Shared { returned } => self.receive_shared(returned),
+            Frame::Grant { number, kbps } if !self.is_hub => self.grants.receive(number, kbps),
+            Frame::Need { number, units } if self.is_hub => self.grants.receive(number, units),
+            // A terminal grants nothing, and a hub needs nothing.
+            Frame::Grant { .. } | Frame::Need { .. } => self.statistics.bad_frames += 1,
             Frame::Datagram { packet } => self.datagrams.receive(self.now, packet.to_vec()),
             Frame::Piece { number, total, offset, piece } => {
                 self.datagrams.receive_piece(self.now, (number, total, offset), piece);

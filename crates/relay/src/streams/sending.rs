@@ -4,7 +4,7 @@ use super::Streams;
 use crate::Event;
 use crate::datagram::Filled;
 use crate::frame::{Frame, StreamHead, Writer};
-use crate::scheduler::{Class, Entry, QUANTUM};
+use crate::scheduler::{Class, Entry, QUANTUM, Service};
 use crate::send::Piece;
 use crate::stream::{Opening, Stream};
 use crate::target::StreamId;
@@ -34,6 +34,8 @@ pub(super) enum Control {
     Shared {
         returned: u64,
     },
+    /// A terminal's rate, or what waits at it: the newest when the frame is written.
+    Rate,
 }
 
 /// A frame in a packet, as far as it is needed to write it again.
@@ -75,6 +77,16 @@ impl Streams {
         !self.controls.is_empty() || !self.scheduler.is_empty()
     }
 
+    /// From its next turn on the stream is served as told.
+    pub(crate) fn set_service(&mut self, id: StreamId, service: Service) {
+        let Ok(stream) = self.live(id) else { return };
+        stream.service = Some(service);
+        if std::mem::take(&mut stream.scheduled) {
+            self.scheduler.remove(id);
+            self.schedule(id);
+        }
+    }
+
     /// Whether what goes next should go before what others have: a word of control, or an urgent
     /// flow or stream.
     pub(crate) fn is_urgent(&self) -> bool {
@@ -84,6 +96,7 @@ impl Streams {
 
     /// Fills `room` for a new number; returns the bytes used and the packet's handle.
     pub(crate) fn fresh(&mut self, room: &mut [u8]) -> Option<(usize, u64)> {
+        self.tell_need();
         let mut packet = Packet::default();
         let mut writer = Writer::new(room);
         while let Some(&control) = self.controls.front() {
@@ -126,6 +139,14 @@ impl Streams {
                 None => return true,
             },
             Control::Shared { .. } => Frame::Shared { returned: self.pool.shared_returned },
+            Control::Rate => {
+                let (number, value) = self.grants.told();
+                if self.is_hub {
+                    Frame::Grant { number, kbps: value }
+                } else {
+                    Frame::Need { number, units: value }
+                }
+            }
         };
         writer.control(&frame)
     }
@@ -323,7 +344,9 @@ impl Streams {
             match reference {
                 Reference::Control(Control::Credit { id, limit }) => self.credit_known(id, limit),
                 Reference::Control(Control::Shared { returned }) => self.shared_known(returned),
-                Reference::Control(Control::Accept { .. } | Control::Reset { .. })
+                Reference::Control(
+                    Control::Accept { .. } | Control::Reset { .. } | Control::Rate,
+                )
                 | Reference::Datagram => {}
                 Reference::Stream { id, offset, len, end, .. } => {
                     self.release(id, offset, offset + u64::from(len), end);

@@ -47,6 +47,11 @@ impl Fixed {
         self.ceiling = self.ceiling.is_some().then(Ceiling::new);
     }
 
+    /// The rate is another for now; what was found out about the link holds.
+    pub(super) fn grant(&mut self, rate: Option<BitRate>) {
+        self.rate = rate;
+    }
+
     /// Whether a queue of our own is being drained, or a ceiling holds.
     pub(super) fn mode(&self, now: Instant) -> &'static str {
         self.ceiling.as_ref().map_or("free", |ceiling| ceiling.mode(now))

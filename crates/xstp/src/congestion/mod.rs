@@ -143,6 +143,16 @@ impl Congestion {
         }
     }
 
+    /// This side may send at `most` by now, as somebody says who knows.
+    pub(crate) fn grant(&mut self, most: Option<BitRate>) {
+        match self {
+            Self::Fixed(fixed) => fixed.grant(most),
+            // The session's pacing knows the rate that is configured, and a window no other.
+            Self::NewReno(_) => {}
+            Self::Steady(steady) => steady.grant(most),
+        }
+    }
+
     /// The pace, where it is more than a guess.
     pub(crate) fn known(&self, now: Instant) -> Option<BitRate> {
         match self {

@@ -153,6 +153,16 @@ impl Steady {
         self.base = self.base.min(self.most());
     }
 
+    /// The ceiling is `most` from now on, by the word of somebody who knows: who is at the ceiling
+    /// goes with it.
+    pub(super) fn grant(&mut self, most: Option<BitRate>) {
+        let at_ceiling = self.base >= self.most() && matches!(self.phase, Phase::Cruise);
+        self.set_most(most);
+        if at_ceiling && self.most.is_some() {
+            self.base = self.most();
+        }
+    }
+
     /// The rate at `now`.
     pub(super) fn pace(&self, now: Instant) -> BitRate {
         let rate = match &self.phase {

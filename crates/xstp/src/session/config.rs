@@ -296,8 +296,13 @@ impl SessionConfig {
 
     /// The rate at which `fixed` sends and that nothing exceeds: `max_rate` less the headroom.
     pub fn paced_rate(&self) -> Option<BitRate> {
+        self.max_rate.map(|rate| self.less_headroom(rate))
+    }
+
+    /// `rate` less the headroom.
+    pub(crate) fn less_headroom(&self, rate: BitRate) -> BitRate {
         let kept = 1_000_000_u32.saturating_sub(self.headroom_millionths);
-        self.max_rate.map(|rate| rate.mul_ratio(u64::from(kept), 1_000_000))
+        rate.mul_ratio(u64::from(kept), 1_000_000)
     }
 
     /// Bytes of a segment with SD that are not payload.

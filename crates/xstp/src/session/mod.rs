@@ -88,6 +88,8 @@ pub struct Session {
     fresh_waiting: bool,
     /// The layer below has no room for data now.
     held: bool,
+    /// What it was told that it may send at.
+    granted: Option<BitRate>,
     /// A POLL goes with the segment that is being made, and the controller does not know yet.
     poll_untold: Option<u32>,
     /// Something that was lost more than once waits to be sent again, and a POLL with it.
@@ -195,6 +197,7 @@ impl Session {
             interval: Span::ZERO,
             fresh_waiting: true,
             held: false,
+            granted: None,
             poll_untold: None,
             ask_when_resent: false,
             again_at_once: config.again_burst,
@@ -362,6 +365,9 @@ impl Session {
         if rate.is_some() || self.config.controller != Controller::Fixed {
             self.config.max_rate = rate;
             self.congestion.set_most(self.config.paced_rate());
+            if self.granted.is_some() {
+                self.set_granted_rate(self.granted);
+            }
         }
     }
 
@@ -369,6 +375,20 @@ impl Session {
     /// [`SessionConfig::keep_alive`], above zero.
     pub fn set_keep_alive(&mut self, time: Span) {
         self.config.keep_alive = time.max(Span::from_nanos(1));
+    }
+
+    /// The layer above was told that this side may send at `rate` by now, of what it may send at
+    /// most: what bounds it holds as well. A controller that sends at its bound goes on at the new
+    /// one, without finding out what it was told.
+    pub fn set_granted_rate(&mut self, rate: Option<BitRate>) {
+        self.granted = rate;
+        let most = self.config.paced_rate();
+        let granted = rate.map(|rate| self.config.less_headroom(rate));
+        let most = match (most, granted) {
+            (Some(most), Some(granted)) => Some(most.min(granted)),
+            (most, granted) => most.or(granted),
+        };
+        self.congestion.grant(most);
     }
 
     /// Numbers that the peer may have in use towards us from now on. What was offered already

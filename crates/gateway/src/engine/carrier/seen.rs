@@ -32,10 +32,20 @@ impl Carrier {
             }
             Side::Hub(hub) => {
                 let peers: Vec<PeerId> = hub.peers().collect();
+                let shares = hub.shares();
                 let seen = peers.into_iter().filter_map(|peer| {
                     let name = hub.name(peer)?.to_owned();
                     let address = plain(hub.address(peer)?).to_string();
-                    Some(terminal(name, address, now, hub.peer(peer)?, &unix))
+                    let standing = hub.standing(peer);
+                    let seen = terminal(name, address, now, hub.peer(peer)?, &unix);
+                    Some(TerminalStatus {
+                        plan: standing.plan,
+                        share_bits_per_second: shares.get(&peer).copied(),
+                        committed_bits_per_second: standing.committed.map(BitRate::as_bps),
+                        granted_bits_per_second: standing.granted.map(BitRate::as_bps),
+                        beyond_grant: standing.beyond_grant,
+                        ..seen
+                    })
                 });
                 seen.collect()
             }
@@ -177,6 +187,11 @@ fn terminal(
         heard_unix_seconds: sight.heard.map(&unix),
         silent_seconds: seconds(sight.heard.map(|heard| now.since(heard))),
         mode: seen.map_or("none", |seen| seen.mode),
+        plan: None,
+        share_bits_per_second: None,
+        committed_bits_per_second: None,
+        granted_bits_per_second: relay.granted().map(BitRate::as_bps),
+        beyond_grant: 0,
         rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
         learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
         round_trip_seconds: seconds(relay.round_trip()),

@@ -287,6 +287,21 @@ pub(super) const EACH: &[Each] = &[
     ("bentpipe_terminal_send_rate_bytes_per_second", Gauge, "Rate it may send at now.", |t| {
         t.rate_bits_per_second.map(|bits| bits as f64 / 8.0)
     }),
+    (
+        "bentpipe_terminal_share_bytes_per_second",
+        Gauge,
+        "Its share of a hub's link, while it wants all that it gets.",
+        |t| t.share_bits_per_second.map(|bits| bits as f64 / 8.0),
+    ),
+    ("bentpipe_terminal_committed_bytes_per_second", Gauge, "Rate committed to it.", |t| {
+        t.committed_bits_per_second.map(|bits| bits as f64 / 8.0)
+    }),
+    ("bentpipe_terminal_granted_bytes_per_second", Gauge, "Rate that it was granted.", |t| {
+        t.granted_bits_per_second.map(|bits| bits as f64 / 8.0)
+    }),
+    ("bentpipe_terminal_beyond_grant_total", Counter, "Times that it sent more.", |t| {
+        num(t.beyond_grant)
+    }),
     ("bentpipe_terminal_found_rate_bytes_per_second", Gauge, "Rate found on the way.", |t| {
         t.learnt_bits_per_second.map(|bits| bits as f64 / 8.0)
     }),

@@ -1,0 +1,134 @@
+//! Plans and classes.
+
+use super::*;
+use crate::config::for_relay;
+use relay::Level;
+
+const HUB: &str = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:7000\"\n\
+                   rate_up = \"4mbit\"\nrate_down = \"20mbit\"\n";
+
+fn hub(more: &str) -> HubSection {
+    let text = format!("{HUB}{more}");
+    let config = Config::parse("hub.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let Role::Hub(section) = config.role else { panic!("a hub") };
+    section
+}
+
+/// The first mistake: its line behind the head, its key, and all of it in words.
+fn mistake(more: &str) -> (usize, String, String) {
+    let error = Config::parse("hub.toml", &format!("{HUB}{more}")).unwrap_err();
+    let first = &error.mistakes[0];
+    (first.line - HUB.lines().count(), first.key.clone(), error.to_string())
+}
+
+#[test]
+fn terminals_have_the_plans_that_they_are_given() {
+    let section = hub(
+        "[[plan]]\nname = \"gold\"\ncommitted_down = \"2mbit\"\npeak_down = \"9mbit\"\nweight = 3\n\
+         [[plan]]\nname = \"fleet\"\ntogether = true\nterminals = [\"boat\", \"ferry\"]\n\
+         [[plan]]\nname = \"default\"\npeak_up = \"1mbit\"\n\
+         [[terminal]]\nname = \"clinic\"\nplan = \"gold\"\n\
+         [[terminal]]\nname = \"clinic/second\"\n[[terminal]]\nname = \"boat\"\n",
+    );
+    let plans = for_relay(&section.plans, &section.terminals);
+    let of = |name: &str| plans.plans[plans.of(name)].name.as_str();
+    assert_eq!((of("clinic"), of("clinic/second"), of("boat")), ("gold", "gold", "fleet"));
+    assert_eq!((of("ferry"), of("somebody")), ("fleet", "default"));
+    assert_eq!(plans.plans[0].up.peak, Some(BitRate::from_mbps(1)));
+    let gold = &plans.plans[plans.of("clinic")];
+    assert_eq!((gold.weight, gold.down.peak), (3, Some(BitRate::from_mbps(9))));
+    let none = hub("");
+    assert_eq!(for_relay(&none.plans, &none.terminals), relay::Plans::default());
+}
+
+#[test]
+fn a_plan_that_contradicts_itself_is_refused_with_its_line() {
+    for (more, line, key, words) in [
+        (
+            "committed_down = \"5mbit\"\npeak_down = \"4mbit\"",
+            3,
+            "plan.committed_down",
+            "plan.peak_down",
+        ),
+        ("peak_down = \"21mbit\"", 3, "plan.peak_down", "at most link.rate_down, 20.000 Mbit/s"),
+        ("weight = 2\ncommitted_up = \"5mbit\"", 4, "plan.committed_up", "link.rate_up"),
+        ("total_up = \"1mbit\"\npeak_up = \"2mbit\"", 4, "plan.peak_up", "plan.total_up"),
+        ("weight = 0", 3, "plan.weight", "1 to 1000"),
+        ("together = 1", 3, "plan.together", "true or false"),
+        ("peak_down = \"auto\"", 3, "plan.peak_down", "a rate"),
+    ] {
+        let (at, named, said) = mistake(&format!("[[plan]]\nname = \"gold\"\n{more}\n"));
+        assert_eq!((at, named.as_str()), (line, key), "{said}");
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn plans_that_are_not_there_or_not_clear_are_refused() {
+    let (line, key, said) = mistake("[[terminal]]\nname = \"boat\"\nplan = \"gold\"\n");
+    assert_eq!((line, key.as_str()), (3, "terminal.plan"));
+    assert!(said.contains("of which there is none"), "{said}");
+    let gold = "[[plan]]\nname = \"gold\"\nterminals = \"boat\"\n";
+    let (line, _, said) = mistake(&format!(
+        "{gold}[[plan]]\nname = \"tin\"\n[[terminal]]\nname = \"b\"\nplan = \"good\"\n"
+    ));
+    assert_eq!(line, 8);
+    assert!(said.contains("\"gold\" or \"tin\""), "{said}");
+    let twice = mistake(&format!("{gold}{gold}")).2;
+    assert!(twice.contains("each plan once") && twice.contains("each terminal once"), "{twice}");
+    let tin = "[[plan]]\nname = \"tin\"\n[[terminal]]\nname = \"boat\"\nplan = \"tin\"\n";
+    let (_, key, said) = mistake(&format!("{gold}{tin}"));
+    assert_eq!(key, "terminal.plan");
+    assert!(said.contains("one plan for each terminal"), "{said}");
+}
+
+#[test]
+fn more_may_be_promised_than_there_is_and_it_is_said() {
+    let plan =
+        "[[plan]]\nname = \"gold\"\ncommitted_down = \"8mbit\"\nterminals = [\"a\", \"b\"]\n";
+    let text = format!("{HUB}{plan}");
+    let config = Config::parse("hub.toml", &text).unwrap();
+    assert!(!config.to_string().contains("committed"), "it fits: {config}");
+    let text = text.replace("[\"a\", \"b\"]", "[\"a\", \"b\", \"c\"]");
+    let config = Config::parse("hub.toml", &text).unwrap();
+    let words = "24.000 Mbit/s are committed to terminals in all, and 95 % of link.rate_down are 19.000 Mbit/s";
+    assert!(config.to_string().contains(words), "{config}");
+    let warnings = crate::check(&config);
+    assert!(warnings.iter().any(|warning| warning.key == "plan" && warning.text.contains(words)));
+}
+
+#[test]
+fn classes_say_what_is_in_them() {
+    let section = hub("[[class]]\nname = \"voice\"\ndscp = [46, 34]\npriority = \"urgent\"\n\
+         [[class]]\nname = \"bulk\"\nports = \"8000-8100\"\npriority = \"background\"\nweight = 3\n");
+    let levels: Vec<(Level, u32)> =
+        section.classes.iter().map(|class| (class.level, class.weight)).collect();
+    assert_eq!(levels, [(Level::Urgent, 1), (Level::Background, 3)]);
+    let empty = mistake("[[class]]\nname = \"all\"\npriority = \"normal\"\n");
+    assert!(empty.2.contains("at least one of ports, networks and dscp"), "{}", empty.2);
+    let (line, key, _) = mistake("[[class]]\nname = \"x\"\nports = 22\npriority = \"high\"\n");
+    assert_eq!((line, key.as_str()), (4, "class.priority"));
+    let (line, key, _) = mistake("[[class]]\nname = \"x\"\ndscp = 64\npriority = \"normal\"\n");
+    assert_eq!((line, key.as_str()), (3, "class.dscp"));
+}
+
+#[test]
+fn plans_and_classes_change_while_the_hub_runs() {
+    let text = |weight: &str, level: &str, places: &str| {
+        let more = format!(
+            "[[plan]]\nname = \"gold\"\nweight = {weight}\nterminals = \"boat\"\n\
+             [[class]]\nname = \"x\"\nports = 22\npriority = \"{level}\"\n[limits]\nterminals = {places}\n"
+        );
+        Config::parse("hub.toml", &format!("{HUB}{more}")).unwrap()
+    };
+    let old = text("1", "urgent", "10");
+    let (merged, changes) = old.merged(&text("2", "normal", "20"));
+    let live: Vec<(&str, bool)> =
+        changes.iter().map(|change| (change.key.as_str(), change.live)).collect();
+    assert_eq!(
+        live,
+        [("class 1", true), ("limits.terminals", false), ("plan.\"gold\".weight", true)]
+    );
+    let Role::Hub(section) = merged.role else { panic!("a hub") };
+    assert_eq!(section.plans[0].plan.weight, 2);
+}

@@ -1,0 +1,156 @@
+//! What a terminal may send, told by the hub, and what waits at it, told by the terminal.
+//!
+//! Both are one number that the newest word says: a word that is lost is said again with what is
+//! true by then.
+
+use super::Streams;
+use super::sending::Control;
+use crate::frame::CREDIT_UNIT;
+use units::{BitRate, Instant, Span};
+
+/// A terminal tells no more often than this what waits.
+const NEED_INTERVAL: Span = Span::from_millis(250);
+
+/// The word that this side says, and the one that it has heard.
+#[derive(Debug, Default)]
+pub(super) struct Grants {
+    /// How many words were said, and the last of them.
+    number: u64,
+    value: u64,
+    /// When the last one was said.
+    said_at: Option<Instant>,
+    /// The newest word heard.
+    heard: Option<(u64, u64)>,
+    news: bool,
+}
+
+impl Grants {
+    /// The newest word.
+    pub(super) fn told(&self) -> (u64, u64) {
+        (self.number, self.value)
+    }
+
+    /// A word of the peer's. One that an earlier packet carried says nothing any more.
+    pub(super) fn receive(&mut self, number: u64, value: u64) {
+        if self.heard.is_none_or(|(newest, _)| number > newest) {
+            self.heard = Some((number, value));
+            self.news = true;
+        }
+    }
+}
+
+impl Streams {
+    /// Tells a terminal what it may send.
+    pub(crate) fn grant(&mut self, rate: BitRate) {
+        self.say_rate((rate.as_bps() / 1_000).max(1));
+    }
+
+    fn say_rate(&mut self, value: u64) {
+        if self.grants.number > 0 && self.grants.value == value {
+            return;
+        }
+        self.grants.number += 1;
+        self.grants.value = value;
+        self.grants.said_at = Some(self.now);
+        // Those that wait to be written will say this one.
+        if !self.controls.contains(&Control::Rate) {
+            self.controls.push_back(Control::Rate);
+        }
+    }
+
+    /// What the hub has granted, once for each new word.
+    pub(crate) fn take_granted(&mut self) -> Option<BitRate> {
+        std::mem::take(&mut self.grants.news).then(|| self.granted()).flatten()
+    }
+
+    /// What the hub has granted to this terminal.
+    pub(crate) fn granted(&self) -> Option<BitRate> {
+        let (_, kbps) = self.grants.heard.filter(|_| !self.is_hub)?;
+        BitRate::new(kbps.saturating_mul(1_000))
+    }
+
+    /// What a terminal has newly said that waits at it, bytes.
+    pub(crate) fn take_need(&mut self) -> Option<u64> {
+        let news = std::mem::take(&mut self.grants.news) && self.is_hub;
+        let (_, units) = self.grants.heard.filter(|_| news)?;
+        Some(units.saturating_mul(CREDIT_UNIT))
+    }
+
+    /// A terminal that was granted a rate tells now and then what waits, with what it sends.
+    pub(super) fn tell_need(&mut self) {
+        let waits = |at: Instant| self.now.since(at) < NEED_INTERVAL;
+        if self.granted().is_none() || self.grants.said_at.is_some_and(waits) {
+            return;
+        }
+        let unsent: u64 = self.streams.values().map(|stream| stream.send.unsent()).sum();
+        self.say_rate((unsent + self.datagrams.waiting()) / CREDIT_UNIT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Priority, RelayConfig, Target};
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    fn pair() -> (Streams, Streams) {
+        let config = RelayConfig::new("x");
+        (Streams::new(&config, false, at(0)), Streams::new(&config, true, at(0)))
+    }
+
+    /// Fills a packet; its bytes and its handle.
+    fn packet(streams: &mut Streams) -> (Vec<u8>, u64) {
+        let mut room = [0; 1_400];
+        let (len, handle) = streams.fresh(&mut room).expect("something to say");
+        (room[..len].to_vec(), handle)
+    }
+
+    /// RLY-7.1, RLY-7.3
+    #[test]
+    fn the_newest_grant_holds_in_whatever_order_they_come() {
+        let (mut terminal, mut hub) = pair();
+        hub.grant(BitRate::from_kbps(512));
+        let (first, handle) = packet(&mut hub);
+        assert_eq!(first, [0x07, 1, 0x80, 0x04]);
+        hub.grant(BitRate::from_kbps(64));
+        let (second, _) = packet(&mut hub);
+        terminal.deliver(&second);
+        assert_eq!(terminal.take_granted(), Some(BitRate::from_kbps(64)));
+        terminal.deliver(&first);
+        assert_eq!(terminal.take_granted(), None, "it is older");
+        assert_eq!(terminal.granted(), Some(BitRate::from_kbps(64)));
+        // Lost and sent again it says what holds by now.
+        let mut room = [0; 100];
+        let len = hub.again(handle, &mut room);
+        assert_eq!(room[..len], second);
+        hub.grant(BitRate::from_kbps(64));
+        assert!(!hub.has_fresh(), "nothing new");
+        hub.deliver(&second);
+        terminal.deliver(&[0x08, 1, 1]);
+        assert_eq!((hub.statistics().bad_frames, terminal.statistics().bad_frames), (1, 1));
+        assert_eq!(hub.granted(), None);
+    }
+
+    /// RLY-7.2
+    #[test]
+    fn a_terminal_that_was_granted_a_rate_tells_now_and_then_what_waits() {
+        let (mut terminal, mut hub) = pair();
+        let stream = terminal.open(at(0), Target::name("x", 1), Priority::Normal).expect("opened");
+        terminal.write(at(0), stream, &[0; 9_000]).expect("taken");
+        hub.deliver(&packet(&mut terminal).0);
+        assert_eq!(hub.take_need(), None, "it was granted nothing");
+        terminal.deliver(&[0x07, 1, 0x80, 0x04]);
+        hub.deliver(&packet(&mut terminal).0);
+        let need = hub.take_need().expect("told with the data");
+        assert!((6_000..9_000).contains(&need), "{need}");
+        terminal.set_time(at(249), None, None);
+        hub.deliver(&packet(&mut terminal).0);
+        assert_eq!(hub.take_need(), None);
+        terminal.set_time(at(250), None, None);
+        hub.deliver(&packet(&mut terminal).0);
+        assert!(hub.take_need().is_some_and(|less| less < need));
+    }
+}
