@@ -3,8 +3,8 @@
 use super::*;
 use crate::Network;
 use crate::host::{BulkReceiver, BulkSender, Host, Proxy, Xstp};
-use crate::traffic::{Client, ConnectionPlan, Server};
-use satlink::{DirectionConfig, LinkConfig};
+use crate::traffic::{Client, ConnectionPlan, Ends, Server};
+use satlink::{Direction, DirectionConfig, LinkConfig};
 use simtcp::Opening;
 use units::{BitRate, Span};
 use xstp::session::SessionConfig;
@@ -143,4 +143,37 @@ fn segments_shrink_to_the_narrowest_link_on_the_way() {
     assert!(net.node::<Host<Tcp, Client<TcpId>>>(client).application.is_done());
     // The first window alone was too large.
     assert_eq!(net.too_big(), 3);
+}
+
+#[test]
+fn a_reply_of_one_segment_takes_eight_packets_and_a_transaction_three() {
+    let packets = |config: &TcpConfig, ends| {
+        let mut net = Network::new(3, 0);
+        let server = net.host_with(|node| {
+            Host::new(Tcp::server(node, config, 80), Server::<TcpId>::new().closing())
+        });
+        let client = net.host_with(|node| {
+            let plans = [1, 100].map(|start| ConnectionPlan::download(at(start), 1_000));
+            let transport = Tcp::client(node, config, Address::new(server, 80));
+            Host::new(transport, Client::<TcpId>::new(plans.to_vec()).ending(ends))
+        });
+        let link = net.link(server, client, &satellite(""));
+        let sent = |net: &Network| {
+            let packets = |way| net.line(link).counters(way).sent.packets;
+            Direction::BOTH.map(packets).iter().sum::<u64>()
+        };
+        net.run_until(at(99));
+        let before = sent(&net);
+        net.run_until(at(200));
+        let seen = &net.node::<Host<Tcp, Client<TcpId>>>(client).application;
+        assert!(seen.is_done() && seen.lost() == 0);
+        sent(&net) - before
+    };
+    // SYN, SYN and ACK, ACK, request, reply with FIN, ACK, FIN, ACK.
+    let apart = TcpConfig { answers_first: true, ..TcpConfig::reno() };
+    assert_eq!(packets(&apart, Ends::AfterResponses), 8);
+    // The third segment with the request, and FIN with its acknowledgement.
+    assert_eq!(packets(&TcpConfig::reno(), Ends::AfterResponses), 6);
+    let transaction = TcpConfig { opening: Opening::Transaction, ..apart };
+    assert_eq!(packets(&transaction, Ends::WithRequests), 3);
 }

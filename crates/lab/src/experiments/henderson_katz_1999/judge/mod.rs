@@ -30,8 +30,9 @@ const SUMMARY: [&str; 3] = [
      channel. Replies on the web wait for round trips, and T/TCP and a larger first window save \
      more than half of them together.",
     "How little TCP loses from 20 to 600 ms hangs on the router's queue, which is not given: within \
-     10 %, as published, with 200 packets, not with 50. Measured means of table I and the packets \
-     of table II hang on the largest replies and on details of hosts; table III on networks that \
-     are no more.",
+     10 %, as published, with 200 packets, not with 50. Measured means of table I and table II hang \
+     on who closes and when: with a server that closes with its reply, as HTTP/1.0 does, they agree \
+     but for small segments over GEO, where requests and the largest replies decide. Table III \
+     hangs on networks that are no more.",
     "All figures and tables of the paper are here. Figures 1, 2, 6 and 8 are drawings.",
 ];
