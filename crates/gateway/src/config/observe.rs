@@ -108,7 +108,7 @@ mod tests {
             assert_eq!(parse(wrong).unwrap_err().mistakes[0].key, "mac.socket");
         }
         let terminal = "role = \"terminal\"\nsecurity = \"none\"\n[link]\npeer = \"192.0.2.1:1\"\n\
-                        [mac]\nsocket = \"/run/mac.sock\"\n";
+                        [socks5]\n[mac]\nsocket = \"/run/mac.sock\"\n";
         assert_eq!(Config::parse("t", terminal).unwrap_err().mistakes[0].key, "mac");
     }
 

@@ -2,7 +2,12 @@
 //! a hub, the same verbs.
 
 mod counted;
+mod naming;
 mod seen;
+
+use naming::plain;
+pub(crate) use naming::target;
+pub(super) use naming::{hub_name, is_same};
 
 use super::path::{self, Route};
 use super::paths::{PathPlan, Paths};
@@ -10,7 +15,6 @@ use super::strangers::Strangers;
 use crate::HubSection;
 use crate::SystemEntropy;
 use crate::config::{for_relay, terminal_of};
-use crate::proxy::Destination;
 use crate::state::State;
 use relay::health::{Demands, Verdict};
 use relay::{
@@ -477,30 +481,6 @@ fn on_peers(hub: &mut Hub, mut call: impl FnMut(&mut Relay, SocketAddr)) {
             call(relay, address);
         }
     }
-}
-
-/// What a hub is remembered by.
-pub(crate) fn hub_name(address: SocketAddr) -> String {
-    plain(address).to_string()
-}
-
-/// The same address, also when a socket for both families writes IPv4 as IPv6.
-pub(super) fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
-    plain(one) == plain(other)
-}
-
-/// An IPv4 address in IPv6 clothes is the IPv4 address.
-fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-/// A proxy's destination as the relay writes it.
-pub(crate) fn target(destination: Destination, source: Option<SocketAddr>) -> Target {
-    let destination = match destination {
-        Destination::Address(address) => relay::Destination::Address(address),
-        Destination::Name(name, port) => relay::Destination::Name(name, port),
-    };
-    Target { destination, source }
 }
 
 #[cfg(test)]

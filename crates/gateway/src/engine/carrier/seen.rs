@@ -2,7 +2,8 @@
 
 use super::super::connection::Connection;
 use super::super::paths::Path;
-use super::{Carrier, Peer, Side, hub_name, is_same, plain};
+use super::naming::plain;
+use super::{Carrier, Peer, Side, hub_name, is_same};
 use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
 use relay::{PeerId, Relay, Tap, Tapped};
 use std::net::SocketAddr;
