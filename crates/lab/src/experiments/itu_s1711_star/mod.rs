@@ -43,7 +43,7 @@ const WEATHER: &str = "weather";
 /// How long a platform runs.
 const TIME: Span = Span::from_secs(300);
 /// How many times the reported traffic there is.
-const LOADS: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
+const LOADS: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 4.0];
 /// Bytes of what is fetched to measure throughput.
 const FILES: [u64; 6] = [100_000, 300_000, 1_000_000, 2_000_000, 3_000_000, 10_000_000];
 /// Receive buffers of TCP end to end: Windows 2000's, and the largest without a scaled window.
