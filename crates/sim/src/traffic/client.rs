@@ -248,7 +248,8 @@ impl<S: Copy + Ord> Client<S> {
         };
         let turn = if connection.plan.waits_for.is_some() { turn.min(total - 1) } else { turn };
         let holds = !connection.plan.held.is_zero() && connection.held.is_none();
-        if connection.asked < turn && holds {
+        let is_over = connection.answered == total && !connection.ended;
+        if (connection.asked < turn || is_over) && holds {
             connection.held = Some(now + connection.plan.held);
             self.holding += 1;
         }

@@ -79,10 +79,12 @@ where
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        None
+        Self::poll_timeout(self)
     }
 
-    fn handle_timeout(&mut self, _: Instant, _: &mut S) {}
+    fn handle_timeout(&mut self, now: Instant, streams: &mut S) {
+        Self::handle_timeout(self, now, streams);
+    }
 }
 
 /// Bytes at the start of a request.

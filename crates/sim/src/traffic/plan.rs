@@ -14,7 +14,7 @@ pub struct ConnectionPlan {
     pub exchanges: Vec<Exchange>,
     /// The last request waits until this connection, counted from 0, has come to its end.
     pub waits_for: Option<usize>,
-    /// Requests are held back so long after they were made: a program that gathers them, or a
+    /// Requests, and the end, are held back for so long: by a program that gathers them, or a
     /// person who thinks.
     pub held: Span,
 }

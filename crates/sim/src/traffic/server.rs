@@ -12,6 +12,7 @@ pub struct Server<S> {
     received: Meter,
     lost: u64,
     closes: bool,
+    pause: Span,
 }
 
 #[derive(Debug, Default)]
@@ -24,19 +25,50 @@ struct Connection {
     /// It is to be ended when all is answered: the client has ended, or this server closes.
     ends: bool,
     ended: bool,
+    /// Until when the program takes its time, and whether it did so before the end.
+    due: Option<Instant>,
+    paused: bool,
 }
 
 impl<S: Copy + Ord> Server<S> {
     /// Servers that nobody has asked anything yet.
     pub fn new() -> Self {
         let received = Meter::new(Span::from_millis(10));
-        Self { connections: BTreeMap::new(), received, lost: 0, closes: false }
+        Self { connections: BTreeMap::new(), received, lost: 0, closes: false, pause: Span::ZERO }
     }
 
     /// The same, closing each connection with its first response, as HTTP/1.0 does.
     #[must_use]
     pub fn closing(self) -> Self {
         Self { closes: true, ..self }
+    }
+
+    /// The same, with a program that takes so long before it answers, and again before it ends a
+    /// connection. Acknowledgements do not wait for it.
+    #[must_use]
+    pub fn pausing(self, pause: Span) -> Self {
+        Self { pause, ..self }
+    }
+
+    /// When the program has taken its time.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.pause.is_zero() {
+            return None;
+        }
+        self.connections.values().filter_map(|connection| connection.due).min()
+    }
+
+    /// Answers and ends what is due.
+    pub fn handle_timeout(&mut self, now: Instant, streams: &mut impl Streams<Id = S>) {
+        if self.pause.is_zero() {
+            return;
+        }
+        for (&stream, connection) in &mut self.connections {
+            if connection.due.is_some_and(|due| due <= now) {
+                connection.due = None;
+                connection.write(now, stream, self.pause, streams);
+            }
+        }
     }
 
     /// Request bytes by the time of their coming.
@@ -57,7 +89,7 @@ impl<S: Copy + Ord> Server<S> {
     /// A stream takes bytes again.
     pub fn writable(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
         if let Some(connection) = self.connections.get_mut(&stream) {
-            connection.write(now, stream, streams);
+            connection.write(now, stream, self.pause, streams);
         }
     }
 
@@ -77,14 +109,18 @@ impl<S: Copy + Ord> Server<S> {
             self.received.count(now, count as u64);
             streams.consume(now, stream, count);
         }
-        connection.write(now, stream, streams);
+        let asked = !connection.responses.is_empty() && connection.due.is_none();
+        if asked && !self.pause.is_zero() {
+            connection.due = Some(now + self.pause);
+        }
+        connection.write(now, stream, self.pause, streams);
     }
 
     /// The client will send no more on a stream.
     pub fn ended(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
         if let Some(connection) = self.connections.get_mut(&stream) {
             connection.ends = true;
-            connection.write(now, stream, streams);
+            connection.write(now, stream, self.pause, streams);
         }
     }
 
@@ -137,7 +173,16 @@ impl Connection {
         count
     }
 
-    fn write<S: Copy>(&mut self, now: Instant, stream: S, streams: &mut impl Streams<Id = S>) {
+    fn write<S: Copy>(
+        &mut self,
+        now: Instant,
+        stream: S,
+        pause: Span,
+        streams: &mut impl Streams<Id = S>,
+    ) {
+        if self.due.is_some() {
+            return;
+        }
         let mut piece = [0; 16_384];
         while let Some(head) = self.responses.front() {
             let left = head.response - self.written;
@@ -152,7 +197,10 @@ impl Connection {
                 return;
             }
         }
-        if self.ends && !self.ended {
+        if self.ends && !self.ended && !pause.is_zero() && !self.paused {
+            self.paused = true;
+            self.due = Some(now + pause);
+        } else if self.ends && !self.ended {
             self.ended = true;
             streams.end(now, stream);
         }

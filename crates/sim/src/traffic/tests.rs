@@ -129,6 +129,26 @@ fn a_server_of_http_1_0_ends_a_connection_when_it_has_answered() {
     }
 }
 
+#[test]
+fn a_server_takes_its_time_before_it_answers_and_before_it_ends() {
+    let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+    let mut client = Client::new(vec![ConnectionPlan::download(at(0), 500)]);
+    let mut server = Server::new().closing().pausing(Span::from_millis(5));
+    let (mut left, mut right) = (Half::default(), Half::default());
+    client.handle_timeout(at(0), &mut left);
+    server.opened(left.opened[0]);
+    carry(&mut left, &mut right);
+    server.readable(at(0), 0, &mut right);
+    assert_eq!((server.poll_timeout(), right.outgoing.len()), (Some(at(5)), 0));
+    server.handle_timeout(at(4), &mut right);
+    assert_eq!(right.outgoing.len(), 0, "not yet");
+    server.handle_timeout(at(5), &mut right);
+    assert_eq!((right.outgoing[&0].len(), right.ended.len()), (500, 0));
+    assert_eq!(server.poll_timeout(), Some(at(10)));
+    server.handle_timeout(at(10), &mut right);
+    assert_eq!((right.ended.as_slice(), server.poll_timeout()), ([0].as_slice(), None));
+}
+
 /// Runs a browser against a server, 1 ms to a round.
 fn browse(mut browser: Browser<u32>, rounds: u64) -> Browser<u32> {
     use crate::host::StreamEvent;
@@ -191,7 +211,7 @@ fn requests_are_held_back_and_others_go_on() {
     };
     let [(_, prompt), (client, late)] =
         [Span::ZERO, Span::from_millis(30)].map(|span| run(vec![held(span)]));
-    assert_eq!((prompt, late), (3, 4 * 30), "each of the four");
+    assert_eq!((prompt, late), (3, 5 * 30), "each of the four, and the end");
     assert_eq!(client.poll_timeout(), None);
     let (client, _) = run(vec![held(Span::from_secs(1)), held(Span::ZERO)]);
     let first = client.exchanged().iter().find(|one| one.connection == 1).expect("it asked");

@@ -127,8 +127,9 @@ pub(super) struct Enhancement {
     pub(super) without: Case,
 }
 
-/// Bytes of the hosts' windows: two products of 10 Mbit/s and 520 ms.
-const WINDOW: u64 = 1_300_000;
+/// Bytes of the hosts' windows: one and a half products of 10 Mbit/s and 520 ms, which a queue of
+/// one product holds.
+const WINDOW: u64 = 975_000;
 /// Bytes of the file, and of a transaction's answer, for which T/TCP is.
 const FILE: u64 = 200_000;
 const ANSWER: u64 = 1_000;

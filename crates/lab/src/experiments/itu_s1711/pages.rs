@@ -34,12 +34,14 @@ pub(super) enum Variant {
     SmallerStart,
     /// With HTTP/1.0 as many elements as connections were counted, of the same bytes.
     AsCounted,
+    /// Programs take no time, so that acknowledgements ride on what they send.
+    AtOnce,
     /// Server and browser take 80 ms more for each element.
     Slower,
 }
 
 impl Variant {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Taken,
         Self::Even,
         Self::ByTwos,
@@ -47,6 +49,7 @@ impl Variant {
         Self::Prompt,
         Self::SmallerStart,
         Self::AsCounted,
+        Self::AtOnce,
         Self::Slower,
     ];
 
@@ -59,6 +62,7 @@ impl Variant {
             Self::Prompt => "no 30 ms",
             Self::SmallerStart => "two segments at first",
             Self::AsCounted => "as many as counted",
+            Self::AtOnce => "programs at once",
             Self::Slower => "80 ms for each element",
         }
     }
@@ -80,6 +84,8 @@ const HEAD: u64 = 280;
 const PORT: u16 = 80;
 /// How long Webbot's library gathers requests before it sends them (libwww, `HTHost.c`).
 const GATHERS: Span = Span::from_millis(30);
+/// What a program takes before it answers, asks or ends: enough for an acknowledgement to go first.
+const PROGRAM: Span = Span::from_millis(1);
 /// Draws of the elements' sizes.
 pub(super) const DRAWS: u32 = 20;
 
@@ -120,10 +126,15 @@ impl Fetch {
             | Variant::Prompt
             | Variant::SmallerStart
             | Variant::AsCounted
+            | Variant::AtOnce
             | Variant::Slower => pipelined,
         };
         let delayed_ack = if each { DelayedAck::OFF } else { BY_TWOS };
         TcpConfig { delayed_ack, ..self.server() }
+    }
+
+    fn program(&self) -> Span {
+        if self.variant == Variant::AtOnce { Span::ZERO } else { PROGRAM }
     }
 
     fn is_http_1_0(&self) -> bool {
@@ -147,12 +158,14 @@ impl Fetch {
             | Variant::Prompt
             | Variant::SmallerStart
             | Variant::AsCounted
+            | Variant::AtOnce
             | Variant::Slower => WebPage { elements: self.elements(), ..self.page }.drawn(&mut rng),
         };
         sizes.iter_mut().for_each(|size| *size += HEAD);
         let mut plans = self.way.1.plans(Instant::ZERO, &sizes, REQUEST);
         let webbot = matches!(self.way.1, Http::Serial | Http::Pipelined);
-        let gathers = if webbot && self.variant != Variant::Prompt { GATHERS } else { Span::ZERO };
+        let gathers =
+            if webbot && self.variant != Variant::Prompt { GATHERS } else { self.program() };
         let slower = if self.variant == Variant::Slower { SLOWER } else { Span::ZERO };
         plans.iter_mut().for_each(|plan| plan.held = gathers + slower);
         plans
@@ -163,7 +176,7 @@ impl Fetch {
         let plans = self.plans(draw);
         let connections = plans.len();
         let (config, mut net) = (self.server(), Network::new(draw.seed, draw.run));
-        let answers = Server::<TcpId>::new();
+        let answers = Server::<TcpId>::new().pausing(self.program());
         let answers = if self.is_http_1_0() { answers.closing() } else { answers };
         let server = net.host_with(|node| Host::new(Tcp::server(node, &config, PORT), answers));
         let client = net.host_with(|node| {

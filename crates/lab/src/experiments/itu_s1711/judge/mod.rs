@@ -105,7 +105,7 @@ fn gateways() -> Vec<SetUp> {
         chosen(
             "enhancements of table 3",
             "",
-            "over Reno with a first window of a segment and windows that do not limit",
+            "over Reno with a first window of a segment and windows of one and a half products",
             "the baseline of annex 1; what each is measured on stands above its table",
         ),
         chosen(
@@ -171,6 +171,12 @@ fn pages() -> Vec<SetUp> {
             "",
             "300 and 280 bytes",
             "what browsers and Apache of the time sent, about",
+        ),
+        chosen(
+            "programs of table 22",
+            "",
+            "take 1 ms before they ask, answer or end",
+            "an acknowledgement does not wait for them; how long it is does not matter",
         ),
         chosen(
             "acknowledgements of table 22",
