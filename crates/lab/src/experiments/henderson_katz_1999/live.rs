@@ -104,6 +104,7 @@ fn space() -> SessionConfig {
         assumed_window: window,
         send_buffer: window as usize * 1_460,
         poll_after_bytes: None,
+        control_part: 4,
         ..SessionConfig::stp_1999()
     }
 }
