@@ -57,8 +57,8 @@ mod tests {
             pools
         };
         assert_eq!(share(&mut relays).map(|pools| pools[1]), [ALL / 2; 2], "send buffer");
-        // Two streams want to send by the first, and nobody by the second.
-        let streams = [(); 2].map(|()| {
+        // Streams want to send by the first, each a quarter of a MB, and nobody by the second.
+        let streams = [(); 36].map(|()| {
             relays[0].open(now, Target::name("x", 1), Priority::Normal).expect("a stream")
         });
         for _ in 0..10 {

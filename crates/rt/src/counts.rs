@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
@@ -132,9 +132,11 @@ impl Receiver {
     pub fn bind(path: &Path) -> io::Result<Self> {
         let socket = match UnixDatagram::bind(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                // A file refuses a connection as a socket does that nobody has open.
+                let is_socket = fs::symlink_metadata(path)?.file_type().is_socket();
                 let refused = UnixDatagram::unbound()?.connect(path).map_err(|error| error.kind());
                 match refused {
-                    Err(ErrorKind::ConnectionRefused) => {
+                    Err(ErrorKind::ConnectionRefused) if is_socket => {
                         fs::remove_file(path)?;
                         UnixDatagram::bind(path)?
                     }
