@@ -22,9 +22,9 @@ const TABLE_1: Numbers = Numbers {
         "round trips as reckoned, and the time that bytes take at 1.3 Mbit/s",
         "one request in seven of the traces needs three small segments and so another round trip \
          or two, and one reply in thirty more than 100 of them. With requests of one segment, or \
-         without those replies, or with both, they come as near as the others (table); the paper \
-         gives neither. T/TCP stays highest: its published mean is 0.6 s below standard TCP's, a \
-         whole round trip, though its first segment is acknowledged late as well",
+         without those replies, standard TCP agrees, and T/TCP is 15 to 18 % above (table); the \
+         paper gives neither. T/TCP's published mean is 0.6 s below standard TCP's, a whole round \
+         trip, though its first segment is acknowledged late as well",
     ],
 };
 
