@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 pub struct Foreground {
     /// Where to write the summary as JSON; `-` is standard output.
     pub json: Option<PathBuf>,
-    /// Whether to take orders from standard input, line by line; see [`Handle::line`].
+    /// Whether to take orders from standard input, line by line; see [`Handle::line`](super::Handle::line).
     pub orders_from_stdin: bool,
 }
 
