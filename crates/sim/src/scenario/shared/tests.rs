@@ -70,3 +70,17 @@ fn what_flows_do_can_be_watched() {
     }
     assert!(last("two round trip").is_some_and(|value| value > 0.6));
 }
+
+/// XSTP-14.5.2: one event that finds what the one before it found may be chance, and who then
+/// keeps his rate keeps what is not his half. These two starts came to 0.937 and 0.930 by that.
+#[test]
+fn flows_of_our_own_share_evenly_where_what_the_way_takes_is_not_known_exactly() {
+    for (words, start) in [("delay 300ms 0.2ms", 3), ("loss 1%", 20)] {
+        let steady = SharedFlow::xstp(&SessionConfig::gateway_auto());
+        let flows = [steady.clone(), steady.at(Span::from_secs(start))];
+        let mut shared = Shared::new(&geo(words), 1, 0, &flows);
+        shared.run_until(at(360));
+        let shares = shared.shares(at(60), at(360));
+        assert!(shares.jain >= 0.95 && shares.used > 0.95, "{words}: {shares:?}");
+    }
+}

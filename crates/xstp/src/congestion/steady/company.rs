@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   SHARING     an event: a queue stands ──▶ drain
-//!                   what the way took is what it took at the last event: all have equal shares,
-//!                   or there is nobody else ──▶ cruise
+//!                   what the way took is what it took at the last event, twice in a row: all have
+//!                   equal shares, or there is nobody else ──▶ cruise
 //!   COMPETING   an event: losses, while the queue is nearly as long as it gets ──▶ half the rate
 //!               for as long as our part of the queue takes to go away, then 0.7 of it
 //!                   the queue was gone twice in a row: nobody keeps it ──▶ sharing
@@ -17,6 +17,8 @@ use units::{Instant, Span};
 
 /// What the way took is the same when it differs by less than one part in this.
 const SAME: u64 = 96;
+/// Events in a row that find the same; once may be chance.
+const SURE: u32 = 2;
 /// How long it is known that somebody fills the queue.
 const REMEMBERED: Span = Span::from_secs(60);
 
@@ -83,13 +85,14 @@ impl Steady {
         let same = if self.samples.jitter() > UNSURE { SAME / 3 } else { SAME };
         let same = link.abs_diff(law.found) <= law.found / same;
         law.found = link;
+        law.same = if same { law.same + 1 } else { 0 };
         if !same {
             // Others share it: what the rate was when nobody did is nothing to go back to.
             self.fall = None;
             self.shared_until = now + REMEMBERED;
         }
         law.event(link, self.round_trip, Span::ZERO);
-        self.drain(now, link, if same { Then::Cruise } else { Then::Share(law) });
+        self.drain(now, link, if law.same >= SURE { Then::Cruise } else { Then::Share(law) });
     }
 
     /// Greedy company: losses in a full queue are an event.

@@ -41,6 +41,8 @@ pub(super) struct Law {
     began: Instant,
     /// What the last event found the way to take, bits per second.
     pub(super) found: u64,
+    /// Events in a row that found what the one before had found.
+    pub(super) same: u32,
     /// Events in a row after which the queue was gone.
     pub(super) gone: u32,
     /// Events in a row after which what was left of it stood still.
@@ -52,7 +54,17 @@ pub(super) struct Law {
 impl Law {
     /// After an event at `rate`, where the way took `found`; begun anew by [`Law::begin`].
     pub(super) fn new(company: Company, found: u64) -> Self {
-        Self { company, most: 0, flat_ms: 0, began: Instant::ZERO, found, gone: 0, flat: 0, top: 0 }
+        Self {
+            company,
+            most: 0,
+            flat_ms: 0,
+            began: Instant::ZERO,
+            found,
+            same: 0,
+            gone: 0,
+            flat: 0,
+            top: 0,
+        }
     }
 
     /// Share that is left after an event, in tenths.
