@@ -223,6 +223,15 @@ impl Congestion {
         }
     }
 
+    /// Whether new data must leave room for a POLL: it will ask for one that cannot wait for a
+    /// segment of its own.
+    pub(crate) fn keeps_room(&self) -> bool {
+        match self {
+            Self::Fixed(_) | Self::NewReno(_) => false,
+            Self::Steady(steady) => steady.keeps_room(),
+        }
+    }
+
     /// A packet with data leaves after `octets` in all. Whether a POLL is to go with it.
     pub(crate) fn on_data(&mut self, now: Instant, octets: u64) -> bool {
         match self {

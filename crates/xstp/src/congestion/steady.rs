@@ -199,6 +199,12 @@ impl Steady {
         }
     }
 
+    /// Whether a POLL must fit beside what leaves: a train leaves at once, and a POLL that waits
+    /// for a segment of its own comes behind all of it.
+    pub(super) fn keeps_room(&self) -> bool {
+        matches!(&self.phase, Phase::Train(train) if train.may_send())
+    }
+
     /// The least and the largest distance of POLLs.
     pub(super) fn poll_range(&self) -> Range<Span> {
         let most = match &self.phase {

@@ -249,15 +249,15 @@ impl Session {
         upper: &mut impl Upper,
         out: &mut [u8],
     ) -> Option<Loaded> {
-        let at = self.head(parts, begins);
-        // As published there is always room for the POLL.
-        let spare = if begins { 0 } else { self.config.data_overhead() - self.head_alone() };
-        let end = out.len().min(self.max_segment).checked_sub(spare)?;
         let number = self.sender.next_number();
         let restart = self.sender.is_empty();
-        let payload = out.get_mut(at..end)?;
-        let room = payload.len();
-        let Some(Filled { len, handle }) = upper.fresh(number, payload) else {
+        let with_poll = begins || self.congestion.keeps_room();
+        let mut filled = self.fill(number, parts, with_poll, upper, out);
+        if filled.is_none() && !begins && with_poll {
+            // What is never cut may fit only without.
+            filled = self.fill(number, parts, false, upper, out);
+        }
+        let Some((at, Filled { len, handle })) = filled else {
             // Nothing after all, or nothing that fits beside a BGN; then that goes alone.
             self.fresh_waiting = parts.opening.is_some();
             if !self.fresh_waiting {
@@ -268,7 +268,6 @@ impl Session {
             }
             return None;
         };
-        let len = len.min(room);
         if restart {
             self.armed_at = now;
             if self.config.poll_first_burst {
@@ -286,6 +285,25 @@ impl Session {
         self.polling.on_data_sent(len);
         self.fresh_waiting = upper.has_fresh();
         Some(Loaded { number, at, len })
+    }
+
+    /// New data behind the octets of `parts`, and of a POLL beside them: where it begins.
+    fn fill(
+        &self,
+        number: Seq24,
+        parts: &Parts<'_>,
+        with_poll: bool,
+        upper: &mut impl Upper,
+        out: &mut [u8],
+    ) -> Option<(usize, Filled)> {
+        let at = self.head(parts, with_poll);
+        // As published there is always room for the POLL.
+        let spare = if with_poll { 0 } else { self.config.data_overhead() - self.head_alone() };
+        let end = out.len().min(self.max_segment).checked_sub(spare)?;
+        let payload = out.get_mut(at..end)?;
+        let room = payload.len();
+        let filled = upper.fresh(number, payload)?;
+        Some((at, Filled { len: filled.len.min(room), ..filled }))
     }
 
     fn sending(&self, now: Instant) -> Sending {

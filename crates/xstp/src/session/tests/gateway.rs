@@ -233,3 +233,27 @@ fn data_that_is_held_waits_and_what_goes_without_it_does_not() {
     assert!(sent(&world) - before <= 18, "{}", sent(&world) - before);
     assert!(world.run(resumed + Span::from_secs(2), |ends| ends[0].upper.delivered.len() == 100));
 }
+
+/// XSTP-14.2.1: they ride on its packets, since what goes alone comes behind the whole train where
+/// time passes between one packet and the next. What is never cut goes all the same.
+#[test]
+fn the_polls_of_a_train_go_with_its_packets() {
+    for (cut, polls) in [(true, &[0, 3, 6, 9][..]), (false, &[])] {
+        let (mut client, _) = established(&SessionConfig::gateway_auto());
+        client.upper.cut = cut;
+        client.upper.push_many(20, if cut { 2_000 } else { client.session.max_segment - 4 });
+        client.session.wake();
+        let mut out = [0; 2_000];
+        let mut train = Vec::new();
+        while train.len() < 10 {
+            let now = at(700) + Span::from_micros(20 * train.len() as u64);
+            client.session.handle_timeout(now);
+            let len = client.session.poll_transmit(now, &mut client.upper, &mut out).unwrap();
+            let segment = Segment::decode(&Profile::Sealed, &out[..len]).unwrap();
+            assert!(segment.payload().is_some(), "packet {}", train.len());
+            train.push(segment.poll_part().is_some());
+        }
+        let asking: Vec<usize> = (0..10).filter(|&n| train[n]).collect();
+        assert_eq!(asking, polls);
+    }
+}

@@ -28,6 +28,8 @@ struct Queue {
     handles: u64,
     delivered: Vec<(u32, Vec<u8>)>,
     released: Vec<u32>,
+    /// A packet is cut to the room there is, as a stream is; otherwise it waits.
+    cut: bool,
     /// What `again` gives instead of the packet.
     shrink_to: Option<usize>,
     note: Vec<u8>,
@@ -63,8 +65,9 @@ impl Upper for Queue {
     }
 
     fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
-        let packet = self.waiting.front().filter(|packet| packet.len() <= room.len())?.clone();
-        self.waiting.pop_front();
+        let fits = |packet: &&mut Vec<u8>| self.cut || packet.len() <= room.len();
+        self.waiting.front_mut().filter(fits)?.truncate(room.len());
+        let packet = self.waiting.pop_front()?;
         room[..packet.len()].copy_from_slice(&packet);
         let len = packet.len();
         self.handles += 1;
