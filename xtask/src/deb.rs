@@ -3,6 +3,8 @@
 //! Everything is staged as it will lie on the system, and packed by `dpkg-deb`. Manual pages and
 //! completions are what the binary itself writes.
 
+use crate::links;
+use crate::pages::{self, Places};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -21,12 +23,22 @@ const FILES: [(&str, &str, u32); 8] = [
     ("packaging/debian/postrm", "DEBIAN/postrm", 0o755),
 ];
 
-/// Folders whose files go with the documentation, and where; what they refer to in each other is
-/// found there.
-const FOLDERS: [(&str, &str); 6] = [
+/// Pages that go with the documentation, and where.
+const PAGES: [(&str, &str); 4] = [
+    ("README.md", "README.md"),
+    ("CHANGELOG.md", "CHANGELOG.md"),
+    ("ARCHITECTURE.md", "ARCHITECTURE.md"),
+    ("docs/reliability.md", "reliability.md"),
+];
+
+/// Folders whose files do, and where; what pages refer to in each other is found there.
+const FOLDERS: [(&str, &str); 9] = [
     ("docs/guide", "guide"),
     ("docs/spec", "spec"),
     ("docs/decisions", "decisions"),
+    ("docs/results", "results"),
+    ("docs/images", "images"),
+    ("packaging/container", "examples/container"),
     ("contrib/grafana", "examples/grafana"),
     ("contrib/prometheus", "examples/prometheus"),
     ("contrib/wireshark", "examples/wireshark"),
@@ -86,15 +98,7 @@ fn lay_out(root: &Path, binary: &Path, stage: &Path) -> Result<(), String> {
     copy(binary, &program, 0o755)?;
     run(Command::new("strip").args(["--strip-unneeded"]).arg(&program))?;
     let documents = stage.join("usr/share/doc/bentpipe");
-    for page in ["README.md", "CHANGELOG.md"] {
-        copy(&root.join(page), &documents.join(page), 0o644)?;
-    }
-    for (from, to) in FOLDERS {
-        for entry in list(&root.join(from))?.iter().filter(|entry| entry.is_file()) {
-            let name = entry.file_name().unwrap_or_default();
-            copy(entry, &documents.join(to).join(name), 0o644)?;
-        }
-    }
+    document(root, stage, &documents)?;
     let pages = stage.join("usr/share/man/man1");
     make(&pages)?;
     run(Command::new(&program).arg("manual").arg(&pages))?;
@@ -108,6 +112,40 @@ fn lay_out(root: &Path, binary: &Path, stage: &Path) -> Result<(), String> {
     ] {
         let text = run(Command::new(&program).args(["completions", shell]))?;
         write(&stage.join(place), &text, 0o644)?;
+    }
+    Ok(())
+}
+
+/// Puts the documentation into its folder.
+fn document(root: &Path, stage: &Path, documents: &Path) -> Result<(), String> {
+    let pages = PAGES.map(|(from, to)| (root.join(from), documents.join(to)));
+    let mut files = Vec::from(pages);
+    let mut places = Places::new();
+    for (from, to) in FOLDERS {
+        let (from, to) = (root.join(from), documents.join(to));
+        for entry in list(&from)?.into_iter().filter(|entry| entry.is_file()) {
+            let name = entry.file_name().unwrap_or_default().to_owned();
+            files.push((entry, to.join(name)));
+        }
+        places.insert(from, to);
+    }
+    places.extend(files.iter().cloned());
+    places.extend(FILES.map(|(from, to, _)| (root.join(from), stage.join(to))));
+    for (from, to) in &files {
+        if from.extension().is_some_and(|end| end == "md") {
+            let failed = |error: std::io::Error| format!("{}: {error}", from.display());
+            let text = fs::read_to_string(from).map_err(failed)?;
+            write(to, pages::moved(&text, from, &places), 0o644)?;
+        } else {
+            copy(from, to, 0o644)?;
+        }
+    }
+    for page in links::pages_in(documents, true)? {
+        if let (_, Some(broken)) =
+            links::broken_links(&page).map(|(n, all)| (n, all.first().cloned()))?
+        {
+            return Err(format!("{}:{broken}", page.display()));
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //!   layers  ── arrows between crates only as drawn; pure crates stay pure
 //!   sizes   ── no file or test module outgrows its bound, and what exceeds may only shrink
 //!   clauses ── clauses of the specification that no test names (a list, not a failure)
+//!   links   ── links in Markdown lead to files and headings that are there
 //! ```
 //!
 //! And `cargo run -p xtask -- deb` makes the Debian package.
@@ -15,6 +16,8 @@ use std::process::ExitCode;
 mod clauses;
 mod deb;
 mod layers;
+mod links;
+mod pages;
 mod sizes;
 mod sources;
 
@@ -36,12 +39,15 @@ fn main() -> ExitCode {
     }
     let checks: &[fn() -> Result<Report, String>] =
         match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["check"] => &[layers::check, sizes::check, clauses::check],
+            ["check"] => &[layers::check, sizes::check, clauses::check, links::check],
             ["layers"] => &[layers::check],
             ["sizes"] => &[sizes::check],
             ["clauses"] => &[clauses::check],
+            ["links"] => &[links::check],
             _ => {
-                eprintln!("usage: cargo run -p xtask -- check | layers | sizes | clauses | deb");
+                eprintln!(
+                    "usage: cargo run -p xtask -- check | layers | sizes | clauses | links | deb"
+                );
                 return ExitCode::from(2);
             }
         };
