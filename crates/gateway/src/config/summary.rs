@@ -1,10 +1,11 @@
 //! A configuration in a few lines, for people who check one.
 
 use super::{
-    AcceptMode, Config, HubSection, LinkSection, Role, SecuritySection, SingleSection, SourceMode,
-    TerminalSection,
+    AcceptMode, Config, HubSection, LinkSection, PathSection, PlanSection, Role, SecuritySection,
+    SingleSection, SourceMode, TerminalSection, WhenFail,
 };
 use crate::engine::single::available_congestion_controls;
+use relay::plan::{Plan, Rates};
 use std::fmt;
 use units::BitRate;
 
@@ -15,30 +16,13 @@ impl fmt::Display for Config {
             Role::Hub(section) => hub(f, section, &self.link)?,
             Role::Single(section) => return write_single(f, section),
         }
-        match (&self.security, &self.role) {
-            (SecuritySection::None, _) => writeln!(f, "NOTHING secures the link")?,
-            (SecuritySection::Noise(noise), Role::Terminal(_)) => {
-                let hub = noise.hub.as_ref().map(|key| key.public.to_string());
-                let hub = hub.unwrap_or_default();
-                writeln!(f, "own key in {}, the hub's public key is {hub}", noise.private)?;
-            }
-            (SecuritySection::Noise(_), Role::Single(_)) => {}
-            (SecuritySection::Noise(noise), Role::Hub(hub)) => {
-                let count = hub.terminals.len();
-                writeln!(
-                    f,
-                    "own key in {}, terminals known by their keys: {count}",
-                    noise.private
-                )?;
-            }
+        secured(f, self)?;
+        writeln!(f, "controller {}", self.link.controller)?;
+        if self.paths.is_empty() {
+            let LinkSection { rate_up, rate_down, .. } = self.link;
+            writeln!(f, "rate up {}, rate down {}", told(rate_up), told(rate_down))?;
         }
-        let rate = |rate: Option<BitRate>| match rate {
-            Some(rate) => rate.to_string(),
-            None => "to be found".to_owned(),
-        };
-        let link = &self.link;
-        writeln!(f, "controller {}", link.controller)?;
-        writeln!(f, "rate up {}, rate down {}", rate(link.rate_up), rate(link.rate_down))?;
+        beside(f, self)?;
         match &self.state {
             Some(path) => writeln!(f, "rates are remembered in {}", path.display())?,
             None => writeln!(f, "rates are not remembered: there is no `state`")?,
@@ -54,6 +38,71 @@ impl fmt::Display for Config {
         }
         Ok(())
     }
+}
+
+/// What secures the link, and each path with its own.
+fn secured(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
+    config.paths.iter().try_for_each(|path| write_path(f, path))?;
+    let SecuritySection::Noise(noise) = &config.security else {
+        return writeln!(f, "NOTHING secures the link");
+    };
+    match &config.role {
+        Role::Terminal(_) if config.paths.is_empty() => {
+            let hub = noise.hub.as_ref().map(|key| key.public.to_string()).unwrap_or_default();
+            writeln!(f, "own key in {}, the hub's public key is {hub}", noise.private)
+        }
+        Role::Hub(hub) => {
+            let count = hub.terminals.len();
+            writeln!(f, "own key in {}, terminals known by their keys: {count}", noise.private)
+        }
+        Role::Terminal(_) | Role::Single(_) => Ok(()),
+    }
+}
+
+fn write_path(f: &mut fmt::Formatter<'_>, path: &PathSection) -> fmt::Result {
+    let PathSection { name, link, interface, priority, weight, keys } = path;
+    write!(f, "path {name:?}")?;
+    if let Some(hub) = link.peer {
+        write!(f, " to the hub at {hub}")?;
+    }
+    if let Some(interface) = interface {
+        write!(f, " by {interface}")?;
+    }
+    writeln!(f, ", priority {priority}, weight {weight}")?;
+    writeln!(f, "  rate up {}, rate down {}", told(link.rate_up), told(link.rate_down))?;
+    let Some(noise) = keys else { return Ok(()) };
+    let hub = noise.hub.as_ref().map(|key| key.public.to_string()).unwrap_or_default();
+    writeln!(f, "  own key in {}, the hub's public key is {hub}", noise.private)
+}
+
+/// What a gateway of a pair does beside carrying connections.
+fn beside(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
+    if let Some(forward) = &config.forward {
+        match &config.role {
+            Role::Hub(_) => writeln!(f, "other packets are carried, as they are")?,
+            Role::Terminal(_) | Role::Single(_) => {
+                let interfaces = forward.interfaces.join(", ");
+                writeln!(f, "other packets from {interfaces} are carried, as they are")?;
+            }
+        }
+    }
+    if matches!(config.role, Role::Terminal(_)) {
+        let word = match config.fail.unreachable {
+            WhenFail::Wait => "wait",
+            WhenFail::Refuse => "are refused",
+            WhenFail::Open => "go their ordinary way, UNSEALED",
+        };
+        writeln!(f, "while no hub answers, new connections {word}")?;
+    }
+    match config.metrics {
+        Some(address) => writeln!(f, "metrics at http://{address}/metrics"),
+        None => Ok(()),
+    }
+}
+
+/// A rate, as it was told or not.
+fn told(rate: Option<BitRate>) -> String {
+    rate.map_or_else(|| "to be found".to_owned(), |rate| rate.to_string())
 }
 
 fn terminal(
@@ -101,14 +150,40 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
     for promised in super::promised(link, section).iter().filter(|one| one.is_too_much()) {
         writeln!(f, "{}", promised.words())?;
     }
-    if let count @ 1.. = section.plans.len() {
-        writeln!(f, "terminals share the link by {count} plans")?;
-    }
+    plans(f, section)?;
     if section.guarded {
         writeln!(f, "the hub's own addresses are refused to terminals")
     } else {
         writeln!(f, "terminals may reach the hub's own addresses")
     }
+}
+
+/// Each plan that is told, in words, and whose it is.
+fn plans(f: &mut fmt::Formatter<'_>, section: &HubSection) -> fmt::Result {
+    let all = super::for_relay(&section.plans, &section.terminals);
+    for PlanSection { plan, .. } in &section.plans {
+        let Plan { name, down, up, weight, together } = plan;
+        let whose = if *together { "of all together" } else { "of each" };
+        writeln!(f, "plan {name:?}, weight {weight} {whose}")?;
+        for (way, rates) in [("down", down), ("up", up)] {
+            let Rates { committed, peak, total } = *rates;
+            let each = [("committed", committed), ("at most", peak), ("in all at most", total)];
+            let each = each.iter().filter_map(|(what, rate)| Some(format!("{what} {}", (*rate)?)));
+            let each: Vec<String> = each.collect();
+            if !each.is_empty() {
+                writeln!(f, "  {way}: {}", each.join(", "))?;
+            }
+        }
+        let number = all.plans.iter().position(|other| other.name == *name);
+        let told = all.terminals.iter().filter(|(_, its)| Some(**its) == number);
+        let told: Vec<&str> = told.map(|(terminal, _)| terminal.as_str()).collect();
+        match (told.is_empty(), number) {
+            (_, Some(0)) => writeln!(f, "  of all terminals that have no other")?,
+            (true, _) => writeln!(f, "  NO terminal has it")?,
+            (false, _) => writeln!(f, "  of {}", told.join(", "))?,
+        }
+    }
+    Ok(())
 }
 
 fn write_single(f: &mut fmt::Formatter<'_>, section: &SingleSection) -> fmt::Result {

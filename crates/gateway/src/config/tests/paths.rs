@@ -57,6 +57,9 @@ fn what_becomes_of_connections_that_cannot_be_carried_is_read() {
     let fail = parse(&text).fail;
     assert_eq!((fail.unreachable, fail.full), (WhenFail::Open, WhenFail::Refuse));
     assert_eq!(parse(OPEN).fail, FailSection::default());
+    let said_of = |text: &str, words: &str| parse(text).to_string().contains(words);
+    assert!(said_of(&text, "while no hub answers, new connections go their ordinary way"));
+    assert!(said_of(OPEN, "path \"sat\" to the hub at 192.0.2.1:7000 by wan0, priority 1"));
     let wrong = said(&text, "\"open\"", "\"opne\"");
     assert!(wrong.contains("fail.unreachable: found \"opne\""), "{wrong}");
 }
@@ -115,6 +118,9 @@ fn two_paths_to_one_hub_want_a_key_each_and_to_two_hubs_none() {
     let config = parse(&text);
     assert_ne!(config.paths[0].keys, config.paths[1].keys);
     config.keys().unwrap();
+    let hub = config.paths[1].keys.as_ref().unwrap().hub.as_ref().unwrap().public.to_string();
+    let (summary, said) = (config.to_string(), format!("the hub's public key is {hub}\n"));
+    assert_eq!(summary.matches(&said).count(), 2, "one for each path: {summary}");
     let line = format!("private_key = \"{second}\"\n");
     let (before, after) = text.split_once(&line).unwrap();
     let same = Config::parse("g.toml", &format!("{before}{after}")).unwrap_err().to_string();

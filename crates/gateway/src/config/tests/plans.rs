@@ -88,7 +88,9 @@ fn more_may_be_promised_than_there_is_and_it_is_said() {
         "[[plan]]\nname = \"gold\"\ncommitted_down = \"8mbit\"\nterminals = [\"a\", \"b\"]\n";
     let text = format!("{HUB}{plan}");
     let config = Config::parse("hub.toml", &text).unwrap();
-    assert!(!config.to_string().contains("committed"), "it fits: {config}");
+    assert!(!config.to_string().contains("are committed"), "it fits: {config}");
+    let plan = "plan \"gold\", weight 1 of each\n  down: committed 8.000 Mbit/s\n  of a, b\n";
+    assert!(config.to_string().contains(plan), "{config}");
     let text = text.replace("[\"a\", \"b\"]", "[\"a\", \"b\", \"c\"]");
     let config = Config::parse("hub.toml", &text).unwrap();
     let words = "24.000 Mbit/s are committed to terminals in all, and 95 % of link.rate_down are 19.000 Mbit/s";
