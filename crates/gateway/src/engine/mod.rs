@@ -323,6 +323,8 @@ impl Engine {
         self.expire(now);
         self.look_after_outlets(now);
         self.receive(now);
+        // The next session numbers its streams anew: who had one of the last is told before any opens.
+        self.events(now);
         self.core.carrier.review(now);
         self.carry_in(now);
         let more_clients = match &mut self.role {
@@ -376,6 +378,7 @@ impl Engine {
     fn expire(&mut self, now: Instant) {
         if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
             self.core.carrier.handle_timeout(now);
+            self.events(now);
         }
         while let Some(index) = self.core.deadlines.due(now) {
             match &mut self.role {

@@ -8,6 +8,7 @@ mod harness;
 mod interfaces;
 mod limits;
 mod line;
+mod losing;
 mod observe;
 mod outages;
 mod passing;

@@ -14,6 +14,9 @@ impl Relay {
     /// Opens a stream to `target`. The opening goes with the next packet, and with it what has
     /// been written by then.
     ///
+    /// Each session numbers its streams anew, so events are polled first:
+    /// [`Event::Disconnected`](crate::Event::Disconnected) tells that those of the last are gone.
+    ///
     /// # Errors
     /// When too many are open, or the target's name cannot be sent; and when the session's numbers
     /// are used up, which makes a terminal ask for a new association.
