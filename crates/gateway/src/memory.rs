@@ -19,12 +19,12 @@ const LARGE: libc::c_int = 256 * 1024;
 const TOP: libc::c_int = 1 << 20;
 /// How often to look.
 const LOOKS: Span = Span::from_secs(5);
-/// How often when looking was of no use, at most.
+/// How often to count what is free when that was of no use, at most.
 const RARE: Span = Span::from_secs(80);
 /// Less than this is not worth the trouble, bytes.
 const LITTLE: u64 = 128 * 1024;
 /// While there is traffic, as much as this may be free beside half of what is used, bytes: what
-/// goes back now is soon asked for again, a page at a time.
+/// goes back now is soon asked for again, a page at a time. At rest all goes.
 const AT_WORK: u64 = 8 << 20;
 /// Bytes per second below which a gateway rests.
 const RESTING: u64 = 16 * 1024;
@@ -43,6 +43,9 @@ pub(crate) fn settle() {
 #[derive(Debug)]
 pub(crate) struct Memory {
     next: Instant,
+    /// What is free is counted again then, at work.
+    count_at: Instant,
+    /// How long the last wait for that was.
     pause: Span,
     /// When it was last looked, and how many bytes had moved by then.
     seen: (Instant, u64),
@@ -52,7 +55,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { next: now + LOOKS, pause: LOOKS, seen: (now, 0), rest: 0 }
+        Self { next: now + LOOKS, count_at: now, pause: LOOKS, seen: (now, 0), rest: 0 }
     }
 
     /// When to look again.
@@ -69,34 +72,40 @@ impl Memory {
         let elapsed = now.since(self.seen.0).as_secs_f64();
         let resting = moved.saturating_sub(self.seen.1) as f64 <= elapsed * RESTING as f64;
         self.seen = (now, moved);
-        self.judge(resting, resident(), in_use, give_back);
-        self.next = now + self.pause;
+        self.judge(now, resting, resident(), in_use, give_back);
+        self.next = now + LOOKS;
     }
 
     /// Looks at what is resident, and beyond that only where it has become more.
     fn judge(
         &mut self,
+        now: Instant,
         resting: bool,
         resident: Option<u64>,
         in_use: impl FnOnce() -> Option<u64>,
         give_back: impl FnOnce() -> Option<u64>,
     ) {
-        let before = std::mem::replace(&mut self.pause, LOOKS);
         let Some(resident) = resident else { return };
         self.rest = self.rest.min(resident);
         if resident < self.rest + LITTLE {
+            self.pause = LOOKS;
             return;
         }
-        let Some(used) = in_use() else { return };
-        let free = resident.saturating_sub(used);
-        let enough = if resting { LITTLE } else { AT_WORK + used / 2 };
-        if free >= enough
-            && let Some(left) = give_back()
-        {
+        if !resting {
+            if now < self.count_at {
+                return;
+            }
+            let Some(used) = in_use() else { return };
+            if resident.saturating_sub(used) < AT_WORK + used / 2 {
+                // To count what is free takes time where there is much.
+                self.pause = (self.pause * 2).min(RARE);
+                self.count_at = now + self.pause;
+                return;
+            }
+        }
+        self.pause = LOOKS;
+        if let Some(left) = give_back() {
             self.rest = left;
-        } else {
-            // To count what is free takes time where there is much.
-            self.pause = (before * 2).min(RARE);
         }
     }
 }
@@ -143,37 +152,58 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// One look; returns whether memory was given back.
-    fn look(memory: &mut Memory, resting: bool, resident: u64, used: u64, left: u64) -> bool {
-        let mut given = false;
+    /// A look at this second; returns whether memory was counted, and whether it was given back.
+    fn look(
+        memory: &mut Memory,
+        at: u64,
+        resting: bool,
+        (resident, used, left): (u64, u64, u64),
+    ) -> (bool, bool) {
+        let now = Instant::ZERO + Span::from_secs(at);
+        let (mut counted, mut given) = (false, false);
+        let in_use = || {
+            counted = true;
+            Some(used)
+        };
         let give_back = || {
             given = true;
             Some(left)
         };
-        memory.judge(resting, Some(resident), || Some(used), give_back);
-        given
+        memory.judge(now, resting, Some(resident), in_use, give_back);
+        (counted, given)
     }
 
     #[test]
     fn who_rests_gives_back_what_is_free_once() {
         let mut memory = Memory::new(Instant::ZERO);
-        assert!(look(&mut memory, true, 60 * MIB, 10 * MIB, 12 * MIB));
+        assert!(look(&mut memory, 0, true, (60 * MIB, 10 * MIB, 12 * MIB)).1);
         // Some blocks lie alone on their pages: to try again would bring nothing.
-        assert!(!look(&mut memory, true, 12 * MIB, 10 * MIB, 12 * MIB));
-        assert!(look(&mut memory, true, 13 * MIB, 10 * MIB, 12 * MIB));
+        assert!(!look(&mut memory, 5, true, (12 * MIB, 10 * MIB, 12 * MIB)).1);
+        assert!(look(&mut memory, 10, true, (13 * MIB, 10 * MIB, 12 * MIB)).1);
     }
 
     #[test]
-    fn who_works_keeps_some_of_it_and_looks_more_and_more_rarely() {
+    fn who_works_keeps_some_of_it_and_counts_more_and_more_rarely() {
         let mut memory = Memory::new(Instant::ZERO);
-        let mut pauses = Vec::new();
-        for _ in 0..6 {
-            assert!(!look(&mut memory, false, 30 * MIB, 16 * MIB, 16 * MIB));
-            pauses.push(memory.pause.as_millis() / 1_000);
+        let mut counts = Vec::new();
+        for at in (0..=310).step_by(5) {
+            let (counted, given) = look(&mut memory, at, false, (30 * MIB, 16 * MIB, 16 * MIB));
+            assert!(!given);
+            counts.extend(counted.then_some(at));
         }
-        assert_eq!(pauses, [10, 20, 40, 80, 80, 80]);
-        assert!(look(&mut memory, false, 33 * MIB, 16 * MIB, 16 * MIB));
+        assert_eq!(counts, [0, 10, 30, 70, 150, 230, 310]);
+        assert!(!look(&mut memory, 385, false, (33 * MIB, 16 * MIB, 16 * MIB)).1);
+        assert!(look(&mut memory, 390, false, (33 * MIB, 16 * MIB, 16 * MIB)).1);
         assert_eq!(memory.pause, LOOKS);
+    }
+
+    #[test]
+    fn who_comes_to_rest_does_not_wait_for_the_next_count() {
+        let mut memory = Memory::new(Instant::ZERO);
+        for at in (0..=155).step_by(5) {
+            look(&mut memory, at, false, (30 * MIB, 16 * MIB, 16 * MIB));
+        }
+        assert_eq!(look(&mut memory, 160, true, (30 * MIB, 16 * MIB, 2 * MIB)), (false, true));
     }
 
     /// What this is all for: blocks that were freed below others that are still used.
