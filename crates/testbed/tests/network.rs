@@ -109,6 +109,26 @@ fn without_forwarding_nothing_crosses() {
     thread.join().unwrap();
 }
 
+#[test]
+fn a_server_is_opened_by_nobody_but_whom_it_is_told() {
+    if !permitted() {
+        return;
+    }
+    let net = Satellite::new(&SatelliteConfig::default()).unwrap();
+    let (emulator, thread) = emulate(&net, "delay 1ms");
+    let address = SocketAddr::new(addresses::SERVER.0.into(), 7000);
+    let server = FileServer::start(Some(&net.server), address).unwrap();
+    let try_once = |host: &Host| {
+        host.run(|| ask(Way::Direct, server.address(), (64, 64), Span::from_secs(2))).took
+    };
+    assert!(try_once(&net.client).is_some());
+    server.open_only_to(addresses::HUB_WAN.0).unwrap();
+    assert!(try_once(&net.hub).is_some());
+    assert!(try_once(&net.client).is_none());
+    emulator.stop();
+    thread.join().unwrap();
+}
+
 /// A socket that was bbr's for a moment is paced for ever, whatever it is given then: the kernel
 /// has no figure that tells. So none may begin as bbr's.
 #[test]

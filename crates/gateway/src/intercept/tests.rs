@@ -7,7 +7,7 @@ mod confirm;
 use super::*;
 use nix::sched::{CloneFlags, setns, unshare};
 use rt::netlink::{VethEnd, sysctl};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -340,6 +340,46 @@ fn what_was_intercepted_goes_on_when_new_connections_are_let_pass() {
         pass(&mut taken, &mut old, b"and back");
         terminal.remove().unwrap();
     });
+}
+
+/// A client has its SYN-ACK, and the gateway is killed before the client's own ACK has come: no
+/// socket is there for the kernel to reset.
+#[test]
+fn a_connection_that_was_half_open_when_its_gateway_ended_is_reset_by_the_server() {
+    with_namespaces(|| {
+        let spaces = Spaces::build();
+        enter(&spaces.server);
+        let _web = TcpListener::bind(at(SERVERS[0], 80)).unwrap();
+        enter(&spaces.gateway);
+        let listeners = listen(0).unwrap();
+        take_openings_only(&listeners.v4);
+        let port = listeners.v4.local_addr().unwrap().port();
+        let terminal =
+            Interception::terminal(&TerminalRules::new("term", &["lan0"], port)).unwrap();
+        enter(&spaces.client);
+        let mut client = connect(at(SERVERS[0], 80));
+        client.write_all(b"request").unwrap();
+        drop(listeners);
+        drop(terminal);
+        // What it sends again goes its ordinary way.
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let end = client.read(&mut [0]).expect_err("nobody knows this connection");
+        assert_eq!(end.kind(), io::ErrorKind::ConnectionReset);
+    });
+}
+
+/// Whoever connects has an answer, and remains half open.
+fn take_openings_only(listener: &TcpListener) {
+    const OCTET: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
+    const ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+    const END: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let filter = [
+        SockFilter::new(OCTET, 0, 0, 13),     // Flags of TCP's header.
+        SockFilter::new(ANY_BIT, 1, 0, 0x02), // SYN
+        SockFilter::new(END, 0, 0, 0),
+        SockFilter::new(END, 0, 0, u32::MAX),
+    ];
+    SockRef::from(listener).attach_filter(&filter).unwrap();
 }
 
 #[test]

@@ -107,11 +107,13 @@ impl Bed {
         let link =
             words::parse_link(setup.link).map_err(|error| LabError::Request(error.to_string()))?;
         let net = Satellite::new(&SatelliteConfig::default())?;
-        // What arrives came through the gateways.
-        net.set_forwarding(false)?;
         let emulation = Some(Emulation::start(&net, &link, setup.seed)?);
         let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), FILES);
         let files = FileServer::start(Some(&net.server), any)?;
+        // What is opened came through the gateways. Packets of a connection that a gateway has no
+        // more, or has not had yet when it was killed, go their ordinary way nevertheless, as they
+        // do in the field, and are reset by whoever does not know them.
+        files.open_only_to(addresses::HUB_WAN.0)?;
         let [hub_key, terminal_key, wild_key] =
             [(); 3].map(|()| PrivateKey::generate(&mut SystemEntropy));
         let configs = configs(setup, &hub_key, &terminal_key, &wild_key);

@@ -46,17 +46,19 @@ impl Long {
     }
 
     /// Waits until its rate is `rate` Mbit/s and more; how long that took, if no longer than
-    /// `patience`.
-    pub(super) fn await_rate(&self, rate: f64, patience: Span) -> Option<Span> {
+    /// `patience`, and the highest rate that was seen.
+    pub(super) fn await_rate(&self, rate: f64, patience: Span) -> (Option<Span>, f64) {
         let clock = Clock::new();
         let from = clock.now();
+        let mut highest: f64 = 0.0;
         loop {
             let until = clock.now().since(from);
-            if self.rate(LOOK_MS) >= rate {
-                return Some(until);
+            highest = highest.max(self.rate(LOOK_MS));
+            if highest >= rate {
+                return (Some(until), highest);
             }
             if until >= patience {
-                return None;
+                return (None, highest);
             }
         }
     }

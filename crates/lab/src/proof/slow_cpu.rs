@@ -44,9 +44,10 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     drop(throttle);
     let tally = load.finish(&bed);
     let others = clock.now().since(free_again);
-    let again = long.await_rate(alone * AGAIN.0, AGAIN.1);
+    let (again, highest) = long.await_rate(alone * AGAIN.0, AGAIN.1);
     verdict.figure("download_alone_mbit_s", alone);
     verdict.figure("download_slow_mbit_s", starved);
+    verdict.figure("download_afterwards_mbit_s", highest);
     if let Some(again) = again {
         verdict.figure("download_back_after_s", (others + again).as_secs_f64());
     }

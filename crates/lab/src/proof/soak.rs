@@ -28,7 +28,8 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         ..Setup::new(config.seed)
     };
     let mut bed = Bed::new(&setup)?;
-    let rest = if config.quick { 6_000 } else { 30_000 };
+    // A gateway sees within ten seconds that it rests, and gives back what is free.
+    let rest = if config.quick { 12_000 } else { 30_000 };
     let mut load = LoadConfig { workers: 64, long: 400, ..LoadConfig::new(config.seed) };
 
     load.most = Some(warm_up);
@@ -94,6 +95,8 @@ fn compare(side: Side, before: Usage, highest: Usage, after: Usage, verdict: &mu
     figure("rss_after_mb", after.resident as f64 / MB);
     figure("pss_before_mb", before.proportional as f64 / MB);
     figure("pss_after_mb", after.proportional as f64 / MB);
+    figure("anonymous_before_mb", before.anonymous as f64 / MB);
+    figure("anonymous_after_mb", after.anonymous as f64 / MB);
     figure("descriptors_before", before.descriptors as f64);
     figure("descriptors_highest", highest.descriptors as f64);
     figure("descriptors_after", after.descriptors as f64);

@@ -28,8 +28,8 @@ pub use reverse::ReversePath;
 pub use route::{DestinationRule, MarkRule, Route, RouteKind};
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
@@ -330,7 +330,8 @@ impl Netlink {
     }
 
     /// Tells the kernel for good where a neighbour is, so that it never asks (ARP and neighbour
-    /// discovery cost a round trip, which over a satellite is half a second).
+    /// discovery cost a round trip, which over a satellite is half a second). What it has found
+    /// out itself meanwhile, or begun to, is replaced.
     ///
     /// # Errors
     /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
@@ -349,10 +350,9 @@ impl Netlink {
             IpAddr::V6(v6) => NeighbourAddress::Inet6(v6),
         }));
         message.attributes.push(NeighbourAttribute::LinkLayerAddress(hardware.to_vec()));
-        self.create(
-            &format!("RTM_NEWNEIGH ({address} on {name})"),
-            RouteNetlinkMessage::NewNeighbour(message),
-        )
+        let call = format!("RTM_NEWNEIGH ({address} on {name})");
+        let flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+        self.request(&call, RouteNetlinkMessage::NewNeighbour(message), flags).map(drop)
     }
 
     /// Adds a route.

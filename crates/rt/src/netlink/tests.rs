@@ -1,7 +1,7 @@
 //! In a thread with a network namespace of its own, where the machine allows one.
 
 use super::*;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 
 /// Runs `test` in a fresh network namespace; says so when the machine allows none.
 fn in_fresh_namespace(test: impl FnOnce() + Send + 'static) {
@@ -38,6 +38,10 @@ fn a_veth_pair_carries_both_address_families() {
         }
         net.add_neighbour("a", "10.1.0.2".parse().unwrap(), [2, 0, 0, 0, 0, 2]).unwrap();
         net.add_neighbour("a", "fd00:1::2".parse().unwrap(), [2, 0, 0, 0, 0, 2]).unwrap();
+        // Whoever has sent there already has the kernel ask for it.
+        let asked = UdpSocket::bind("10.1.0.1:0").unwrap();
+        asked.send_to(b"?", "10.1.0.3:9").unwrap();
+        net.add_neighbour("a", "10.1.0.3".parse().unwrap(), [2, 0, 0, 0, 0, 3]).unwrap();
         net.delete_link("a").unwrap();
         assert!(matches!(net.link_index("b"), Err(NetlinkError::NoSuchLink(_))));
     });

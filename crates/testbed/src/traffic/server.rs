@@ -3,8 +3,9 @@
 use super::{retransmissions, set_congestion};
 use crate::content::{Checksum, Content};
 use crate::{Host, TestbedError};
+use socket2::{SockFilter, SockRef};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -125,6 +126,33 @@ impl FileServer {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.service.address()
+    }
+
+    /// From here on connections are opened by `peer` alone: what others open is not answered, as
+    /// if it were lost. Packets that belong to no connection are reset as ever, from wherever they
+    /// come. IPv4 only.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn open_only_to(&self, peer: Ipv4Addr) -> Result<(), TestbedError> {
+        // In the kernel's words for packet filters: offsets are those of TCP's header, and far
+        // below zero those of IP's.
+        const OCTET: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
+        const WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+        const ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+        const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+        const END: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+        const IP: u32 = libc::SKF_NET_OFF as u32;
+        let filter = [
+            SockFilter::new(OCTET, 0, 0, 13),                 // Flags.
+            SockFilter::new(ANY_BIT, 3, 0, 0x10),             // ACK: no opening.
+            SockFilter::new(WORD, 0, 0, IP.wrapping_add(12)), // Where it comes from.
+            SockFilter::new(EQUAL, 1, 0, u32::from(peer)),
+            SockFilter::new(END, 0, 0, 0),
+            SockFilter::new(END, 0, 0, u32::MAX),
+        ];
+        let refused = |source| TestbedError::refused("SO_ATTACH_FILTER".to_owned(), source);
+        SockRef::from(&self.service.listener).attach_filter(&filter).map_err(refused)
     }
 
     /// What became of the transfer of the file `seed`, once it has ended.

@@ -34,7 +34,9 @@ pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Resu
     let thread = bed.net.hub.spawn("wild hub", move || attack.run(&flag).map(|()| attack));
     // Clients who want something meanwhile: nothing wrong may come to them.
     let load = Load::start(&bed, LoadConfig { workers: 12, ..LoadConfig::new(config.seed) });
-    let looks = if config.quick { 10 } else { 120 };
+    // A hub may keep a client waiting for as long as it is there: for less than a client's patience
+    // in the load, so that whoever still waits then waits for one that is gone.
+    let looks = if config.quick { 10 } else { 80 };
     for _ in 0..looks {
         pause_ms(500);
         watch.look(&mut bed)?;
