@@ -54,7 +54,7 @@ fn a_rate_that_was_found_is_remembered_by_the_hub_that_comes_next() {
     bed.replace_hub();
     let known = remembered(&file).expect("it is remembered still");
     download(&bed, 1_000);
-    let (_, hub) = bed.finish();
+    let hub = bed.finish_hub();
     assert_eq!(hub["controller"], "steady");
     let peer = &hub["peers"][0];
     let rate = peer["rate_bits_per_second"].as_f64().expect("a rate");

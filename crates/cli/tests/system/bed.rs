@@ -213,6 +213,13 @@ impl Bed {
         (report_of(&mut self.terminal), report_of(&mut self.hub))
     }
 
+    /// Ends the hub before the terminal, and returns what it counted: a hub knows nothing any more
+    /// of a terminal that has said farewell.
+    pub(crate) fn finish_hub(mut self) -> Value {
+        assert!(!self.hub.has_ended(), "the hub gateway has ended by itself");
+        report_of(&mut self.hub)
+    }
+
     /// Asks the terminal gateway to stop when what runs has finished.
     pub(crate) fn drain_terminal(&self) {
         self.terminal.terminate();
