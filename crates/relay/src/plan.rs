@@ -55,11 +55,6 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// The same without anything committed.
-    pub(crate) fn without_commitment(&self) -> Self {
-        Self { rates: Rates { committed: None, ..self.rates }, ..*self }
-    }
-
     fn weight(&self) -> u64 {
         u64::from(self.weight.max(1))
     }

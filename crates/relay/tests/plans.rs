@@ -222,3 +222,51 @@ fn on_the_way_up_plans_hold_and_a_flood_costs_others_little() {
     println!("the worst keeps {worst:.4} of its share on the way up");
     assert!(worst > 0.98, "{alone:?} {flooded:?}");
 }
+
+/// RLY-7.4: the little too much of each of many is no queue.
+#[test]
+fn a_return_link_is_not_overcommitted_when_terminals_come_one_by_one() {
+    let mut crowd = Crowd::new(24, mbps(20), mbps(8), Plans::default());
+    for boat in 0..16 {
+        crowd.open(boat, "sink");
+    }
+    crowd.run(Span::from_secs(10), |_| false);
+    for boat in 16..20 {
+        crowd.open(boat, "sink");
+        crowd.run(Span::from_secs(5), |_| false);
+        crowd.waited[1] = Span::ZERO;
+        let sent: u64 = sent(&mut crowd, Span::from_secs(5)).iter().sum();
+        let most = mbps(8).bytes_in(Span::from_secs(5));
+        println!("{boat}: {:.3} used, {}", sent as f64 / most as f64, crowd.waited[1]);
+        assert!(sent <= most && sent > most / 100 * 93, "{sent} of {most}");
+        assert!(crowd.waited[1] < Span::from_millis(60), "{}", crowd.waited[1]);
+    }
+}
+
+/// RLY-7.4: a plan's total holds on the way up, and what a terminal cannot send others have.
+#[test]
+fn on_the_way_up_totals_hold_and_who_cannot_use_his_part_leaves_it() {
+    let up = Rates { total: Some(mbps(1)), ..Rates::default() };
+    let mut plans = Plans::default();
+    plans.plans.push(Plan { name: "schools".into(), up, weight: 1, ..Plan::default() });
+    plans.terminals.extend(["boat-0", "boat-1"].map(|name| (name.to_owned(), 1)));
+    let mut crowd = Crowd::new(6, mbps(20), mbps(4), plans);
+    let total = |sent: &[u64]| sent.iter().sum::<u64>() as f64 * 8.0 / 10e6;
+    for boat in 0..2 {
+        crowd.open(boat, "sink");
+    }
+    crowd.run(Span::from_secs(8), |_| false);
+    let alone = sent(&mut crowd, Span::from_secs(10));
+    println!("the schools alone: {:.3} Mbit/s of 1", total(&alone[..2]));
+    assert!((0.93..1.01).contains(&total(&alone[..2])), "{alone:?}");
+    // This one's modem takes a tenth of what would be its part.
+    crowd.boats[2].relay.set_rates(Some(BitRate::from_kbps(100)), Some(mbps(20)));
+    for boat in 2..5 {
+        crowd.open(boat, "sink");
+    }
+    crowd.run(Span::from_secs(15), |_| false);
+    let shared = sent(&mut crowd, Span::from_secs(10));
+    println!("all: {:.3} Mbit/s of 4, {shared:?}", total(&shared));
+    assert!(total(&shared[..2]) < 1.01 && total(&shared[2..3]) < 0.11, "{shared:?}");
+    assert!((3.6..4.0).contains(&total(&shared)), "{shared:?}");
+}

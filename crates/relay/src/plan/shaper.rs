@@ -7,8 +7,8 @@
 //!
 //! What is left of commitments is shared by start-time fair queueing (Goyal, Vin, Cheng:
 //! *Start-time Fair Queuing*, SIGCOMM 1996): each member has a tag that grows by what it sends
-//! over its weight, the least tag goes next, and a member that comes back starts at the tag of the
-//! one that is being served. It needs to know neither lengths in advance nor a rate, so what is
+//! over its weight, the least tag goes next, and a member that comes back starts at the least tag
+//! of those that want something. It needs to know neither lengths in advance nor a rate, so what is
 //! served in between by commitment or urgency does no harm. Commitments are virtual clocks
 //! (Zhang: *VirtualClock*, SIGCOMM 1990) that never fall behind for what is idle. Every operation
 //! takes logarithmic time in terminals and linear time in plans.
@@ -100,7 +100,7 @@ pub struct Shaper<K> {
     members: BTreeMap<K, Member>,
     /// Who has reached its peak, and until when.
     capped: BTreeSet<(Instant, K)>,
-    /// The clock of all: the tag of what was served last.
+    /// The clock of all: the least tag of those that wanted something, at the last turn.
     clock: u128,
 }
 
@@ -229,6 +229,7 @@ impl<K: Copy + Ord> Shaper<K> {
     /// `octets` were sent in `turn`.
     pub fn charge(&mut self, now: Instant, turn: Turn<K>, octets: u64) {
         self.line.charge(now, octets);
+        self.settle(now, turn.member);
         self.unlink(turn.member);
         let most = self.line.rate().mul_ratio(COMMITTED_MOST, 100).as_bps();
         let all = self.groups.iter().fold(0, |sum: u64, group| sum.saturating_add(group.bound()));
@@ -241,15 +242,6 @@ impl<K: Copy + Ord> Shaper<K> {
                 By::Urgency => committed > 0 && member.committed_at <= now,
                 By::Weight => false,
             };
-            if turn.by == By::Weight {
-                let tag = if group.terms.together {
-                    group.clock = group.clock.max(member.start);
-                    group.start
-                } else {
-                    member.start
-                };
-                self.clock = self.clock.max(tag);
-            }
             if committed_to {
                 member.committed_at += group.pace(all, most).time_for(octets);
             } else {
@@ -263,13 +255,26 @@ impl<K: Copy + Ord> Shaper<K> {
     /// `octets` were sent without asking: control of a member's, or what is nobody's.
     pub fn charge_beside(&mut self, now: Instant, member: Option<K>, octets: u64) {
         match member.filter(|member| self.members.contains_key(member)) {
-            Some(member) => {
-                let clock = self.clock;
-                self.charge(now, Turn { member, by: By::Weight }, octets);
-                // It was not the one with the least tag.
-                self.clock = clock;
-            }
+            Some(member) => self.charge(now, Turn { member, by: By::Weight }, octets),
             None => self.line.charge(now, octets),
+        }
+    }
+
+    /// Sets the clocks to where those stand who have had least of those that want something: who
+    /// comes back begins there. It holds whatever `member` is served for, or what it sent on a
+    /// line that nobody else wanted would be held against it later.
+    fn settle(&mut self, now: Instant, member: K) {
+        let nobody = self.open_groups(now).all(|group| group.by_tag.is_empty());
+        self.clock = self.floor(now);
+        let Some(member) = self.members.get(&member) else { return };
+        let group = &mut self.groups[member.plan];
+        let first = group.by_tag.first().map_or(member.start, |&(first, _)| first);
+        if group.terms.together {
+            group.clock = group.clock.max(first);
+        }
+        if nobody {
+            let tag = if group.terms.together { group.start } else { member.start };
+            self.clock = self.clock.max(tag);
         }
     }
 
@@ -294,15 +299,16 @@ impl<K: Copy + Ord> Shaper<K> {
     fn urgent(&self, now: Instant) -> Option<Turn<K>> {
         let ahead = self.line.rate().bytes_in(URGENT_AHEAD).clamp(URGENT_LEAST, URGENT_MOST);
         let ahead = u128::from(ahead) << FRACTION;
+        let all = self.floor(now);
         let may = |group: &&Group<K>| {
             let Some(&(start, _)) = group.urgent.first() else { return false };
             let weight = u128::from(group.terms.weight());
             if group.terms.together {
                 let floor = group.by_tag.first().map_or(0, |(tag, _)| *tag).max(group.clock);
                 // Several of its terminals may ask at once.
-                start <= floor + ahead && group.start <= self.floor() + 4 * ahead / weight
+                start <= floor + ahead && group.start <= all + 4 * ahead / weight
             } else {
-                start <= self.floor() + ahead / weight
+                start <= all + ahead / weight
             }
         };
         let best = self.open_groups(now).filter(may).min_by_key(|group| {
@@ -317,8 +323,8 @@ impl<K: Copy + Ord> Shaper<K> {
     }
 
     /// Where those are who have had least, of those who have something to send.
-    fn floor(&self) -> u128 {
-        let least = self.groups.iter().filter_map(Group::tag).min();
+    fn floor(&self, now: Instant) -> u128 {
+        let least = self.open_groups(now).filter_map(Group::tag).min();
         least.map_or(self.clock, |least| least.max(self.clock))
     }
 

@@ -146,6 +146,35 @@ fn an_idle_line_owes_nothing() {
     assert!(sent[0] <= 10 * MBPS + 2 * 1_500 * 80, "{sent:?}");
 }
 
+/// What a terminal has while nobody else wants the line is not held against it afterwards, whether
+/// it was bulk, urgent, or control.
+#[test]
+fn what_was_sent_on_an_idle_line_costs_nothing_later() {
+    let together = Terms { together: true, ..terms(0, 0, 1) };
+    for plans in [[terms(0, 0, 1), terms(0, 0, 1)], [together, terms(0, 0, 1)], [together; 2]] {
+        for way in [Some(Ready::Yes), Some(Ready::Urgent), None] {
+            let mut load = Load::new(10 * MBPS, &plans, &[(0, 1_500), (1, 1_500), (0, 1_500)]);
+            for _ in 0..1_000 {
+                if let Some(ready) = way {
+                    load.ready(0, ready);
+                } else {
+                    load.shaper.charge_beside(load.now, Some(0), 1_500);
+                }
+                load.run(Span::from_millis(10));
+                load.ready(0, Ready::No);
+            }
+            load.ready(1, Ready::Yes);
+            load.ready(0, way.unwrap_or(Ready::Yes));
+            let sent = load.run(Span::from_secs(2));
+            assert!(sent[0].abs_diff(sent[1]) <= MBPS / 2, "{plans:?} {way:?}: {sent:?}");
+            // Nor against it within its plan.
+            load.ready(2, Ready::Yes);
+            let sent = load.run(Span::from_secs(2));
+            assert!(sent[0].abs_diff(sent[2]) <= MBPS / 2, "{plans:?} {way:?}: {sent:?}");
+        }
+    }
+}
+
 fn any_terms() -> impl Strategy<Value = Terms> {
     let rate = |most| prop_oneof![Just(0), 100_000..most];
     (rate(3 * MBPS), rate(9 * MBPS), 1u32..9, any::<bool>(), rate(9 * MBPS)).prop_map(

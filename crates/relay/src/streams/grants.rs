@@ -17,8 +17,8 @@ pub(super) struct Grants {
     /// How many words were said, and the last of them.
     number: u64,
     value: u64,
-    /// When the last one was said.
-    said_at: Option<Instant>,
+    /// When it was last looked at whether there is another to say.
+    looked_at: Option<Instant>,
     /// The newest word heard.
     heard: Option<(u64, u64)>,
     news: bool,
@@ -51,7 +51,6 @@ impl Streams {
         }
         self.grants.number += 1;
         self.grants.value = value;
-        self.grants.said_at = Some(self.now);
         // Those that wait to be written will say this one.
         if !self.controls.contains(&Control::Rate) {
             self.controls.push_back(Control::Rate);
@@ -79,9 +78,10 @@ impl Streams {
     /// A terminal that was granted a rate tells now and then what waits, with what it sends.
     pub(super) fn tell_need(&mut self) {
         let waits = |at: Instant| self.now.since(at) < NEED_INTERVAL;
-        if self.granted().is_none() || self.grants.said_at.is_some_and(waits) {
+        if self.granted().is_none() || self.grants.looked_at.is_some_and(waits) {
             return;
         }
+        self.grants.looked_at = Some(self.now);
         let unsent: u64 = self.streams.values().map(|stream| stream.send.unsent()).sum();
         self.say_rate((unsent + self.datagrams.waiting()) / CREDIT_UNIT);
     }
