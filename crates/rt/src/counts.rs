@@ -121,6 +121,8 @@ impl Sender {
 pub struct Receiver {
     socket: UnixDatagram,
     path: PathBuf,
+    /// One byte more than a message may have, to tell what is longer.
+    buffer: Vec<u8>,
 }
 
 impl Receiver {
@@ -145,19 +147,17 @@ impl Receiver {
             }
             other => other?,
         };
-        let receiver = Self { socket, path: path.to_owned() };
+        let receiver = Self { socket, path: path.to_owned(), buffer: vec![0; LONGEST + 1] };
         receiver.socket.set_nonblocking(true)?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
         Ok(receiver)
     }
 
     /// The next message that waits, or why one was not understood; `None`: nothing waits.
-    pub fn receive(&self) -> Option<Result<Message, String>> {
-        // One byte more than allowed, to tell what is longer.
-        let mut buffer = vec![0; LONGEST + 1];
-        match self.socket.recv(&mut buffer) {
+    pub fn receive(&mut self) -> Option<Result<Message, String>> {
+        match self.socket.recv(&mut self.buffer) {
             Ok(length) if length > LONGEST => Some(Err(format!("longer than {LONGEST} bytes"))),
-            Ok(length) => Some(Message::parse(&buffer[..length])),
+            Ok(length) => Some(Message::parse(&self.buffer[..length])),
             // Nothing, or nothing that anyone could do something about.
             Err(_) => None,
         }
@@ -228,7 +228,7 @@ mod tests {
         let sender = Sender::new(&path).unwrap();
         let message = Message::new("teleport", 0, vec![count("boat", 5), count("hut", 0)]);
         assert_eq!(sender.send(&message).unwrap_err().kind(), ErrorKind::NotFound);
-        let receiver = Receiver::bind(&path).unwrap();
+        let mut receiver = Receiver::bind(&path).unwrap();
         assert!(receiver.receive().is_none());
         sender.send(&message).unwrap();
         assert_eq!(receiver.receive(), Some(Ok(message.clone())));

@@ -200,7 +200,7 @@ mod tests {
     }
 
     /// Everything that was said, as names and numbers.
-    fn said(receiver: &Receiver) -> Vec<(String, u64)> {
+    fn said(receiver: &mut Receiver) -> Vec<(String, u64)> {
         let mut all = Vec::new();
         while let Some(message) = receiver.receive() {
             let terminals = message.unwrap().terminals;
@@ -211,11 +211,11 @@ mod tests {
 
     #[test]
     fn changes_are_told_soon_and_everything_once_a_second() {
-        let (mut mac, receiver) = ends("soon");
+        let (mut mac, mut receiver) = ends("soon");
         let (mut quotas, mut counters) = (Quotas::default(), Counters::default());
         let mut tell = |ms, quotas: &mut Quotas| {
             mac.tell(at(ms), quotas, &mut counters);
-            (said(&receiver), mac.poll_timeout(quotas))
+            (said(&mut receiver), mac.poll_timeout(quotas))
         };
         let own = |name: &str, count| (name.to_owned(), count);
         assert_eq!(tell(0, &mut quotas), (vec![], at(1_000)), "nothing to say");
@@ -236,17 +236,17 @@ mod tests {
 
     #[test]
     fn many_terminals_are_told_of_piece_by_piece() {
-        let (mut mac, receiver) = ends("many");
+        let (mut mac, mut receiver) = ends("many");
         let (mut quotas, mut counters) = (Quotas::default(), Counters::default());
         let names: Vec<String> = (0..450).map(|number| format!("site-{number:03}")).collect();
         names.iter().for_each(|name| quotas.take(&terminal(name)));
         mac.tell(at(0), &mut quotas, &mut counters);
-        assert_eq!(said(&receiver).len(), 450);
+        assert_eq!(said(&mut receiver).len(), 450);
         let mut again = Vec::new();
         for step in 1..=10 {
             assert_eq!(mac.poll_timeout(&quotas), at(step * 100));
             mac.tell(at(step * 100), &mut quotas, &mut counters);
-            let piece = said(&receiver);
+            let piece = said(&mut receiver);
             assert_eq!(piece.len(), 45);
             again.extend(piece.into_iter().map(|(name, _)| name));
         }
@@ -262,8 +262,8 @@ mod tests {
         quotas.take(&terminal("boat"));
         mac.tell(at(0), &mut quotas, &mut counters);
         assert_eq!((counters.mac_messages, counters.mac_unheard), (0, 1));
-        let again = Receiver::bind(mac.path()).unwrap();
+        let mut again = Receiver::bind(mac.path()).unwrap();
         mac.tell(at(1_000), &mut quotas, &mut counters);
-        assert_eq!(said(&again), [("boat".to_owned(), 1)], "a second later it is");
+        assert_eq!(said(&mut again), [("boat".to_owned(), 1)], "a second later it is");
     }
 }

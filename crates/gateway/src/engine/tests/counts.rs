@@ -5,7 +5,7 @@ use rt::counts::Receiver;
 use std::path::PathBuf;
 
 /// Waits until the scheduler has been told exactly this of the terminal `boat`.
-fn is_told(receiver: &Receiver, connections: u64) -> bool {
+fn is_told(receiver: &mut Receiver, connections: u64) -> bool {
     soon(|| {
         let mut last = None;
         while let Some(message) = receiver.receive() {
@@ -23,22 +23,22 @@ fn place(name: &str) -> PathBuf {
 #[test]
 fn a_scheduler_is_told_how_many_connections_each_terminal_has() {
     let (first, second) = (place("first"), place("second"));
-    let receiver = Receiver::bind(&first).unwrap();
+    let mut receiver = Receiver::bind(&first).unwrap();
     let hub = hub_at("127.0.0.1:0", &format!("[mac]\nsocket = \"{}\"\n", first.display()));
     let boat = terminal_of(&hub, "name = \"boat\"\n");
     let server = echo();
     let connect = || socks_from(open(boat.addresses.socks5[0]), server).0;
     let mut clients = vec![connect(), connect(), connect()];
-    assert!(is_told(&receiver, 3));
+    assert!(is_told(&mut receiver, 3));
     clients.truncate(1);
-    assert!(is_told(&receiver, 1));
+    assert!(is_told(&mut receiver, 1));
     // Another scheduler takes over: it hears everything although nothing changes.
-    let other = Receiver::bind(&second).unwrap();
+    let mut other = Receiver::bind(&second).unwrap();
     let paths = [&first, &second].map(|path| path.display().to_string());
     hub.reload(|text| text.replace(&paths[0], &paths[1]));
-    assert!(is_told(&other, 1));
+    assert!(is_told(&mut other, 1));
     clients.clear();
-    assert!(is_told(&other, 0));
+    assert!(is_told(&mut other, 0));
     let counted = hub.stop().connections;
     assert!(counted.mac_messages >= 4, "{counted:?}");
 }

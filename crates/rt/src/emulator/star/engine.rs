@@ -242,7 +242,7 @@ impl Engine {
 
     fn hear_of_connections(&mut self) {
         for _ in 0..MESSAGES {
-            let Some(heard) = self.listener.as_ref().and_then(Receiver::receive) else { break };
+            let Some(heard) = self.listener.as_mut().and_then(Receiver::receive) else { break };
             let Ok(message) = heard else {
                 self.tallies.malformed += 1;
                 continue;
