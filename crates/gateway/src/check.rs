@@ -200,6 +200,13 @@ fn promises(found: &mut Findings, config: &Config) {
             found.add("plan", promised.words());
         }
     }
+    if matches!(config.security, crate::SecuritySection::Noise(_)) {
+        for (plan, name) in crate::config::strangers(section) {
+            let text =
+                format!("{name:?} has plan {plan:?} and no [[terminal]]: nobody is called so");
+            found.add("plan.terminals", text);
+        }
+    }
     let ways = [("up", config.link.rate_up), ("down", config.link.rate_down)];
     for (way, _) in ways.into_iter().filter(|(_, rate)| rate.is_none()) {
         if !section.plans.is_empty() {

@@ -288,7 +288,8 @@ fn open_hub(
     carrier.set_plans(section);
     log_promises(config, section);
     let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
-    let engine = Engine::hub(carrier, socket, section, admission, &config.limits, state)?;
+    let mut engine = Engine::hub(carrier, socket, section, admission, &config.limits, state)?;
+    engine.set_promised(crate::config::promised(&config.link, section));
     log_control(config);
     tracing::info!(?addresses, "hub");
     let config = config.clone();

@@ -58,7 +58,7 @@ pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub use paths::{HealthSection, PathSection};
 pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
 pub use plans::{ClassSection, PlanSection, Promised};
-pub(crate) use plans::{for_relay, promised};
+pub(crate) use plans::{for_relay, promised, strangers};
 pub(crate) use read::MOST_LISTENERS;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
 pub(crate) use share::Terms;

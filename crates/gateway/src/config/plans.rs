@@ -41,33 +41,46 @@ pub struct ClassSection {
     pub weight: u32,
 }
 
-/// What is promised on one way of a link, against what there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is promised on one way, of a link or of a plan's total, against what there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promised {
     /// Which way: `up` or `down`.
     pub way: &'static str,
+    /// The plan of which it is the total; `None`: the link.
+    pub plan: Option<String>,
     /// What is committed to all terminals that are named, bits per second.
     pub committed_bps: u64,
-    /// The link's rate.
+    /// The link's rate, or the plan's total.
     pub rate: BitRate,
 }
 
 impl Promised {
     /// Whether not all of it can be had at once.
     pub fn is_too_much(&self) -> bool {
-        let most = u128::from(self.rate.as_bps()) * u128::from(COMMITTED_MOST);
-        u128::from(self.committed_bps) * 100 > most
+        self.committed_bps > self.most().as_bps()
+    }
+
+    /// What commitments may take: all of a plan's total, but not all of a link.
+    pub fn most(&self) -> BitRate {
+        match self.plan {
+            Some(_) => self.rate,
+            None => self.rate.mul_ratio(COMMITTED_MOST, 100),
+        }
     }
 
     /// In words, for people.
     pub fn words(&self) -> String {
         let sum = BitRate::new(self.committed_bps).map_or("nothing".into(), |sum| sum.to_string());
-        format!(
-            "{sum} are committed to terminals in all, and {COMMITTED_MOST} % of link.rate_{} are \
-             {}: when all are busy, each gets his part of that",
-            self.way,
-            self.rate.mul_ratio(COMMITTED_MOST, 100)
-        )
+        let (way, most) = (self.way, self.most());
+        let of = match &self.plan {
+            Some(plan) => {
+                format!("to the terminals of plan {plan:?}, and its total_{way} is {most}")
+            }
+            None => {
+                format!("to terminals in all, and {COMMITTED_MOST} % of link.rate_{way} are {most}")
+            }
+        };
+        format!("{sum} are committed {of}: when all are busy, each gets his part of that")
     }
 }
 
@@ -103,25 +116,43 @@ pub(crate) fn for_relay(plans: &[PlanSection], terminals: &[TerminalEntry]) -> P
     all
 }
 
-/// What is committed to the terminals that are named, each way whose rate is known.
+/// What is committed to the terminals that are named: of the link, each way whose rate is known,
+/// and of plans that have a total.
 pub(crate) fn promised(link: &LinkSection, section: &HubSection) -> Vec<Promised> {
     let HubSection { plans, terminals, .. } = section;
     let all = for_relay(plans, terminals);
     let named = terminals.iter().map(|entry| entry.name.as_str());
     let listed = plans.iter().flat_map(|plan| plan.terminals.iter().map(String::as_str));
     let names: std::collections::BTreeSet<&str> = named.chain(listed).collect();
-    let sum = |rates: fn(&Plan) -> Rates| {
-        let its = |name: &&str| all.plans.get(all.of(name)).and_then(|plan| rates(plan).committed);
-        names.iter().filter_map(its).map(BitRate::as_bps).sum()
-    };
-    let up =
-        link.rate_up.map(|rate| Promised { way: "up", committed_bps: sum(|plan| plan.up), rate });
-    let down = link.rate_down.map(|rate| Promised {
-        way: "down",
-        committed_bps: sum(|plan| plan.down),
-        rate,
+    let mut counts = vec![0u64; all.plans.len()];
+    names.iter().for_each(|name| counts[all.of(name)] += 1);
+    let mut found = Vec::new();
+    for (way, rate, of) in [
+        ("up", link.rate_up, (|plan| plan.up) as fn(&Plan) -> Rates),
+        ("down", link.rate_down, |plan| plan.down),
+    ] {
+        let mut whole = 0u64;
+        for (plan, &count) in all.plans.iter().zip(&counts) {
+            let rates = of(plan);
+            let sum = rates.committed.map_or(0, BitRate::as_bps).saturating_mul(count);
+            whole = whole.saturating_add(sum.min(rates.total.map_or(u64::MAX, BitRate::as_bps)));
+            if let Some(rate) = rates.total {
+                let plan = Some(plan.name.clone());
+                found.push(Promised { way, plan, committed_bps: sum, rate });
+            }
+        }
+        found.extend(rate.map(|rate| Promised { way, plan: None, committed_bps: whole, rate }));
+    }
+    found
+}
+
+/// Terminals that a plan names and that the hub does not know, where it knows its terminals.
+pub(crate) fn strangers(section: &HubSection) -> Vec<(&str, &str)> {
+    let known = |name: &str| section.terminals.iter().any(|entry| entry.name == name);
+    let named = section.plans.iter().flat_map(|plan| {
+        plan.terminals.iter().map(|name| (plan.plan.name.as_str(), name.as_str()))
     });
-    up.into_iter().chain(down).collect()
+    named.filter(|(_, name)| !known(name)).collect()
 }
 
 /// All `[[plan]]`, on a link with these rates.

@@ -14,9 +14,9 @@ use super::core::Core;
 use super::mac::Mac;
 use super::resolver::{Answer, Resolver};
 use super::socket;
-use crate::SourceMode;
 use crate::intercept;
 use crate::proxy::RefuseReason;
+use crate::{Promised, SourceMode};
 use mio::net::TcpStream;
 use relay::{Event, ResetReason, Target};
 use std::io;
@@ -35,6 +35,8 @@ pub(super) struct Hub {
     /// Tells a MAC scheduler of connections, where one is named.
     pub(super) mac: Option<Mac>,
     pub(super) classes: Classes,
+    /// What its plans promise.
+    pub(super) promised: Vec<Promised>,
 }
 
 impl Hub {

@@ -6,7 +6,7 @@ use super::ending::EndLog;
 use super::mac::Mac;
 use super::{Admission, Engine, KNOCKS, Listener, Outlet, Role, Udp};
 use crate::intercept::Doorkeeper;
-use crate::{Config, ConfirmSection, Role as RoleConfig};
+use crate::{Config, ConfirmSection, Promised, Role as RoleConfig};
 use std::io;
 use units::BitRate;
 
@@ -25,6 +25,7 @@ impl Engine {
                 hub.source = section.source;
                 hub.classes = Classes::new(&section.classes);
                 self.core.carrier.set_plans(section);
+                hub.promised = crate::config::promised(&config.link, section);
                 if let Some(admission) = admission {
                     hub.admission = admission;
                 }
@@ -39,6 +40,13 @@ impl Engine {
         }
         // There may be room again, or none any more.
         self.core.room_again = true;
+    }
+
+    /// A hub's plans promise so much: what an observer is told.
+    pub(crate) fn set_promised(&mut self, promised: Vec<Promised>) {
+        if let Role::Hub(hub) = &mut self.role {
+            hub.promised = promised;
+        }
     }
 
     /// Logs each connection at its end, if that is wanted.

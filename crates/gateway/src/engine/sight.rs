@@ -6,8 +6,9 @@ use super::core::Core;
 use super::outlet::{self, Outlet};
 use super::single::Single;
 use super::{Engine, Role};
+use crate::Promised;
 use crate::gateway::unix_seconds;
-use crate::observe::{ConnectionStatus, Counted, Observer, Page, TerminalStatus};
+use crate::observe::{ConnectionStatus, Counted, Observer, Page, PromisedStatus, TerminalStatus};
 use crate::report::UdpCounters;
 use rt::Clock;
 use std::io;
@@ -27,7 +28,7 @@ pub(crate) struct Sight<'a> {
 #[derive(Debug)]
 enum Seen<'a> {
     /// One of two gateways.
-    OfTwo { core: &'a mut Core, udp: UdpCounters, is_hub: bool },
+    OfTwo { core: &'a mut Core, udp: UdpCounters, is_hub: bool, promised: &'a [Promised] },
     /// One without a partner.
     Single(&'a Single),
 }
@@ -63,11 +64,14 @@ fn sight<'a>(
     clock: &'a Clock,
     core: &'a mut Core,
     outlets: &'a [Outlet],
-    role: &Role,
+    role: &'a Role,
 ) -> Sight<'a> {
-    let is_hub = matches!(role, Role::Hub(_));
+    let (is_hub, promised): (bool, &[Promised]) = match role {
+        Role::Hub(hub) => (true, &hub.promised),
+        Role::Terminal(_) => (false, &[]),
+    };
     let link = outlets.first().and_then(Outlet::local_address);
-    let seen = Seen::OfTwo { core, udp: outlet::counted(outlets), is_hub };
+    let seen = Seen::OfTwo { core, udp: outlet::counted(outlets), is_hub, promised };
     Sight { now, clock, link, seen }
 }
 
@@ -81,8 +85,8 @@ impl<'a> Sight<'a> {
 impl Sight<'_> {
     /// Everything that is counted.
     pub(crate) fn counted(&mut self) -> Counted {
-        let (core, udp) = match &mut self.seen {
-            Seen::OfTwo { core, udp, is_hub: _ } => (core, udp),
+        let (core, udp, promised) = match &mut self.seen {
+            Seen::OfTwo { core, udp, is_hub: _, promised } => (core, udp, promised),
             Seen::Single(single) => return single.counted(),
         };
         let traffic = crate::Traffic {
@@ -97,6 +101,7 @@ impl Sight<'_> {
             udp: *udp,
             association: core.carrier.association(),
             traffic,
+            promised: promised.iter().map(PromisedStatus::of).collect(),
             single: None,
         }
     }

@@ -1,5 +1,6 @@
 //! What a running gateway tells of itself: on the control socket as JSON, and as metrics.
 
+use crate::Promised;
 use crate::report::{Counters, SingleReport, Traffic, UdpCounters};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -57,9 +58,36 @@ pub struct Counted {
     pub association: AssociationCounters,
     /// Sessions and streams, all terminals together, those included that are gone.
     pub traffic: Traffic,
+    /// What a hub's plans promise; none where no rate is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub promised: Vec<PromisedStatus>,
     /// What a gateway without a partner sent over the satellite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single: Option<SingleReport>,
+}
+
+/// What a hub's plans promise one way, of the link or of what a plan has in all.
+#[derive(Clone, Debug, Serialize)]
+pub struct PromisedStatus {
+    /// `up` or `down`.
+    pub way: &'static str,
+    /// The plan of whose total it is promised; `None`: of the link.
+    pub plan: Option<String>,
+    /// What is committed to terminals that the configuration names.
+    pub committed_bits_per_second: u64,
+    /// What commitments may take; where they are more they are met in proportion.
+    pub most_bits_per_second: u64,
+}
+
+impl PromisedStatus {
+    pub(crate) fn of(promised: &Promised) -> Self {
+        Self {
+            way: promised.way,
+            plan: promised.plan.clone(),
+            committed_bits_per_second: promised.committed_bps,
+            most_bits_per_second: promised.most().as_bps(),
+        }
+    }
 }
 
 /// What associations have counted.

@@ -100,6 +100,23 @@ fn more_may_be_promised_than_there_is_and_it_is_said() {
 }
 
 #[test]
+fn a_plan_may_promise_more_than_its_total_and_it_is_said() {
+    let plan = "[[plan]]\nname = \"gold\"\ncommitted_up = \"1mbit\"\ntotal_up = \"2mbit\"\n\
+                terminals = [\"a\", \"b\", \"c\"]\n";
+    let config = Config::parse("hub.toml", &format!("{HUB}{plan}")).unwrap();
+    let words = "3.000 Mbit/s are committed to the terminals of plan \"gold\", and its total_up is 2.000 Mbit/s";
+    assert!(config.to_string().contains(words), "{config}");
+    // Of the link no more than the total is promised, and that fits.
+    assert!(!config.to_string().contains("link.rate_up are"), "{config}");
+    let Role::Hub(section) = &config.role else { panic!("a hub") };
+    let promised = crate::config::promised(&config.link, section);
+    let of_link = |one: &&Promised| one.plan.is_none();
+    let link: Vec<(&str, u64)> =
+        promised.iter().filter(of_link).map(|one| (one.way, one.committed_bps)).collect();
+    assert_eq!(link, [("up", 2_000_000), ("down", 0)]);
+}
+
+#[test]
 fn classes_say_what_is_in_them() {
     let section = hub("[[class]]\nname = \"voice\"\ndscp = [46, 34]\npriority = \"urgent\"\n\
          [[class]]\nname = \"bulk\"\nports = \"8000-8100\"\npriority = \"background\"\nweight = 3\n");

@@ -48,6 +48,7 @@ impl Single {
             udp: UdpCounters::default(),
             association: AssociationCounters::default(),
             traffic: Traffic::default(),
+            promised: Vec::new(),
             single: Some(self.report.clone()),
         }
     }

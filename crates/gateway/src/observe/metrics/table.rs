@@ -3,7 +3,7 @@
 //! Who counts something new adds a line here. Names are in base units (seconds, bytes), counters
 //! end in `_total`, and labels take few values: terminals that are there, and words.
 
-use super::super::{Histogram, Status, TerminalStatus};
+use super::super::{Histogram, PromisedStatus, Status, TerminalStatus};
 
 /// How a metric behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,6 +237,37 @@ pub(super) const WORDED: &[Worded] = &[
         },
     },
     Worded {
+        name: "bentpipe_committed_bytes_per_second",
+        kind: Gauge,
+        help: "Committed by a hub's plans to all terminals of its configuration.",
+        label: "way",
+        values: |s| of_link(s, |one| one.committed_bits_per_second / 8),
+    },
+    Worded {
+        name: "bentpipe_committable_bytes_per_second",
+        kind: Gauge,
+        help: "What commitments may take of a hub's link.",
+        label: "way",
+        values: |s| of_link(s, |one| one.most_bits_per_second / 8),
+    },
+    Worded {
+        name: "bentpipe_oversubscribed",
+        kind: Gauge,
+        help: "Of the link and of plans with a total, how many have more committed than they have.",
+        label: "way",
+        values: |s| {
+            let is_over =
+                |one: &&PromisedStatus| one.committed_bits_per_second > one.most_bits_per_second;
+            let count = |way| {
+                s.counted.promised.iter().filter(|one| one.way == way).filter(is_over).count()
+            };
+            match s.gateway.role {
+                "hub" => ["up", "down"].map(|way| (way, count(way) as u64)).to_vec(),
+                _ => Vec::new(),
+            }
+        },
+    },
+    Worded {
         name: "bentpipe_datagrams_dropped_total",
         kind: Counter,
         help: "Datagrams that were not taken, by reason.",
@@ -364,6 +395,12 @@ pub(super) const EACH: &[Each] = &[
         num(t.counters.bad_frames)
     }),
 ];
+
+/// What is promised of a hub's link, by way.
+fn of_link(status: &Status, value: fn(&PromisedStatus) -> u64) -> Vec<(&'static str, u64)> {
+    let of_link = status.counted.promised.iter().filter(|one| one.plan.is_none());
+    of_link.map(|one| (one.way, value(one))).collect()
+}
 
 fn num(value: u64) -> Option<f64> {
     Some(value as f64)

@@ -2,7 +2,7 @@
 
 use super::super::{
     AssociationCounters, Counted, GatewayStatus, LoopStatus, PathCounters, ProcessStatus,
-    TerminalStatus,
+    PromisedStatus, TerminalStatus,
 };
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +68,12 @@ pub(crate) fn example() -> Status {
                 ..AssociationCounters::default()
             },
             traffic: crate::Traffic::default(),
+            promised: vec![PromisedStatus {
+                way: "down",
+                plan: None,
+                committed_bits_per_second: 24_000_000,
+                most_bits_per_second: 19_000_000,
+            }],
             single: None,
         },
         terminals: vec![terminal("boat"), terminal("a \"b\\\nc} 1\n# TYPE")],
