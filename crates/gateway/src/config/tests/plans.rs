@@ -109,7 +109,7 @@ fn a_plan_may_promise_more_than_its_total_and_it_is_said() {
     // Of the link no more than the total is promised, and that fits.
     assert!(!config.to_string().contains("link.rate_up are"), "{config}");
     let Role::Hub(section) = &config.role else { panic!("a hub") };
-    let promised = crate::config::promised(&config.link, section);
+    let promised = promised(&config.link, section);
     let of_link = |one: &&Promised| one.plan.is_none();
     let link: Vec<(&str, u64)> =
         promised.iter().filter(of_link).map(|one| (one.way, one.committed_bps)).collect();

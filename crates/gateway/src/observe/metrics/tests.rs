@@ -8,9 +8,8 @@ use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Span;
 
-/// A hub with two terminals, one with a name that wants to break out of its quotes.
-pub(crate) fn example() -> Status {
-    let terminal = |name: &str| TerminalStatus {
+fn terminal(name: &str) -> TerminalStatus {
+    TerminalStatus {
         health: None,
         failures: 0,
         terminal: name.into(),
@@ -41,7 +40,11 @@ pub(crate) fn example() -> Status {
         receive_limit_bytes: 6,
         receive_memory_bytes: 7,
         counters: PathCounters { data_sent: u64::from(u32::MAX) * 9, ..PathCounters::default() },
-    };
+    }
+}
+
+/// A hub with two terminals, one with a name that wants to break out of its quotes.
+pub(crate) fn example() -> Status {
     let mut rounds = LoopStatus::default();
     rounds.late.count(Span::from_micros(80));
     rounds.late.count(Span::from_secs(2));
