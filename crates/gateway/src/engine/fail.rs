@@ -16,7 +16,7 @@ use units::{Instant, Span};
 /// be there: a few Hellos over any satellite.
 const FIRST_ANSWER: Span = Span::from_secs(5);
 /// How long after the kernel has refused to exchange its rules it is asked again.
-const RETRY: Span = Span::from_secs(1);
+pub(super) const RETRY: Span = Span::from_secs(1);
 
 /// What becomes of a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

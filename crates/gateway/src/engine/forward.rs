@@ -1,6 +1,7 @@
 //! Packets that are carried as they are: between the TUN interface and the relay.
 
 use super::carrier::Peer;
+use super::fail::{Fate, RETRY};
 use super::outlet::Outlet;
 use super::quota::Holder;
 use super::{Engine, Role};
@@ -28,6 +29,30 @@ pub(super) struct Tunnel {
     forwarding: Forwarding,
     pub(super) readable: bool,
     buffer: Vec<u8>,
+    /// Whether packets go their ordinary way, because no hub answers.
+    passing: bool,
+    /// When the kernel may be asked again, after it has refused.
+    retry: Option<Instant>,
+}
+
+impl Tunnel {
+    /// Lets packets go their ordinary way, or carries them again, if that is news.
+    fn let_pass(&mut self, now: Instant, pass: bool) {
+        if pass == self.passing || self.retry.is_some_and(|at| now < at) {
+            return;
+        }
+        self.retry = match self.forwarding.set_passing(pass) {
+            Ok(()) => {
+                self.passing = pass;
+                tracing::info!(pass, "[forward]: packets go their ordinary way, or are carried");
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, pass, "[forward]: the kernel's rules stay, for now");
+                Some(now + RETRY)
+            }
+        };
+    }
 }
 
 impl Engine {
@@ -36,7 +61,13 @@ impl Engine {
         let descriptor = forwarding.tun.as_raw_fd();
         self.poll.registry().register(&mut SourceFd(&descriptor), TUN, Interest::READABLE)?;
         let buffer = vec![0; LARGEST];
-        self.tunnel = Some(Box::new(Tunnel { forwarding, readable: true, buffer }));
+        self.tunnel = Some(Box::new(Tunnel {
+            forwarding,
+            readable: true,
+            buffer,
+            passing: false,
+            retry: None,
+        }));
         Ok(())
     }
 
@@ -49,6 +80,14 @@ impl Engine {
         match &mut self.tunnel {
             Some(tunnel) => tunnel.forwarding.set_homes(section, hub),
             None => Ok(()),
+        }
+    }
+
+    /// While new connections of a terminal pass because no hub answers, packets do as well: else
+    /// those of the connections would be carried to nowhere.
+    pub(super) fn lead_packets(&mut self, now: Instant) {
+        if let (Role::Terminal(terminal), Some(tunnel)) = (&self.role, &mut self.tunnel) {
+            tunnel.let_pass(now, terminal.door.fail.fate() == Fate::Direct);
         }
     }
 

@@ -327,6 +327,7 @@ impl Engine {
         // The next session numbers its streams anew: who had one of the last is told before any opens.
         self.events(now);
         self.core.carrier.review(now);
+        self.lead_packets(now);
         self.carry_in(now);
         let more_clients = match &mut self.role {
             Role::Terminal(terminal) => {

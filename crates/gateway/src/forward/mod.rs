@@ -48,7 +48,7 @@ pub enum ForwardError {
 #[derive(Debug)]
 pub(crate) struct Forwarding {
     // What leads to the interface goes before it does.
-    _rules: Option<Interception>,
+    rules: Option<(Interception, ForwardRules)>,
     routes: Option<Routes>,
     /// At a hub: which terminal has which networks; those of all others.
     pub(crate) homes: Homes,
@@ -61,9 +61,10 @@ impl Forwarding {
         let tun = open_tun(section)?;
         let (rules, routes, homes) = match role {
             Role::Terminal(_) => {
-                let rules = Interception::forward(&rules(section))?;
-                rules.notes().iter().for_each(|note| tracing::warn!(%note, "forward"));
-                (Some(rules), None, Homes::default())
+                let rules = rules(section);
+                let installed = Interception::forward(&rules)?;
+                installed.notes().iter().for_each(|note| tracing::warn!(%note, "forward"));
+                (Some((installed, rules)), None, Homes::default())
             }
             Role::Hub(hub) => {
                 let homes = Homes::new(section, hub);
@@ -71,11 +72,21 @@ impl Forwarding {
             }
             Role::Single(_) => unreachable!("without a partner there is nothing to forward to"),
         };
-        Ok(Self { tun, homes, _rules: rules, routes })
+        Ok(Self { tun, homes, rules, routes })
     }
-}
 
-impl Forwarding {
+    /// At a terminal: lets packets go their ordinary way from here on, or carries them again.
+    ///
+    /// # Errors
+    /// The kernel's refusal; everything is as before then.
+    pub(crate) fn set_passing(&mut self, passing: bool) -> Result<(), InterceptError> {
+        match &mut self.rules {
+            Some((installed, _)) if passing => installed.let_pass(),
+            Some((installed, rules)) => installed.change_forward(rules),
+            None => Ok(()),
+        }
+    }
+
     /// Terminals have the networks now that `hub` says, beside those of `section`.
     ///
     /// # Errors

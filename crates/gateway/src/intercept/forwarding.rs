@@ -18,7 +18,7 @@
 use super::InterceptError;
 use super::expressions::{Expressions, Verdict};
 use super::prefix::{PortRange, Prefix};
-use super::ruleset::{Chain, Plan, Rule, check_interfaces, number_of};
+use super::ruleset::{CARRY, Chain, Plan, Rule, check_interfaces, number_of};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -78,7 +78,7 @@ impl ForwardRules {
             rules: self.interfaces.iter().map(jump).collect(),
         };
         let chains = vec![
-            chain("carry", vec![carry]),
+            chain(CARRY, vec![carry]),
             chain("ports", self.ports()),
             chain("networks", self.networks()),
             chain("lan", self.lan()),
@@ -132,12 +132,12 @@ impl ForwardRules {
         }
         if !self.include_ports.is_empty() {
             for protocol in with_ports {
-                let on = |ports| to(protocol, ports, Verdict::Goto("carry"));
+                let on = |ports| to(protocol, ports, Verdict::Goto(CARRY));
                 rules.extend(self.include_ports.iter().map(on));
                 rules.push(matched(Expressions::new().protocol(protocol), Verdict::Return));
             }
         }
-        rules.push(matched(Expressions::new(), Verdict::Goto("carry")));
+        rules.push(matched(Expressions::new(), Verdict::Goto(CARRY)));
         rules
     }
 }

@@ -233,6 +233,14 @@ impl Interception {
         self.change(rules.plan()?)
     }
 
+    /// As [`Interception::change_terminal`], for what is carried as it is.
+    ///
+    /// # Errors
+    /// As [`Interception::terminal`]; everything is as before then.
+    pub(crate) fn change_forward(&mut self, rules: &ForwardRules) -> Result<(), InterceptError> {
+        self.change(rules.plan()?)
+    }
+
     /// What marked packets meet is there before they are marked otherwise, and what they met goes
     /// afterwards.
     fn change(&mut self, plan: Plan) -> Result<(), InterceptError> {

@@ -32,6 +32,8 @@ use super::prefix::{PortRange, Prefix};
 pub(crate) const LONGEST_LIST: usize = 256;
 /// The chain that takes new connections.
 const CAPTURE: &str = "capture";
+/// The chain that marks what is carried as it is.
+pub(super) const CARRY: &str = "carry";
 /// The chain that hands them to the listener at once, where that is not so for all.
 const EARLY: &str = "early";
 /// The chain that keeps them back.
@@ -376,7 +378,8 @@ impl Plan {
     /// picture goes on as if there were no rules.
     pub(super) fn without_capture(&self) -> Self {
         let mut plan = self.clone();
-        for chain in plan.chains.iter_mut().filter(|chain| chain.name == CAPTURE) {
+        let takes = |chain: &&mut Chain| [CAPTURE, CARRY].contains(&chain.name);
+        for chain in plan.chains.iter_mut().filter(takes) {
             chain.rules.clear();
         }
         plan
