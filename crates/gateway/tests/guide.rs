@@ -201,41 +201,107 @@ fn every_block_is_one_of_these() {
     assert_eq!(blocks().len(), 7);
 }
 
-/// The table of all keys and the reader agree: a key of the table is known, whatever its value.
-#[test]
-fn every_key_of_the_table_is_known() {
-    let table = GUIDE.split("## All keys").nth(1).unwrap();
-    let mut keys = 0;
-    for row in table.lines().filter(|line| line.starts_with("| `")) {
-        let names = row.split('|').nth(1).unwrap().replace('`', "");
-        let mut section = String::new();
-        for name in names.split(',').map(str::trim) {
-            let (table, key) = match name.split_once('.') {
-                Some((table, key)) if !table.is_empty() => (table.to_owned(), key),
-                Some((_, key)) => (section.clone(), key),
-                None => (String::new(), name),
-            };
-            section.clone_from(&table);
-            keys += 1;
-            let text = if table.is_empty() {
-                format!("{key} = {{}}\n")
-            } else if matches!(table.as_str(), "terminal" | "accept_rule") {
-                format!("[[{table}]]\n{key} = {{}}\n")
-            } else {
-                format!("[{table}]\n{key} = {{}}\n")
-            };
-            let known = ["terminal", "hub"].iter().any(|role| {
-                let role =
-                    if key == "role" { String::new() } else { format!("role = \"{role}\"\n") };
-                let error = Config::parse("t.toml", &format!("{role}{text}")).unwrap_err();
-                let full = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
-                // An empty table is no key's value, so a known key is told what it should be.
-                error.mistakes.iter().any(|m| m.key == full && !m.found.contains("not known"))
-            });
-            assert!(known, "{name} in {row}");
+/// Whether the reader knows a key of `table` (`""` for the head of the file), whatever its value: an
+/// empty table is no key's value, so a known key is told what it should be.
+fn is_known(role: &str, table: &str, key: &str) -> bool {
+    let text = match table {
+        "" => format!("{key} = {{}}\n"),
+        // Some are looked at only where what a table must have is there.
+        "forward" if role == "terminal" && key != "interfaces" => {
+            format!("[forward]\ninterfaces = \"lan0\"\n{key} = {{}}\n")
+        }
+        "path" if key != "name" => {
+            format!("private_key_file = \"/k\"\n[[path]]\nname = \"a\"\n{key} = {{}}\n")
+        }
+        "terminal" | "accept_rule" | "path" => format!("[[{table}]]\n{key} = {{}}\n"),
+        _ => format!("[{table}]\n{key} = {{}}\n"),
+    };
+    let role = if table.is_empty() && key == "role" {
+        String::new()
+    } else {
+        format!("role = \"{role}\"\n")
+    };
+    let error = Config::parse("t.toml", &format!("{role}{text}")).unwrap_err();
+    let full = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
+    error.mistakes.iter().any(|m| m.key == full && !m.found.contains("not known"))
+}
+
+/// The keys of a page's tables whose head begins so: `table.key`, `.key` for the same table again.
+fn keys_of(page: &str) -> Vec<(String, String)> {
+    let mut keys = Vec::new();
+    for rows in page.split("| key | default | meaning |\n").skip(1) {
+        for row in rows.lines().take_while(|line| line.starts_with('|')).skip(1) {
+            let names = row.split('|').nth(1).unwrap().replace('`', "");
+            let mut section = String::new();
+            // `preshared_key(_file)` is two keys.
+            let whole = |name: &str| name.trim().replace("(_file)", "_file");
+            for name in names.split(',').map(whole) {
+                let (table, key) = match name.rsplit_once('.') {
+                    Some((table, key)) if !table.is_empty() => (table.to_owned(), key),
+                    Some((_, key)) => (section.clone(), key),
+                    None => (String::new(), name.as_str()),
+                };
+                section.clone_from(&table);
+                keys.push((table, key.to_owned()));
+            }
         }
     }
-    assert!(keys > 25, "{keys} keys");
+    keys
+}
+
+/// The tables of all keys and the reader agree: a key of a table is known.
+#[test]
+fn every_key_of_the_tables_is_known() {
+    let failover = include_str!("../../../docs/guide/failover.md");
+    let other_traffic = include_str!("../../../docs/guide/other-traffic.md");
+    for (page, least) in [(GUIDE, 70), (failover, 20), (other_traffic, 14)] {
+        let keys = keys_of(page);
+        for (table, key) in &keys {
+            let known = ["terminal", "hub"].iter().any(|role| is_known(role, table, key));
+            assert!(known, "{table}.{key}");
+        }
+        assert!(keys.len() >= least, "{} keys", keys.len());
+    }
+    let single = keys_of(include_str!("../../../docs/guide/two-segment.md"));
+    for (_, key) in &single {
+        assert!(is_known("single", "single", key), "single.{key}");
+    }
+    assert!(single.len() > 12, "{} keys", single.len());
+}
+
+/// Pages say in passing, too, what stands in a configuration.
+#[test]
+fn what_pages_say_of_fail_is_taken() {
+    let terminal = find("role = \"terminal\"");
+    let pages = [
+        include_str!("../../../docs/guide/plans.md"),
+        include_str!("../../../docs/guide/security.md"),
+        include_str!("../../../docs/guide/failover.md"),
+    ];
+    let mut count = 0;
+    for line in pages.iter().flat_map(|page| page.lines()) {
+        for key in ["unreachable = \"", "full = \""] {
+            let found = line.split_once(key).filter(|(before, _)| !before.ends_with('_'));
+            let Some((_, rest)) = found else { continue };
+            let value = rest.split('"').next().unwrap();
+            let text = format!("{terminal}[fail]\n{key}{value}\"\n");
+            Config::parse("fail.toml", &text).unwrap_or_else(|error| panic!("{line}: {error}"));
+            count += 1;
+        }
+    }
+    assert!(count >= 5, "{count} places");
+}
+
+#[test]
+fn the_page_on_operation_shows_what_a_gateway_takes() {
+    let blocks = blocks_of(include_str!("../../../docs/guide/operation.md"));
+    let [another, user, log] = blocks[..] else { panic!("three blocks") };
+    let hub = find("role = \"hub\"");
+    let config = Config::parse("hub.toml", &format!("{hub}{another}")).unwrap();
+    let Role::Hub(section) = config.role else { panic!("a hub") };
+    assert_eq!(section.terminals.len(), 2);
+    let config = Config::parse("hub.toml", &format!("{user}{hub}{log}")).unwrap();
+    assert_eq!(config.user.as_deref(), Some("bentpipe"));
 }
 
 #[test]

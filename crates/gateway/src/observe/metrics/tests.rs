@@ -224,3 +224,25 @@ fn dashboard_and_alerts_name_metrics_that_exist() {
     assert!(unknown.is_empty(), "{unknown:?}");
     assert!(used.len() > 30 && panels.len() > 15);
 }
+
+/// The pages that name metrics.
+const PAGES: [&str; 4] = [
+    include_str!("../../../../../docs/guide/monitoring.md"),
+    include_str!("../../../../../docs/guide/plans.md"),
+    include_str!("../../../../../docs/guide/failover.md"),
+    include_str!("../../../../../docs/guide/multi-access.md"),
+];
+
+#[test]
+fn pages_name_metrics_that_exist() {
+    let (known, mut count) = (known(), 0);
+    // Those of the satellite are a gateway's without a partner, which the example is not.
+    let names = PAGES.into_iter().flat_map(named).filter(|name| !name.contains("_satellite_"));
+    for name in names {
+        // `bentpipe_datagrams_*` is all that begin so.
+        let is_there = known.contains(&name) || known.iter().any(|one| one.starts_with(&name));
+        assert!(is_there, "{name}");
+        count += 1;
+    }
+    assert!(count > 30, "{count} names");
+}
