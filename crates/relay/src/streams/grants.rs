@@ -10,6 +10,9 @@ use units::{BitRate, Instant, Span};
 
 /// A terminal tells no more often than this what waits.
 const NEED_INTERVAL: Span = Span::from_millis(250);
+/// A terminal heeds no lower grant, thousand bits per second: a full packet would keep it silent
+/// for so long that it would not find out that its hub is gone, or another.
+const LEAST_GRANT: u64 = 8;
 
 /// The word that this side says, and the one that it has heard.
 #[derive(Debug, Default)]
@@ -65,7 +68,7 @@ impl Streams {
     /// What the hub has granted to this terminal.
     pub(crate) fn granted(&self) -> Option<BitRate> {
         let (_, kbps) = self.grants.heard.filter(|_| !self.is_hub)?;
-        BitRate::new(kbps.saturating_mul(1_000))
+        BitRate::new(kbps.max(LEAST_GRANT).saturating_mul(1_000))
     }
 
     /// What a terminal has newly said that waits at it, bytes.
@@ -132,6 +135,8 @@ mod tests {
         terminal.deliver(&[0x08, 1, 1]);
         assert_eq!((hub.statistics().bad_frames, terminal.statistics().bad_frames), (1, 1));
         assert_eq!(hub.granted(), None);
+        terminal.deliver(&[0x07, 3, 0]);
+        assert_eq!(terminal.take_granted(), Some(BitRate::from_kbps(8)), "enough to be heard");
     }
 
     /// RLY-7.2
