@@ -24,7 +24,7 @@
 //! # Ok::<(), satlink::mac::schedule::ScheduleError>(())
 //! ```
 
-use super::mf_tdma::Arrived;
+use super::arrivals::{Arrivals, Arrived};
 use super::schedule::ScheduleError;
 use super::slots::SlotFormat;
 use crate::{Admission, DropCause, Frame, Tally};
@@ -103,7 +103,7 @@ impl AlohaConfig {
 /// Slots over which a first collision is spread, whatever the first window was.
 const FIRST_SPREAD: u32 = 16;
 
-/// The accounts; at every moment `offered = delivered + overflowed + given_up + held`.
+/// The accounts; at every moment `offered = delivered + overflowed + given_up + left + held`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlohaCounters {
     /// Handed in.
@@ -120,13 +120,17 @@ pub struct AlohaCounters {
     pub bursts: u64,
     /// Of those, bursts that came through.
     pub through: u64,
+    /// Slots, each carrier's counted, in which anybody sent.
+    pub busy: u64,
+    /// Gave up its place here after a collision: see [`Aloha::set_again`].
+    pub left: Tally,
 }
 
 impl AlohaCounters {
     /// Whether the accounts balance.
     pub fn balances(&self) -> bool {
         let sum = |part: fn(&Tally) -> u64| {
-            [self.delivered, self.held, self.overflowed, self.given_up]
+            [self.delivered, self.held, self.overflowed, self.given_up, self.left]
                 .iter()
                 .map(part)
                 .sum::<u64>()
@@ -144,6 +148,16 @@ struct Packet<F> {
     /// Cells that have not come through.
     left: u64,
     offered_at: Instant,
+}
+
+/// A packet that will not be tried again here.
+#[derive(Debug)]
+pub(super) struct Left<F> {
+    /// When its terminal hears of the collision.
+    pub(super) at: Instant,
+    pub(super) terminal: usize,
+    pub(super) frame: F,
+    pub(super) offered_at: Instant,
 }
 
 /// A cell that is to be sent.
@@ -164,7 +178,10 @@ pub struct Aloha<F> {
     next_packet: u64,
     /// What is sent in which slot: terminal, carrier, burst.
     slots: BTreeMap<u64, Vec<(usize, u32, Burst)>>,
-    arrived: VecDeque<Arrived<F>>,
+    arrived: Arrivals<F>,
+    /// The chance with which what collided is tried again.
+    again: f64,
+    left: VecDeque<Left<F>>,
     counters: AlohaCounters,
     now: Instant,
 }
@@ -188,7 +205,9 @@ impl<F: Frame> Aloha<F> {
             packets: BTreeMap::new(),
             next_packet: 0,
             slots: BTreeMap::new(),
-            arrived: VecDeque::new(),
+            arrived: Arrivals::new(),
+            again: 1.0,
+            left: VecDeque::new(),
             counters: AlohaCounters::default(),
             now: Instant::ZERO,
         })
@@ -219,22 +238,28 @@ impl<F: Frame> Aloha<F> {
         Admission::Queued
     }
 
+    /// The chance with which a packet whose cell collides from now on is tried again; otherwise it
+    /// leaves, for another channel. 1 at first.
+    pub fn set_again(&mut self, now: Instant, chance: f64) {
+        self.advance(now);
+        self.again = chance;
+    }
+
+    /// The next packet that left. Its time may be yet to come.
+    pub(super) fn poll_left(&mut self) -> Option<Left<F>> {
+        self.left.pop_front()
+    }
+
     /// When to call [`Aloha::poll_arrival`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         let slot = self.slots.keys().next().map(|&slot| self.end_of(slot));
-        let arrived = self.arrived.front().map(|arrived| arrived.at);
-        [arrived, slot].into_iter().flatten().min()
+        [self.arrived.next_at(), slot].into_iter().flatten().min()
     }
 
     /// The next packet that arrived by `now`.
     pub fn poll_arrival(&mut self, now: Instant) -> Option<Arrived<F>> {
         self.advance(now);
-        self.arrived.front().filter(|arrived| arrived.at <= now)?;
-        let arrived = self.arrived.pop_front()?;
-        let bytes = arrived.frame.len() as u64;
-        self.counters.held.remove(bytes);
-        self.counters.delivered.add(bytes);
-        Some(arrived)
+        self.arrived.fetch(now, &mut self.counters.held, &mut self.counters.delivered)
     }
 
     /// The accounts.
@@ -251,7 +276,7 @@ impl<F: Frame> Aloha<F> {
     pub fn audit(&self) -> bool {
         let mut held = Tally::default();
         self.packets.values().for_each(|packet| held.add(packet.frame.len() as u64));
-        self.arrived.iter().for_each(|arrived| held.add(arrived.frame.len() as u64));
+        self.arrived.count_into(&mut held);
         held == self.counters.held && self.counters.balances()
     }
 
@@ -280,10 +305,15 @@ impl<F: Frame> Aloha<F> {
             if at > now {
                 break;
             }
-            let Some(bursts) = self.slots.remove(&slot) else { break };
+            let Some(mut bursts) = self.slots.remove(&slot) else { break };
             self.now = self.now.max(at);
+            // Of a packet that is not here any more nothing is tried again.
+            bursts
+                .retain(|(.., burst)| burst.tries == 0 || self.packets.contains_key(&burst.packet));
             for (place, &(terminal, carrier, burst)) in bursts.iter().enumerate() {
                 self.counters.bursts += 1;
+                let first = bursts[..place].iter().all(|other| other.1 != carrier);
+                self.counters.busy += u64::from(first);
                 let mut others = bursts.iter().enumerate().filter(|(other, _)| *other != place);
                 // A terminal has one transmitter.
                 let hit = others.any(|(_, other)| other.1 == carrier || other.0 == terminal);
@@ -304,7 +334,7 @@ impl<F: Frame> Aloha<F> {
         let Packet { terminal, frame, offered_at, .. } = packet;
         self.terminals[terminal].1 -= 1;
         let at = at + self.config.way;
-        self.arrived.push_back(Arrived { at, terminal, frame, offered_at });
+        self.arrived.push(Arrived { at, terminal, frame, offered_at });
     }
 
     fn collided(&mut self, at: Instant, terminal: usize, burst: Burst) {
@@ -322,10 +352,24 @@ impl<F: Frame> Aloha<F> {
         if !self.packets.contains_key(&packet) {
             return;
         }
-        let window = (window.max(FIRST_SPREAD / 2) * 2).min(self.config.most);
         // The hub says what came through, and that takes a round trip.
         let heard = at + self.config.way + self.config.way;
+        if self.again < 1.0 && !self.terminals[terminal].0.chance(self.again) {
+            self.leave(heard, packet);
+            return;
+        }
+        let window = (window.max(FIRST_SPREAD / 2) * 2).min(self.config.most);
         self.send(heard, terminal, Burst { packet, tries, window });
+    }
+
+    fn leave(&mut self, at: Instant, packet: u64) {
+        let Some(packet) = self.packets.remove(&packet) else { return };
+        let Packet { terminal, frame, offered_at, .. } = packet;
+        self.terminals[terminal].1 -= 1;
+        let bytes = frame.len() as u64;
+        self.counters.held.remove(bytes);
+        self.counters.left.add(bytes);
+        self.left.push_back(Left { at, terminal, frame, offered_at });
     }
 }
 

@@ -10,7 +10,7 @@
 //! and wastes a round trip and a carrier on short ones. With Poisson arrivals, exponential lengths
 //! and no way to go it is Erlang's waiting system, which a test holds it to.
 
-use super::mf_tdma::Arrived;
+use super::arrivals::{Arrivals, Arrived};
 use super::schedule::ScheduleError;
 use crate::{Admission, DropCause, Frame, Tally};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -94,7 +94,7 @@ pub struct Dama<F> {
     line: VecDeque<usize>,
     agenda: BTreeMap<(Instant, u64), (usize, Event)>,
     next_event: u64,
-    arrived: VecDeque<Arrived<F>>,
+    arrived: Arrivals<F>,
     counters: DamaCounters,
     now: Instant,
 }
@@ -121,7 +121,7 @@ impl<F: Frame> Dama<F> {
             line: VecDeque::new(),
             agenda: BTreeMap::new(),
             next_event: 0,
-            arrived: VecDeque::new(),
+            arrived: Arrivals::new(),
             counters: DamaCounters::default(),
             now: Instant::ZERO,
         })
@@ -155,19 +155,13 @@ impl<F: Frame> Dama<F> {
     /// When to call [`Dama::poll_arrival`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         let event = self.agenda.keys().next().map(|&(at, _)| at);
-        let arrived = self.arrived.front().map(|arrived| arrived.at);
-        [arrived, event].into_iter().flatten().min()
+        [self.arrived.next_at(), event].into_iter().flatten().min()
     }
 
     /// The next packet that arrived by `now`.
     pub fn poll_arrival(&mut self, now: Instant) -> Option<Arrived<F>> {
         self.advance(now);
-        self.arrived.front().filter(|arrived| arrived.at <= now)?;
-        let arrived = self.arrived.pop_front()?;
-        let bytes = arrived.frame.len() as u64;
-        self.counters.held.remove(bytes);
-        self.counters.delivered.add(bytes);
-        Some(arrived)
+        self.arrived.fetch(now, &mut self.counters.held, &mut self.counters.delivered)
     }
 
     /// The accounts.
@@ -240,7 +234,7 @@ impl<F: Frame> Dama<F> {
     fn sent(&mut self, at: Instant, terminal: usize) {
         if let Some((frame, offered_at)) = self.terminals[terminal].queue.pop_front() {
             let at = at + self.config.way;
-            self.arrived.push_back(Arrived { at, terminal, frame, offered_at });
+            self.arrived.push(Arrived { at, terminal, frame, offered_at });
         }
         self.send(at, terminal);
     }

@@ -7,15 +7,25 @@
 //! ```
 //!
 //! A request or an acknowledgement goes at once and needs no plan; a transfer asks with one burst
-//! and then has slots. Source: Recommendation ITU-R S.1711, section 4.1.2.2 and figure 41 (RA and
-//! DA channels); which packet takes which is not said there.
+//! and then has slots. Where more is sent on random carriers than they can bear, the hub says once
+//! a frame with what chance a packet, a request, and what collided may be sent there; the rest
+//! takes its turn on the dedicated carriers, and asks in bursts of its terminal's own.
+//!
+//! Source: Recommendation ITU-R S.1711, section 4.1.2.2 and figure 41 (RA and DA channels); which
+//! packet takes which is not said there, nor what happens under load.
 
-use super::aloha::{Aloha, AlohaConfig};
-use super::mf_tdma::{Arrived, Class, MfTdma, MfTdmaConfig};
+mod control;
+
+use super::aloha::{Aloha, AlohaConfig, Left};
+use super::arrivals::{Arrivals, Arrived};
+use super::mf_tdma::{Class, MfTdma, MfTdmaConfig};
 use super::schedule::{Free, ScheduleError};
 use crate::{Admission, Frame};
-use alloc::collections::VecDeque;
-use units::Instant;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::vec::Vec;
+use control::Control;
+use units::{Instant, RngStream};
 
 /// What goes over random carriers.
 #[derive(Clone, Debug)]
@@ -45,7 +55,24 @@ pub struct Mixed<F> {
     /// Slots of the longest packet that goes over random carriers.
     short: u64,
     format: super::slots::SlotFormat,
-    arrived: VecDeque<Arrived<F>>,
+    control: Control,
+    /// By terminal.
+    chance: Vec<RngStream>,
+    /// What the dedicated carriers will be told of what happened on the others.
+    due: BTreeMap<(Instant, u64), Due<F>>,
+    next_due: u64,
+    arrived: Arrivals<F>,
+    /// Packets that moved to dedicated carriers and found no room there.
+    crowded_out: u64,
+}
+
+/// What the dedicated carriers will be told.
+#[derive(Debug)]
+enum Due<F> {
+    /// The hub has heard a request.
+    Ask(usize, u32),
+    /// A terminal sends a packet there that left the random carriers.
+    Left(Left<Word<F>>),
 }
 
 impl<F: Frame> Mixed<F> {
@@ -65,12 +92,19 @@ impl<F: Frame> Mixed<F> {
             let expected = "a burst of its own for each terminal, or free slots";
             return Err(ScheduleError { setting: "sync", expected });
         }
+        let terminals = dedicated.terminals.len();
+        let chance = |place| RngStream::new(seed, run, &format!("satlink/mixed/{place}"));
         Ok(Self {
-            random: Aloha::new(random, dedicated.terminals.len(), seed, run)?,
+            random: Aloha::new(random, terminals, seed, run)?,
             dedicated: MfTdma::new(dedicated, seed, run)?,
             short,
             format: random.format,
-            arrived: VecDeque::new(),
+            control: Control::new(random, dedicated.period),
+            chance: (0..terminals).map(chance).collect(),
+            due: BTreeMap::new(),
+            next_due: 0,
+            arrived: Arrivals::new(),
+            crowded_out: 0,
         })
     }
 
@@ -82,7 +116,7 @@ impl<F: Frame> Mixed<F> {
         self.advance(now);
         let idle = self.dedicated.backlog(terminal) == 0;
         let slots = self.format.slots_for(frame.len() as u64);
-        if idle && slots <= self.short {
+        if idle && slots <= self.short && self.may(now, terminal) {
             return match self.random.offer(now, terminal, Word::Packet(frame)) {
                 Admission::Queued => Admission::Queued,
                 Admission::Dropped(cause, Word::Packet(frame)) => Admission::Dropped(cause, frame),
@@ -91,11 +125,24 @@ impl<F: Frame> Mixed<F> {
         }
         let admission = self.dedicated.offer(now, terminal, Class::Data, frame);
         if idle && admission_is_queued(&admission) {
-            let slots = u32::try_from(self.dedicated.backlog(terminal)).unwrap_or(u32::MAX);
-            // Where a request is lost for want of room, sync bursts ask again.
-            self.random.offer(now, terminal, Word::Ask(slots));
+            self.ask(now, terminal);
         }
         admission
+    }
+
+    /// Whether `terminal` may send on random carriers now.
+    fn may(&mut self, now: Instant, terminal: usize) -> bool {
+        let chance = self.control.at(now);
+        chance >= 1.0 || self.chance[terminal].chance(chance)
+    }
+
+    /// Asks for slots for what waits in `terminal`, on a random carrier. Where that may not be, or
+    /// the request finds no room, sync bursts and traffic slots ask.
+    fn ask(&mut self, now: Instant, terminal: usize) {
+        if self.may(now, terminal) {
+            let slots = u32::try_from(self.dedicated.backlog(terminal)).unwrap_or(u32::MAX);
+            self.random.offer(now, terminal, Word::Ask(slots));
+        }
     }
 
     /// The hub counts on `slots` for what `terminal` is about to send, in place of being asked.
@@ -109,15 +156,20 @@ impl<F: Frame> Mixed<F> {
 
     /// When to call [`Mixed::poll_arrival`].
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let arrived = self.arrived.front().map(|arrived| arrived.at);
-        let next = [self.random.poll_timeout(), self.dedicated.poll_timeout(), arrived];
+        let due = self.due.keys().next().map(|&(at, _)| at);
+        let next = [
+            self.random.poll_timeout(),
+            self.dedicated.poll_timeout(),
+            self.arrived.next_at(),
+            due,
+        ];
         next.into_iter().flatten().min()
     }
 
     /// The next packet that arrived by `now`.
     pub fn poll_arrival(&mut self, now: Instant) -> Option<Arrived<F>> {
         self.advance(now);
-        self.arrived.pop_front()
+        self.arrived.pop(now)
     }
 
     /// The random carriers.
@@ -130,20 +182,67 @@ impl<F: Frame> Mixed<F> {
         &self.dedicated
     }
 
-    /// Requests count from when they arrive, before the plan that is made then.
+    /// The chance with which random carriers may be used, as the hub says it now; 1 unless there
+    /// is too much on them.
+    pub fn permission(&self) -> f64 {
+        self.control.latest()
+    }
+
+    /// Packets that left the random carriers after a collision and found no room in their
+    /// terminal's queue for the others.
+    pub fn crowded_out(&self) -> u64 {
+        self.crowded_out
+    }
+
+    /// Frame by frame, so that late calls change nothing.
     fn advance(&mut self, now: Instant) {
+        while let Some(end) = self.control.frame_by(now) {
+            self.step(end);
+            let chance = self.control.measure(self.random.counters().busy);
+            self.random.set_again(end, chance);
+        }
+        self.step(now);
+    }
+
+    /// Requests count from when they arrive, before the plan that is made then.
+    fn step(&mut self, now: Instant) {
+        let mut came = Vec::new();
         while let Some(arrived) = self.random.poll_arrival(now) {
             let Arrived { at, terminal, frame, offered_at } = arrived;
             match frame {
-                Word::Packet(frame) => {
-                    self.arrived.push_back(Arrived { at, terminal, frame, offered_at });
-                }
-                Word::Ask(slots) => self.dedicated.expect(at, terminal, slots),
+                Word::Packet(frame) => came.push(Arrived { at, terminal, frame, offered_at }),
+                Word::Ask(slots) => self.put(at, Due::Ask(terminal, slots)),
+            }
+        }
+        while let Some(left) = self.random.poll_left() {
+            self.put(left.at, Due::Left(left));
+        }
+        while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((at, _), due) = entry.remove_entry();
+            match due {
+                Due::Ask(terminal, slots) => self.dedicated.expect(at, terminal, slots),
+                Due::Left(left) => self.move_over(at, left),
             }
         }
         while let Some(arrived) = self.dedicated.poll_arrival(now) {
-            self.arrived.push_back(arrived);
+            came.push(arrived);
         }
+        came.sort_by_key(|arrived| arrived.at);
+        came.into_iter().for_each(|arrived| self.arrived.push(arrived));
+    }
+
+    /// A packet that left the random carriers takes its place in the queue for the others.
+    fn move_over(&mut self, at: Instant, left: Left<Word<F>>) {
+        let Left { terminal, frame, offered_at, .. } = left;
+        // A request that collided is made again in the terminal's own burst.
+        let Word::Packet(frame) = frame else { return };
+        let admission = self.dedicated.offer_since(at, terminal, Class::Data, frame, offered_at);
+        self.crowded_out += u64::from(!admission_is_queued(&admission));
+    }
+
+    fn put(&mut self, at: Instant, due: Due<F>) {
+        self.due.insert((at, self.next_due), due);
+        self.next_due += 1;
     }
 }
 
@@ -160,7 +259,7 @@ mod tests {
     use alloc::vec;
     use units::{BitRate, Span};
 
-    fn link() -> Mixed<vec::Vec<u8>> {
+    fn link() -> Mixed<Vec<u8>> {
         let random = AlohaConfig::new(BitRate::from_kbps(20), Span::from_millis(270));
         let mut dedicated = MfTdmaConfig::mhatre_rosenberg(20);
         dedicated.rate = BitRate::from_kbps(80);
@@ -168,7 +267,7 @@ mod tests {
         Mixed::new(&random, &dedicated, 2, 1, 0).unwrap()
     }
 
-    fn arrival(link: &mut Mixed<vec::Vec<u8>>, bytes: usize) -> f64 {
+    fn arrival(link: &mut Mixed<Vec<u8>>, bytes: usize) -> f64 {
         let start = Instant::ZERO + Span::from_secs(5);
         link.offer(start, 4, vec![0; bytes]);
         let mut arrived = None;
@@ -198,7 +297,7 @@ mod tests {
     #[test]
     fn everything_arrives_under_load() {
         let mut link = link();
-        let mut rng = units::RngStream::new(2, 0, "load");
+        let mut rng = RngStream::new(2, 0, "load");
         let (mut now, mut got) = (Instant::ZERO, 0);
         for packet in 0..600 {
             now += Span::from_millis(rng.below(400));
@@ -215,12 +314,57 @@ mod tests {
         assert_eq!(got, 600);
     }
 
+    /// Packets of two cells, so many a second for a minute; which arrived within 30 s more, looked
+    /// at whenever there is something to see or at the end alone; and with what chance random
+    /// carriers could be used after the minute.
+    fn loaded(rate: f64, often: bool) -> (u64, f64, Vec<Arrived<Vec<u8>>>, Mixed<Vec<u8>>) {
+        let mut link = link();
+        let mut rng = RngStream::new(4, 0, "load");
+        let (mut at, mut offered, mut arrived) = (0.0, 0, Vec::new());
+        while at < 60.0 {
+            at += rng.exponential(1.0 / rate);
+            let now = Instant::ZERO + Span::from_secs_f64(at);
+            while let Some(next) = link.poll_timeout().filter(|&next| often && next <= now) {
+                arrived.extend(link.poll_arrival(next));
+            }
+            link.offer(now, rng.below(20) as usize, vec![0; 82]);
+            offered += 1;
+        }
+        let chance = link.permission();
+        let end = Instant::ZERO + Span::from_secs(90);
+        while let Some(one) = link.poll_arrival(end) {
+            arrived.push(one);
+        }
+        (offered, chance, arrived, link)
+    }
+
+    #[test]
+    fn what_is_too_much_for_random_carriers_goes_by_the_plan() {
+        // Half of what they can bear; then five times as much, of which the others carry most.
+        let (offered, chance, arrived, link) = loaded(6.0, true);
+        assert_eq!((arrived.len() as u64, chance), (offered, 1.0));
+        let moved = link.dedicated().counters().offered.packets;
+        assert!(moved * 10 < offered, "{moved} of {offered}");
+        let (offered, chance, arrived, link) = loaded(60.0, true);
+        assert_eq!((arrived.len() as u64, link.crowded_out()), (offered, 0));
+        assert!(chance < 0.5, "{chance}");
+        // The random carriers have 47 slots a second; a fifth of them and more carry something.
+        let through = link.random().through as f64 / (47.17 * 60.0);
+        assert!((0.2..0.37).contains(&through), "{through}");
+    }
+
+    #[test]
+    fn late_calls_change_nothing() {
+        let [(.., now, _), (.., late, _)] = [loaded(60.0, true), loaded(60.0, false)];
+        assert_eq!(now, late);
+    }
+
     #[test]
     fn who_could_never_ask_again_is_refused() {
         let random = AlohaConfig::new(BitRate::from_kbps(20), Span::ZERO);
         let mut dedicated = MfTdmaConfig::mhatre_rosenberg(2);
         dedicated.free = Free::None;
-        let refused = Mixed::<vec::Vec<u8>>::new(&random, &dedicated, 2, 1, 0);
+        let refused = Mixed::<Vec<u8>>::new(&random, &dedicated, 2, 1, 0);
         assert_eq!(refused.map(drop).unwrap_err().setting, "sync");
     }
 }

@@ -12,6 +12,7 @@
 //! hub tells of the terminals.
 
 pub mod aloha;
+mod arrivals;
 pub mod ax25;
 pub mod csma;
 pub mod dama;

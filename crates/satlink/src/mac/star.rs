@@ -115,6 +115,7 @@ fn word_for(setting: &'static str) -> &'static str {
         "period" => "frame",
         "queue" => "limit",
         "burst_loss" => "lose bursts",
+        "log_on" => "log-on",
         "request_loss" => "lose requests",
         "plan_loss" => "lose plans",
         "slots" => "slots of a frame on all carriers",

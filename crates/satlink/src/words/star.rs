@@ -152,6 +152,7 @@ fn return_word(word: &str, words: &mut Words<'_>, star: &mut StarConfig) -> Resu
         "hub" => mac.hub_leg = words.value(WAY, way)?,
         "lead" => mac.lead = words.value(WAY, way)?,
         "sync" => mac.sync = words.value(OR_OFF, or_off)?,
+        "log-on" => mac.log_on = words.value(SLOTS_OR_OFF, or_off)?,
         "silence" => mac.silence = words.value(OR_OFF, or_off)?,
         "limit" => mac.queue = words.value(COUNT, values::whole)? as usize,
         "lose" => {
@@ -165,7 +166,7 @@ fn return_word(word: &str, words: &mut Words<'_>, star: &mut StarConfig) -> Resu
             return Err(words.unknown(
                 word,
                 "rate, carriers, slots, guard, frame, placement, ask, free, order, scheduler, \
-                 hub, lead, sync, silence, limit or lose",
+                 hub, lead, sync, log-on, silence, limit or lose",
             ));
         }
     }
@@ -190,6 +191,7 @@ fn terminal_words(words: &mut Words<'_>, terminal: &mut TerminalConfig) -> Resul
 
 const WAY: &str = "a time up to 10s, such as 135ms";
 const OR_OFF: &str = "a number of frames above 0, or off";
+const SLOTS_OR_OFF: &str = "a number of slots above 0, or off";
 
 fn way(text: &str) -> Option<Span> {
     values::time(text).filter(|&time| time <= Span::from_secs(10))
@@ -240,7 +242,7 @@ mod tests {
             "forward rate 20mbit loss 1%\nconnections keep 9s\n\
              return rate 512kbit carriers 4 slots mpeg guard 10us frame 100ms\n\
              return placement contiguous ask volume free weighted order short-first 90\n\
-             return scheduler board hub 120ms lead 5ms sync 4 silence 20 limit 99\n\
+             return scheduler board hub 120ms lead 5ms sync 4 log-on 2 silence 20 limit 99\n\
              return lose bursts 1% lose requests 2% lose plans 3%\n\
              terminals up 130ms weight 2\n\
              terminal boat weight 5 constant 1 most 40 late 3us # far out\nterminal hut off",
@@ -253,7 +255,8 @@ mod tests {
         assert_eq!((mac.demand, mac.free), (Demand::Volume, Free::ByWeight));
         assert_eq!((mac.order, mac.site), (Order::ControlFirst, Site::OnBoard));
         assert_eq!((mac.hub_leg, mac.lead), (Span::from_millis(120), Span::from_millis(5)));
-        assert_eq!((mac.sync, mac.silence, mac.queue), (Some(4), Some(20), 99));
+        assert_eq!((mac.sync, mac.log_on), (Some(4), Some(2)));
+        assert_eq!((mac.silence, mac.queue), (Some(20), 99));
         assert_eq!([mac.burst_loss, mac.request_loss, mac.plan_loss], [0.01, 0.02, 0.03]);
         let [hut, plane, boat] = &mac.terminals[..] else { panic!("three terminals") };
         assert!(!hut.logged_on && plane.logged_on);
@@ -278,6 +281,7 @@ mod tests {
             ("return delay 3ms", "found \"delay\", expected rate, carriers, slots"),
             ("return order short-first", "order: found the end, expected a number of IP bytes"),
             ("return sync 0", "expected a number of frames above 0, or off"),
+            ("return log-on 0", "expected a number of slots above 0, or off"),
             ("return lose cells 1%", "expected bursts, requests or plans"),
             ("return hub 11s", "expected a time up to 10s"),
             ("terminal", "terminal: found the end, expected the name"),

@@ -100,6 +100,9 @@ pub struct MfTdmaConfig {
     /// frame; it carries a request, and says that the terminal is there. `None`:
     /// requests travel in traffic slots alone.
     pub sync: Option<u32>,
+    /// Slots of a frame, outside of the traffic slots, in which terminals log on, and for which
+    /// they contend. `None`: who logs on is heard.
+    pub log_on: Option<u32>,
     /// What is done with slots that nobody asked for.
     pub free: Free,
     /// As [`ScheduleConfig::rate_frames`].
@@ -145,6 +148,7 @@ impl MfTdmaConfig {
             hub_leg: leg,
             lead: Span::from_millis(10),
             sync: None,
+            log_on: None,
             free: Free::Equal,
             rate_frames: 2,
             volume_frames: 16,
@@ -221,6 +225,9 @@ impl MfTdmaConfig {
         }
         if self.sync == Some(0) {
             return error("sync", "at least 1 frame, or none");
+        }
+        if self.log_on.is_some_and(|slots| slots == 0 || slots > self.positions()) {
+            return error("log_on", "1 to a carrier's slots of a frame, or none");
         }
         let shares = [
             ("burst_loss", self.burst_loss),

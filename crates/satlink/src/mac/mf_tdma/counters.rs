@@ -33,6 +33,10 @@ pub struct MfTdmaCounters {
     pub requests: u64,
     /// Of those, requests that the scheduler never saw.
     pub requests_lost: u64,
+    /// Bursts in log-on slots.
+    pub calls: u64,
+    /// Of those, bursts that were not heard: others called in the same slot, or they were lost.
+    pub calls_lost: u64,
     /// Plans that a terminal with slots in them did not hear.
     pub plans_missed: u64,
 }

@@ -17,6 +17,12 @@ pub(super) enum Event<F> {
     Sync { terminal: u32, frame: u64 },
     /// What was sent in a slot has arrived at the scheduler.
     Burst { terminal: u32, frame: u64, place: Place, sent: Sent<F> },
+    /// A log-on slot is over, as the scheduler hears it.
+    Called { slot: u64 },
+    /// A terminal that called in it finds that it was not heard.
+    Unheard { terminal: u32, slot: u64 },
+    /// A terminal finds that it has lost its slots.
+    Dropped { terminal: u32 },
     /// A word outside of traffic slots has arrived there.
     Word { terminal: u32, word: Word },
 }
@@ -65,6 +71,9 @@ impl<F: Frame> MfTdma<F> {
                 Event::Burst { terminal, frame, place, sent } => {
                     self.arrive(at, terminal, (frame, place), sent);
                 }
+                Event::Called { slot } => self.called(at, slot),
+                Event::Unheard { terminal, slot } => self.unheard(at, terminal, slot),
+                Event::Dropped { terminal } => self.on_dropped(at, terminal),
                 Event::Word { terminal, word } => self.hear(terminal as usize, word),
             }
         }
@@ -101,6 +110,10 @@ impl<F: Frame> MfTdma<F> {
                 let terminal = terminal as u32;
                 self.put(sent_at, Event::Slot { terminal, frame, place });
             }
+        }
+        if self.scheduler.dropped() > self.dropped_before {
+            self.dropped_before = self.scheduler.dropped();
+            self.call_back(at);
         }
         let Some(every) = self.config.sync else { return };
         let (every, count) = (u64::from(every), self.terminals.len());
@@ -147,7 +160,7 @@ impl<F: Frame> MfTdma<F> {
 
     fn sync(&mut self, at: Instant, number: u32, frame: u64) {
         let terminal = &mut self.terminals[number as usize];
-        if !terminal.online {
+        if !terminal.online || !terminal.admitted {
             return;
         }
         let request = terminal.ask(&self.config, at, frame);
@@ -160,8 +173,11 @@ impl<F: Frame> MfTdma<F> {
 
     fn hear(&mut self, terminal: usize, word: Word) {
         match word {
-            Word::LogOn => self.scheduler.log_on(terminal),
-            Word::LogOff => self.scheduler.log_off(terminal),
+            Word::LogOn => self.admit(terminal),
+            Word::LogOff => {
+                self.terminals[terminal].admitted = false;
+                self.scheduler.log_off(terminal);
+            }
             Word::Here(request) => {
                 self.scheduler.heard(terminal);
                 if let Some(request) = request {
@@ -200,7 +216,7 @@ impl<F: Frame> MfTdma<F> {
                     Site::OnBoard => self.config.hub_leg,
                 };
                 let Waiting { frame, offered_at, .. } = waiting;
-                self.arrived.push_back(Arrived { at: at + rest, terminal, frame, offered_at });
+                self.arrived.push(Arrived { at: at + rest, terminal, frame, offered_at });
             }
             Some(Damage::Lost) => {
                 self.counters.held.remove(bytes);

@@ -40,18 +40,22 @@
 mod config;
 mod counters;
 mod events;
+mod log_on;
 mod terminal;
 
 pub use config::{AskIn, Demand, MfTdmaConfig, Order, Site, TerminalConfig};
 pub use counters::{MfTdmaCounters, TerminalCounters};
 pub use terminal::Claim;
 
+use super::arrivals::Arrivals;
+pub use super::arrivals::Arrived;
 use super::schedule::{ScheduleError, Scheduler};
 use super::slots::{Layout, Place};
 use crate::{Admission, DropCause, Frame, Tally};
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use events::{Damage, Event, Word};
+use log_on::Calls;
 use terminal::{Terminal, Waiting};
 use units::{Instant, RngStream, Span};
 
@@ -62,19 +66,6 @@ pub enum Class {
     Data,
     /// Acknowledgements, and what else others wait for.
     Control,
-}
-
-/// A packet that arrived at the hub.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrived<F> {
-    /// When its last bit did.
-    pub at: Instant,
-    /// Which terminal sent it.
-    pub terminal: usize,
-    /// The packet.
-    pub frame: F,
-    /// When it was offered.
-    pub offered_at: Instant,
 }
 
 /// A return link that terminals share by a plan.
@@ -94,9 +85,12 @@ pub struct MfTdma<F> {
     next_event: u64,
     next_plan: Instant,
     frame: u64,
+    calls: Calls,
+    /// Terminals that the scheduler had dropped when that was last looked at.
+    dropped_before: u64,
     /// Slots in which somebody is who should not be.
     noise: BTreeSet<(u64, Place)>,
-    arrived: VecDeque<Arrived<F>>,
+    arrived: Arrivals<F>,
     rng: RngStream,
     counters: MfTdmaCounters,
     each: Vec<TerminalCounters>,
@@ -132,8 +126,10 @@ impl<F: Frame> MfTdma<F> {
             next_event: 0,
             next_plan: Instant::ZERO,
             frame: 0,
+            calls: Calls::new(seed, run),
+            dropped_before: 0,
             noise: BTreeSet::new(),
-            arrived: VecDeque::new(),
+            arrived: Arrivals::new(),
             rng: RngStream::new(seed, run, "satlink/mf-tdma"),
             counters: MfTdmaCounters::default(),
             each: alloc::vec![TerminalCounters::default(); count],
@@ -149,6 +145,19 @@ impl<F: Frame> MfTdma<F> {
     /// When there is no such terminal.
     pub fn offer(&mut self, now: Instant, terminal: usize, class: Class, frame: F) -> Admission<F> {
         self.advance(now);
+        self.offer_since(now, terminal, class, frame, self.now)
+    }
+
+    /// The same, of a packet that its terminal has had since `offered_at`.
+    pub(super) fn offer_since(
+        &mut self,
+        now: Instant,
+        terminal: usize,
+        class: Class,
+        frame: F,
+        offered_at: Instant,
+    ) -> Admission<F> {
+        self.advance(now);
         let bytes = frame.len() as u64;
         self.counters.offered.add(bytes);
         let sender = &mut self.terminals[terminal];
@@ -162,7 +171,7 @@ impl<F: Frame> MfTdma<F> {
             Order::Arrival => Class::Data,
             Order::ControlFirst => class,
         };
-        sender.push(queue, Waiting { frame, left, begun: false, offered_at: self.now });
+        sender.push(queue, Waiting { frame, left, begun: false, offered_at });
         Admission::Queued
     }
 
@@ -171,19 +180,15 @@ impl<F: Frame> MfTdma<F> {
         let first = self.agenda.keys().next().map(|&(at, _)| at);
         // Of slots that nobody uses nothing is to be seen.
         let next = if self.counters.held.packets > 0 { first } else { Some(self.next_plan) };
-        let arrived = self.arrived.front().map(|arrived| arrived.at);
-        [arrived, next].into_iter().flatten().min()
+        [self.arrived.next_at(), next].into_iter().flatten().min()
     }
 
     /// The next packet that arrived by `now`.
     pub fn poll_arrival(&mut self, now: Instant) -> Option<Arrived<F>> {
         self.advance(now);
-        self.arrived.front().filter(|arrived| arrived.at <= now)?;
-        let arrived = self.arrived.pop_front()?;
-        let bytes = arrived.frame.len() as u64;
-        self.counters.held.remove(bytes);
-        self.counters.delivered.add(bytes);
-        self.each[arrived.terminal].delivered.add(bytes);
+        let MfTdmaCounters { held, delivered, .. } = &mut self.counters;
+        let arrived = self.arrived.fetch(now, held, delivered)?;
+        self.each[arrived.terminal].delivered.add(arrived.frame.len() as u64);
         Some(arrived)
     }
 
@@ -199,11 +204,12 @@ impl<F: Frame> MfTdma<F> {
         self.scheduler.expect(terminal, slots);
     }
 
-    /// `terminal` logs on, or on again. Log-on bursts have their own slots, and arrive.
+    /// `terminal` logs on, or on again: it contends for a [log-on slot](MfTdmaConfig::log_on), or
+    /// is heard without one where there are none. What it is given meanwhile waits in it.
     pub fn log_on(&mut self, now: Instant, terminal: usize) {
         self.advance(now);
         self.terminals[terminal].online = true;
-        self.say(terminal, Word::LogOn);
+        self.begin_call(self.now, terminal);
     }
 
     /// `terminal` logs off; what waits in it is dropped.
@@ -217,6 +223,7 @@ impl<F: Frame> MfTdma<F> {
         self.advance(now);
         let sender = &mut self.terminals[terminal];
         sender.online = false;
+        sender.call = None;
         for waiting in sender.clear() {
             let bytes = waiting.frame.len() as u64;
             self.counters.held.remove(bytes);
@@ -285,9 +292,7 @@ impl<F: Frame> MfTdma<F> {
                 held.add(waiting.frame.len() as u64);
             }
         }
-        for arrived in &self.arrived {
-            held.add(arrived.frame.len() as u64);
-        }
+        self.arrived.count_into(&mut held);
         held == self.counters.held && self.counters.balances()
     }
 }

@@ -1,5 +1,6 @@
 //! A terminal: what waits in it, what it knows of plans, and what it asks for.
 
+use super::log_on::Call;
 use super::{AskIn, Class, Demand, MfTdmaConfig, Order};
 use crate::mac::schedule::Request;
 use alloc::collections::VecDeque;
@@ -54,6 +55,9 @@ pub(super) struct Terminal<F> {
     pub(super) late: bool,
     /// It has a carrier up: it uses slots that it is granted.
     pub(super) online: bool,
+    /// The scheduler took it on, and has not been seen to drop it.
+    pub(super) admitted: bool,
+    pub(super) call: Option<Call>,
     pub(super) claim: Claim,
     /// By class.
     pub(super) queues: [VecDeque<Waiting<F>>; 2],
@@ -73,6 +77,8 @@ impl<F> Terminal<F> {
             way,
             late,
             online,
+            admitted: online,
+            call: None,
             claim: Claim::Honest,
             queues: [VecDeque::new(), VecDeque::new()],
             backlog: 0,

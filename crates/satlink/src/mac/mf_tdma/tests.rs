@@ -408,6 +408,7 @@ proptest! {
         config.site = if kind % 2 == 0 { Site::Hub } else { Site::OnBoard };
         (config.burst_loss, config.request_loss, config.plan_loss) = (0.05, 0.1, 0.1);
         config.silence = (kind % 3 == 0).then_some(10);
+        config.log_on = (kind % 4 == 1).then_some(1);
         config.terminals[2].late = Span::from_micros(u64::from(kind == 7));
         let run = |eager: bool| {
             let mut link: MfTdma<Vec<u8>> = MfTdma::new(&config, 3, 0).unwrap();

@@ -1,0 +1,216 @@
+//! Logging on: bursts in slots for which terminals contend.
+//!
+//! A terminal that is not logged on has no slot of its own and cannot be given one, for nobody
+//! knows of it. It calls in one of the log-on slots, which come with each frame beside the traffic
+//! slots. Of two in one slot the scheduler hears neither; who is not in a plan a frame after the
+//! call could have been heard calls again, in one of twice as many slots, by chance.
+//!
+//! Source: EN 301 790, clause 9.3 (common signalling channel) for the slots; the back-off is that
+//! of [`aloha`](crate::mac::aloha).
+
+use super::MfTdma;
+use super::events::{Event, Word};
+use crate::Frame;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use units::{Instant, RngStream};
+
+/// Slots over which a first collision is spread, and those over which the last ones are.
+const SPREAD: (u64, u64) = (16, 1_024);
+
+/// A call that was not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    /// Counted from the first log-on slot of all.
+    slot: u64,
+    /// The slots of which it was one, by chance.
+    window: u64,
+}
+
+/// Who calls in which slot.
+#[derive(Debug)]
+pub(super) struct Calls {
+    by_slot: BTreeMap<u64, Vec<u32>>,
+    rng: RngStream,
+}
+
+impl Calls {
+    pub(super) fn new(seed: u64, run: u64) -> Self {
+        let rng = RngStream::new(seed, run, "satlink/mf-tdma/log-on");
+        Self { by_slot: BTreeMap::new(), rng }
+    }
+}
+
+impl<F: Frame> MfTdma<F> {
+    /// `terminal` calls in one of the next `window` slots, where there are such slots.
+    fn call(&mut self, at: Instant, terminal: u32, window: u64) {
+        let Some(each) = self.config.log_on.map(u64::from) else { return };
+        // As the scheduler hears it, a burst sent now would begin then.
+        let heard = at + self.terminals[terminal as usize].way;
+        let since = heard.since(Instant::ZERO + self.ahead).as_nanos();
+        let period = self.config.period.as_nanos();
+        let within = (since % period).div_ceil(self.config.slot().as_nanos());
+        // Behind the last one comes the first of the next frame.
+        let first = since / period * each + within.min(each);
+        let slot = first + self.calls.rng.below(window);
+        self.terminals[terminal as usize].call = Some(Call { slot, window });
+        let callers = self.calls.by_slot.entry(slot).or_default();
+        callers.push(terminal);
+        if callers.len() == 1 {
+            let begins = self.config.period * (slot / each) + self.config.slot() * (slot % each);
+            let on_air = self.config.rate.time_for(self.config.format.on_air());
+            self.put(Instant::ZERO + self.ahead + begins + on_air, Event::Called { slot });
+        }
+    }
+
+    /// A log-on slot is over in which somebody meant to call.
+    pub(super) fn called(&mut self, at: Instant, slot: u64) {
+        let mut callers = self.calls.by_slot.remove(&slot).unwrap_or_default();
+        let calls = |terminal: u32| self.terminals[terminal as usize].call;
+        // Others have gone, or called elsewhere since.
+        callers.retain(|&terminal| calls(terminal).is_some_and(|call| call.slot == slot));
+        self.counters.calls += callers.len() as u64;
+        match callers[..] {
+            [terminal] if !self.rng.chance(self.config.burst_loss) => {
+                self.terminals[terminal as usize].call = None;
+                self.admit(terminal as usize);
+            }
+            _ => {
+                self.counters.calls_lost += callers.len() as u64;
+                for terminal in callers {
+                    let way = self.terminals[terminal as usize].way;
+                    self.put(at + self.config.period + way, Event::Unheard { terminal, slot });
+                }
+            }
+        }
+    }
+
+    /// A terminal that called in `slot` was not in the plan that would have named it.
+    pub(super) fn unheard(&mut self, at: Instant, terminal: u32, slot: u64) {
+        let call = self.terminals[terminal as usize].call.filter(|call| call.slot == slot);
+        if let Some(Call { window, .. }) = call {
+            self.call(at, terminal, (window * 2).clamp(SPREAD.0, SPREAD.1));
+        }
+    }
+
+    /// `terminal` wants to log on.
+    pub(super) fn begin_call(&mut self, at: Instant, terminal: usize) {
+        if self.config.log_on.is_none() {
+            self.put(
+                at + self.terminals[terminal].way,
+                Event::Word { terminal: terminal as u32, word: Word::LogOn },
+            );
+        } else if self.terminals[terminal].call.is_none() {
+            self.call(at, terminal as u32, 1);
+        }
+    }
+
+    /// A terminal finds that it has lost its slots.
+    pub(super) fn on_dropped(&mut self, at: Instant, terminal: u32) {
+        let place = terminal as usize;
+        if self.terminals[place].online && !self.terminals[place].admitted {
+            self.begin_call(at, place);
+        }
+    }
+
+    /// The scheduler takes a terminal on.
+    pub(super) fn admit(&mut self, terminal: usize) {
+        self.terminals[terminal].admitted = true;
+        self.scheduler.log_on(terminal);
+    }
+
+    /// Who lost its slots because nothing was heard of it, and is there all the same, hears so
+    /// from the plans and calls.
+    pub(super) fn call_back(&mut self, at: Instant) {
+        for place in 0..self.terminals.len() {
+            let terminal = &mut self.terminals[place];
+            if terminal.admitted && !self.scheduler.is_logged_on(place) {
+                terminal.admitted = false;
+                if terminal.online {
+                    let heard = at + terminal.way;
+                    self.put(heard, Event::Dropped { terminal: place as u32 });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mac::mf_tdma::{Class, MfTdmaConfig, TerminalConfig};
+    use crate::mac::schedule::Free;
+    use units::Span;
+
+    fn link(terminals: usize, change: impl FnOnce(&mut MfTdmaConfig)) -> MfTdma<Vec<u8>> {
+        let mut config = MfTdmaConfig::mhatre_rosenberg(terminals);
+        (config.free, config.sync, config.log_on) = (Free::None, Some(2), Some(4));
+        let off = |terminal: &mut TerminalConfig| terminal.logged_on = false;
+        config.terminals.iter_mut().for_each(off);
+        change(&mut config);
+        MfTdma::new(&config, 5, 0).expect("a valid link")
+    }
+
+    fn at_ms(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    fn on(link: &MfTdma<Vec<u8>>) -> usize {
+        (0..link.terminals.len()).filter(|&place| link.scheduler.is_logged_on(place)).count()
+    }
+
+    #[test]
+    fn who_calls_alone_is_heard_and_what_it_had_meanwhile_is_sent() {
+        let mut link = link(3, |_| {});
+        link.log_on(at_ms(2_000), 1);
+        link.log_on(at_ms(2_001), 1);
+        link.offer(at_ms(2_002), 1, Class::Data, alloc::vec![0; 40]);
+        // A frame to the slot at most, and the way.
+        assert!(link.poll_arrival(at_ms(2_000 + 250 + 270 + 5)).is_none());
+        assert_eq!((on(&link), link.counters.calls, link.counters.calls_lost), (1, 1, 0));
+        let arrived = link.poll_arrival(at_ms(5_000)).expect("it has slots");
+        assert_eq!(arrived.terminal, 1);
+        // Who leaves while it calls is not logged on.
+        link.log_on(at_ms(6_000), 2);
+        link.log_off(at_ms(6_001), 2);
+        assert!(link.poll_arrival(at_ms(9_000)).is_none());
+        assert_eq!((on(&link), link.counters.calls), (1, 1));
+    }
+
+    /// Four slots a frame, 16 a second, of which slotted Aloha passes 0.37 at most.
+    #[test]
+    fn five_hundred_at_once_are_all_on_after_minutes() {
+        let mut link = link(500, |_| {});
+        (0..500).for_each(|terminal| link.log_on(at_ms(1_000), terminal));
+        let mut seconds = 1;
+        while on(&link) < 500 {
+            seconds += 1;
+            assert!(link.poll_arrival(at_ms(seconds * 1_000)).is_none());
+            let most = 0.37 * 16.0 * seconds as f64 + 20.0;
+            assert!((on(&link) as f64) < most, "{} after {seconds} s", on(&link));
+            assert!(seconds < 300, "{} of 500 are on", on(&link));
+        }
+        let counters = &link.counters;
+        assert_eq!(counters.calls - counters.calls_lost, 500);
+        assert!(counters.calls_lost > 500, "{counters:?}");
+    }
+
+    /// Two own bursts in a row are lost now and then, and then a terminal has nothing to be heard
+    /// in.
+    #[test]
+    fn who_was_dropped_and_is_there_comes_back() {
+        for log_on in [None, Some(1)] {
+            let mut link = link(2, |config| {
+                (config.burst_loss, config.silence, config.log_on) = (0.3, Some(5), log_on);
+                config.terminals[0].logged_on = true;
+            });
+            let seen = (1..600).filter(|second| {
+                while link.poll_arrival(at_ms(second * 1_000)).is_some() {}
+                link.scheduler.is_logged_on(0)
+            });
+            let seen = seen.count();
+            assert!(link.scheduler.dropped() > 10, "{}", link.scheduler.dropped());
+            assert!(seen > 400, "{log_on:?}: on in {seen} of 600 s");
+        }
+    }
+}
