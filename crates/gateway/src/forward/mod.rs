@@ -22,6 +22,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Where a hub's rules for destinations stand: behind those of interception.
 const PRIORITY: u32 = 2540;
 
+/// The tunnel's own address, which is nobody's on the network: the dummy of RFC 7600.
+const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
+
 /// Why packets cannot be carried.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -120,6 +123,11 @@ fn open_tun(section: &ForwardSection) -> Result<Tun, ForwardError> {
     let mut netlink = Netlink::open()?;
     if let Err(error) = netlink.set_reverse_path(name, ReversePath::Off) {
         tracing::warn!(%error, "packets that come out of the tunnel may be dropped");
+    }
+    // Distributions set the loose filter, for all interfaces or later for each that appears; it drops
+    // whatever comes by an interface without an address.
+    if let Err(error) = netlink.add_host_address(name, DUMMY) {
+        tracing::warn!(%error, "where rp_filter is 2, what comes out of the tunnel is dropped");
     }
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/conf/all/rp_filter");
     if all.is_ok_and(|value| value.trim() == "1") {

@@ -3,8 +3,10 @@
 
 use super::{Netlink, NetlinkError};
 use netlink_packet_core::DefaultNla;
-use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage, AddressScope};
 use netlink_packet_route::link::{AfSpecUnspec, LinkAttribute, LinkMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// `AF_INET`, as an attribute of `IFLA_AF_SPEC`.
 const INET: u16 = 2;
@@ -42,6 +44,23 @@ impl Netlink {
         link.attributes.push(LinkAttribute::AfSpecUnspec(vec![spec]));
         let call = format!("RTM_SETLINK ({name} rp_filter {value})");
         self.change(&call, RouteNetlinkMessage::SetLink(link))
+    }
+
+    /// Gives an interface an IPv4 address of the host's own scope, from which nothing is sent. An
+    /// interface without any drops all that comes by it where its filter is [`ReversePath::Loose`]
+    /// (`__fib_validate_source` in Linux).
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoSuchLink`], or the kernel's refusal.
+    pub fn add_host_address(&mut self, name: &str, address: Ipv4Addr) -> Result<(), NetlinkError> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = 32;
+        message.header.scope = AddressScope::Host;
+        message.header.index = self.link_index(name)?;
+        message.attributes.push(AddressAttribute::Local(IpAddr::V4(address)));
+        let call = format!("RTM_NEWADDR ({address}/32 on {name}, scope host)");
+        self.create(&call, RouteNetlinkMessage::NewAddress(message))
     }
 }
 
