@@ -5,9 +5,10 @@ use super::statistics::Summary;
 use crate::plot::PlotError;
 use kuva::plot::legend::LegendPosition;
 use kuva::plot::{LinePlot, LineStyle, ScatterPlot};
-use kuva::render::layout::Layout;
+use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::plots::Plot;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A figure in the form of the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +74,11 @@ impl Series {
         Self { dashed: false, joined: false, ..Self::dashed(name, points) }
     }
 
+    /// A line without error bars.
+    pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self { dashed: false, ..Self::dashed(name, points) }
+    }
+
     /// A dashed line without error bars.
     pub fn dashed(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let points = points.into_iter().map(|(x, y)| (x, y, 0.0)).collect();
@@ -87,6 +93,11 @@ const COLOURS: [&str; 7] =
 const CLIP: &str = "kuva-clip-";
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
+/// So large that a title of `TITLE_WRAP` letters has room above the plot, beside the legend.
+const TITLE_SIZE: u32 = 14;
+const TITLE_WRAP: usize = 72;
+/// A line of more points is drawn without dots, which would cover it.
+const DOTTED: usize = 40;
 /// Pixels of the PNG for each unit of the SVG: sharp on screens of double density.
 const PNG_SCALE: f32 = 2.0;
 
@@ -184,7 +195,7 @@ impl Figure {
                 );
             }
             plots.push(Plot::Line(line));
-            if !series.dashed {
+            if !series.dashed && points.len() <= DOTTED {
                 let dots = ScatterPlot::new()
                     .with_data(points.iter().map(|(x, y, _)| (*x, *y)))
                     .with_color(*colour)
@@ -202,6 +213,8 @@ impl Figure {
     fn layout(&self, plots: &[Plot]) -> Layout {
         let mut layout = Layout::auto_from_plots(plots)
             .with_title(self.title.as_str())
+            .with_title_size(TITLE_SIZE)
+            .with_title_wrap(TITLE_WRAP)
             .with_x_label(self.x.label.as_str())
             .with_y_label(self.y.label.as_str())
             .with_width(WIDTH)
@@ -212,16 +225,18 @@ impl Figure {
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
         };
         let (left, right) = fold(&mut all().map(|(x, _, _)| x));
+        // So that dots at the ends are whole.
+        let beside = 0.02 * (right - left);
         // The library's automatic axes leave error bars out.
         let (low, _) = fold(&mut all().map(|(_, y, half)| y - half));
         let (_, high) = fold(&mut all().map(|(_, y, half)| y + half));
         if self.x.log {
-            layout = layout.with_log_x();
+            layout = layout.with_log_x().with_x_tick_format(log_ticks());
         } else if right > left {
-            layout = layout.with_x_axis_min(left).with_x_axis_max(right);
+            layout = layout.with_x_axis_min(left - beside).with_x_axis_max(right + beside);
         }
         if self.y.log {
-            layout = layout.with_log_y();
+            layout = layout.with_log_y().with_y_tick_format(log_ticks());
         } else {
             let span = (high - low.min(0.0)).max(f64::MIN_POSITIVE);
             // What cannot be negative begins at zero, whatever its error bars do.
@@ -231,6 +246,20 @@ impl Figure {
         }
         layout
     }
+}
+
+/// How numbers stand beside a logarithmic axis; the library mixes forms.
+fn log_ticks() -> TickFormat {
+    TickFormat::Custom(Arc::new(log_tick))
+}
+
+/// As a decimal where that is short, else as a power.
+fn log_tick(value: f64) -> String {
+    if !(0.999e-3..1e6).contains(&value) {
+        return format!("{value:.0e}");
+    }
+    let decimal = format!("{value:.4}");
+    decimal.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -265,6 +294,13 @@ mod tests {
         assert_eq!(&figure(true).png().unwrap()[1..4], b"PNG");
         let csv = figure(false).csv();
         assert!(csv.contains("XSTP-ON,50,9,0.4\n"), "{csv}");
+    }
+
+    #[test]
+    fn numbers_beside_a_logarithmic_axis_are_short() {
+        let ticks = [1e-9, 5e-9, 1e-3, 0.05, 0.1, 0.5, 1.0, 20.0, 1e5, 1e6].map(log_tick);
+        let expected = ["1e-9", "5e-9", "0.001", "0.05", "0.1", "0.5", "1", "20", "100000", "1e6"];
+        assert_eq!(ticks, expected);
     }
 
     #[test]

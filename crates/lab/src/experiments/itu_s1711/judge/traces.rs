@@ -22,11 +22,6 @@ fn timeout(results: &Results, trace: Trace) -> f64 {
     timeouts.iter().find(|(_, count)| *count > 0.0).map_or(0.0, |(at, _)| *at)
 }
 
-/// A line without dots: there are hundreds of points.
-fn line(name: &str, points: Vec<(f64, f64)>) -> Series {
-    Series { joined: true, ..Series::dashed(name, points) }
-}
-
 fn figure(id: &str, title: &str, y: &str, series: Vec<Series>) -> Figure {
     Figure {
         id: id.into(),
@@ -53,7 +48,7 @@ pub(super) fn window(results: &Results) -> Section {
             "figure-4",
             "The congestion window of one TCP (figure 4)",
             "segments",
-            vec![line("window", window)],
+            vec![Series::line("window", window)],
         )],
         cells: judge(WINDOW, results),
         ..Section::default()
@@ -77,21 +72,21 @@ pub(super) fn files(results: &Results) -> Section {
                 "What is acknowledged, behind 500 Mbit/s (figures 31 and 33)",
                 "kbytes",
                 vec![
-                    line("a queue of 100", of(Trace::Bursts, "acknowledged_kb")),
-                    line("a queue without end", of(Trace::Queue, "acknowledged_kb")),
+                    Series::line("a queue of 100", of(Trace::Bursts, "acknowledged_kb")),
+                    Series::line("a queue without end", of(Trace::Queue, "acknowledged_kb")),
                 ],
             ),
             figure(
                 "figure-47",
                 "A file with a socket of 1 Mbyte (figure 47)",
                 "kbytes acknowledged",
-                vec![line("acknowledged", of(Trace::File, "acknowledged_kb"))],
+                vec![Series::line("acknowledged", of(Trace::File, "acknowledged_kb"))],
             ),
             figure(
                 "figure-48",
                 "Its congestion window (figure 48)",
                 "segments",
-                vec![line("window", of(Trace::File, "window"))],
+                vec![Series::line("window", of(Trace::File, "window"))],
             ),
         ],
         cells: judge(FILES, results),
