@@ -55,7 +55,9 @@ impl Way {
         }
     }
 
-    fn carriage(self, ride_ms: u64) -> Carriage {
+    fn carriage(self, ride_ms: u64, buffer_kb: u64) -> Carriage {
+        let buffer = buffer_kb << 10;
+        let near = TcpConfig { receive_buffer: buffer, ..best() };
         match self {
             Self::Reno => Carriage::Tcp(of_1999(TcpConfig::reno())),
             Self::NewReno => {
@@ -63,8 +65,8 @@ impl Way {
             }
             Self::SackReno => Carriage::Tcp(of_1999(TcpConfig::sack_reno())),
             Self::SackNewReno => Carriage::Tcp(best()),
-            Self::SplitTcp => Carriage::SplitTcp(best(), best()),
-            Self::SplitStp => Carriage::SplitStp(best(), stp(SEGMENT, ride_ms)),
+            Self::SplitTcp => Carriage::SplitTcp(near, TcpConfig { send_buffer: buffer, ..best() }),
+            Self::SplitStp => Carriage::SplitStp(near, stp(SEGMENT, ride_ms)),
         }
     }
 }
@@ -94,6 +96,10 @@ pub(super) fn stp(segment: u16, ride_ms: u64) -> SessionConfig {
 pub(super) const RIDE_MS: u64 = 10;
 /// Others that are tried.
 pub(super) const RIDES_MS: [u64; 4] = [0, 2, 3, 5];
+/// What a gateway of split TCP has for each side of a connection, kbytes of 1,024: as much as the
+/// hosts' windows; and others that are tried.
+pub(super) const BUFFER_KB: u64 = 240;
+pub(super) const BUFFERS_KB: [u64; 5] = [48, 72, 96, 120, 144];
 
 /// Who competes at the router, and how that queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +161,8 @@ pub(super) struct Trial {
     pub(super) jitter_ms: u64,
     /// How long before they are due POLLs ride on segments, ms.
     pub(super) ride_ms: u64,
+    /// What a gateway has for each side, kbytes of 1,024.
+    pub(super) buffer_kb: u64,
     /// Whether there is a file at all.
     pub(super) file: bool,
 }
@@ -173,6 +181,7 @@ impl Trial {
             kbps: 1_300,
             jitter_ms: 0,
             ride_ms: RIDE_MS,
+            buffer_kb: BUFFER_KB,
             file: true,
         }
     }
@@ -196,6 +205,9 @@ impl Trial {
         }
         if self.ride_ms != RIDE_MS {
             key += &format!("/POLLs ride {} ms", self.ride_ms);
+        }
+        if self.buffer_kb != BUFFER_KB {
+            key += &format!("/buffers of {} kbytes", self.buffer_kb);
         }
         if !self.file {
             key += "/no file";
@@ -231,7 +243,7 @@ impl Trial {
         };
         let discipline = router.discipline(self.queue);
         Files {
-            carriage: self.way.carriage(self.ride_ms),
+            carriage: self.way.carriage(self.ride_ms, self.buffer_kb),
             flows: u32::from(self.file),
             bytes: FILE,
             access: ethernet(Span::ZERO),
@@ -309,6 +321,8 @@ pub(super) fn trials() -> Vec<(Trial, u32)> {
     }
     all.extend(beside_figures().map(|trial| (trial, 10)));
     all.extend(queues().into_iter().map(|trial| (trial, 5)));
+    let crowded = Trial::new(Way::SplitTcp, 600, Others::One(Router::DropTail));
+    all.extend(BUFFERS_KB.map(|buffer_kb| (Trial { buffer_kb, ..crowded }, 20)));
     all
 }
 

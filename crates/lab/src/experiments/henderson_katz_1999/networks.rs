@@ -57,7 +57,7 @@ pub(super) const RICOCHET: Channel = Channel {
 pub(super) const WITH_RED: Channel = Channel { name: "Ricochet with RED", red: true, ..RICOCHET };
 
 /// What is not given about the two, varied.
-pub(super) const OTHERS: [Channel; 10] = [
+pub(super) const OTHERS: [Channel; 12] = [
     Channel { name: "DirecPC, no loss", loss: 0.0, ..DIRECPC },
     Channel { name: "DirecPC, 0.5 % lost", loss: 0.005, ..DIRECPC },
     Channel { name: "DirecPC, 500 kbit/s", forward_bps: 500_000, ..DIRECPC },
@@ -72,6 +72,20 @@ pub(super) const OTHERS: [Channel; 10] = [
         name: "DirecPC, 3 Mbit/s, 0.5 % lost",
         forward_bps: 3_000_000,
         loss: 0.005,
+        ..DIRECPC
+    },
+    Channel {
+        name: "DirecPC, 3 Mbit/s, 0.6 % lost, queue of 20 kbytes",
+        forward_bps: 3_000_000,
+        loss: 0.006,
+        queue: 20_000,
+        ..DIRECPC
+    },
+    Channel {
+        name: "DirecPC, 3 Mbit/s, 0.7 % lost, queue of 20 kbytes",
+        forward_bps: 3_000_000,
+        loss: 0.007,
+        queue: 20_000,
         ..DIRECPC
     },
     Channel { name: "DirecPC, segments of 1,000 bytes", segment: 1_000, ..DIRECPC },

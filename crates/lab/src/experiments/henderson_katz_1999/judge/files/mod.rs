@@ -5,7 +5,8 @@ mod split;
 
 use super::super::FILES;
 use super::super::bench::{
-    FEW, Others, QUEUE, QUEUES, RIDE_MS, RIDES_MS, ROUND_TRIPS, Router, Trial, Way,
+    BUFFER_KB, BUFFERS_KB, FEW, Others, QUEUE, QUEUES, RIDE_MS, RIDES_MS, ROUND_TRIPS, Router,
+    Trial, Way,
 };
 use crate::experiments::publication::judge;
 use crate::experiments::statistics::relative_gain;
@@ -13,6 +14,8 @@ use crate::experiments::{Axis, Figure, Results, Section, Series, Summary, Table}
 
 const DROP_TAIL: Others = Others::One(Router::DropTail);
 const GEO: u64 = 600;
+/// Rate times round trip of the satellite, kbytes of 1,000.
+const PRODUCT_KB: f64 = 97.5;
 
 fn values(results: &Results, trial: Trial, name: &str) -> Vec<f64> {
     results.values(FILES, &trial.key(), name)
@@ -133,7 +136,7 @@ pub(super) fn split_up(results: &Results) -> Section {
                 .into(),
         ],
         figures,
-        tables: vec![rides(results)],
+        tables: vec![rides(results), buffers(results)],
         cells: judge(split::SPLIT, results),
     }
 }
@@ -152,6 +155,28 @@ fn rides(results: &Results) -> Table {
         title: "POLLs of split STP at 600 ms, by how long before they are due they ride".into(),
         head: ["ms", "POLLs a second", "alone", "kbit/s"].map(str::to_owned).into(),
         rows: RIDES_MS.into_iter().chain([RIDE_MS]).map(row).collect(),
+    }
+}
+
+/// A gateway's memory for a connection, varied.
+fn buffers(results: &Results) -> Table {
+    let row = |buffer_kb: u64| {
+        let trial = Trial { buffer_kb, ..crowded(Way::SplitTcp, GEO) };
+        let held = of(results, trial, "gateway_kbytes").mean;
+        let carried = kbps(results, trial);
+        vec![
+            buffer_kb.to_string(),
+            format!("{held:.0}"),
+            format!("{:.1}", held / PRODUCT_KB),
+            format!("{:.0} ± {:.0}", carried.mean, carried.half),
+        ]
+    };
+    let head = ["kbytes for each side", "most held, kbytes", "in products", "kbit/s"];
+    Table {
+        id: "gateway-buffers".into(),
+        title: "Split TCP at 600 ms beside one connection, by what the gateway has for it".into(),
+        head: head.map(str::to_owned).into(),
+        rows: BUFFERS_KB.into_iter().chain([BUFFER_KB]).map(row).collect(),
     }
 }
 
