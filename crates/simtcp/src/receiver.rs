@@ -50,6 +50,9 @@ pub(crate) struct Receiver {
     /// The largest segment so far.
     segment: u64,
     at_once: u32,
+    /// When data came last, and whether acknowledgements wait for data that answers it.
+    came: Option<Instant>,
+    answers: bool,
     /// TS.Recent and Last.ACK.sent (RFC 7323, section 4.3).
     echo: u32,
     acked: u64,
@@ -75,6 +78,8 @@ impl Receiver {
             pending: 0,
             segment: 1,
             at_once: config.delayed_ack.at_once,
+            came: None,
+            answers: false,
             echo: 0,
             acked: 0,
             d_sack: false,
@@ -240,7 +245,8 @@ impl Receiver {
         let in_order = advanced == segment.span() && self.ahead.total() == 0;
         self.pending += advanced;
         let many = self.pending >= u64::from(self.delayed.every) * self.segment;
-        if self.at_once > 0 {
+        self.came = Some(now);
+        if self.at_once > 0 && !self.answers {
             self.at_once -= 1;
             self.due = Due::Now;
         } else if !in_order || many || segment.flags.fin {
@@ -284,11 +290,19 @@ impl Receiver {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.timer().is_some_and(|at| at <= now) {
             self.due = Due::Now;
+            self.answers = false;
         }
     }
 
     pub(crate) fn stop(&mut self) {
         self.due = Due::Never;
+    }
+
+    /// Data goes out, perhaps as an answer to what came.
+    pub(crate) fn answered(&mut self, now: Instant) {
+        let after = self.delayed.after;
+        let soon = self.came.is_some_and(|came| now.since(came) < after);
+        self.answers |= self.delayed.with_answers && soon;
     }
 
     /// An acknowledgement goes out.

@@ -244,7 +244,8 @@ impl<S: Copy + Ord> Client<S> {
         let turn = match connection.plan.order {
             Order::OneByOne => (connection.answered + 1).min(total),
             Order::PipelinedAfterFirst if connection.answered == 0 => 1.min(total),
-            Order::PipelinedAfterFirst => total,
+            Order::PipelinedAsNamed if connection.answered == 0 => connection.named(),
+            Order::PipelinedAfterFirst | Order::PipelinedAsNamed => total,
         };
         let turn = if connection.plan.waits_for.is_some() { turn.min(total - 1) } else { turn };
         let holds = !connection.plan.held.is_zero() && connection.held.is_none();
@@ -336,6 +337,14 @@ impl<S> Connection<S> {
             half_closed: false,
             ended: false,
         }
+    }
+
+    /// Exchanges that are known of while the first response comes, itself among them.
+    fn named(&self) -> usize {
+        let all = &self.plan.exchanges;
+        let Some(first) = all.first() else { return 0 };
+        let came = self.check.as_ref().map_or(0, StreamCheck::received);
+        1 + (came * (all.len() as u64 - 1) / first.response.max(1)) as usize
     }
 
     fn is_open(&self) -> bool {

@@ -43,6 +43,8 @@ pub enum Order {
     OneByOne,
     /// All but the first once the first response is complete.
     PipelinedAfterFirst,
+    /// All but the first as the first response names them: each once its share of it is there.
+    PipelinedAsNamed,
 }
 
 /// A request and its response, bytes. A request has at least 24, a response at least one.

@@ -40,8 +40,8 @@ pub enum Http {
     },
     /// HTTP/1.1 on one connection, one element after another (section 5.3.3).
     Serial,
-    /// HTTP/1.1 on one connection, all elements asked for at once when the page's own file is
-    /// there (section 5.3.4).
+    /// HTTP/1.1 on one connection, elements asked for as soon as the page's own file has named
+    /// them (sections 5.3.4 and 5.3.5), which it does evenly from its beginning to its end.
     Pipelined,
 }
 
@@ -110,7 +110,7 @@ impl Http {
             }
             Self::Serial => vec![ConnectionPlan::new(Start::At(start), Order::OneByOne, all())],
             Self::Pipelined => {
-                vec![ConnectionPlan::new(Start::At(start), Order::PipelinedAfterFirst, all())]
+                vec![ConnectionPlan::new(Start::At(start), Order::PipelinedAsNamed, all())]
             }
         }
     }

@@ -94,6 +94,7 @@ impl TcpConfig {
                 after: Span::from_millis(40),
                 at_once: 16,
                 ticks: false,
+                with_answers: false,
             },
             rto: RtoConfig {
                 initial: Span::from_secs(1),

@@ -33,15 +33,25 @@ pub struct DelayedAck {
     /// The delay ends at the next multiple of `after`, as with one clock for all connections of
     /// a host: 4.4BSD's of 200 ms makes delays of 0 to 200 ms.
     pub ticks: bool,
+    /// Nothing is acknowledged at once where a host answers: when it has sent data within `after`
+    /// of what came last, all of its acknowledgements may wait for the next data, until a delayed
+    /// one had to go alone. So Linux from 2.4 on (`pingpong`).
+    pub with_answers: bool,
 }
 
 impl DelayedAck {
     /// Every segment at once.
-    pub const OFF: Self = Self { every: 1, after: Span::ZERO, at_once: 0, ticks: false };
+    pub const OFF: Self =
+        Self { every: 1, after: Span::ZERO, at_once: 0, ticks: false, with_answers: false };
 
     /// Every second segment, and after 200 ms.
-    pub const USUAL: Self =
-        Self { every: 2, after: Span::from_millis(200), at_once: 0, ticks: false };
+    pub const USUAL: Self = Self {
+        every: 2,
+        after: Span::from_millis(200),
+        at_once: 0,
+        ticks: false,
+        with_answers: false,
+    };
 }
 
 /// What becomes of the window when nothing was sent for longer than the retransmission timer.

@@ -51,6 +51,9 @@ impl Endpoint {
                 segment.flags.cwr = self.sender.take_reduced();
             }
             self.receiver.acknowledged();
+            if outgoing.len > 0 {
+                self.receiver.answered(now);
+            }
             return Some(segment);
         }
         self.receiver.is_due().then(|| self.acknowledgement(now, None))

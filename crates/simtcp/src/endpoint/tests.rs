@@ -161,9 +161,7 @@ fn a_peer_that_never_answers_is_given_up() {
 
 #[test]
 fn one_segment_is_acknowledged_late_and_two_at_once() {
-    let delayed = DelayedAck { every: 2, after: Span::from_millis(200), at_once: 0, ticks: false };
-    let config = TcpConfig { delayed_ack: delayed, ..TcpConfig::new_reno() };
-    let (mut client, mut server) = open(&config);
+    let (mut client, mut server) = open(&TcpConfig::new_reno());
     client.write(3 * 1_460);
     let sent: Vec<Segment> = core::iter::from_fn(|| client.poll_transmit(at(10))).collect();
     assert_eq!(sent.len(), 3);
@@ -177,6 +175,32 @@ fn one_segment_is_acknowledged_late_and_two_at_once() {
     assert_eq!(server.poll_transmit(at(30)), None);
     server.handle_timeout(at(230));
     assert_eq!(server.poll_transmit(at(230)).unwrap().acknowledgement, Some(1 + 4_380));
+}
+
+#[test]
+fn who_answers_acknowledges_with_the_next_answer_until_none_came() {
+    let delayed_ack = DelayedAck { at_once: 100, with_answers: true, ..DelayedAck::USUAL };
+    let (mut client, mut server) = open(&TcpConfig { delayed_ack, ..TcpConfig::new_reno() });
+    let mut ask = |server: &mut Endpoint, ms| {
+        client.write(100);
+        let request = client.poll_transmit(at(ms)).expect("the window is open");
+        server.handle_segment(at(ms), &request);
+        server.read(u64::MAX);
+        server.poll_transmit(at(ms))
+    };
+    let first = ask(&mut server, 10).expect("the first segments are acknowledged at once");
+    assert_eq!((first.acknowledgement, first.payload.len), (Some(101), 0));
+    server.write(50);
+    assert_eq!(server.poll_transmit(at(20)).expect("an answer").payload.len, 50);
+    // The next request is acknowledged with its answer.
+    assert_eq!(ask(&mut server, 300), None);
+    server.write(50);
+    assert_eq!(server.poll_transmit(at(310)).expect("an answer").acknowledgement, Some(201));
+    // No answer comes in time: the acknowledgement goes alone, and then again at once.
+    assert_eq!(ask(&mut server, 600), None);
+    server.handle_timeout(at(800));
+    assert_eq!(server.poll_transmit(at(800)).expect("late").acknowledgement, Some(301));
+    assert_eq!(ask(&mut server, 900).expect("at once").acknowledgement, Some(401));
 }
 
 #[test]

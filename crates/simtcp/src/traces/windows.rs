@@ -63,12 +63,7 @@ fn delayed_acknowledgements_slow_it_down_unless_bytes_are_counted() {
         let config = TcpConfig {
             initial_window: InitialWindow::Segments(4),
             slow_start_limit: limit,
-            delayed_ack: DelayedAck {
-                every: 2,
-                after: Span::from_millis(90),
-                at_once: 0,
-                ticks: false,
-            },
+            delayed_ack: DelayedAck { after: Span::from_millis(90), ..DelayedAck::USUAL },
             ..plain(&TcpConfig::new_reno())
         };
         let mut wire = wire(&config);

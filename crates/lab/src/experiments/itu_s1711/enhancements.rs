@@ -117,6 +117,10 @@ pub(super) struct Case {
     pub(super) kept: bool,
     /// Its bytes.
     pub(super) file: u64,
+    /// The bit error ratio where there are errors.
+    pub(super) ratio: f64,
+    /// For how long data is sent, where it is not a file.
+    pub(super) seconds: Option<u64>,
 }
 
 /// An enhancement: with it, and the same without it.
@@ -150,12 +154,49 @@ pub(super) fn reno() -> TcpConfig {
     }
 }
 
-fn case(tcp: TcpConfig) -> Case {
-    Case { tcp, middle: Middle::Routers, line: Line::Bare, kept: false, file: FILE }
+pub(super) fn case(tcp: TcpConfig) -> Case {
+    Case {
+        tcp,
+        middle: Middle::Routers,
+        line: Line::Bare,
+        kept: false,
+        file: FILE,
+        ratio: 1e-6,
+        seconds: None,
+    }
 }
 
-fn plain() -> Case {
+pub(super) fn plain() -> Case {
     case(reno())
+}
+
+pub(super) fn vegas() -> TcpConfig {
+    TcpConfig { recovery: RecoveryKind::Vegas, window: WindowKind::Vegas, ..reno() }
+}
+
+/// Early dropping, and marking with ECN.
+pub(super) fn early(line: Line, ecn: bool) -> Case {
+    Case { line, ..case(TcpConfig { ecn, ..reno() }) }
+}
+
+/// Segments as where the path's MTU is not looked for.
+pub(super) fn short() -> TcpConfig {
+    TcpConfig { max_segment: 536, ..reno() }
+}
+
+/// Windows that are not scaled.
+pub(super) fn unscaled() -> TcpConfig {
+    TcpConfig { window_scale: false, receive_buffer: 65_535, ..reno() }
+}
+
+/// The window grows by what is acknowledged.
+pub(super) fn counting(tcp: TcpConfig) -> TcpConfig {
+    TcpConfig { slow_start_limit: Some(2), byte_counting: true, ..tcp }
+}
+
+/// Each segment is acknowledged.
+pub(super) fn prompt() -> TcpConfig {
+    TcpConfig { delayed_ack: DelayedAck::OFF, ..reno() }
 }
 
 fn by_tcp(name: &'static str, with: TcpConfig) -> Enhancement {
@@ -168,22 +209,14 @@ fn by_middle(name: &'static str, middle: Middle) -> Enhancement {
 
 /// Those of table 3 in its order, then those of annex 2's sections 3 and 4.
 pub(super) fn all() -> Vec<Enhancement> {
-    let small = TcpConfig { window_scale: false, receive_buffer: 65_535, ..reno() };
-    let short = TcpConfig { max_segment: 536, ..reno() };
-    let prompt = TcpConfig { delayed_ack: DelayedAck::OFF, ..reno() };
     let kept = |after_idle| Case { kept: true, ..case(TcpConfig { after_idle, ..reno() }) };
-    let vegas = TcpConfig { recovery: RecoveryKind::Vegas, window: WindowKind::Vegas, ..reno() };
-    let early = |line, ecn| Case { line, ..case(TcpConfig { ecn, ..reno() }) };
     vec![
         by_tcp(
             "larger initial window",
             TcpConfig { initial_window: InitialWindow::Rfc3390, ..reno() },
         ),
-        by_tcp(
-            "byte counting",
-            TcpConfig { slow_start_limit: Some(2), byte_counting: true, ..reno() },
-        ),
-        Enhancement { name: "window scaling", with: plain(), without: case(small) },
+        by_tcp("byte counting", counting(reno())),
+        Enhancement { name: "window scaling", with: plain(), without: case(unscaled()) },
         Enhancement {
             name: "pacing",
             with: {
@@ -192,15 +225,15 @@ pub(super) fn all() -> Vec<Enhancement> {
             },
             without: kept(AfterIdle::SlowStart),
         },
-        by_tcp("Vegas", vegas),
-        Enhancement { name: "delayed acknowledgements", with: plain(), without: case(prompt) },
+        by_tcp("Vegas", vegas()),
+        Enhancement { name: "delayed acknowledgements", with: plain(), without: case(prompt()) },
         Enhancement {
             name: "ECN",
             with: early(Line::Marks, true),
             without: early(Line::Red, false),
         },
         by_middle("header compression", Middle::Compressors),
-        Enhancement { name: "path MTU discovery", with: plain(), without: case(short) },
+        Enhancement { name: "path MTU discovery", with: plain(), without: case(short()) },
         Enhancement {
             name: "T/TCP",
             with: Case {
@@ -242,7 +275,7 @@ impl Case {
         net.link(server, near, &lan());
         net.link(near, far, &self.line(impairment));
         net.link(far, client, &lan());
-        let until = impairment.until();
+        let until = self.seconds.map_or(impairment.until(), Span::from_secs);
         net.run_until(Instant::ZERO + until);
         let seen = &net.node::<Asks>(client).application;
         let score = match impairment {
@@ -311,7 +344,7 @@ impl Case {
         let mut link = LinkConfig::symmetric(DirectionConfig {
             rate: Some(if coded { rate.mul_ratio(188, 204) } else { rate }),
             delay: Span::from_millis(260),
-            bit_error_ratio: if errors { 1e-6 } else { 0.0 },
+            bit_error_ratio: if errors { self.ratio } else { 0.0 },
             queue: QueueConfig { limit: packets(impairment.queue()), discipline },
             ..DirectionConfig::default()
         });

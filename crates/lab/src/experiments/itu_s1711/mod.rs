@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   equations     annex 1's equations
-//!   enhancements  annex 2, table 3
+//!   enhancements  annex 2, table 3; varied: what its differing entries hang on
 //!   bench         annex 3, section 2: gateways
 //!   atm, shaping  annex 3, section 3: OC-3
 //!   pages         annex 3, section 5: the web
@@ -21,6 +21,7 @@ mod shaping;
 #[cfg(test)]
 mod tests;
 mod traces;
+mod varied;
 
 use super::{Draw, Entry, Point, Setting};
 
@@ -80,6 +81,14 @@ fn plan(setting: &Setting) -> Vec<Point> {
 
 fn matrix(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
+    for one in varied::all() {
+        let (impairment, keys) = (one.impairment, [true, false].map(|side| one.key(side)));
+        for (case, key) in [one.with, one.without].into_iter().zip(keys) {
+            let often = setting.at_most(impairment.often());
+            let simulate = move |draw: &Draw| case.run(impairment, draw);
+            points.push(Point::new(MATRIX, key, often, simulate));
+        }
+    }
     for enhancements::Enhancement { name, with, without } in enhancements::all() {
         for (side, case) in [(true, with), (false, without)] {
             for impairment in enhancements::Impairment::ALL {

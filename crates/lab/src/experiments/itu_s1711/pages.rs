@@ -5,7 +5,7 @@ use satlink::{Direction, DirectionConfig, LinkConfig};
 use sim::Network;
 use sim::host::{Host, Tcp, TcpId};
 use sim::network::Address;
-use sim::traffic::{Client, ConnectionPlan, Exchanged, Http, S1711_PAGES, Server, WebPage};
+use sim::traffic::{Client, ConnectionPlan, Exchanged, Http, Order, S1711_PAGES, Server, WebPage};
 use simtcp::{DelayedAck, InitialWindow, TcpConfig};
 use units::{BitRate, Instant, Span};
 
@@ -24,16 +24,21 @@ pub(super) enum Variant {
     Taken,
     /// All elements of a page are of one size.
     Even,
-    /// The client acknowledges by twos, after 16 segments, however the page is fetched.
+    /// Both ends acknowledge by twos, after 16 segments.
     ByTwos,
-    /// It acknowledges each segment, however the page is fetched.
+    /// They acknowledge each segment.
     Each,
     /// Webbot holds no requests back.
     Prompt,
+    /// Its requests are as large as a browser's.
+    LargeRequests,
+    /// Requests that are pipelined wait until all of the page's own file is there.
+    AfterBase,
     /// Two segments at the start, as before Linux 2.4, and not three.
     SmallerStart,
-    /// With HTTP/1.0 as many elements as connections were counted, of the same bytes.
-    AsCounted,
+    /// With HTTP/1.0 as many elements as table 21 has, and not as many as table 22 counts
+    /// connections.
+    AsListed,
     /// Programs take no time, so that acknowledgements ride on what they send.
     AtOnce,
     /// Server and browser take 80 ms more for each element.
@@ -41,14 +46,16 @@ pub(super) enum Variant {
 }
 
 impl Variant {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Taken,
         Self::Even,
         Self::ByTwos,
         Self::Each,
         Self::Prompt,
+        Self::LargeRequests,
+        Self::AfterBase,
         Self::SmallerStart,
-        Self::AsCounted,
+        Self::AsListed,
         Self::AtOnce,
         Self::Slower,
     ];
@@ -60,8 +67,10 @@ impl Variant {
             Self::ByTwos => "acknowledged by twos",
             Self::Each => "each acknowledged",
             Self::Prompt => "no 30 ms",
+            Self::LargeRequests => "requests of 300 bytes",
+            Self::AfterBase => "requests after the page's file",
             Self::SmallerStart => "two segments at first",
-            Self::AsCounted => "as many as counted",
+            Self::AsListed => "elements of table 21",
             Self::AtOnce => "programs at once",
             Self::Slower => "80 ms for each element",
         }
@@ -78,8 +87,11 @@ pub(super) struct Fetch {
 
 /// Connections that table 22 counts for HTTP/1.0, of the pages in their order.
 const COUNTED: [u64; 5] = [41, 22, 34, 14, 8];
-/// Bytes of a request, and of the head before an element's bytes.
+/// Bytes of a browser's request, of Webbot's (Nielsen and others, "Network performance effects of
+/// HTTP/1.1, CSS1, and PNG", SIGCOMM 1997, measured its library's), and of the head before an
+/// element's bytes.
 const REQUEST: u64 = 300;
+const WEBBOT: u64 = 190;
 const HEAD: u64 = 280;
 const PORT: u16 = 80;
 /// How long Webbot's library gathers requests before it sends them (libwww, `HTHost.c`).
@@ -89,9 +101,18 @@ const PROGRAM: Span = Span::from_millis(1);
 /// Draws of the elements' sizes.
 pub(super) const DRAWS: u32 = 20;
 
-/// Linux acknowledges the first 16 segments one by one, those that come after by twos.
-const BY_TWOS: DelayedAck =
-    DelayedAck { every: 2, after: Span::from_millis(40), at_once: 16, ticks: false };
+/// Linux 2.4 acknowledges each segment as long as the window that it tells grows, by two segments
+/// for each that comes, and 10 Mbytes take longer than any of these pages; but where it answers,
+/// acknowledgements wait for the answer, or by twos for 40 ms, after which it is as before
+/// (`tcp_grow_window`, `tcp_event_data_sent` and `tcp_delack_timer`).
+const LINUX: DelayedAck = DelayedAck {
+    after: Span::from_millis(40),
+    at_once: u32::MAX,
+    with_answers: true,
+    ..DelayedAck::USUAL
+};
+/// The same if the window were full after 16 segments.
+const BY_TWOS: DelayedAck = DelayedAck { at_once: 16, with_answers: false, ..LINUX };
 
 impl Fetch {
     /// The name of a point.
@@ -104,33 +125,30 @@ impl Fetch {
         if self.variant == Variant::Even { 1 } else { DRAWS }
     }
 
-    fn server(&self) -> TcpConfig {
+    /// The TCP of both ends.
+    fn linux(&self) -> TcpConfig {
+        let delayed_ack = match self.variant {
+            Variant::ByTwos => BY_TWOS,
+            Variant::Each => DelayedAck::OFF,
+            Variant::Taken
+            | Variant::Even
+            | Variant::Prompt
+            | Variant::LargeRequests
+            | Variant::AfterBase
+            | Variant::SmallerStart
+            | Variant::AsListed
+            | Variant::AtOnce
+            | Variant::Slower => LINUX,
+        };
         let segments = if self.variant == Variant::SmallerStart { 2 } else { 3 };
         TcpConfig {
             initial_window: InitialWindow::Segments(segments),
-            delayed_ack: BY_TWOS,
+            delayed_ack,
             timestamps: Some(Span::from_millis(10)),
             send_buffer: 10 << 20,
             receive_buffer: 10 << 20,
             ..TcpConfig::sack()
         }
-    }
-
-    fn client(&self) -> TcpConfig {
-        let pipelined = self.way.1 == Http::Pipelined;
-        let each = match self.variant {
-            Variant::ByTwos => false,
-            Variant::Each => true,
-            Variant::Taken
-            | Variant::Even
-            | Variant::Prompt
-            | Variant::SmallerStart
-            | Variant::AsCounted
-            | Variant::AtOnce
-            | Variant::Slower => pipelined,
-        };
-        let delayed_ack = if each { DelayedAck::OFF } else { BY_TWOS };
-        TcpConfig { delayed_ack, ..self.server() }
     }
 
     fn program(&self) -> Span {
@@ -144,30 +162,29 @@ impl Fetch {
     fn elements(&self) -> u64 {
         let place = S1711_PAGES.iter().position(|page| page.name == self.page.name);
         let counted = place.map_or(self.page.elements, |place| COUNTED[place]);
-        let as_counted = self.variant == Variant::AsCounted && self.is_http_1_0();
-        if as_counted { counted } else { self.page.elements }
+        let listed = self.variant == Variant::AsListed || !self.is_http_1_0();
+        if listed { self.page.elements } else { counted }
     }
 
     fn plans(&self, draw: &Draw) -> Vec<ConnectionPlan> {
         let mut rng = units::RngStream::new(draw.seed, draw.run, "itu-s1711/pages");
-        let mut sizes = match self.variant {
-            Variant::Even => self.page.even(),
-            Variant::Taken
-            | Variant::ByTwos
-            | Variant::Each
-            | Variant::Prompt
-            | Variant::SmallerStart
-            | Variant::AsCounted
-            | Variant::AtOnce
-            | Variant::Slower => WebPage { elements: self.elements(), ..self.page }.drawn(&mut rng),
-        };
+        let page = WebPage { elements: self.elements(), ..self.page };
+        let mut sizes =
+            if self.variant == Variant::Even { page.even() } else { page.drawn(&mut rng) };
         sizes.iter_mut().for_each(|size| *size += HEAD);
-        let mut plans = self.way.1.plans(Instant::ZERO, &sizes, REQUEST);
         let webbot = matches!(self.way.1, Http::Serial | Http::Pipelined);
+        let small = webbot && self.variant != Variant::LargeRequests;
+        let request = if small { WEBBOT } else { REQUEST };
+        let mut plans = self.way.1.plans(Instant::ZERO, &sizes, request);
         let gathers =
             if webbot && self.variant != Variant::Prompt { GATHERS } else { self.program() };
         let slower = if self.variant == Variant::Slower { SLOWER } else { Span::ZERO };
-        plans.iter_mut().for_each(|plan| plan.held = gathers + slower);
+        for plan in &mut plans {
+            plan.held = gathers + slower;
+            if self.variant == Variant::AfterBase && plan.order == Order::PipelinedAsNamed {
+                plan.order = Order::PipelinedAfterFirst;
+            }
+        }
         plans
     }
 
@@ -175,13 +192,13 @@ impl Fetch {
     pub(super) fn run(&self, draw: &Draw) -> Result<Values, String> {
         let plans = self.plans(draw);
         let connections = plans.len();
-        let (config, mut net) = (self.server(), Network::new(draw.seed, draw.run));
+        let (config, mut net) = (self.linux(), Network::new(draw.seed, draw.run));
         let answers = Server::<TcpId>::new().pausing(self.program());
         let answers = if self.is_http_1_0() { answers.closing() } else { answers };
         let server = net.host_with(|node| Host::new(Tcp::server(node, &config, PORT), answers));
         let client = net.host_with(|node| {
             let to = Address::new(server, PORT);
-            Host::new(Tcp::client(node, &self.client(), to), Client::<TcpId>::new(plans))
+            Host::new(Tcp::client(node, &config, to), Client::<TcpId>::new(plans))
         });
         let link = net.link(server, client, &link());
         net.run_until(Instant::ZERO + PATIENCE);

@@ -218,9 +218,13 @@ impl Bench {
     fn of_1999(&self, tcp: &TcpConfig) -> TcpConfig {
         let delayed_ack = match self.acks {
             Acks::AtOnce => DelayedAck::OFF,
-            Acks::Second(at_once, after) => {
-                DelayedAck { every: 2, after: Span::from_millis(after), at_once, ticks: false }
-            }
+            Acks::Second(at_once, after) => DelayedAck {
+                every: 2,
+                after: Span::from_millis(after),
+                at_once,
+                ticks: false,
+                with_answers: false,
+            },
         };
         TcpConfig {
             slow_start_limit: Some(1),

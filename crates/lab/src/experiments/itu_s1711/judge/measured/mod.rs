@@ -6,9 +6,9 @@ mod two;
 
 use super::super::SENT;
 use super::super::bench::{
-    BURSTS, Errors, FIGURE_5, INTERNET_LOSS, MANY, OTHER_ROUND_TRIPS, OTHER_WINDOWS, RATES, RATIOS,
-    SESSIONS, Trial, VSAT, WINDOWS, Way, figure_5, internet, many, other_host, test_a, test_b,
-    with_udp, without_lines,
+    BURSTS, EIGHT_KBYTES, Errors, FIGURE_5, INTERNET_LOSS, MANY, OTHER_ROUND_TRIPS, OTHER_WINDOWS,
+    RATES, RATIOS, SESSIONS, SPACES, Space, Trial, VSAT, WINDOWS, Way, figure_5, internet, many,
+    other_host, other_space, test_a, test_b, unrounded, usual_hosts, with_udp, without_lines,
 };
 use crate::experiments::publication::{Numbers, judge};
 use crate::experiments::statistics::relative_gain;
@@ -76,8 +76,30 @@ pub(super) fn one_connection(results: &Results) -> Section {
                 errors.into(),
             )),
         ],
+        tables: vec![eight_kbytes(results)],
         cells: judge(single::SENTENCES, results),
-        ..Section::default()
+    }
+}
+
+/// One connection with what 8 kbytes may be.
+fn eight_kbytes(results: &Results) -> Table {
+    let row = |window: u64| {
+        let at = |round_trip| format!("{:.1}", kbps(results, unrounded(window, round_trip)).mean);
+        let by_equation =
+            |round_trip: u64| format!("{:.1}", (window * 8) as f64 / round_trip as f64);
+        let mut row = vec![window.to_string()];
+        for round_trip in [200, 700] {
+            row.extend([by_equation(round_trip), at(round_trip)]);
+        }
+        row
+    };
+    let head =
+        ["window, bytes", "200 ms: equation 1", "simulated", "700 ms: equation 1", "simulated"];
+    Table {
+        id: "figure-10-windows".into(),
+        title: "One connection without a gateway, kbit/s; 320 and 91 are published".into(),
+        head: head.map(str::to_owned).into(),
+        rows: EIGHT_KBYTES.map(row).into(),
     }
 }
 
@@ -91,7 +113,10 @@ pub(super) fn two_segments(results: &Results) -> Section {
             };
             Series::new(way.name(), VSAT.map(at))
         };
-        let title = format!("{sessions} sessions at once, 1e-8 (figures 13 to 15)");
+        let title = match sessions {
+            1 => format!("One session, 1e-8 ({})", id.replace('-', " ")),
+            more => format!("{more} sessions at once, 1e-8 ({})", id.replace('-', " ")),
+        };
         let series = [Way::Two, Way::Plain].map(line).into();
         figures.push(figure(id, title, Axis::linear("link (kbit/s)"), "kbit/s together", series));
     }
@@ -219,16 +244,38 @@ fn other_lines(results: &Results) -> Table {
             name.to_owned(),
             published.to_owned(),
             mbps(many(Way::Plain, 350, 700, ratio)),
+            mbps(usual_hosts(ratio)),
             mbps(without_lines(ratio)),
         ]
     };
     Table {
         id: "figure-22-lines".into(),
         title: "350 connections over 700 ms without gateways, Mbit/s".into(),
-        head: ["errors", "published", "each on a line of 128 kbit/s", "held by windows alone"]
-            .map(str::to_owned)
-            .into(),
+        head: [
+            "errors",
+            "published",
+            "each on a line of 128 kbit/s",
+            "the same hosts with SACK and acknowledgements after 200 ms",
+            "held by windows alone",
+        ]
+        .map(str::to_owned)
+        .into(),
         rows: vec![row("none", "31", RATIOS[0]), row("1e-5", "10", RATIOS[2])],
+    }
+}
+
+/// What the gateways' own protocol may be.
+fn other_spaces(results: &Results) -> Table {
+    let row = |space: Space| {
+        let mbps = |ratio| format!("{:.1}", kbps(results, other_space(space, ratio)).mean / 1e3);
+        vec![space.words(), mbps(RATIOS[0]), mbps(RATIOS[2])]
+    };
+    Table {
+        id: "figure-24-space".into(),
+        title: "350 connections over 700 ms through gateways, Mbit/s; 33 are published at 1e-5"
+            .into(),
+        head: ["between the gateways", "no errors", "1e-5"].map(str::to_owned).into(),
+        rows: SPACES.map(row).into(),
     }
 }
 
@@ -252,7 +299,11 @@ pub(super) fn three_segments(results: &Results) -> Section {
         let mut series: Vec<Series> = RATIOS.map(line).into();
         let limit = |flows: u32| (f64::from(flows), f64::from(flows) * 0.128);
         series.push(Series::dashed("128 kbit/s each", MANY.map(limit)));
-        let title = format!("Connections of 128 kbit/s, {round_trip} ms, {} ({id})", way.name());
+        let title = format!(
+            "Connections of 128 kbit/s, {round_trip} ms, {} ({})",
+            way.name(),
+            id.replace('-', " ")
+        );
         figures.push(figure(id, title, Axis::linear("connections"), "Mbit/s together", series));
     }
     let lossy = |loss: f64| (loss * 100.0, kbps(results, internet(loss)).scaled(1e-3));
@@ -271,7 +322,7 @@ pub(super) fn three_segments(results: &Results) -> Section {
                 .into(),
         ],
         figures,
-        tables: vec![other_lines(results)],
+        tables: vec![other_lines(results), other_spaces(results)],
         cells: judge(three::SENTENCES, results),
     }
 }

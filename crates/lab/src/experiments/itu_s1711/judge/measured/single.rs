@@ -10,7 +10,7 @@ const FIGURE_20: &str = "annex 3, section 2.3.3.1, figures 19 and 20";
 const WINDOW: [&str; 2] = [
     "the window over the round trip",
     "six segments, to which these systems round 8 kbytes up, over 700 ms are 100 kbit/s; equation 1 \
-     with 8,000 bytes gives 91, and 8,192 bytes without rounding carry 80",
+     with 8,000 bytes gives 91, and a window that nothing rounds carries five segments (table)",
 ];
 
 pub(super) const SENTENCES: &[Sentence] = &[

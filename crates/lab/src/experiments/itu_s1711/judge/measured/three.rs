@@ -9,7 +9,8 @@ const WITH_GATEWAY: &str = "annex 3, section 2.3.3.4, figures 23 and 24";
 const RECOVERY: [&str; 2] = [
     "connections of 128 kbit/s, and what is lost sent again",
     "the gateways' own protocol is not told. 11.3 % of packets lost leave 38.8 Mbit/s of data at \
-     most: ours has nearly all of it, theirs had 85 %",
+     most: ours has nearly all of it, theirs had 85 %. Windows that do not last for the repairs, or \
+     a lower rate, have less (table)",
 ];
 
 pub(super) const SENTENCES: &[Sentence] = &[
@@ -43,8 +44,8 @@ pub(super) const SENTENCES: &[Sentence] = &[
         [
             "350 windows of 8 kbytes over 700 ms",
             "what held a connection to 128 kbit/s is not told: on a line of that rate a round trip \
-             is longer by two packets of 94 ms, with the window alone it is not, and 31 lies \
-             between (table)",
+             is longer by a packet of 94 ms and the wait of its acknowledgement, with the window \
+             alone it is not, and 31 lies between (table)",
         ],
     ),
     that(

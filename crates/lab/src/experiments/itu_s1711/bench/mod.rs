@@ -5,10 +5,13 @@
 //!   three segments  hosts ─ (Internet) ─ gateway ── satellite ── gateway ─ host
 //! ```
 
+mod trials;
+
 use super::super::{Draw, Values};
 use satlink::{DirectionConfig, GilbertElliott, Limit, LinkConfig, QueueConfig};
 use sim::scenario::files::{Carriage, Files};
-use simtcp::{InitialWindow, TcpConfig};
+use simtcp::{DelayedAck, InitialWindow, RtoConfig, TcpConfig};
+pub(super) use trials::*;
 use units::{BitRate, Span};
 use xstp::congestion::Controller;
 use xstp::session::SessionConfig;
@@ -45,6 +48,63 @@ pub(super) enum Errors {
     Internet(f64),
 }
 
+/// Whose TCP the hosts have, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    /// None in particular: acknowledgements wait for 200 ms, as Windows 2000's do.
+    Usual,
+    /// Solaris 7, of sections 2.1 and 2.3: they wait for 50 ms, and retransmissions for 200 ms at
+    /// least and 3 s at first (`tcp_deferred_ack_interval`, `tcp_rexmit_interval_min` and
+    /// `_initial`); it takes SACK from others but does not ask for it (`tcp_sack_permitted` 1), and
+    /// is of 1998: no limited transmit, and acknowledgements are counted.
+    Solaris,
+}
+
+impl System {
+    pub(super) fn tcp(self) -> TcpConfig {
+        let base = TcpConfig::new_reno();
+        match self {
+            Self::Usual => TcpConfig::sack(),
+            Self::Solaris => TcpConfig {
+                slow_start_limit: Some(1),
+                byte_counting: false,
+                limited_transmit: false,
+                delayed_ack: DelayedAck { after: Span::from_millis(50), ..DelayedAck::USUAL },
+                rto: RtoConfig {
+                    initial: Span::from_secs(3),
+                    min: Span::from_millis(200),
+                    ..base.rto
+                },
+                ..base
+            },
+        }
+    }
+}
+
+/// What of the protocol between the gateways of three segments is not given, and varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    /// XSTP at 97 % of the satellite's rate, with windows that do not limit it.
+    Taken,
+    /// The same with windows of so many segments for each connection.
+    Window(u32),
+    /// The same with TCP's rules for the window in place of a rate.
+    NewReno,
+    /// The same at this share of the satellite's rate, percent.
+    Share(u64),
+}
+
+impl Space {
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Taken => "XSTP at 97 % of the rate".to_owned(),
+            Self::Window(segments) => format!("windows of {segments} segments for each connection"),
+            Self::NewReno => "TCP's rules for the window".to_owned(),
+            Self::Share(percent) => format!("{percent} % of the rate"),
+        }
+    }
+}
+
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trial {
@@ -53,8 +113,11 @@ pub(super) struct Trial {
     pub(super) kbps: u64,
     pub(super) round_trip_ms: u64,
     pub(super) errors: Errors,
-    /// Bytes of the hosts' windows.
+    /// The hosts' TCP, and bytes of their windows.
+    pub(super) system: System,
     pub(super) window: u64,
+    /// Between gateways of three segments.
+    pub(super) space: Space,
     /// Kbit/s that each host has; none: as many as it likes.
     pub(super) each_kbps: Option<u64>,
     pub(super) seconds: u64,
@@ -68,6 +131,10 @@ pub(super) struct Trial {
 pub(super) const SMALL: u64 = 8_760;
 pub(super) const WINDOWS_2000: u64 = 17_520;
 pub(super) const UNIX: u64 = 32_768;
+/// What a program on Windows 2000 has under way, which is less than the window: a socket's send
+/// buffer of 8,192 bytes, and one write of 4,096 beside it, which is what its workstations hand on
+/// at a time (Microsoft's articles 149525, and 311084 on satellite links).
+pub(super) const UNDER_WAY: u64 = 12_288;
 /// Bytes of data in a segment.
 const SEGMENT: u64 = 1_460;
 /// The round trip of the Internet's part in test 3.
@@ -82,7 +149,9 @@ impl Trial {
             kbps,
             round_trip_ms,
             errors: Errors::Ratio(0.0),
+            system: System::Solaris,
             window: SMALL,
+            space: Space::Taken,
             each_kbps: None,
             // Half a minute of the fastest is as many packets as the slowest have in hours.
             seconds: if kbps > 2_048 { 20 } else { 60 },
@@ -101,9 +170,24 @@ impl Trial {
         let each = self.each_kbps.map_or(String::new(), |each| format!("/{each} each"));
         let way = self.way.name();
         let udp = self.udp_kbps.map_or(String::new(), |udp| format!("/UDP {udp}"));
+        let system = if self.system == System::Usual { "" } else { "/Solaris" };
+        let space = match self.space {
+            Space::Taken => String::new(),
+            other => format!("/{}", other.words()),
+        };
         format!(
-            "{way}/{flows}/{kbps} kbit/s/{round_trip_ms} ms/{errors}/{window}{each}/{seconds} s{udp}"
+            "{way}/{flows}/{kbps} kbit/s/{round_trip_ms} ms/{errors}/{window}{system}{each}\
+             /{seconds} s{udp}{space}"
         )
+    }
+
+    /// From when on it is counted: after a fifth of the time, and for whole round trips, since a
+    /// window that is small comes in bursts.
+    fn settled(&self) -> Span {
+        let until = Span::from_secs(self.seconds);
+        let round_trip = Span::from_millis(self.round_trip_ms);
+        let trips = (until * 4 / 5).as_nanos() / round_trip.as_nanos();
+        until - round_trip * trips
     }
 
     fn host(&self) -> TcpConfig {
@@ -113,7 +197,7 @@ impl Trial {
             // A sender must not be what limits it.
             send_buffer: (2 * self.window).max(65_536),
             initial_window: InitialWindow::Segments(2),
-            ..TcpConfig::sack()
+            ..self.system.tcp()
         }
     }
 
@@ -133,9 +217,22 @@ impl Trial {
         match self.way {
             Way::Plain => Carriage::Tcp(host),
             Way::Two => Carriage::SplitTcp(wide.clone(), wide),
-            Way::Three => {
-                Carriage::ThreeSegments(near.clone(), space(self.kbps, self.flows, product), near)
-            }
+            Way::Three => Carriage::ThreeSegments(near.clone(), self.space(product), near),
+        }
+    }
+
+    fn space(&self, product: u64) -> SessionConfig {
+        let taken = space(self.kbps, self.flows, product);
+        match self.space {
+            Space::Taken => taken,
+            Space::Window(segments) => SessionConfig {
+                number_window: segments,
+                receive_window: segments,
+                assumed_window: segments,
+                ..taken
+            },
+            Space::NewReno => SessionConfig { controller: Controller::NewReno, ..taken },
+            Space::Share(percent) => space(self.kbps * percent / 97, self.flows, product),
         }
     }
 
@@ -201,10 +298,11 @@ impl Trial {
             seed: draw.seed,
             run: draw.run,
         };
-        let settled = until / 5;
         let carried = files.carry();
         let udp = carried.constant as f64 * 8.0 * 1_470.0 / 1_498.0 / until.as_secs_f64();
-        Values::new().with("kbps", carried.rate_after(settled) / 1e3).with("udp_kbps", udp / 1e3)
+        Values::new()
+            .with("kbps", carried.rate_after(self.settled()) / 1e3)
+            .with("udp_kbps", udp / 1e3)
     }
 }
 
@@ -236,150 +334,4 @@ fn bursts(ratio: f64, packets: u32) -> GilbertElliott {
         loss_in_bad: 1.0,
         loss_in_good: 0.0,
     }
-}
-
-/// Rates of figures 10, 19 and 20, kbit/s.
-pub(super) const RATES: [u64; 5] = [1_000, 2_000, 5_000, 10_000, 45_000];
-/// Rates of figures 13 to 17.
-pub(super) const VSAT: [u64; 4] = [384, 768, 1_152, 1_536];
-/// Connections of figures 21 to 25.
-pub(super) const MANY: [u32; 3] = [50, 280, 350];
-/// Bit error ratios of figures 21 to 24: 0, 0.1 and 11 % of packets.
-pub(super) const RATIOS: [f64; 3] = [0.0, 1e-7, 1e-5];
-/// Packets lost in the Internet, figure 25.
-pub(super) const INTERNET_LOSS: [f64; 4] = [0.0, 0.001, 0.01, 0.1];
-/// Flows of figures 13 to 15.
-pub(super) const SESSIONS: [u32; 3] = [1, 2, 8];
-/// Packets in a burst, figure 17.
-pub(super) const BURSTS: [u32; 3] = [1, 4, 16];
-
-/// Test B: 250 ms each way.
-pub(super) fn test_b(way: Way, flows: u32, kbps: u64, errors: Errors) -> Trial {
-    let one = Trial::one(way, kbps, 500);
-    Trial { flows, errors, window: WINDOWS_2000, ..one }
-}
-
-/// Test A: a real satellite.
-pub(super) fn test_a(flows: u32, kbps: u64) -> Trial {
-    Trial { flows, window: UNIX, errors: Errors::Ratio(1e-9), ..Trial::one(Way::Two, kbps, 560) }
-}
-
-/// Table 13: UDP at 40 % beside one TCP.
-pub(super) fn with_udp() -> Trial {
-    Trial { udp_kbps: Some(2_048 * 2 / 5), ..test_a(1, 2_048) }
-}
-
-/// Test 2: many connections of 128 kbit/s.
-pub(super) fn many(way: Way, flows: u32, round_trip_ms: u64, ratio: f64) -> Trial {
-    Trial {
-        flows,
-        errors: Errors::Ratio(ratio),
-        each_kbps: Some(128),
-        seconds: 12,
-        ..Trial::one(way, 45_000, round_trip_ms)
-    }
-}
-
-/// Test 3: losses in the Internet.
-pub(super) fn internet(loss: f64) -> Trial {
-    Trial { errors: Errors::Internet(loss), ..many(Way::Three, 150, 700, 0.0) }
-}
-
-/// Test 2 with hosts whose windows alone hold them to 128 kbit/s.
-pub(super) fn without_lines(ratio: f64) -> Trial {
-    Trial { each_kbps: None, ..many(Way::Plain, 350, 700, ratio) }
-}
-
-/// Test B without a gateway, with other windows and round trips of one session.
-pub(super) fn other_host(window: u64, round_trip_ms: u64) -> Trial {
-    Trial { window, round_trip_ms, ..test_b(Way::Plain, 1, 1_536, Errors::Ratio(1e-8)) }
-}
-
-/// Windows and round trips that are tried for figure 13.
-pub(super) const OTHER_WINDOWS: [u64; 4] = [SMALL, 11_680, 16_384, WINDOWS_2000];
-pub(super) const OTHER_ROUND_TRIPS: [u64; 2] = [500, 700];
-
-/// The 70 % rule: gateways, 700 ms, 1e-8.
-pub(super) fn rule(kbps: u64) -> Trial {
-    Trial { errors: Errors::Ratio(1e-8), ..Trial::one(Way::Three, kbps, 700) }
-}
-
-/// Figure 5: one connection with a window of so many bytes under errors.
-pub(super) fn figure_5(window: u64, ratio: f64) -> Trial {
-    Trial { errors: Errors::Ratio(ratio), window, ..Trial::one(Way::Plain, 10_000, 520) }
-}
-
-/// Windows of figure 5.
-pub(super) const WINDOWS: [u64; 3] = [16_384, 65_535, 524_288];
-/// Its bit error ratios.
-pub(super) const FIGURE_5: [f64; 5] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5];
-
-/// How often where errors are few and chance is large; and where a few percent are to be told.
-const OFTEN: u32 = 10;
-const MOST: u32 = 30;
-
-/// All of them, with how often each is run at most.
-pub(super) fn trials() -> Vec<(Trial, u32)> {
-    let mut all = single_and_many();
-    let mut put = |trial, often| all.push((trial, often));
-    for (flows, kbps) in [(1, 384), (1, 1_536), (1, 2_048), (4, 1_536), (3, 2_048)] {
-        put(test_a(flows, kbps), MOST);
-    }
-    put(with_udp(), MOST);
-    for way in [Way::Plain, Way::Two] {
-        for kbps in VSAT {
-            for flows in SESSIONS {
-                let often = if way == Way::Two && kbps == VSAT[3] { MOST } else { 3 };
-                put(test_b(way, flows, kbps, Errors::Ratio(1e-8)), often);
-            }
-            for ratio in [1e-7, 1e-6] {
-                put(test_b(way, 2, kbps, Errors::Ratio(ratio)), 3);
-            }
-        }
-        for packets in BURSTS {
-            put(test_b(way, 1, 1_536, Errors::Bursts(1e-6, packets)), OFTEN);
-        }
-    }
-    for window in OTHER_WINDOWS {
-        for round_trip in OTHER_ROUND_TRIPS {
-            // That of Windows 2000 over 500 ms is there already.
-            if (window, round_trip) != (WINDOWS_2000, 500) {
-                put(other_host(window, round_trip), 3);
-            }
-        }
-    }
-    for loss in INTERNET_LOSS {
-        put(internet(loss), 3);
-    }
-    for window in WINDOWS {
-        for ratio in FIGURE_5 {
-            put(figure_5(window, ratio), OFTEN);
-        }
-    }
-    all
-}
-
-/// Figures 10 and 19 to 24, and the 70 % rule.
-fn single_and_many() -> Vec<(Trial, u32)> {
-    let mut all = Vec::new();
-    let mut put = |trial, often| all.push((trial, often));
-    for round_trip in [200, 700] {
-        for kbps in RATES {
-            put(Trial::one(Way::Plain, kbps, round_trip), 1);
-            put(Trial::one(Way::Three, kbps, round_trip), 1);
-        }
-        for flows in MANY {
-            for ratio in RATIOS {
-                put(many(Way::Plain, flows, round_trip, ratio), 3);
-                put(many(Way::Three, flows, round_trip, ratio), 3);
-            }
-        }
-    }
-    for ratio in [RATIOS[0], RATIOS[2]] {
-        put(without_lines(ratio), 3);
-    }
-    for kbps in [256, 1_000, 10_000, 45_000] {
-        put(rule(kbps), 3);
-    }
-    all
 }
