@@ -5,11 +5,12 @@ use clap::Subcommand;
 use lab::bench::control::{ControlConfig, control};
 use lab::bench::emulator::{CASES, Options};
 use lab::bench::multi_access::{self, MultiAccessConfig};
+use lab::bench::plans::{self, PlansConfig};
 use lab::bench::{self, BenchConfig, emulator, sim, tcp};
 use lab::live::Way;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use units::Span;
+use units::{BitRate, Span};
 
 /// Measure, and print JSON
 #[derive(clap::Args)]
@@ -24,6 +25,7 @@ enum What {
     Control(Control),
     Emulator(Emulator),
     MultiAccess(MultiAccess),
+    Plans(Plans),
     Sim(Sim),
     Tcp(Tcp),
 }
@@ -134,6 +136,33 @@ struct MultiAccess {
     json: PathBuf,
 }
 
+/// How a hub shares its link among many terminals
+///
+/// A gateway's process for each terminal, the emulator on the loopback interface, downloads at
+/// all of them: fairness within a plan, what a terminal that floods costs the others, and how long
+/// an urgent request takes. Prints JSON on standard output, and the three on standard error.
+#[derive(clap::Args)]
+struct Plans {
+    /// Terminals
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(4..=1000))]
+    terminals: u32,
+    /// Downloads of each
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
+    connections: u32,
+    /// The forward link, Mbit/s; the return link has a fifth
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    mbps: u64,
+    /// How long shares are measured, each time
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "30")]
+    seconds: Span,
+    /// The seed of the link
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write the JSON here instead
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    json: PathBuf,
+}
+
 /// What a simulated run costs, beside ns-2 where it is installed
 ///
 /// Prints JSON on standard output, and a summary on standard error.
@@ -173,6 +202,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         What::Control(control) => run_control(control),
         What::Emulator(arguments) => run_emulator(&arguments),
         What::MultiAccess(arguments) => run_multi_access(&arguments),
+        What::Plans(arguments) => run_plans(&arguments),
         What::Sim(arguments) => run_sim(&arguments),
         What::Tcp(arguments) => run_tcp(&arguments),
     }
@@ -223,6 +253,20 @@ fn run_multi_access(arguments: &MultiAccess) -> Outcome {
     };
     let report = multi_access::run(&config, |line| eprintln!("{line}"))
         .map_err(|error| error.to_string())?;
+    values::write_json(&arguments.json, &report)
+}
+
+fn run_plans(arguments: &Plans) -> Outcome {
+    values::reserve(&arguments.json)?;
+    let config = PlansConfig {
+        terminals: arguments.terminals as usize,
+        connections: arguments.connections as usize,
+        rate: BitRate::from_mbps(arguments.mbps),
+        length: arguments.seconds,
+        seed: arguments.seed,
+    };
+    let report =
+        plans::run(&config, |line| eprintln!("{line}")).map_err(|error| error.to_string())?;
     values::write_json(&arguments.json, &report)
 }
 

@@ -8,6 +8,7 @@ pub mod control;
 pub mod emulator;
 mod measure;
 pub mod multi_access;
+pub mod plans;
 mod scenarios;
 pub mod sim;
 pub mod tcp;

@@ -12,13 +12,10 @@ use super::report::{DemoRun, Report};
 use super::view::View;
 use super::{DemoConfig, Plan};
 use crate::LabError;
-use crate::live::{Acquainted, Gateway, GatewayRates, Way};
+use crate::live::{Acquainted, Gateway, GatewayRates, UdpLink, Way};
 use rt::Clock;
-use rt::emulator::{Emulator, EmulatorConfig, Handle, Ports, Summary};
-use satlink::Direction;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
-use std::sync::atomic::AtomicBool;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use testbed::traffic::{self, FileServer, WebServer};
 use units::Span;
 
@@ -51,7 +48,7 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     let files = FileServer::start(None, any)?;
     let web = WebServer::start(None, any)?;
     let (hub_port, proxy) = (free_udp()?, free_tcp()?);
-    let relay = Relay::start(plan, hub_port)?;
+    let relay = UdpLink::start(&plan.link, plan.seed, hub_port)?;
     let link = gateway_link(plan)?;
     let Acquainted { hub_top, hub_end, terminal_top, terminal_link } = Acquainted::new();
     let mut hub = Gateway::start(
@@ -66,7 +63,7 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
             "role = \"terminal\"\n{terminal_top}accept = \"early\"\n\
              [link]\npeer = \"{}\"\n{terminal_link}{link}\
              [socks5]\nlisten = \"{proxy}\"\n",
-            relay.address
+            relay.address()
         ),
     )?;
     let route = traffic::Way::Socks5(proxy);
@@ -89,49 +86,6 @@ fn measured(plan: &Plan, watched: &Watched) -> Result<DemoRun, LabError> {
     run.emulator_kept_up = summary.end.kept_up;
     run.notes.extend(summary.end.reasons.iter().cloned());
     Ok(run)
-}
-
-/// The emulator as a UDP relay, in a thread.
-struct Relay {
-    address: SocketAddr,
-    handle: Handle,
-    thread: Option<JoinHandle<Result<Summary, String>>>,
-}
-
-impl Relay {
-    fn start(plan: &Plan, hub: SocketAddr) -> Result<Self, LabError> {
-        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let ports = Ports::UdpRelay { listen, target: hub };
-        let config =
-            EmulatorConfig { seed: plan.seed, ..EmulatorConfig::new(plan.link.clone(), ports) };
-        let failed = |reason: String| LabError::Emulator(reason);
-        let emulator = Emulator::open(config).map_err(|error| failed(error.to_string()))?;
-        let address =
-            emulator.relay_address().ok_or_else(|| failed("it has no address".to_owned()))?;
-        let handle = emulator.handle();
-        let thread = thread::spawn(move || {
-            emulator.run(&AtomicBool::new(false)).map_err(|error| error.to_string())
-        });
-        Ok(Self { address, handle, thread: Some(thread) })
-    }
-
-    /// Bytes that have entered the return direction, IP and UDP headers counted.
-    fn returned(&self) -> u64 {
-        self.handle.counters(Direction::Return).offered.bytes
-    }
-
-    fn stop(mut self) -> Result<Summary, LabError> {
-        self.handle.stop();
-        let thread = self.thread.take().expect("a relay is stopped once");
-        let gone = |_| LabError::Emulator("its thread panicked".to_owned());
-        thread.join().map_err(gone)?.map_err(LabError::Emulator)
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.handle.stop();
-    }
 }
 
 fn gateway_link(plan: &Plan) -> Result<String, LabError> {

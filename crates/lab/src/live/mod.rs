@@ -14,6 +14,7 @@ mod gateways;
 mod hosts;
 mod keys;
 mod meter;
+mod udp_link;
 
 pub use emulation::Emulation;
 pub(crate) use gateways::Gateway;
@@ -21,6 +22,7 @@ pub use gateways::{Counters, GatewayRates};
 pub(crate) use hosts::{Hosts, HostsConfig, bytes_by, whole};
 pub(crate) use keys::Acquainted;
 pub use meter::{Reading, Traffic};
+pub(crate) use udp_link::UdpLink;
 
 use crate::LabError;
 use gateways::Gateways;

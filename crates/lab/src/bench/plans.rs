@@ -1,0 +1,421 @@
+//! `bentpipe bench plans`: a hub's link shared by plans, with real gateways.
+//!
+//! ```text
+//!   downloads ─ SOCKS5 ─ terminal ─┐
+//!   downloads ─ SOCKS5 ─ terminal ─┼═ emulated link (UDP on the loopback interface) ═ hub ─ servers
+//!   downloads ─ SOCKS5 ─ terminal ─┘
+//! ```
+//!
+//! Each terminal is a gateway's process of its own, each connection one of the kernel's. A quarter
+//! of the terminals have a plan of twice the weight. Three things are measured: how evenly the
+//! link is shared within a plan; what the others lose when one terminal floods; how long a request
+//! of an urgent class takes over the full link.
+
+mod load;
+mod texts;
+
+use crate::LabError;
+use crate::live::{Gateway, UdpLink};
+use gateway::{PrivateKey, SystemEntropy};
+use load::{Downloads, Source};
+use rt::Clock;
+use serde::Serialize;
+use serde_json::Value;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+use testbed::traffic::{self, FileServer, Way};
+use texts::{emulated, hub_text, proxy, terminal_text};
+use units::{BitRate, Span};
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct PlansConfig {
+    /// Terminals, at least 4 and at most 1,000.
+    pub terminals: usize,
+    /// Downloads of each.
+    pub connections: usize,
+    /// The forward link; the return link has a fifth of it.
+    pub rate: BitRate,
+    /// How long shares are measured, each time.
+    pub length: Span,
+    /// The seed of the link.
+    pub seed: u64,
+}
+
+impl Default for PlansConfig {
+    fn default() -> Self {
+        Self {
+            terminals: 200,
+            connections: 10,
+            rate: BitRate::from_mbps(50),
+            length: Span::from_secs(30),
+            seed: 1,
+        }
+    }
+}
+
+/// Everything measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlansReport {
+    /// Terminals.
+    pub terminals: usize,
+    /// Downloads of each.
+    pub connections: usize,
+    /// The forward link, bits per second.
+    pub rate_bps: u64,
+    /// Seconds of each measurement.
+    pub seconds: f64,
+    /// The part of the link that carried IP packets.
+    pub used: f64,
+    /// The plans.
+    pub classes: Vec<ClassReport>,
+    /// One terminal floods.
+    pub flood: FloodReport,
+    /// Requests that are urgent.
+    pub urgent: UrgentReport,
+    /// Downloads that ended by themselves.
+    pub ended: usize,
+    /// Whether the emulator kept up, and what was in its way.
+    pub kept_up: bool,
+    /// The 99th percentile of its lateness, seconds.
+    pub late_p99_s: f64,
+    /// What the hub counted.
+    pub hub: Value,
+}
+
+/// Terminals of one plan, all of them busy.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClassReport {
+    /// The plan.
+    pub plan: &'static str,
+    /// Its terminals.
+    pub terminals: usize,
+    /// Payload of each on average, bits per second.
+    pub mean_bps: f64,
+    /// Jain's index of fairness of terminals.
+    pub jain_terminals: f64,
+    /// The same of connections.
+    pub jain_connections: f64,
+}
+
+/// What one terminal's flood costs the others.
+#[derive(Clone, Debug, Serialize)]
+pub struct FloodReport {
+    /// Downloads that it opens besides, and those of them that are of the urgent class.
+    pub connections: (usize, usize),
+    /// What the others keep of what they had, all together.
+    pub others_keep: f64,
+    /// What the one keeps that lost most.
+    pub worst_keeps: f64,
+    /// What the flooding terminal has of what it had.
+    pub flooder_has: f64,
+}
+
+/// Urgent requests over the full link.
+#[derive(Clone, Debug, Serialize)]
+pub struct UrgentReport {
+    /// Those that were answered, and those that were not.
+    pub answered: (usize, usize),
+    /// The link's round trip, seconds.
+    pub round_trip_s: f64,
+    /// The median, in round trips.
+    pub median: f64,
+    /// The longest, in round trips.
+    pub longest: f64,
+}
+
+/// One way.
+const DELAY: Span = Span::from_millis(270);
+/// How long it may take until all terminals have something of the link.
+const ALL_HERE: Span = Span::from_secs(120);
+/// How long shares have to settle.
+const SETTLING: Span = Span::from_secs(15);
+/// Urgent requests.
+const REQUESTS: usize = 40;
+/// Bytes of a request and of its answer.
+const ASKED: (usize, usize) = (100, 1_000);
+/// Downloads of the flood: plain ones, and urgent ones.
+const FLOOD: (usize, usize) = (300, 100);
+/// How long a proxy may take to take a connection.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs everything; tells of each step by `note`.
+///
+/// # Errors
+/// When gateways or the emulator cannot be had, or a terminal has nothing of the link.
+pub fn run(config: &PlansConfig, note: impl Fn(&str)) -> Result<PlansReport, LabError> {
+    if !(4..=1_000).contains(&config.terminals) || config.connections == 0 {
+        return Err(LabError::Request("expected 4 to 1000 terminals with a download".into()));
+    }
+    let mut bed = Bed::start(config)?;
+    note(&format!("{} terminals and a hub run", config.terminals));
+    bed.open(0..config.terminals, config.connections, bed.bulk.address())?;
+    bed.wait_for_all()?;
+    bed.wait(SETTLING);
+    let (before, carried) = (bed.downloads.counted(), bed.link.forwarded());
+    bed.wait(config.length);
+    let had = differences(&before, &bed.downloads.counted());
+    let carried = bed.link.forwarded() - carried;
+    bed.check()?;
+    let classes = classes(config, &had);
+    classes.iter().for_each(|class| note(&class.words()));
+    let urgent = bed.ask_urgently(config.terminals);
+    note(&urgent.words());
+    let flood = bed.flood(config, &had)?;
+    note(&flood.words());
+    bed.check()?;
+    let ended = bed.downloads.ended();
+    let (hub, summary) = bed.stop()?;
+    let most = config.rate.bytes_in(config.length);
+    Ok(PlansReport {
+        terminals: config.terminals,
+        connections: config.connections,
+        rate_bps: config.rate.as_bps(),
+        seconds: config.length.as_secs_f64(),
+        used: carried as f64 / most as f64,
+        classes,
+        flood,
+        urgent,
+        ended,
+        kept_up: summary.end.kept_up,
+        late_p99_s: summary.end.lateness.p99_seconds,
+        hub,
+    })
+}
+
+/// Whether a terminal has the plan of twice the weight.
+fn is_double(terminal: usize) -> bool {
+    terminal % 4 == 3
+}
+
+/// What each download has read meanwhile, by terminal; those that are new have none before.
+fn differences(before: &[(usize, u64)], after: &[(usize, u64)]) -> Vec<(usize, u64)> {
+    let before = before.iter().map(|one| one.1).chain(std::iter::repeat(0));
+    after
+        .iter()
+        .zip(before)
+        .map(|(&(terminal, after), before)| (terminal, after - before))
+        .collect()
+}
+
+/// The sum of each terminal.
+fn by_terminal(terminals: usize, downloads: &[(usize, u64)]) -> Vec<u64> {
+    let mut all = vec![0; terminals];
+    downloads.iter().for_each(|&(terminal, bytes)| all[terminal] += bytes);
+    all
+}
+
+/// Jain's index of fairness: 1 where all have the same.
+fn jain(shares: &[u64]) -> f64 {
+    let sum: f64 = shares.iter().map(|&share| share as f64).sum();
+    let squares: f64 = shares.iter().map(|&share| (share as f64).powi(2)).sum();
+    if squares == 0.0 { 0.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+fn classes(config: &PlansConfig, had: &[(usize, u64)]) -> Vec<ClassReport> {
+    let terminals = by_terminal(config.terminals, had);
+    let class = |plan, double: bool| {
+        let own = |terminal: &usize| is_double(*terminal) == double;
+        let of_terminals: Vec<u64> =
+            (0..config.terminals).filter(own).map(|terminal| terminals[terminal]).collect();
+        let of_connections: Vec<u64> =
+            had.iter().filter(|(terminal, _)| own(terminal)).map(|one| one.1).collect();
+        let sum: u64 = of_terminals.iter().sum();
+        let seconds = config.length.as_secs_f64();
+        ClassReport {
+            plan,
+            terminals: of_terminals.len(),
+            mean_bps: sum as f64 * 8.0 / seconds / of_terminals.len() as f64,
+            jain_terminals: jain(&of_terminals),
+            jain_connections: jain(&of_connections),
+        }
+    };
+    vec![class("default", false), class("double", true)]
+}
+
+impl ClassReport {
+    fn words(&self) -> String {
+        let Self { plan, terminals, mean_bps, jain_terminals, jain_connections } = self;
+        format!(
+            "plan {plan}: {terminals} terminals of {:.1} kbit/s; Jain's index {jain_terminals:.4} \
+             of terminals, {jain_connections:.4} of connections",
+            mean_bps / 1e3
+        )
+    }
+}
+
+impl FloodReport {
+    fn words(&self) -> String {
+        let (all, urgent) = self.connections;
+        format!(
+            "a flood of {all} downloads, {urgent} of them urgent: the others keep {:.4}, the worst \
+             {:.4}; the flooding terminal has {:.4}",
+            self.others_keep, self.worst_keeps, self.flooder_has
+        )
+    }
+}
+
+impl UrgentReport {
+    fn words(&self) -> String {
+        let (answered, lost) = self.answered;
+        format!(
+            "{answered} urgent requests: {:.3} round trips at the median, {:.3} at most; {lost} \
+             without an answer",
+            self.median, self.longest
+        )
+    }
+}
+
+/// The gateways, the link between them, servers and clients.
+struct Bed {
+    clock: Clock,
+    terminals: Vec<Gateway>,
+    hub: Gateway,
+    link: UdpLink,
+    bulk: Source,
+    /// Of the urgent class: one that sends for ever, and one that answers.
+    pushing: Source,
+    answering: FileServer,
+    downloads: Downloads,
+}
+
+impl Bed {
+    fn start(config: &PlansConfig) -> Result<Self, LabError> {
+        let failed = |error: std::io::Error| LabError::Request(format!("a server: {error}"));
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let (bulk, pushing) =
+            (Source::start(any).map_err(failed)?, Source::start(any).map_err(failed)?);
+        let answering = FileServer::start(None, any)?;
+        let hub_at = UdpSocket::bind(any).and_then(|socket| socket.local_addr()).map_err(failed)?;
+        let link = UdpLink::start(&emulated(config), config.seed, hub_at)?;
+        let urgent = [pushing.address(), answering.address()].map(|address| address.port());
+        let keys: Vec<PrivateKey> =
+            (0..=config.terminals).map(|_| PrivateKey::generate(&mut SystemEntropy)).collect();
+        let hub = Gateway::start(None, "hub", &hub_text(config, hub_at, urgent, &keys))?;
+        let hub_key = keys[config.terminals].public().to_string();
+        let terminals = (0..config.terminals).map(|number| {
+            let text = terminal_text(config, number, link.address(), &keys[number], &hub_key);
+            Gateway::start(None, "terminal", &text)
+        });
+        let terminals = terminals.collect::<Result<Vec<Gateway>, LabError>>()?;
+        let downloads = Downloads::start();
+        let clock = Clock::new();
+        let mut bed = Self { clock, terminals, hub, link, bulk, pushing, answering, downloads };
+        // A process that has just begun may not listen yet.
+        bed.wait(Span::from_secs(5));
+        bed.check()?;
+        Ok(bed)
+    }
+
+    fn wait(&self, span: Span) {
+        self.clock.sleep_until(self.clock.now() + span);
+    }
+
+    /// Waits until something has come of every download: many terminals on a busy machine take a
+    /// while until all have a session.
+    fn wait_for_all(&self) -> Result<(), LabError> {
+        let patience = self.clock.now() + ALL_HERE;
+        while self.downloads.counted().iter().any(|one| one.1 == 0) {
+            if self.clock.now() >= patience {
+                return Err(LabError::Request(format!("nothing came of a download in {ALL_HERE}")));
+            }
+            self.wait(Span::from_secs(1));
+        }
+        Ok(())
+    }
+
+    /// Opens `count` downloads from `server` at each of these terminals.
+    fn open(
+        &self,
+        terminals: std::ops::Range<usize>,
+        count: usize,
+        server: SocketAddr,
+    ) -> Result<(), LabError> {
+        for terminal in terminals {
+            for _ in 0..count {
+                let opened = traffic::connect(Way::Socks5(proxy(terminal)), server, PATIENCE);
+                let added = opened.and_then(|stream| self.downloads.add(terminal, stream));
+                added.map_err(|error| {
+                    LabError::Request(format!("a download of terminal {terminal}: {error}"))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all gateways still run.
+    fn check(&mut self) -> Result<(), LabError> {
+        self.hub.check()?;
+        self.terminals.iter_mut().try_for_each(Gateway::check)
+    }
+
+    /// Requests of the urgent class, one after another, from terminals all over.
+    fn ask_urgently(&self, terminals: usize) -> UrgentReport {
+        let round_trip = (DELAY * 2).as_secs_f64();
+        let mut took: Vec<f64> = (0..REQUESTS)
+            .filter_map(|number| {
+                let way = Way::Socks5(proxy(number * terminals / REQUESTS));
+                let server = self.answering.address();
+                let exchange = traffic::ask(way, server, ASKED, Span::from_secs(10));
+                exchange.took.map(|took| took.as_secs_f64() / round_trip)
+            })
+            .collect();
+        took.sort_by(f64::total_cmp);
+        UrgentReport {
+            answered: (took.len(), REQUESTS - took.len()),
+            round_trip_s: round_trip,
+            median: took.get(took.len() / 2).copied().unwrap_or(f64::INFINITY),
+            longest: took.last().copied().unwrap_or(f64::INFINITY),
+        }
+    }
+
+    /// Lets the first terminal flood, and compares with what all `had` before.
+    fn flood(&self, config: &PlansConfig, had: &[(usize, u64)]) -> Result<FloodReport, LabError> {
+        self.open(0..1, FLOOD.0, self.bulk.address())?;
+        self.open(0..1, FLOOD.1, self.pushing.address())?;
+        self.wait(SETTLING);
+        let before = self.downloads.counted();
+        self.wait(config.length);
+        let now = by_terminal(config.terminals, &differences(&before, &self.downloads.counted()));
+        let had = by_terminal(config.terminals, had);
+        let ratio = |terminal: usize| now[terminal] as f64 / had[terminal].max(1) as f64;
+        let others = 1..config.terminals;
+        let sum = |all: &[u64]| all[1..].iter().sum::<u64>() as f64;
+        Ok(FloodReport {
+            connections: (FLOOD.0 + FLOOD.1, FLOOD.1),
+            others_keep: sum(&now) / sum(&had).max(1.0),
+            worst_keeps: others.map(ratio).fold(f64::INFINITY, f64::min),
+            flooder_has: ratio(0),
+        })
+    }
+
+    fn stop(self) -> Result<(Value, rt::emulator::Summary), LabError> {
+        let Self { terminals, hub, link, downloads, .. } = self;
+        drop(downloads);
+        // The hub first: with its terminals gone it would have less to tell.
+        let counted = hub.stop();
+        drop(terminals);
+        Ok((counted, link.stop()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_counted_by_plan() {
+        let config = PlansConfig { terminals: 4, connections: 2, ..PlansConfig::default() };
+        let before = vec![(0, 5), (0, 5), (1, 0), (1, 0), (2, 0), (2, 0), (3, 1), (3, 1)];
+        let add =
+            |&(terminal, bytes): &(usize, u64)| (terminal, bytes + [300, 300, 300, 600][terminal]);
+        let after: Vec<(usize, u64)> = before.iter().map(add).chain([(0, 77)]).collect();
+        let had = differences(&before, &after);
+        assert_eq!(by_terminal(4, &had), [677, 600, 600, 1_200]);
+        let classes = classes(&config, &had[..8]);
+        assert_eq!([classes[0].terminals, classes[1].terminals], [3, 1]);
+        assert!((classes[0].jain_terminals - 1.0).abs() < 1e-12);
+        assert!((classes[1].mean_bps / classes[0].mean_bps - 2.0).abs() < 1e-12);
+        assert!(jain(&[1, 3]) < 0.81);
+    }
+}

@@ -1,0 +1,175 @@
+//! Servers that send for ever, and clients that read for ever and count: many of each on one
+//! thread, since what is measured is shares of a link that is far slower than the machine.
+
+use rt::Clock;
+use socket2::SockRef;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use units::Span;
+
+/// Sockets are looked at this often; in between their buffers do the work.
+const SWEEP: Span = Span::from_millis(20);
+/// What a server's socket holds, bytes.
+const BUFFER: usize = 64 << 10;
+
+/// Something that is done again and again until it is dropped.
+#[derive(Debug)]
+struct Sweeper {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sweeper {
+    fn start(mut sweep: impl FnMut() + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let clock = Clock::new();
+            while !stopped.load(Ordering::Relaxed) {
+                let next = clock.now() + SWEEP;
+                sweep();
+                clock.sleep_until(next);
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // One that panicked has said why.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A server that sends for ever to whoever connects.
+#[derive(Debug)]
+pub(super) struct Source {
+    address: SocketAddr,
+    _sweeper: Sweeper,
+}
+
+impl Source {
+    pub(super) fn start(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let mut clients: Vec<TcpStream> = Vec::new();
+        let bytes = vec![0x5a; BUFFER];
+        let sweeper = Sweeper::start(move || {
+            while let Ok((client, _)) = listener.accept() {
+                let ready = client.set_nonblocking(true);
+                let small = SockRef::from(&client).set_send_buffer_size(BUFFER);
+                if ready.and(small).is_ok() {
+                    clients.push(client);
+                }
+            }
+            clients.retain_mut(|client| is_open(client.write(&bytes)));
+        });
+        Ok(Self { address, _sweeper: sweeper })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+fn is_open(done: io::Result<usize>) -> bool {
+    match done {
+        Ok(count) => count > 0,
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+/// A connection that is read as fast as anything comes.
+#[derive(Debug)]
+struct Download {
+    terminal: usize,
+    stream: TcpStream,
+    bytes: u64,
+    open: bool,
+}
+
+/// Downloads, by terminal.
+#[derive(Debug)]
+pub(super) struct Downloads {
+    all: Arc<Mutex<Vec<Download>>>,
+    _sweeper: Sweeper,
+}
+
+impl Downloads {
+    pub(super) fn start() -> Self {
+        let all = Arc::new(Mutex::new(Vec::<Download>::new()));
+        let shared = Arc::clone(&all);
+        let mut buffer = vec![0; BUFFER];
+        let sweeper = Sweeper::start(move || {
+            let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            for download in all.iter_mut().filter(|download| download.open) {
+                download.read(&mut buffer);
+            }
+        });
+        Self { all, _sweeper: sweeper }
+    }
+
+    /// One more, of `terminal`.
+    pub(super) fn add(&self, terminal: usize, stream: TcpStream) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Download { terminal, stream, bytes: 0, open: true });
+        Ok(())
+    }
+
+    /// The terminal and the bytes so far of each, in the order of their beginning.
+    pub(super) fn counted(&self) -> Vec<(usize, u64)> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|download| (download.terminal, download.bytes)).collect()
+    }
+
+    /// How many have ended by themselves.
+    pub(super) fn ended(&self) -> usize {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|download| !download.open).count()
+    }
+}
+
+impl Download {
+    fn read(&mut self, buffer: &mut [u8]) {
+        loop {
+            let done = self.stream.read(buffer);
+            if let Ok(count @ 1..) = done {
+                self.bytes += count as u64;
+                continue;
+            }
+            self.open = is_open(done);
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn what_is_sent_is_counted() {
+        let source = Source::start((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let downloads = Downloads::start();
+        for terminal in [3, 5] {
+            downloads.add(terminal, TcpStream::connect(source.address()).unwrap()).unwrap();
+        }
+        let clock = Clock::new();
+        let come = || downloads.counted().iter().all(|(_, bytes)| *bytes > BUFFER as u64);
+        let came = (0..500).any(|_| {
+            clock.sleep_until(clock.now() + SWEEP);
+            come()
+        });
+        assert!(came, "{:?}", downloads.counted());
+        assert_eq!(downloads.counted().iter().map(|one| one.0).collect::<Vec<_>>(), [3, 5]);
+        assert_eq!(downloads.ended(), 0);
+    }
+}
