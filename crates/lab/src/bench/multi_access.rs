@@ -9,7 +9,8 @@
 //! Both sides have one parameter set, [`Star::mhatre_rosenberg`]: the return link with its
 //! scheduler (the same code), the forward link, who asks for what and how often. What carries the
 //! bytes differs: STP connections as published there, these gateways here, with keys, whose
-//! requests take three cells and not two; so a third column simulates that.
+//! requests take three cells and not two. So further columns simulate that, and the gateways
+//! themselves: the same code with the same settings, on machines that take no time.
 
 use crate::LabError;
 use crate::experiments::Summary;
@@ -22,7 +23,7 @@ use satlink::DirectionConfig;
 use satlink::mac::star::StarConfig;
 use serde::Serialize;
 use serde_json::Value;
-use sim::multi_access::{Reading, Scenario, Star};
+use sim::multi_access::{Control, GatewaysSeen, Reading, Scenario, Seen, Segments, Star};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
@@ -77,6 +78,10 @@ pub struct ScenarioReport {
     pub simulated: Column,
     /// The same with requests of three cells, as sealed ones are.
     pub simulated_three_cells: Column,
+    /// Simulated with these gateways.
+    pub simulated_gateways: Column,
+    /// What gateways sent for an object there, to the hub and from it.
+    pub segments_per_object: [SegmentsReport; 2],
     /// The live runs.
     pub runs: Vec<LiveRun>,
 }
@@ -92,6 +97,17 @@ pub struct Column {
     pub up_bps: Summary,
     /// Slots that carried something, for each object.
     pub cells_per_object: Summary,
+}
+
+/// Segments for each object.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SegmentsReport {
+    /// Data packets.
+    pub data: f64,
+    /// POLLs, whether they ride on data or not.
+    pub polls: f64,
+    /// STATs and USTATs.
+    pub reports: f64,
 }
 
 /// One live run.
@@ -134,7 +150,7 @@ pub fn run(config: &MultiAccessConfig, note: impl Fn(&str)) -> Result<MultiAcces
             note(&format!("{} live {}: {}", scenario.name(), number + 1, words(&run)));
             runs.push(run);
         }
-        let report = beside(scenario, &star, config, runs);
+        let report = beside(scenario, &star, config, runs)?;
         note(&compared(&report));
         scenarios.push(report);
     }
@@ -163,10 +179,15 @@ fn compared(report: &ScenarioReport) -> String {
             pair(column.cells_per_object),
         )
     };
+    let [up, down] = report.segments_per_object.map(|segments| {
+        let SegmentsReport { data, polls, reports } = segments;
+        format!("{data:.2} data, {polls:.2} POLLs, {reports:.2} STATs")
+    });
     format!(
-        "{}{}{}{}",
+        "{}{}{}{}{}\n  simulated gateways send for an object: up {up}; down {down}",
         report.name,
         line("live", &report.live),
+        line("simulated gateways", &report.simulated_gateways),
         line("simulated", &report.simulated),
         line("simulated, three cells", &report.simulated_three_cells),
     )
@@ -177,7 +198,8 @@ fn beside(
     star: &Star,
     config: &MultiAccessConfig,
     runs: Vec<LiveRun>,
-) -> ScenarioReport {
+) -> Result<ScenarioReport, LabError> {
+    let (simulated_gateways, segments_per_object) = gateways(star, config)?;
     let column =
         |of: &dyn Fn(&LiveRun) -> f64| Summary::of(&runs.iter().map(of).collect::<Vec<f64>>());
     let live = Column {
@@ -186,20 +208,55 @@ fn beside(
         up_bps: column(&|run| run.up_bps),
         cells_per_object: column(&|run| run.used_slots as f64 / run.objects.max(1) as f64),
     };
-    ScenarioReport {
+    Ok(ScenarioReport {
         name: scenario.name(),
         live,
         simulated: simulated(star, config),
         simulated_three_cells: simulated(&Reading::LongRequest.of(star.clone()), config),
+        simulated_gateways,
+        segments_per_object,
         runs,
-    }
+    })
 }
 
 fn simulated(star: &Star, config: &MultiAccessConfig) -> Column {
-    let seen: Vec<_> = (0..config.simulated).map(|run| star.run(config.seed, run as u64)).collect();
-    let column = |of: &dyn Fn(&sim::multi_access::Seen) -> f64| {
-        Summary::of(&seen.iter().map(of).collect::<Vec<f64>>())
+    let seen: Vec<Seen> =
+        (0..config.simulated).map(|run| star.run(config.seed, run as u64)).collect();
+    column_of(&seen)
+}
+
+/// The same with gateways, and what they sent for an object.
+fn gateways(
+    star: &Star,
+    config: &MultiAccessConfig,
+) -> Result<(Column, [SegmentsReport; 2]), LabError> {
+    let control: Control = config
+        .controller
+        .parse()
+        .map_err(|error| LabError::Request(format!("controller: {error}")))?;
+    let all: Vec<GatewaysSeen> = (0..config.simulated)
+        .map(|run| star.run_gateways(control, config.seed, run as u64))
+        .collect();
+    let objects: usize = all.iter().map(|one| one.seen.objects()).sum();
+    let segments = |of: fn(&GatewaysSeen) -> Segments| {
+        let mean = |kind: fn(Segments) -> u64| {
+            let sum: u64 = all.iter().map(|one| kind(of(one))).sum();
+            sum as f64 / objects.max(1) as f64
+        };
+        SegmentsReport {
+            data: mean(|one| one.data),
+            polls: mean(|one| one.polls),
+            reports: mean(|one| one.reports),
+        }
     };
+    let segments = [segments(|one| one.terminals), segments(|one| one.hub)];
+    let seen: Vec<Seen> = all.into_iter().map(|one| one.seen).collect();
+    Ok((column_of(&seen), segments))
+}
+
+fn column_of(seen: &[Seen]) -> Column {
+    let column =
+        |of: &dyn Fn(&Seen) -> f64| Summary::of(&seen.iter().map(of).collect::<Vec<f64>>());
     Column {
         objects: column(&|seen| seen.objects() as f64),
         mean_s: column(&|seen| seen.mean_response_s()),

@@ -10,6 +10,10 @@ impl Relay {
     /// Tells a terminal what it may send at most from now on.
     pub(crate) fn grant(&mut self, rate: BitRate) {
         self.streams.grant(rate);
+        if let Some(session) = &mut self.session {
+            // Answers come back by what was granted.
+            session.set_return_rate(Some(rate));
+        }
         self.wake();
     }
 

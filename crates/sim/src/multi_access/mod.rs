@@ -16,6 +16,7 @@
 mod agents;
 mod build;
 mod bulk;
+mod gateways;
 pub mod model;
 mod published;
 mod readings;
@@ -24,8 +25,10 @@ mod star_one;
 
 pub use agents::{Answerer, Asker, Asking, AskingOrder};
 pub use bulk::Design;
+pub use gateways::{GatewaysSeen, Segments};
 pub use published::{Scenario, published_stp, published_tcp};
 pub use readings::Reading;
+pub use relay::Control;
 pub use space::{Carried, RandomAccess, Reports, Space};
 pub use star_one::{CLUSTERS, Cluster, PROBE_BYTES, PROBES, star_one_stp};
 

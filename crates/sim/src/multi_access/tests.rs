@@ -117,3 +117,33 @@ fn every_reading_makes_a_difference_where_it_says_so() {
         }
     }
 }
+
+/// XSTP-10.2.7: gateways are as good on the published network as what was published, because they
+/// ask once for what they have sent and wait for the answer.
+#[test]
+fn gateways_on_the_published_network_ask_once_and_wait() {
+    for scenario in [Scenario::Equal, Scenario::Weighted] {
+        let published = run(scenario);
+        for control in [Control::NewReno, Control::Steady] {
+            let GatewaysSeen { seen, terminals, hub } =
+                Star::mhatre_rosenberg(scenario).run_gateways(control, 11, 0);
+            let objects = seen.objects() as f64;
+            let each = |count: u64| count as f64 / objects;
+            println!(
+                "{} {control}: {objects} objects of {}, {:.3} s; up: data {:.2}, POLLs {:.2}, STATs {:.2}",
+                scenario.name(),
+                published.objects(),
+                seen.mean_response_s(),
+                each(terminals.data),
+                each(terminals.polls),
+                each(terminals.reports),
+            );
+            // As near as the published table is to be reached.
+            assert!(objects > 0.9 * published.objects() as f64, "{objects}");
+            let [polls, reports] = [terminals.polls, terminals.reports].map(each);
+            // One rides on each request; a timer that did not wait would make it two or more.
+            assert!(polls < 1.5 && reports < 2.0, "{polls} {reports}");
+            assert_eq!(terminals.again + hub.again, 0, "nothing is lost");
+        }
+    }
+}

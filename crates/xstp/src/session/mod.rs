@@ -391,6 +391,12 @@ impl Session {
         self.congestion.grant(most);
     }
 
+    /// The way back takes so much from now on, as far as it is known; as
+    /// [`SessionConfig::return_rate`].
+    pub fn set_return_rate(&mut self, rate: Option<BitRate>) {
+        self.config.return_rate = rate;
+    }
+
     /// Numbers that the peer may have in use towards us from now on. What was offered already
     /// stays accepted.
     pub fn set_receive_window(&mut self, numbers: u32) {

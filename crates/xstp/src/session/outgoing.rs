@@ -460,6 +460,7 @@ impl Session {
             && self.polling.silent_since().is_some_and(|since| now.since(since) >= overdue);
         let count = self.polling.on_sent(now, self.count_clock(now), late);
         self.poll_untold = Some(count);
+        self.wait_for_answer(now, late);
         self.note_probe(count);
         self.unanswered_since.get_or_insert(now);
         self.statistics.polls_sent += 1;

@@ -85,6 +85,14 @@ impl RoundTrip {
         self.measured.map(|m| m.least)
     }
 
+    /// By this time after a POLL its answer should be there, unless one of the two was lost.
+    pub(crate) fn answer(&self) -> Span {
+        match self.measured {
+            None => self.initial,
+            Some(m) => (m.smoothed + m.variation * 4).min(m.smoothed * 2),
+        }
+    }
+
     /// After this long without an answer to a POLL something is wrong with the link: twice the
     /// smoothed round trip, or more where round trips vary much, and 100 ms in any case.
     pub(crate) fn patience(&self) -> Span {

@@ -10,10 +10,13 @@
 //! Where there is data to ride on they ride, which costs next to nothing.
 
 use super::Session;
+use super::polling::Pace;
 use units::{Instant, Span};
 
 /// About what a POLL and a STAT take with what lies below, octets.
 const CONTROL: u64 = 80;
+/// A way is narrow where the timer's POLLs would take more than this part of it, one in so many.
+const NARROW: u64 = 32;
 
 /// The share, and what the pace means for waiting.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +25,9 @@ pub(crate) struct Share {
     from: Instant,
     /// What our own pace, and the way back, add to the time until an answer.
     slowness: Span,
+    /// When the answer to the last POLL should be there, where a way is narrow: the timer does not
+    /// ask before for what that POLL has asked for.
+    answer: Instant,
 }
 
 impl Session {
@@ -37,6 +43,26 @@ impl Session {
     /// which a POLL is answered: it waits its turn, and so does the STAT.
     pub(super) fn slowness(&self) -> Span {
         self.share.slowness
+    }
+
+    /// A POLL went out: where our way or the one back is narrow, what it has asked for is waited
+    /// for (XSTP-10.2.7). Not where an answer is `late`: the link may be down, and is to be used as
+    /// soon as it is there again.
+    pub(super) fn wait_for_answer(&mut self, now: Instant, late: bool) {
+        let pace = self.congestion.known(now).or(self.config.paced_rate());
+        let ways = [pace, self.config.return_rate, self.granted];
+        let interval = self.polling.interval(Pace::Timer, self.round_trip.smoothed());
+        let narrow = ways.iter().flatten().any(|way| way.time_for(CONTROL * NARROW) > interval);
+        let waits = self.config.control_part > 0 && narrow && !late;
+        self.share.answer = if waits { now + self.round_trip.answer() } else { Instant::ZERO };
+    }
+
+    /// No POLL of the timer goes before this: the last one asked for all that is out, and its
+    /// answer may be on the way.
+    pub(super) fn asked_until(&self) -> Instant {
+        let new = self.polling.bytes_since_poll() > 0 || self.sender.queued() > 0;
+        let waits = self.polling.is_outstanding() && !new;
+        if waits { self.share.answer } else { Instant::ZERO }
     }
 
     /// A datagram that is none of this session's, with `len` bytes where a segment would stand,

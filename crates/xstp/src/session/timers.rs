@@ -126,7 +126,9 @@ impl Session {
             let mut range = self.congestion.poll_range();
             range.end = range.end.max(round_trip / 10);
             range.start = range.start.max(self.guess_spacing());
-            return self.polling.within(due, self.armed_at, range);
+            let due = self.polling.within(due, self.armed_at, range);
+            let asked = self.polling.is_wanted() || due == Instant::ZERO;
+            return if asked { due } else { due.max(self.asked_until()) };
         }
         if pace.is_some() {
             return due;

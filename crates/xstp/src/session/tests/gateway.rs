@@ -142,6 +142,39 @@ fn a_flow_below_the_rate_polls_no_faster_than_twice_the_timer() {
     assert!(polls < 220, "{polls} in 20 s");
 }
 
+/// XSTP-10.2.7
+#[test]
+fn on_a_narrow_way_what_was_asked_for_is_waited_for() {
+    // One packet; the POLLs after it, and when it was there in spite of `lost`.
+    let asked = |rate: BitRate, lost: bool| {
+        let narrow = SessionConfig { max_rate: Some(rate), ..gateway() };
+        let back = SessionConfig { return_rate: Some(rate), ..gateway() };
+        let mut world = World::pair(&narrow, &back, geo(0.0));
+        world.ends[0].upper.push(b"give");
+        world.run(at(100_000), |ends| !ends[1].upper.delivered.is_empty());
+        world.run(at(5_000), |_| false);
+        let before = [0, 1].map(|end| world.ends[end].session.statistics().polls_sent);
+        world.faults.outage = lost.then_some((at(5_000), at(5_001)));
+        for end in 0..2 {
+            world.ends[end].upper.push(b"one");
+            world.ends[end].session.wake();
+        }
+        assert!(world.run(at(9_000), |ends| ends[1].upper.delivered.len() == 2));
+        let came = world.now;
+        world.run(at(9_000), |_| false);
+        let polls = [0, 1].map(|end| world.ends[end].session.statistics().polls_sent - before[end]);
+        (polls, came)
+    };
+    let (polls, _) = asked(BitRate::from_kbps(64), false);
+    assert_eq!(polls, [1, 1], "one each, and the answer is waited for");
+    let (polls, _) = asked(BitRate::from_mbps(10), false);
+    assert!(polls[0] >= 3 && polls[1] >= 3, "{polls:?}");
+    // A POLL that was lost with what it asked for is missed when its answer is: after two round
+    // trips at most, and it takes another to be told, and half of one to come.
+    let (_, came) = asked(BitRate::from_kbps(64), true);
+    assert!(came < at(5_000 + 7 * 300 + 50), "{came:?}");
+}
+
 /// XSTP-10.4.1
 #[test]
 fn an_idle_pair_keeps_itself_alive_by_one_poll_and_one_stat() {
