@@ -182,8 +182,7 @@ impl Engine {
         let poll = Poll::new()?;
         let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
         let mac = config.mac.as_ref().and_then(|path| Mac::new(path, &config.id));
-        let classes = Classes::new(&config.classes);
-        let promised = Vec::new();
+        let (classes, promised) = (Classes::new(&config.classes), Vec::new());
         let hub = Hub { resolver, source: config.source, admission, classes, mac, promised };
         Self::new(poll, carrier, vec![outlet], limits, Role::Hub(Box::new(hub)), state)
     }

@@ -22,6 +22,7 @@ mod coverage;
 mod events;
 mod handshake;
 mod incoming;
+mod loading;
 mod outgoing;
 mod pacing;
 mod parts;
