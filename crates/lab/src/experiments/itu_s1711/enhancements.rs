@@ -190,8 +190,8 @@ pub(super) fn unscaled() -> TcpConfig {
 }
 
 /// The window grows by what is acknowledged.
-pub(super) fn counting(tcp: TcpConfig) -> TcpConfig {
-    TcpConfig { slow_start_limit: Some(2), byte_counting: true, ..tcp }
+pub(super) fn counting(tcp: &TcpConfig) -> TcpConfig {
+    TcpConfig { slow_start_limit: Some(2), byte_counting: true, ..tcp.clone() }
 }
 
 /// Each segment is acknowledged.
@@ -215,7 +215,7 @@ pub(super) fn all() -> Vec<Enhancement> {
             "larger initial window",
             TcpConfig { initial_window: InitialWindow::Rfc3390, ..reno() },
         ),
-        by_tcp("byte counting", counting(reno())),
+        by_tcp("byte counting", counting(&reno())),
         Enhancement { name: "window scaling", with: plain(), without: case(unscaled()) },
         Enhancement {
             name: "pacing",

@@ -39,7 +39,7 @@ pub(super) fn all() -> Vec<Varied> {
     let larger = || case(TcpConfig { initial_window: InitialWindow::Rfc3390, ..reno() });
     let pair = |with, without| [case(with), case(without)];
     let late = || [larger(), plain()];
-    let counted = || pair(counting(prompt()), prompt());
+    let counted = || pair(counting(&prompt()), prompt());
     let scaled = || pair(reno(), unscaled());
     let vegas_over = |without: fn() -> TcpConfig| pair(vegas(), without());
     let marked = || [early(Line::Marks, true), early(Line::Red, false)];
@@ -58,14 +58,14 @@ pub(super) fn all() -> Vec<Varied> {
         varied("Vegas", Latency, "a file of 20 kbytes", file(vegas_over(reno), 20_000)),
         varied("Vegas", Latency, "a file of 2 Mbytes", file(vegas_over(reno), 2_000_000)),
         varied("Vegas", Product, "600 s and not 40", seconds(vegas_over(reno), 600)),
-        varied("Vegas", Errors, "over a TCP that counts bytes", vegas_over(|| counting(reno()))),
+        varied("Vegas", Errors, "over a TCP that counts bytes", vegas_over(|| counting(&reno()))),
         varied("Vegas", Errors, "1e-7", ratio(vegas_over(reno), 1e-7)),
         varied("Vegas", Errors, "1e-5", ratio(vegas_over(reno), 1e-5)),
         varied(
             "delayed acknowledgements",
             Latency,
             "bytes counted",
-            pair(counting(reno()), counting(prompt())),
+            pair(counting(&reno()), counting(&prompt())),
         ),
         varied("ECN", Latency, "a file of 2 Mbytes", file(marked(), 2_000_000)),
         varied("ECN", Errors, "1e-7", ratio(marked(), 1e-7)),
