@@ -25,6 +25,9 @@ pub struct Asking {
     pub order: AskingOrder,
     /// No request before this.
     pub start: Instant,
+    /// The mean of the exponentially distributed time from then to a connection's first request;
+    /// `None`: `think`.
+    pub first: Option<Span>,
 }
 
 /// When the next request comes.
@@ -35,6 +38,8 @@ pub enum AskingOrder {
     Closed,
     /// A thought after the request before it, pipelined.
     Open,
+    /// Pages of so many objects: each but a page's first as soon as the one before it has come.
+    Pages(u32),
 }
 
 /// Clients on persistent connections.
@@ -53,6 +58,8 @@ struct Connection<I> {
     /// When the next request is due; `None`: an object is awaited first.
     next: Option<Instant>,
     asked: VecDeque<Instant>,
+    /// Objects that came.
+    had: u32,
     /// Request bytes that are wanted, and those that are written.
     wanted: u64,
     written: u64,
@@ -65,8 +72,11 @@ impl<I: Copy + Ord> Asker<I> {
         let connections = (0..connections)
             .map(|_| Connection {
                 stream: None,
-                next: Some(asking.start + rng.exponential_span(asking.think)),
+                next: Some(
+                    asking.start + rng.exponential_span(asking.first.unwrap_or(asking.think)),
+                ),
                 asked: VecDeque::new(),
+                had: 0,
                 wanted: 0,
                 written: 0,
                 check: StreamCheck::new(OBJECTS),
@@ -95,7 +105,7 @@ impl<I: Copy + Ord> Asker<I> {
         connection.asked.push_back(now);
         connection.wanted += self.asking.request;
         connection.next = match self.asking.order {
-            AskingOrder::Closed => None,
+            AskingOrder::Closed | AskingOrder::Pages(_) => None,
             AskingOrder::Open => Some(now + self.rng.exponential_span(self.asking.think)),
         };
     }
@@ -115,9 +125,15 @@ impl<I: Copy + Ord> Asker<I> {
         for _ in before..connection.check.received() / object {
             let asked = connection.asked.pop_front().expect("an object that nobody asked for");
             self.responses.push((now, now.since(asked)));
-            if self.asking.order == AskingOrder::Closed {
-                connection.next = Some(now + self.rng.exponential_span(self.asking.think));
-            }
+            connection.had += 1;
+            let page_over = match self.asking.order {
+                AskingOrder::Closed => true,
+                AskingOrder::Open => continue,
+                AskingOrder::Pages(objects) => connection.had.is_multiple_of(objects.max(1)),
+            };
+            let think = self.asking.think;
+            let pause = if page_over { self.rng.exponential_span(think) } else { Span::ZERO };
+            connection.next = Some(now + pause);
         }
     }
 

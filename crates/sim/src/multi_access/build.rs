@@ -70,7 +70,7 @@ impl Built {
         let asker = asker(net, place, site);
         let client = net
             .host_with(|node| Host::new(Tcp::client(node, tcp, Address::new(server, PORT)), asker));
-        net.link(client, self.space, &lan(star));
+        net.link(client, self.space, &from_the_sky(star, lan(star)));
         net.link(hub, server, &lan(star));
         net.node_mut::<Space>(self.space).add(client, site.terminal);
         SiteNodes { client, server, terminal: None }
@@ -101,7 +101,7 @@ impl Built {
             .host_with(|node| Host::new(Tcp::client(node, tcp, Address::new(near, PORT)), asker));
         let at_once = LinkConfig::default();
         net.link(client, near, &lan(star));
-        net.link(near, self.space, &at_once);
+        net.link(near, self.space, &from_the_sky(star, at_once.clone()));
         net.link(hub, far, &at_once);
         net.link(far, server, &lan(star));
         net.node_mut::<Space>(self.space).add(near, site.terminal);
@@ -195,12 +195,14 @@ fn lan(star: &Star) -> LinkConfig {
     LinkConfig::symmetric(DirectionConfig { rate: Some(rate), delay, ..DirectionConfig::default() })
 }
 
-/// Down there is a rate and a delay; up both are the MAC's.
+/// Down there is a rate; up that and the way are the MAC's.
 fn sky(star: &Star) -> LinkConfig {
-    let forward = DirectionConfig {
-        rate: Some(star.forward),
-        delay: star.mac.terminals[0].up + star.mac.hub_leg,
-        ..DirectionConfig::default()
-    };
+    let forward = DirectionConfig { rate: Some(star.forward), ..DirectionConfig::default() };
     LinkConfig { forward, outages: star.outages.clone(), ..LinkConfig::default() }
+}
+
+/// The way down stands behind the MAC, to which the hub says at once what it has sent.
+fn from_the_sky(star: &Star, mut link: LinkConfig) -> LinkConfig {
+    link.return_.delay = link.return_.delay + star.mac.terminals[0].up + star.mac.hub_leg;
+    link
 }

@@ -85,6 +85,7 @@ impl Star {
             think: Span::from_secs(1),
             order: AskingOrder::Closed,
             start: Instant::ZERO,
+            first: None,
         };
         let terminals = published.mac.terminals.len();
         let site = |asking| move |terminal| Site { terminal, connections: 1, asking };

@@ -10,7 +10,7 @@
 //! [`Stack::Split`] terminal and hub split each TCP connection, with one STP connection between
 //! them for each; with [`Stack::EndToEnd`] TCP goes all the way. The three scenarios of Mhatre
 //! and Rosenberg are [`Star::mhatre_rosenberg`]; bulk transfers while uploads fill the return
-//! link are [`Star::bulk`]; the 8,000 terminals of Recommendation ITU-R S.1711 are
+//! link are [`Star::bulk`], pages whose requests the hub sees coming [`Star::pages`]; the 8,000 terminals of Recommendation ITU-R S.1711 are
 //! [`Star::star_one`]; [`model`] computes by hand what the scenarios show.
 
 mod agents;
@@ -18,6 +18,7 @@ mod build;
 mod bulk;
 mod gateways;
 pub mod model;
+mod predicted;
 mod published;
 mod readings;
 mod space;
@@ -26,6 +27,7 @@ mod star_one;
 pub use agents::{Answerer, Asker, Asking, AskingOrder};
 pub use bulk::Design;
 pub use gateways::{GatewaysSeen, Segments};
+pub use predicted::Prediction;
 pub use published::{Scenario, published_stp, published_tcp};
 pub use readings::Reading;
 pub use relay::Control;

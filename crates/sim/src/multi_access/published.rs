@@ -54,6 +54,7 @@ impl Star {
             think: Span::from_secs(2),
             order: AskingOrder::Closed,
             start: Instant::ZERO,
+            first: None,
         };
         let mut mac = MfTdmaConfig::mhatre_rosenberg(terminals);
         let site = |terminal: usize| {
@@ -91,7 +92,7 @@ impl Star {
             outages: Vec::new(),
             caps: None,
             lan: (BitRate::from_mbps(10), Span::from_millis(1)),
-            reports: Reports { shared: Some(Span::from_millis(10)), expected: 0 },
+            reports: Reports { shared: Some(Span::from_millis(10)), expected: 0, next: 0 },
             stack,
             sites,
             duration: Span::from_secs(80),

@@ -35,11 +35,15 @@ pub enum Reading {
     OnBoard,
     /// 250 ms one way in place of 270 ms.
     Nearer,
+    /// All clients ask for their first objects within a tenth of a second.
+    AllAtOnce,
+    /// STP's segments are as long as TCP's.
+    ShortSegments,
 }
 
 impl Reading {
     /// All.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::OpenLoop,
         Self::LongRequest,
         Self::Nagle,
@@ -53,6 +57,8 @@ impl Reading {
         Self::Rates,
         Self::OnBoard,
         Self::Nearer,
+        Self::AllAtOnce,
+        Self::ShortSegments,
     ];
 
     /// In words.
@@ -71,6 +77,8 @@ impl Reading {
             Self::Rates => "rates (RBDC)",
             Self::OnBoard => "scheduler on board",
             Self::Nearer => "250 ms one way",
+            Self::AllAtOnce => "all begin at once",
+            Self::ShortSegments => "STP's segments as short as TCP's",
         }
     }
 
@@ -78,10 +86,14 @@ impl Reading {
     pub const fn concerns(self, scenario: Scenario) -> bool {
         let split = matches!(scenario, Scenario::Equal | Scenario::Weighted);
         match self {
-            Self::TimerAlone | Self::WiderStart | Self::LoneStats => split,
+            Self::TimerAlone | Self::WiderStart | Self::LoneStats | Self::ShortSegments => split,
             Self::Volumes | Self::Rates | Self::OnBoard => !matches!(scenario, Scenario::Static),
             Self::Nagle | Self::WindowKept | Self::EverySecond => !split,
-            Self::OpenLoop | Self::LongRequest | Self::Contiguous | Self::Nearer => true,
+            Self::OpenLoop
+            | Self::LongRequest
+            | Self::Contiguous
+            | Self::Nearer
+            | Self::AllAtOnce => true,
         }
     }
 
@@ -103,8 +115,11 @@ impl Reading {
                     terminal.up = Span::from_millis(125);
                 }
             }
+            Self::AllAtOnce => {
+                each_site(&mut star, |asking| asking.first = Some(Span::from_millis(100)));
+            }
             Self::Nagle | Self::WindowKept | Self::EverySecond => self.of_tcp(&mut star),
-            Self::TimerAlone | Self::WiderStart => self.of_stp(&mut star),
+            Self::TimerAlone | Self::WiderStart | Self::ShortSegments => self.of_stp(&mut star),
         }
         star
     }
@@ -124,6 +139,7 @@ impl Reading {
         match self {
             Self::TimerAlone => space.small_window = 0,
             Self::WiderStart => space.initial_window = 4,
+            Self::ShortSegments => space.max_segment -= space.payload_size() - 536,
             other => unreachable!("{other:?} is not about STP"),
         }
     }

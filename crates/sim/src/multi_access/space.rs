@@ -89,6 +89,9 @@ pub struct Reports {
     /// Slots that the hub counts on for the answer to each POLL that it sends down, in place of
     /// waiting to be asked for them. 0: none.
     pub expected: u32,
+    /// Slots that the hub counts on for what a terminal asks for next, when it sends down the end
+    /// of an object: a segment that is not full. 0: none.
+    pub next: u32,
 }
 
 /// STATs of a terminal that wait for others to share a packet with.
@@ -108,6 +111,8 @@ pub struct Space {
     /// By terminal.
     gathering: BTreeMap<usize, Gathering>,
     passing: VecDeque<Packet>,
+    /// Bytes of the longest packet that came down: a full one.
+    longest: usize,
     offered: u64,
     delivered: u64,
 }
@@ -138,6 +143,7 @@ impl Space {
             terminals,
             gathering: BTreeMap::new(),
             passing: VecDeque::new(),
+            longest: 0,
             offered: 0,
             delivered: 0,
         })
@@ -215,11 +221,15 @@ impl Space {
     }
 
     fn down(&mut self, now: Instant, packet: Packet) {
-        if self.reports.expected > 0
-            && asks(&packet)
+        self.longest = self.longest.max(packet.len());
+        let Reports { expected, next, .. } = self.reports;
+        let answer = if asks(&packet) { expected } else { 0 };
+        let ends = next > 0 && packet.len() < self.longest && has_data(&packet);
+        let slots = answer + if ends { next } else { 0 };
+        if slots > 0
             && let Some(&terminal) = self.terminals.get(&packet.to.node)
         {
-            self.mac.expect(now, terminal, self.reports.expected);
+            self.mac.expect(now, terminal, slots);
         }
         self.passing.push_back(packet);
     }
@@ -290,6 +300,11 @@ fn kind_of(packet: &Packet) -> Kind {
             Some(_) | None => Kind::Data,
         },
     }
+}
+
+/// Whether a packet carries bytes of a stream.
+fn has_data(packet: &Packet) -> bool {
+    kinds(packet).is_some_and(|kinds| kinds.contains(Kinds::SD))
 }
 
 /// Whether a packet asks for a STAT.

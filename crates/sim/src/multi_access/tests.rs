@@ -80,6 +80,21 @@ fn what_the_hub_expects_need_not_be_asked_for() {
 }
 
 #[test]
+fn a_hub_that_sees_requests_coming_saves_users_a_grant_loop() {
+    use satlink::mac::schedule::Free;
+    let mean = |prediction, free| {
+        let mut star = Star::pages(prediction, free);
+        star.duration = Span::from_secs(60);
+        star.run(19, 0).mean_response_s()
+    };
+    let [asked, answers, requests] = Prediction::ALL.map(|prediction| mean(prediction, Free::None));
+    assert!(answers < asked && requests < answers - 0.3, "{asked} {answers} {requests}");
+    // Where slots are free nobody waits for a grant, expected or not.
+    let [asked, .., requests] = Prediction::ALL.map(|prediction| mean(prediction, Free::ByWeight));
+    assert!((requests / asked - 1.0).abs() < 0.1, "{asked} {requests}");
+}
+
+#[test]
 fn reports_that_come_together_share_a_packet() {
     let run = |shared| {
         let mut star = Star::mhatre_rosenberg(Scenario::Weighted);
