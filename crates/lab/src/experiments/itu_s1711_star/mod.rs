@@ -1,17 +1,18 @@
 //! Recommendation ITU-R S.1711, annex 3, section 4: a star network of 8,000 terminals.
 //!
 //! ```text
-//!   mod     what is run: the clusters, and one thing at a time otherwise
-//!   data    the tables
-//!   judge   what is stated, and what becomes of it
+//!   mod      what is run: the clusters, and one thing at a time otherwise
+//!   weather  what an outage costs those behind it
+//!   data     the tables
+//!   judge    what is stated, and what becomes of it
 //! ```
 
 mod data;
 mod judge;
+mod weather;
 
 use super::{Draw, Entry, Point, Setting, Values};
-use satlink::{Direction, Outage};
-use sim::multi_access::{CLUSTERS, Cluster, PROBES, Seen, Stack, Star};
+use sim::multi_access::{CLUSTERS, PROBES, Seen, Stack, Star};
 use simtcp::TcpConfig;
 use units::{BitRate, Span};
 
@@ -31,17 +32,21 @@ pub(crate) static ENTRY: Entry = Entry {
 
 /// The study of the clusters, a platform of each.
 const CLUSTER: &str = "cluster";
-/// Studies of one thing at a time, on a platform of cluster 2.
+/// Studies of one thing at a time, on a part of a platform of cluster 2.
 const LOAD: &str = "load";
 const FILE: &str = "file";
 const STACK: &str = "stack";
+/// What a terminal may have down, on a part of a platform of cluster 3.
+const RATE: &str = "rate";
 /// Uploads, which table 14 bounds as well.
 const UP: &str = "up";
-/// Months with rain.
+/// Outages.
 const WEATHER: &str = "weather";
 
 /// How long a platform runs.
 const TIME: Span = Span::from_secs(300);
+/// The part of a platform that is run where one thing is changed at a time.
+const PART: u32 = 10;
 /// How many times the reported traffic there is.
 const LOADS: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 4.0];
 /// Bytes of what is fetched to measure throughput.
@@ -50,10 +55,8 @@ const FILES: [u64; 6] = [100_000, 300_000, 1_000_000, 2_000_000, 3_000_000, 10_0
 const BUFFERS: [u64; 2] = [17_520, 65_535];
 /// Bytes of what is fetched under each stack: a large file, and one that slow start shapes.
 const STACK_FILES: [u64; 2] = [1_000_000, 30_000];
-/// How long an outage lasts.
-const OUTAGE: Span = Span::from_secs(120);
-/// How long a month is, in the simulation: four times January's outages.
-const MONTH: Span = Span::from_secs(36_000);
+/// What terminals of cluster 3 may have down, kbit/s of payload.
+const RATES: [u64; 4] = [240, 256, 265, 288];
 
 fn plan(setting: &Setting) -> Vec<Point> {
     let mut points = Vec::new();
@@ -65,28 +68,34 @@ fn plan(setting: &Setting) -> Vec<Point> {
         put(CLUSTER, cluster.number.to_string(), often, Star::star_one(cluster, 0, 1.0, TIME));
     }
     for load in LOADS {
-        put(LOAD, load.to_string(), often, Star::star_one(CLUSTERS[1], 0, load, TIME));
+        let star = Star::star_one_part(CLUSTERS[1], PART, load, TIME);
+        put(LOAD, load.to_string(), often, star);
     }
     for bytes in FILES {
-        put(FILE, bytes.to_string(), often, fetching(platform(TIME), bytes));
+        put(FILE, bytes.to_string(), often, fetching(part(), bytes));
+    }
+    for kbps in RATES {
+        let mut star = Star::star_one_part(CLUSTERS[2], PART, 1.0, TIME);
+        star.limit_down(BitRate::from_kbps(kbps));
+        put(RATE, kbps.to_string(), often, star);
     }
     for bytes in STACK_FILES {
-        put(STACK, format!("split/{bytes}"), often, fetching(platform(TIME), bytes));
+        put(STACK, format!("split/{bytes}"), often, fetching(part(), bytes));
         for buffer in BUFFERS {
-            let star = fetching(end_to_end(platform(TIME), buffer), bytes);
+            let star = fetching(end_to_end(part(), buffer), bytes);
             put(STACK, format!("{buffer}/{bytes}"), often, star);
         }
     }
-    put(UP, "all".to_owned(), often, sending(platform(TIME)));
-    put(WEATHER, "none".to_owned(), 1, in_weather(0.0));
-    for month in data::MONTHS.iter().filter(|month| month.system[1] > 0.0) {
-        put(WEATHER, month.name.to_owned(), 1, in_weather(month.system[1] / 100.0));
+    put(UP, "all".to_owned(), often, sending(part()));
+    for length in weather::LENGTHS {
+        let key = length.as_secs_f64().to_string();
+        points.push(Point::new(WEATHER, key, often, move |draw| Ok(weather::one(length, draw))));
     }
     points
 }
 
-fn platform(duration: Span) -> Star {
-    Star::star_one(CLUSTERS[1], 0, 1.0, duration)
+fn part() -> Star {
+    Star::star_one_part(CLUSTERS[1], PART, 1.0, TIME)
 }
 
 /// With another size of what is fetched to measure throughput.
@@ -111,26 +120,6 @@ fn end_to_end(mut star: Star, buffer: u64) -> Star {
     star.stack = Stack::EndToEnd(tcp);
     star.caps = None;
     star.lan = (BitRate::from_kbps(320), star.lan.1);
-    star
-}
-
-/// A small platform, whose outbound is away for `share` of the time.
-fn in_weather(share: f64) -> Star {
-    let cluster = Cluster { terminals: 150, sent_on_a_day: 0.285e9, ..CLUSTERS[1] };
-    let mut star = Star::star_one(cluster, 0, 1.0, MONTH);
-    if let Stack::Split { space, .. } = &mut star.stack {
-        // An outage is not to be taken for a terminal that has gone.
-        space.no_response = Some(OUTAGE * 4);
-    }
-    if share > 0.0 {
-        let every = Span::from_secs_f64(OUTAGE.as_secs_f64() / share);
-        star.outages = vec![Outage {
-            at: Span::from_secs(600),
-            length: OUTAGE,
-            every: Some(every),
-            direction: Some(Direction::Forward),
-        }];
-    }
     star
 }
 
@@ -177,6 +166,7 @@ fn response(seen: &Seen, users: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::experiments::Options;
+    use sim::multi_access::Cluster;
 
     #[test]
     fn points_have_names_of_their_own() {

@@ -13,7 +13,7 @@ use super::{Draw, Entry, Point, Setting, Values};
 use access::{Access, LOADS};
 use satlink::mac::mf_tdma::{Class, MfTdma, MfTdmaConfig};
 use satlink::mac::schedule::Free;
-use sim::multi_access::{Design, Reading, Scenario, Seen, Star};
+use sim::multi_access::{Design, Prediction, Reading, Scenario, Seen, Star};
 use units::{BitRate, Instant, RngStream, Span};
 
 /// Table I and everything around it.
@@ -38,6 +38,9 @@ const READINGS: &str = "readings";
 /// The study of bulk transfers, and of the same designs under the paper's load.
 const BULK: &str = "bulk";
 const PAGES: &str = "pages";
+/// The study of demand that the hub sees coming, and what it does with free slots there.
+const PREDICTED: &str = "predicted";
+const FREE: [(&str, Free); 2] = [("nothing free", Free::None), ("free by weight", Free::ByWeight)];
 /// The study of other ways of sharing.
 const ACCESS: &str = "access";
 /// The study of the grant loop.
@@ -71,6 +74,8 @@ const SWEEPS: [Sweep; 5] = [
         change: |scenario, think| {
             let mut star = Star::mhatre_rosenberg(scenario);
             star.sites.iter_mut().for_each(|site| site.asking.think = Span::from_secs_f64(think));
+            // As many thoughts as in the published 80 s, and no less time.
+            star.duration = star.duration.max(Span::from_secs_f64(40.0 * think));
             star
         },
     },
@@ -168,6 +173,12 @@ fn plan(setting: &Setting) -> Vec<Point> {
         let star = design.of(Star::mhatre_rosenberg(Scenario::Weighted));
         put(PAGES, design.name().to_owned(), setting.at_most(10), star);
     }
+    for prediction in Prediction::ALL {
+        for (name, free) in FREE {
+            let key = format!("{}/{name}", prediction.name());
+            put(PREDICTED, key, setting.at_most(10), Star::pages(prediction, free));
+        }
+    }
     for access in Access::ALL {
         for load in LOADS {
             let key = format!("{load}/{}", access.name());
@@ -204,10 +215,11 @@ fn one(star: &Star, draw: &Draw) -> Values {
         .with("objects", seen.objects() as f64)
         .with("mean_s", seen.mean_response_s())
         .with("longest_s", seen.longest_response_s())
-        .with("settled_s", settled(&seen, |_| true))
-        .with("crowded_s", settled(&seen, |connections| connections > 1).max(0.0))
-        .with("alone_s", settled(&seen, |connections| connections == 1).max(0.0))
+        .with("settled_s", settled(star, &seen, |_| true))
+        .with("crowded_s", settled(star, &seen, |connections| connections > 1))
+        .with("alone_s", settled(star, &seen, |connections| connections == 1))
         .with("down_kbps", seen.down_bps() / 1e3)
+        .with("down_bytes", seen.down as f64 / seen.objects().max(1) as f64)
         .with("up_kbps", seen.up_bps() / 1e3)
         .with("granted", seen.slots.0 as f64)
         .with("used", seen.slots.1 as f64)
@@ -216,10 +228,10 @@ fn one(star: &Star, draw: &Draw) -> Values {
         .with("sent_kbps", bytes(|site| site.sent, false))
 }
 
-/// Mean response from 20 s on, when most windows are open, at sites with such a number of
+/// Mean response after 20 s and ten thoughts, when windows are open; at sites with such a number of
 /// connections; 0 without any.
-fn settled(seen: &Seen, of: impl Fn(usize) -> bool) -> f64 {
-    let from = Instant::ZERO + Span::from_secs(20);
+fn settled(star: &Star, seen: &Seen, of: impl Fn(usize) -> bool) -> f64 {
+    let from = Instant::ZERO + Span::from_secs(20).max(star.sites[0].asking.think * 10);
     let sites = seen.sites.iter().filter(|site| of(site.connections));
     let late = sites.flat_map(|site| &site.responses).filter(|(at, _)| *at > from);
     let (count, sum) =

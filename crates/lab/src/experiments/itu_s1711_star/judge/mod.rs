@@ -3,10 +3,13 @@
 mod expected;
 mod set_up;
 mod tables;
+mod weather;
 
-use super::{BUFFERS, CLUSTER, FILE, FILES, LOAD, LOADS, STACK, STACK_FILES, UP, WEATHER, data};
+use super::{
+    BUFFERS, CLUSTER, FILE, FILES, LOAD, LOADS, RATE, RATES, STACK, STACK_FILES, UP, data,
+};
 use crate::experiments::statistics::{Summary, relative_gain};
-use crate::experiments::{Axis, Cell, Figure, Outcome, Results, Section, Series, Setting, Table};
+use crate::experiments::{Axis, Figure, Outcome, Results, Section, Series, Setting, Table};
 use expected as paper;
 
 /// Judges all results.
@@ -15,7 +18,12 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     Outcome {
         summary: summary(&seen),
         set_up: set_up::lines(setting),
-        sections: vec![clusters(&seen), splitting(&seen), weather(&seen), tables::section()],
+        sections: vec![
+            clusters(&seen),
+            splitting(&seen),
+            weather::section(&seen),
+            tables::section(),
+        ],
         ..Outcome::default()
     }
 }
@@ -43,6 +51,11 @@ impl Seen<'_> {
 }
 
 fn summary(seen: &Seen<'_>) -> Vec<String> {
+    let off = |kbps: &u64| {
+        let ours = seen.throughput(RATE, &kbps.to_string()).mean;
+        (ours - paper::mean_of(&data::THROUGHPUT_3)).abs()
+    };
+    let nearest = RATES.into_iter().min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or(0);
     vec![
         format!(
             "Under the traffic that was reported, splitting gives a terminal of cluster 2 {} kbit/s \
@@ -54,9 +67,12 @@ fn summary(seen: &Seen<'_>) -> Vec<String> {
         format!(
             "Cluster 3 was measured at {:.0} kbit/s, and ours has {}: it has the same rates, fewer \
              terminals on a platform and less traffic. Nothing that the document tells makes it \
-             slower; a file a quarter as long would, and so would terminals of some 265 kbit/s.",
+             slower. Terminals that may have {} kbit/s would come nearest of those tried ({}), and \
+             so would files of a quarter of a megabyte.",
             paper::mean_of(&data::THROUGHPUT_3),
             shown(seen.throughput(CLUSTER, "3"), 0),
+            nearest,
+            shown(seen.throughput(RATE, &nearest.to_string()), 0),
         ),
     ]
 }
@@ -76,12 +92,14 @@ fn clusters(seen: &Seen<'_>) -> Section {
     );
     let up = seen.throughput(UP, "all");
     let cells = vec![
-        paper::THROUGHPUT_2.number(seen.throughput(CLUSTER, "2"), "files of 1 MB at 320 kbit/s"),
-        paper::THROUGHPUT_3.number(
-            seen.throughput(CLUSTER, "3"),
-            "its rates, round trip and traffic would make it as fast as cluster 2; of what is left \
-             open, files of 300 kB would bring it near (figure)",
-        ),
+        paper::throughput("throughput in cluster 2", "table 17, its mean", &data::THROUGHPUT_2)
+            .number(seen.throughput(CLUSTER, "2"), "files of 1 MB at 320 kbit/s"),
+        paper::throughput("throughput in cluster 3", "table 18, its mean", &data::THROUGHPUT_3)
+            .number(
+                seen.throughput(CLUSTER, "3"),
+                "its rates, round trip and traffic would make it as fast as cluster 2; what else \
+                 would bring it near is in two figures",
+            ),
         paper::TRAFFIC_2.number(seen.cluster(2, "inbound_gb_day"), "set so; see the set-up"),
         paper::TRAFFIC_3.number(seen.cluster(3, "inbound_gb_day"), "set so; see the set-up"),
         paper::DAYS_2.claim(
@@ -104,7 +122,7 @@ fn clusters(seen: &Seen<'_>) -> Section {
             up.mean > 40.0 && up.mean <= 50.0,
             format!("{} kbit/s", shown(up, 1)),
             Some(up),
-            "8 of a carrier's 12 slots; the headers of cells and segments are taken off",
+            "9 of a carrier's 12 slots, in which a full segment fits: 1,461 bytes of payload in 250 ms",
         ),
     ];
     Section {
@@ -116,7 +134,7 @@ fn clusters(seen: &Seen<'_>) -> Section {
             shown(seen.cluster(2, "planned"), 0),
             shown(seen.cluster(2, "through"), 3),
         )],
-        figures: vec![by_load(seen), by_file(seen)],
+        figures: vec![by_load(seen), by_file(seen), by_rate(seen)],
         cells,
         ..Section::default()
     }
@@ -164,6 +182,25 @@ fn by_file(seen: &Seen<'_>) -> Figure {
     }
 }
 
+fn by_rate(seen: &Seen<'_>) -> Figure {
+    let ends = [RATES[0], RATES[RATES.len() - 1]].map(|kbps| kbps as f64);
+    let points = RATES.map(|kbps| (kbps as f64, seen.throughput(RATE, &kbps.to_string())));
+    Figure {
+        id: "rate".into(),
+        title: "Throughput of a terminal by what it may have, cluster 3".into(),
+        x: Axis::linear("the most that a terminal may have down, kbit/s of payload"),
+        y: Axis::linear("throughput, kbit/s"),
+        series: vec![
+            Series::new("ours", points),
+            Series::dashed(
+                "table 18, mean",
+                ends.map(|kbps| (kbps, paper::mean_of(&data::THROUGHPUT_3))),
+            ),
+        ],
+        note: "Table 14 has 320 kbit/s for all clusters.".into(),
+    }
+}
+
 fn splitting(seen: &Seen<'_>) -> Section {
     let [large, small] = STACK_FILES;
     let [narrow, wide] = BUFFERS.map(|buffer| buffer.to_string());
@@ -205,30 +242,6 @@ fn splitting(seen: &Seen<'_>) -> Section {
         ],
         tables: vec![table],
         cells,
-        ..Section::default()
-    }
-}
-
-fn weather(seen: &Seen<'_>) -> Section {
-    let value = |key: &str, name: &str| seen.results.summary(WEATHER, key, name).mean;
-    let fair = value("none", "objects");
-    let cell = |(month, expected): &(&str, paper::Number)| -> Cell {
-        let kept = value(month, "objects") / fair * 100.0;
-        let lost = value(month, "lost");
-        expected.number(
-            Summary::exact(kept),
-            format!(
-                "objects that were fetched, of those in fair weather; outages of two minutes, as \
-                 many as the month's unavailability makes; {lost:.0} connections were lost"
-            ),
-        )
-    };
-    Section {
-        title: "Weather".into(),
-        text: vec![
-            "The year's unavailability as outages of the outbound: users wait, and go on.".into(),
-        ],
-        cells: paper::RAIN.iter().map(cell).collect(),
         ..Section::default()
     }
 }

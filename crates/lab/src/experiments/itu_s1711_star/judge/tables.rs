@@ -3,7 +3,7 @@
 use super::paper;
 use crate::experiments::itu_s1711_star::data::{self, MONTHS};
 use crate::experiments::statistics::Summary;
-use crate::experiments::{Cell, Section};
+use crate::experiments::{Cell, Expected, Section};
 
 pub(super) fn section() -> Section {
     let mut cells = years();
@@ -79,7 +79,7 @@ fn means() -> Vec<Cell> {
         "",
         "",
     ];
-    let cell = |((one, count), why): ((&paper::Number, usize), &str)| {
+    let cell = |((one, count), why): ((&Expected, usize), &str)| {
         one.number(Summary::exact(count as f64), why)
     };
     paper::MEANS.iter().zip(counts).zip(why).map(cell).collect()

@@ -3,6 +3,7 @@
 mod access;
 mod bulk;
 mod expected;
+mod predicted;
 mod readings;
 mod scenarios;
 mod set_up;
@@ -22,6 +23,7 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
         scenarios::sentences(&seen),
         sweeps::section(&seen),
         bulk::section(&seen),
+        predicted::section(&seen),
         access::section(&seen),
         readings::section(&seen),
     ];
