@@ -200,8 +200,9 @@ mod tests {
         Star::star_one_part(CLUSTERS[1], 10, load, Span::from_secs(secs))
     }
 
-    fn platform(load: f64, secs: u64) -> super::super::Seen {
-        tenth(load, secs).run(3, 0)
+    /// A tenth of the terminals with all channels, where nothing collides to speak of.
+    fn uncrowded(load: f64) -> super::super::Seen {
+        Star::piece(CLUSTERS[1], 107, 1, load, Span::from_secs(120)).run(3, 0)
     }
 
     #[test]
@@ -216,8 +217,7 @@ mod tests {
     /// Sections 4.1.2.1 and 4.2.3: what came in on a day.
     #[test]
     fn users_send_what_was_reported() {
-        // With all channels nothing collides to speak of.
-        let seen = Star::piece(CLUSTERS[1], 107, 1, 4.0, Span::from_secs(120)).run(3, 0);
+        let seen = uncrowded(4.0);
         let users = seen.sites.len() - PROBES;
         let objects: usize = seen.sites[..users].iter().map(|site| site.responses.len()).sum();
         let each = seen.up as f64 / objects as f64;
@@ -229,14 +229,11 @@ mod tests {
     /// Table 14, and what a round trip of 800 ms takes of it.
     #[test]
     fn a_large_object_comes_at_the_terminal_s_rate() {
-        let seen = platform(1.0, 120);
+        let seen = uncrowded(1.0);
         let probes = &seen.sites[seen.sites.len() - PROBES..];
         let took = probes.iter().flat_map(|site| &site.responses).map(|one| one.1.as_secs_f64());
         let rates: Vec<f64> = took.map(|took| PROBE_BYTES as f64 * 8.0 / took / 1e3).collect();
-        // A request or an answer that collides costs a second or two of some 26.
-        assert!(rates.iter().all(|rate| (270.0..320.0).contains(rate)), "{rates:?} kbit/s");
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        assert!((290.0..320.0).contains(&mean), "{mean} kbit/s");
+        assert!(rates.iter().all(|rate| (290.0..320.0).contains(rate)), "{rates:?} kbit/s");
     }
 
     /// Table 14, the other way.
