@@ -11,9 +11,15 @@ use satlink::{ConfigError, Counters, Direction, LinkConfig, Outage};
 use units::{Instant, Span};
 use xstp::Connection;
 use xstp::session::{Event, SessionConfig, State, Statistics};
+use xstp::wire::Profile;
 
-/// Octets of XSTP's header, as published.
-const HEADER: u64 = 16;
+/// Octets of the header of a packet with data alone.
+const fn header(profile: &Profile) -> u64 {
+    match profile {
+        Profile::Published(_) => 16,
+        Profile::Sealed => 4,
+    }
+}
 
 /// What is sent, how, and over what.
 #[derive(Clone, Debug)]
@@ -45,6 +51,8 @@ pub struct Transfer {
     pub took: Span,
     /// Bytes of the file.
     pub size: u64,
+    /// Octets of the header of a packet with data alone.
+    pub header: u64,
     /// What the source counted.
     pub source: Statistics,
     /// What the sink counted.
@@ -85,7 +93,8 @@ impl Transfer {
 
     /// Where the octets beyond the file's own went.
     pub fn overhead(&self) -> Overhead {
-        let again = self.source.data_bytes_retransmitted + HEADER * self.source.data_retransmitted;
+        let again =
+            self.source.data_bytes_retransmitted + self.header * self.source.data_retransmitted;
         Overhead {
             retransmission: again,
             forward_control: self.source.octets_sent - again - self.source.data_bytes_sent,
@@ -163,6 +172,7 @@ pub fn transfer(config: &TransferConfig) -> Result<Transfer, TransferError> {
     Ok(Transfer {
         took,
         size,
+        header: header(&config.source.profile),
         source: *path.hub.connection.session().statistics(),
         sink: *path.terminal.connection.session().statistics(),
         forward: path.link().counters(Direction::Forward).clone(),
@@ -392,7 +402,7 @@ mod tests {
         assert_eq!((seen.source.data_sent, overhead.retransmission), (301, 0));
         let sent = seen.source.octets_sent + seen.sink.octets_sent;
         assert_eq!(overhead.total(), sent - 300_500);
-        assert!(overhead.forward_control >= 301 * HEADER, "{overhead:?}");
+        assert!(overhead.forward_control >= 301 * seen.header, "{overhead:?}");
         // The handshake, then slow start from one segment: eight windows at least.
         assert!(seen.took > Span::from_millis(200 * 8), "{}", seen.took);
         assert!((2_000.0..300_000.0).contains(&seen.mean_window), "{}", seen.mean_window);
