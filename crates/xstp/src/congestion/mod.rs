@@ -232,6 +232,14 @@ impl Congestion {
         }
     }
 
+    /// A probe has found room, and a train is to show how much.
+    #[cfg(test)]
+    pub(crate) fn begin_regaining(&mut self) {
+        if let Self::Steady(steady) = self {
+            steady.begin_regaining();
+        }
+    }
+
     /// A packet with data leaves after `octets` in all. Whether a POLL is to go with it.
     pub(crate) fn on_data(&mut self, now: Instant, octets: u64) -> bool {
         match self {

@@ -200,9 +200,15 @@ impl Steady {
     }
 
     /// Whether a POLL must fit beside what leaves: a train leaves at once, and a POLL that waits
-    /// for a segment of its own comes behind all of it.
+    /// for a segment of its own comes behind all of it. Where the rate has collapsed that is as
+    /// well: a queue that is full drops the train's packets, and what is small gets through.
     pub(super) fn keeps_room(&self) -> bool {
-        matches!(&self.phase, Phase::Train(train) if train.may_send())
+        self.regaining && matches!(&self.phase, Phase::Train(train) if train.may_send())
+    }
+
+    #[cfg(test)]
+    pub(super) fn begin_regaining(&mut self) {
+        self.regain();
     }
 
     /// The least and the largest distance of POLLs.

@@ -267,12 +267,13 @@ fn data_that_is_held_waits_and_what_goes_without_it_does_not() {
     assert!(world.run(resumed + Span::from_secs(2), |ends| ends[0].upper.delivered.len() == 100));
 }
 
-/// XSTP-14.2.1: they ride on its packets, since what goes alone comes behind the whole train where
+/// XSTP-14.4.7: they ride on its packets, since what goes alone comes behind the whole train where
 /// time passes between one packet and the next. What is never cut goes all the same.
 #[test]
 fn the_polls_of_a_train_go_with_its_packets() {
     for (cut, polls) in [(true, &[0, 3, 6, 9][..]), (false, &[])] {
         let (mut client, _) = established(&SessionConfig::gateway_auto());
+        client.session.congestion.begin_regaining();
         client.upper.cut = cut;
         client.upper.push_many(20, if cut { 2_000 } else { client.session.max_segment - 4 });
         client.session.wake();
