@@ -8,7 +8,7 @@ use super::parts::Parts;
 use super::sender::{Again, Sending};
 use super::upper::{Filled, Upper};
 use crate::Seq24;
-use crate::wire::{Control, Delivery, Poll, Profile};
+use crate::wire::{Control, Delivery, Poll};
 use units::Instant;
 
 /// A packet that stands in the buffer.
@@ -89,8 +89,7 @@ impl Session {
     ) -> Option<Loaded> {
         let number = self.sender.next_number();
         let restart = self.sender.is_empty();
-        let sealed = matches!(self.config.profile, Profile::Sealed);
-        let with_poll = begins || (sealed && self.congestion.keeps_room());
+        let with_poll = begins || self.congestion.keeps_room();
         let mut filled = self.fill(number, parts, with_poll, upper, out);
         if filled.is_none() && !begins && with_poll {
             // What is never cut may fit only without.

@@ -5,6 +5,7 @@
 //!                receiver's clock, and after how many octets
 //!   delay        arrival − sending: off by the difference of the clocks, always the same
 //!   q            delay − least delay: what waits on the way
+//!   trip         from the sending of a POLL to its answer, on our clock alone
 //!
 //!   window       two samples:   sent    = octets sent    / time between the sendings
 //!                               passed  = octets sent    / time between the arrivals
@@ -15,6 +16,9 @@
 //! While a queue stands at both ends of a window and none of it is dropped, `passed` is what
 //! the bottleneck takes, whatever errors lose behind it. When the queue itself drops, `arrived`
 //! is, once it is freed from the share that errors take. So the smaller of the two is believed.
+//!
+//! Clocks that run apart, or leap, look like a queue. But what waits on the way there makes the
+//! round trip as much longer, so that q cannot be more than the trip is above the least one.
 
 use crate::congestion::{Answered, PollSent};
 use alloc::collections::VecDeque;
@@ -36,6 +40,9 @@ const STILL_US: i64 = 3_000_000;
 const UNEVEN: u64 = 125_000;
 /// Where clocks run apart by a ten-thousandth, in so long they do by a tenth of a millisecond.
 const NEAR: Span = Span::from_secs(1);
+/// By how much q may seem longer than the round trip allows, microseconds: the least delays of
+/// both directions are seldom met in one round trip.
+const APART_US: i64 = 25_000;
 /// Octets that say something about a share of losses.
 const TELLING: u64 = 40_000;
 
@@ -51,6 +58,15 @@ pub(super) struct Sample {
     pub(super) arrived: u64,
     /// Microseconds against the first sample's.
     pub(super) delay: i64,
+    /// Until its answer came, microseconds of our clock; below zero where that was set back.
+    pub(super) trip: i64,
+}
+
+impl Sample {
+    /// The delay of the way back, microseconds against the first sample's.
+    fn back(&self) -> i64 {
+        self.trip - self.delay
+    }
 }
 
 /// What lies between two samples.
@@ -121,9 +137,11 @@ pub(super) struct Samples {
     /// The last arrival and octets, since the first sample's.
     unwrapped: (i64, u64),
     least: Least,
+    least_trip: Least,
     error_ppm: Option<u64>,
-    /// By how much delays differ by chance, in 16ths of microseconds.
-    jitter: i64,
+    /// By how much delays differ by chance.
+    jitter: Jitter,
+    back_jitter: Jitter,
     /// Samples before this do not count towards the errors.
     errors_from: Instant,
 }
@@ -136,8 +154,10 @@ impl Samples {
             origin: None,
             unwrapped: (0, 0),
             least: Least::default(),
+            least_trip: Least::default(),
             error_ppm: None,
-            jitter: 0,
+            jitter: Jitter::default(),
+            back_jitter: Jitter::default(),
             errors_from: Instant::ZERO,
         }
     }
@@ -169,19 +189,37 @@ impl Samples {
         let passed = answered.arrived_at.wrapping_sub(arrived_at).wrapping_sub(at as u32);
         let come = answered.arrived.wrapping_sub(arrived).wrapping_sub(octets as u32);
         self.unwrapped = (at + i64::from(passed as i32), octets + u64::from(come));
-        self.least.take(answered.now, delay);
+        let here = answered.now.since(Instant::ZERO).as_micros() as u32;
         let sample = Sample {
             sent_at: mark.now,
             sent: mark.octets,
             arrived_at: self.unwrapped.0,
             arrived: self.unwrapped.1,
             delay,
+            trip: i64::from(here.wrapping_sub(answered.stamp) as i32),
         };
         if self.samples.len() == SAMPLES {
             self.samples.pop_front();
         }
         self.samples.push_back(sample);
+        self.learn_least(answered.now, &sample);
         Some(sample)
+    }
+
+    /// The least delays, and where a queue would be longer than the round trip allows the clocks
+    /// have run apart: then the least delay is what it must be now.
+    fn learn_least(&mut self, now: Instant, sample: &Sample) {
+        self.least.take(now, sample.delay);
+        if sample.trip < 0 {
+            return;
+        }
+        self.least_trip.take(now, sample.trip);
+        let newest = self.samples.iter().rev().map(Sample::back);
+        self.back_jitter.take(newest);
+        let most = sample.trip - self.least_trip.value();
+        if self.queue(sample) > most + APART_US.max(self.back_jitter.value() * 4) {
+            self.least.forget(now, sample.delay - most);
+        }
     }
 
     /// Forgets what was sent and answered so far, but not the delays and the errors.
@@ -282,6 +320,7 @@ impl Samples {
             arrived_at: before.arrived_at + as_micros(from.since(before.sent_at)),
             arrived: before.arrived + octets.saturating_sub(before.sent),
             delay: before.delay,
+            trip: before.trip,
         };
         (first.arrived_at < last.arrived_at).then(|| Window::between(&first, last))
     }
@@ -364,18 +403,12 @@ impl Samples {
     /// By how much the delay of the sample before the newest is off the line between its
     /// neighbours: chance, whether a queue grows or not.
     pub(super) fn learn_jitter(&mut self) {
-        let mut newest = self.samples.iter().rev().map(|sample| sample.delay);
-        if let (Some(last), Some(middle), Some(first)) =
-            (newest.next(), newest.next(), newest.next())
-        {
-            let off = (last - 2 * middle + first).abs().min(2_000_000) / 2;
-            self.jitter += off - self.jitter / 16;
-        }
+        self.jitter.take(self.samples.iter().rev().map(|sample| sample.delay));
     }
 
     /// By how much delays differ by chance, microseconds.
     pub(super) fn jitter(&self) -> i64 {
-        self.jitter / 16
+        self.jitter.value()
     }
 
     /// The share that errors lose, in millionths, as far as it is known.
@@ -387,7 +420,29 @@ impl Samples {
     pub(super) fn forget_least(&mut self, now: Instant) {
         if let Some(last) = self.samples.back() {
             self.least.forget(now, last.delay);
+            self.least_trip.forget(now, last.trip);
         }
+    }
+}
+
+/// By how much values differ by chance, in 16ths of microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Jitter(i64);
+
+impl Jitter {
+    /// Takes in by how much the second of the `newest` is off the line between its neighbours.
+    fn take(&mut self, mut newest: impl Iterator<Item = i64>) {
+        if let (Some(last), Some(middle), Some(first)) =
+            (newest.next(), newest.next(), newest.next())
+        {
+            let off = (last - 2 * middle + first).abs().min(2_000_000) / 2;
+            self.0 += off - self.0 / 16;
+        }
+    }
+
+    /// Microseconds.
+    fn value(self) -> i64 {
+        self.0 / 16
     }
 }
 

@@ -3,6 +3,7 @@
 use super::law::{Company, Law, is_congested};
 use super::samples::{Sample, Window};
 mod changes;
+mod clocks;
 
 use super::*;
 use crate::congestion::Controller;
@@ -49,6 +50,8 @@ struct Rig {
     late: Option<(u32, Span)>,
     /// The way back.
     back: Span,
+    /// What the reader's clock shows.
+    clock: fn(Instant) -> Instant,
     /// When the reader and the sender have their processors, who should have them then.
     awake: [fn(Instant) -> Instant; 2],
 }
@@ -72,6 +75,7 @@ impl Rig {
             losing: None,
             late: None,
             back: BACK,
+            clock: |at| at,
             awake: [|at| at; 2],
         }
     }
@@ -113,7 +117,7 @@ impl Rig {
                     now: (self.awake[0])(at) + self.back,
                     count,
                     stamp: (sent_at.as_nanos() / 1_000) as u32,
-                    arrived_at: (seen_at.as_nanos() / 1_000) as u32,
+                    arrived_at: ((self.clock)(seen_at).as_nanos() / 1_000) as u32,
                     arrived: self.arrived as u32,
                     least_round_trip: self.back * 2,
                 });
@@ -353,6 +357,7 @@ fn congestion_is_more_than_errors_and_chance_explain() {
             arrived_at: 0,
             arrived,
             delay: 0,
+            trip: 0,
         };
         Window::between(&sample(0, 0), &sample(100 * DATA, (100 - lost) * DATA))
     };
@@ -394,6 +399,7 @@ fn what_the_way_takes_is_told_from_errors() {
         arrived_at,
         arrived,
         delay: 0,
+        trip: 0,
     };
     // 1.25 MB in a second, which take two to arrive; a tenth is lost to errors behind the queue.
     let window =
