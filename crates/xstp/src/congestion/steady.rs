@@ -88,6 +88,8 @@ pub(crate) struct Steady {
     last_poll: Instant,
     /// What the way back takes POLLs at.
     poll_least: Span,
+    /// And where each is to have an answer of its own.
+    poll_apart: Span,
     /// POLLs go unanswered.
     quiet: bool,
     /// When an outage ended with something other than an answer; none has come since.
@@ -117,6 +119,7 @@ impl Steady {
             Some(rate) if Some(rate) == most => (Phase::Cruise, rate),
             Some(rate) => (Phase::Ramp(Ramp::new(Instant::ZERO, rate, rate)), rate),
         };
+        let poll_least = config.return_rate.map_or(Span::ZERO, |rate| rate.time_for(2 * 80));
         Self {
             most,
             // Never above the ceiling, which the peer may set as low as it likes.
@@ -134,7 +137,9 @@ impl Steady {
             round_trip: config.initial_round_trip,
             ask: false,
             last_poll: Instant::ZERO,
-            poll_least: config.return_rate.map_or(Span::ZERO, |rate| rate.time_for(2 * 80)),
+            poll_least,
+            // The peer's control has a part of its rate as ours has.
+            poll_apart: poll_least * u64::from(config.control_part.max(2) + 1),
             quiet: false,
             resumed: None,
             found: false,
@@ -227,7 +232,7 @@ impl Steady {
         };
         // The answers to a train's POLLs are not to be merged with those to later ones.
         let train = matches!(self.phase, Phase::Train(_));
-        if train { self.poll_least * 3..most } else { self.poll_least..most }
+        if train { self.poll_apart..most } else { self.poll_least..most }
     }
 
     /// Whether a POLL is to go with the data that is about to leave.

@@ -388,6 +388,11 @@ fn a_narrow_way_back_is_asked_less() {
         SessionConfig { return_rate: narrow, ..SessionConfig::gateway(BitRate::from_mbps(9)) };
     let steady = Steady::new(&SessionConfig { controller: Controller::Steady, ..config });
     assert_eq!(steady.poll_range().start, Span::from_millis(1_280));
+    let config = SessionConfig { return_rate: narrow, ..SessionConfig::gateway_auto() };
+    let train = Steady::new(&config).poll_range().start;
+    // 128 octets with what is below XSTP; then four times that.
+    let answers = BitRate::from_kbps(1).time_for(128 * (1 + 4));
+    assert!(train > answers, "{train:?}, where answers are {answers:?} apart");
 }
 
 /// XSTP-14.1.1
