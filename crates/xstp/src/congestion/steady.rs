@@ -13,6 +13,7 @@
 //! long it was under way in the forward direction. Loss alone slows nothing, and the way back
 //! plays no part. The derivation is in `docs/spec/steady.md`.
 
+mod chance;
 mod company;
 mod law;
 mod probe;
@@ -412,17 +413,13 @@ impl Steady {
         if sample.sent_at < probe.until {
             return;
         }
-        let Some(window) = self.samples.window(probe.from, Some(probe.until)) else {
-            self.phase = Phase::Cruise;
-            return;
-        };
         self.phase = Phase::Cruise;
-        if window.sent_bps() < probe.base {
+        let Some(seen) = probe.seen(&self.samples) else {
             // There was not enough to send.
             self.schedule.soon(now, self.round_trip);
             return;
-        }
-        let found = probe.judge(&window, self.samples.error_ppm());
+        };
+        let found = probe.judge(&seen, self.samples.error_ppm());
         self.schedule.found(now, found, self.round_trip);
         if found != Found::Room && self.fell_just_now(now) {
             self.schedule.soon(now, self.round_trip);
@@ -431,12 +428,12 @@ impl Steady {
             Found::Room => {
                 self.found = true;
                 if self.may_regain(now, probe) {
-                    self.base = probe.rate;
+                    self.base = seen.1;
                     self.regain();
                 } else if now < self.shared_until {
                     self.join(now);
                 } else {
-                    self.base = probe.rate;
+                    self.base = seen.1;
                 }
             }
             Found::Queue(link) => {

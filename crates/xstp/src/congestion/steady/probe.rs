@@ -9,7 +9,7 @@
 //!       less than half of the addition arrived            (a queue too short to be seen)
 //! ```
 
-use super::samples::{Window, mul};
+use super::samples::{Samples, Window, mul};
 use units::{Instant, Span};
 
 /// The usual first addition is 1/2 to this power.
@@ -120,14 +120,32 @@ impl Schedule {
 }
 
 impl Probe {
-    /// What the window of its POLLs shows where errors lose `error_ppm`.
-    pub(super) fn judge(&self, window: &Window, error_ppm: u64) -> Found {
-        let middle = self.base + (self.rate - self.base) / 2;
+    /// What to judge by: the window of its POLLs, or where answers are too far apart for that the
+    /// one around it, with the rate that was meant for it; `None` where too little of the addition
+    /// was sent in either.
+    pub(super) fn seen(&self, samples: &Samples) -> Option<(Window, u64)> {
+        let of_its_own = || samples.window(self.from, Some(self.until));
+        let around = || samples.around(self.from, self.until);
+        // A quarter of the addition on average is told from none as well.
+        let least = self.base + (self.rate - self.base) / 4;
+        let tells = |window: &Window| window.sent_bps() >= least;
+        let window = of_its_own().filter(tells).or_else(|| around().filter(tells))?;
+        let most = window.sent_bps() >= self.middle(self.rate);
+        Some((window, if most { self.rate } else { window.sent_bps() }))
+    }
+
+    fn middle(&self, rate: u64) -> u64 {
+        self.base + (rate - self.base) / 2
+    }
+
+    /// What a window shows in which `rate` was meant to be sent, where errors lose `error_ppm`.
+    pub(super) fn judge(&self, (window, rate): &(Window, u64), error_ppm: u64) -> Found {
+        let middle = self.middle(*rate);
         if window.passed_bps() < middle {
             return Found::Queue(window.passed_bps());
         }
         let kept = 1_000_000_u64.saturating_sub(error_ppm);
-        let enough = mul(mul(window.sent, kept, 1_000_000), middle, self.rate);
+        let enough = mul(mul(window.sent, kept, 1_000_000), middle, *rate);
         if window.arrived < enough { Found::Loss } else { Found::Room }
     }
 }

@@ -20,6 +20,7 @@
 //! Clocks that run apart, or leap, look like a queue. But what waits on the way there makes the
 //! round trip as much longer, so that q cannot be more than the trip is above the least one.
 
+use super::chance::{Jitter, Least};
 use crate::congestion::{Answered, PollSent};
 use alloc::collections::VecDeque;
 use units::{Instant, Span};
@@ -28,8 +29,6 @@ use units::{Instant, Span};
 const MARKS: usize = 256;
 /// Answers that are looked back over.
 const SAMPLES: usize = 96;
-/// Time over which the least delay holds, at least; at most twice that.
-const MEMORY: Span = Span::from_secs(60);
 /// Errors do not rise by as much, in millionths, but queues that overflow drop as much.
 pub(super) const TOO_MANY_PPM: u64 = 250_000;
 /// More are never taken for errors, in millionths.
@@ -293,14 +292,22 @@ impl Samples {
     }
 
     /// From the first POLL sent at or after `from` to the newest sample, or to the first one sent
-    /// at or after `to`.
+    /// at or after `to`; `None` where no answered POLL was sent between the two.
     pub(super) fn window(&self, from: Instant, to: Option<Instant>) -> Option<Window> {
         let mut since = self.samples.iter().skip_while(|sample| sample.sent_at < from);
         let first = since.next()?;
         let last = match to {
+            Some(to) if first.sent_at >= to => return None,
             Some(to) => since.find(|sample| sample.sent_at >= to)?,
             None => since.last()?,
         };
+        Some(Window::between(first, last))
+    }
+
+    /// From the last POLL sent before `from` to the first one at or after `to`.
+    pub(super) fn around(&self, from: Instant, to: Instant) -> Option<Window> {
+        let first = self.samples.iter().rev().find(|sample| sample.sent_at < from)?;
+        let last = self.samples.iter().find(|sample| sample.sent_at >= to)?;
         Some(Window::between(first, last))
     }
 
@@ -422,52 +429,6 @@ impl Samples {
             self.least.forget(now, last.delay);
             self.least_trip.forget(now, last.trip);
         }
-    }
-}
-
-/// By how much values differ by chance, in 16ths of microseconds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Jitter(i64);
-
-impl Jitter {
-    /// Takes in by how much the second of the `newest` is off the line between its neighbours.
-    fn take(&mut self, mut newest: impl Iterator<Item = i64>) {
-        if let (Some(last), Some(middle), Some(first)) =
-            (newest.next(), newest.next(), newest.next())
-        {
-            let off = (last - 2 * middle + first).abs().min(2_000_000) / 2;
-            self.0 += off - self.0 / 16;
-        }
-    }
-
-    /// Microseconds.
-    fn value(self) -> i64 {
-        self.0 / 16
-    }
-}
-
-/// The least delay over one to two times [`MEMORY`].
-#[derive(Clone, Copy, Debug, Default)]
-struct Least {
-    before: Option<i64>,
-    now: Option<i64>,
-    since: Instant,
-}
-
-impl Least {
-    fn take(&mut self, at: Instant, delay: i64) {
-        if at.since(self.since) >= MEMORY {
-            (self.before, self.now, self.since) = (self.now, None, at);
-        }
-        self.now = Some(self.now.map_or(delay, |least| least.min(delay)));
-    }
-
-    fn forget(&mut self, at: Instant, delay: i64) {
-        *self = Self { before: None, now: Some(delay), since: at };
-    }
-
-    fn value(&self) -> i64 {
-        self.before.into_iter().chain(self.now).min().unwrap_or(0)
     }
 }
 

@@ -4,6 +4,7 @@ use super::law::{Company, Law, is_congested};
 use super::samples::{Sample, Window};
 mod changes;
 mod clocks;
+mod narrow;
 
 use super::*;
 use crate::congestion::Controller;
@@ -50,6 +51,9 @@ struct Rig {
     late: Option<(u32, Span)>,
     /// The way back.
     back: Span,
+    /// How far apart answers are at least; POLLs between them have none.
+    apart: Span,
+    answered_at: Instant,
     /// What the reader's clock shows.
     clock: fn(Instant) -> Instant,
     /// When the reader and the sender have their processors, who should have them then.
@@ -75,6 +79,8 @@ impl Rig {
             losing: None,
             late: None,
             back: BACK,
+            apart: Span::ZERO,
+            answered_at: Instant::ZERO,
             clock: |at| at,
             awake: [|at| at; 2],
         }
@@ -110,7 +116,9 @@ impl Rig {
         while self.under_way.front().is_some_and(|first| first.0 <= self.now) {
             let (at, octets, poll) = self.under_way.pop_front().unwrap();
             self.arrived += octets;
-            if let Some((count, sent_at)) = poll {
+            let free = self.answered_at == Instant::ZERO || at >= self.answered_at + self.apart;
+            if let Some((count, sent_at)) = poll.filter(|_| free) {
+                self.answered_at = at;
                 let late = self.late.filter(|late| late.0 == count);
                 let seen_at = (self.awake[0])(at) + late.map_or(Span::ZERO, |late| late.1);
                 self.answers.push_back(Answered {
@@ -378,21 +386,6 @@ fn in_a_blackout_only_polls_go_and_any_word_ends_it() {
     rig.steady.on_heard(rig.now);
     assert!(!rig.steady.is_quiet());
     assert_eq!(rig.steady.pace(rig.now), before, "the old rate");
-}
-
-/// XSTP-14.8.1
-#[test]
-fn a_narrow_way_back_is_asked_less() {
-    let narrow = Some(BitRate::from_kbps(1));
-    let config =
-        SessionConfig { return_rate: narrow, ..SessionConfig::gateway(BitRate::from_mbps(9)) };
-    let steady = Steady::new(&SessionConfig { controller: Controller::Steady, ..config });
-    assert_eq!(steady.poll_range().start, Span::from_millis(1_280));
-    let config = SessionConfig { return_rate: narrow, ..SessionConfig::gateway_auto() };
-    let train = Steady::new(&config).poll_range().start;
-    // 128 octets with what is below XSTP; then four times that.
-    let answers = BitRate::from_kbps(1).time_for(128 * (1 + 4));
-    assert!(train > answers, "{train:?}, where answers are {answers:?} apart");
 }
 
 /// XSTP-14.1.1
