@@ -32,7 +32,7 @@ pub(super) struct Tunnel {
     /// Whether packets go their ordinary way, because no hub answers.
     passing: bool,
     /// When the kernel may be asked again, after it has refused.
-    retry: Option<Instant>,
+    pub(super) retry: Option<Instant>,
 }
 
 impl Tunnel {

@@ -326,7 +326,6 @@ impl Engine {
         // The next session numbers its streams anew: who had one of the last is told before any opens.
         self.events(now);
         self.core.carrier.review(now);
-        self.lead_packets(now);
         self.carry_in(now);
         let more_clients = match &mut self.role {
             Role::Terminal(terminal) => {
@@ -344,6 +343,7 @@ impl Engine {
                 false
             }
         };
+        self.lead_packets(now);
         self.events(now);
         for _ in 0..self.core.waiting() {
             let Some(index) = self.core.next_turn() else { break };

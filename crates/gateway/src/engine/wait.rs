@@ -49,6 +49,11 @@ impl Engine {
         {
             due = due.min(again);
         }
+        if let Some(again) = self.tunnel.as_ref().and_then(|tunnel| tunnel.retry)
+            && again > now
+        {
+            due = due.min(again);
+        }
         if let Role::Hub(hub) = &self.role
             && let Some(mac) = &hub.mac
         {

@@ -51,8 +51,8 @@ const NARROW: Expected = goal(
     "a return channel of 1 kbit/s still works",
     "half of what can pass, or more",
 );
-const NARROW_WHY: &str = "it works, but slowly: an answer takes seconds on such a channel, and the rate \
-                          is found answer by answer; POLLs follow what is answered";
+const NARROW_WHY: &str = "answers are five seconds apart on such a channel: the first two that \
+                          answer a train show the rate, and what it leaves out is found slowly";
 const QUEUE: Expected = goal(
     "its own queue",
     "alone it keeps no queue",

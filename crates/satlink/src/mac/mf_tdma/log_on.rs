@@ -55,6 +55,10 @@ impl<F: Frame> MfTdma<F> {
         let slot = first + self.calls.rng.below(window);
         self.terminals[terminal as usize].call = Some(Call { slot, window });
         let callers = self.calls.by_slot.entry(slot).or_default();
+        // Who has gone and come again may have meant this slot before.
+        if callers.contains(&terminal) {
+            return;
+        }
         callers.push(terminal);
         if callers.len() == 1 {
             let begins = self.config.period * (slot / each) + self.config.slot() * (slot % each);
@@ -175,6 +179,16 @@ mod tests {
         link.log_off(at_ms(6_001), 2);
         assert!(link.poll_arrival(at_ms(9_000)).is_none());
         assert_eq!((on(&link), link.counters.calls), (1, 1));
+    }
+
+    #[test]
+    fn who_goes_and_comes_again_before_its_slot_does_not_collide_with_itself() {
+        let mut link = link(1, |_| {});
+        link.log_on(at_ms(2_000), 0);
+        link.log_off(at_ms(2_000), 0);
+        link.log_on(at_ms(2_000), 0);
+        assert!(link.poll_arrival(at_ms(2_000 + 250 + 270 + 5)).is_none());
+        assert_eq!((on(&link), link.counters.calls, link.counters.calls_lost), (1, 1, 0));
     }
 
     /// Four slots a frame, 16 a second, of which slotted Aloha passes 0.37 at most.
