@@ -247,12 +247,14 @@ impl Hub {
         };
         let opened = channel.open(header, datagram)?;
         let (newest, payload) = (opened.newest, opened.payload);
-        let Some(InForce { peer, first, replaced, renewed }) =
-            self.table.in_force(now, &self.config, index, from)
-        else {
-            self.answer_unknown(now, from, header);
-            return Err(OpenError::UnknownIndex { index });
-        };
+        let InForce { peer, first, replaced, renewed } =
+            match self.table.in_force(now, &self.config, index, from) {
+                Ok(in_force) => in_force,
+                Err(error) => {
+                    self.answer_unknown(now, from, header);
+                    return Err(error);
+                }
+            };
         self.counters.renewals += u64::from(renewed);
         // Who moves is found again by the first datagram from the new place. With the null suite
         // anyone can pretend to have moved; a real suite's tag forbids that.
@@ -357,24 +359,28 @@ impl Hub {
         Ok(HubReceived::Nothing)
     }
 
-    /// Who says a Hello, and his last one's timestamp, once there is room for it.
+    /// Who says a Hello, and his last one's timestamp, if there is a place for him.
     fn admit(&mut self, now: Instant, heard: &Heard) -> Result<(Owner, u64), OpenError> {
-        match &heard.from {
-            From::Name { name, .. } => {
-                let owner = Owner { name: name.as_str().into(), key: None };
-                self.table.make_room(now, &self.config, &owner)?;
-                Ok((owner, 0))
-            }
+        let (owner, latest) = match &heard.from {
+            From::Name { name, .. } => (Owner { name: name.as_str().into(), key: None }, 0),
             From::Key { key, .. } => {
                 let terminal = self.terminal(*key).ok_or(OpenError::Stranger { key: *key })?;
                 let owner = Owner { name: terminal.name.clone(), key: Some(*key) };
-                let latest = terminal.latest;
+                (owner, terminal.latest)
+            }
+        };
+        if !self.table.has_place(&self.config, &owner) {
+            return Err(OpenError::Full);
+        }
+        match &heard.from {
+            From::Name { .. } => self.table.make_room(now, &self.config, &owner),
+            From::Key { .. } => {
                 if heard.payload.timestamp > latest {
                     self.table.drop_pending(&owner);
                 }
-                Ok((owner, latest))
             }
         }
+        Ok((owner, latest))
     }
 
     /// A Hello that is not later than the last: a replay, or a terminal whose clock was set back.

@@ -138,8 +138,7 @@ pub struct Config {
     pub hello_interval_max: Span,
     /// The wall clock at [`units::Instant::ZERO`], nanoseconds since 1970; goes into Hellos.
     pub wall_clock_ns: u64,
-    /// Terminals that a hub without keys keeps; one more is not answered. With keys there are no
-    /// more than it knows.
+    /// Terminals that a hub has at once; one more is not answered.
     pub max_terminals: usize,
     /// Associations that a hub without keys keeps without having heard from the terminal again;
     /// with keys there is one for each terminal that it knows.

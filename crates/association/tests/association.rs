@@ -252,32 +252,94 @@ fn a_payload_comes_with_its_kind_and_kinds_share_a_counter() {
 }
 
 #[test]
-fn a_flood_of_hellos_is_bounded_and_a_full_hub_says_so() {
-    let mut config = Config::new("hub");
-    config.max_terminals = 2;
-    let mut hub = Hub::new(config, RngStream::new(1, 0, "hub"));
+fn a_flood_of_hellos_takes_no_places() {
+    let mut hub = full_hub(Suite::Null, 2, &[]);
     for seed in 0..500 {
-        let name = format!("flood {seed}");
-        let rng = RngStream::new(seed, 0, &name);
-        let mut terminal = Terminal::new(Config::new(&name), at(0), rng);
+        let mut terminal = named(Suite::Null, &format!("flood {seed}"));
         let mut hello = hello_of(&mut terminal, at(0)).expect("hello");
         hub.handle_datagram(at(seed), home(), &mut hello).expect("room is made");
         assert!(answer_of(&mut hub).is_some());
     }
-    for seed in 0..3 {
-        let name = format!("boat {seed}");
-        let rng = RngStream::new(seed, 0, &name);
-        let mut terminal = Terminal::new(Config::new(&name), at(0), rng);
-        let mut hello = hello_of(&mut terminal, at(0)).expect("hello");
-        let result = hub.handle_datagram(at(600), home(), &mut hello).map(|_| ());
-        if seed == 2 {
-            assert_eq!(result, Err(OpenError::Full));
-            break;
+    let mut boat = named(Suite::Null, "boat");
+    greet(&mut boat, &mut hub, at(600));
+    take(&mut hub, at(601), home(), up(&mut boat, b"here"));
+}
+
+/// The terminal called `name`.
+fn named(suite: Suite, name: &str) -> Terminal {
+    Terminal::new(terminal_config(suite, name), at(0), RngStream::new(1, 0, name))
+}
+
+/// A hub with `places`, some of which the terminals called `here` have.
+fn full_hub(suite: Suite, places: usize, here: &[&str]) -> Hub {
+    let all = [here, &["one more", "another"]].concat();
+    let config = Config { max_terminals: places, ..hub_config(suite, &all) };
+    let mut hub = Hub::new(config, RngStream::new(1, 0, "hub"));
+    for name in here {
+        let mut terminal = named(suite, name);
+        greet(&mut terminal, &mut hub, at(0));
+        take(&mut hub, at(1), home(), up(&mut terminal, b"here"));
+    }
+    hub
+}
+
+/// ASC-2.9
+#[test]
+fn one_more_than_there_are_places_waits_until_one_is_free() {
+    for suite in BOTH {
+        let mut hub = full_hub(suite, 1, &[]);
+        let mut first = named(suite, "another");
+        greet(&mut first, &mut hub, at(0));
+        let (peer, ..) = take(&mut hub, at(1), home(), up(&mut first, b"here"));
+        let mut waiting = named(suite, "one more");
+        let mut refused = 0;
+        for now in (0..20_000).step_by(100).map(at) {
+            let Some(mut hello) = hello_of(&mut waiting, now) else { continue };
+            assert_eq!(hub.handle_datagram(now, elsewhere(), &mut hello), Err(OpenError::Full));
+            assert_eq!(answer_of(&mut hub), None);
+            refused += 1;
         }
-        result.expect("room");
-        let (_, mut welcome) = answer_of(&mut hub).expect("welcome");
-        terminal.handle_datagram(at(600), &mut welcome).expect("established");
-        take(&mut hub, at(601), home(), up(&mut terminal, b"here"));
+        assert_eq!((hub.counters().full, refused > 3), (refused, true));
+        // Who has a place keeps it when he comes again.
+        let mut again = named(suite, "another");
+        let later =
+            Config { wall_clock_ns: 1_790_000_001 << 30, ..terminal_config(suite, "another") };
+        if suite == Suite::Noise {
+            again = Terminal::new(later, at(0), RngStream::new(2, 0, "again"));
+        }
+        greet(&mut again, &mut hub, at(20_000));
+        let (new, _, replaced) = take(&mut hub, at(20_001), home(), up(&mut again, b"again"));
+        assert_eq!(replaced, Some(peer));
+        hub.remove(new);
+        // The Hello is the same as before: being turned away has not made it a replay.
+        let due = waiting.poll_timeout().expect("it asks on");
+        assert!(due.since(at(20_000)) <= Span::from_secs(5));
+        greet(&mut waiting, &mut hub, due);
+        assert!(take(&mut hub, due, home(), up(&mut waiting, b"at last")).1);
+    }
+}
+
+/// ASC-2.9
+#[test]
+fn a_welcome_is_no_place_while_others_are_heard_first() {
+    for suite in BOTH {
+        let mut hub = full_hub(suite, 2, &["boat"]);
+        let (mut one, mut other) = (named(suite, "one more"), named(suite, "another"));
+        greet(&mut one, &mut hub, at(2));
+        greet(&mut other, &mut hub, at(3));
+        assert!(take(&mut hub, at(4), home(), up(&mut one, b"first")).1);
+        let mut late = up(&mut other, b"second");
+        let result = hub.handle_datagram(at(5), elsewhere(), &mut late);
+        assert_eq!(result.map(|_| ()), Err(OpenError::Full));
+        // He is told, and asks like any other from then on.
+        let (to, mut unknown) = answer_of(&mut hub).expect("unknown");
+        assert_eq!(to, elsewhere());
+        other.handle_datagram(at(600), &mut unknown).expect("heeded");
+        let mut hello = hello_of(&mut other, at(600)).expect("at once");
+        let result = hub.handle_datagram(at(600), elsewhere(), &mut hello);
+        assert_eq!(result.map(|_| ()), Err(OpenError::Full));
+        assert_eq!(hub.counters().full, 2);
+        assert!(!take(&mut hub, at(601), home(), up(&mut one, b"still here")).1);
     }
 }
 

@@ -164,17 +164,21 @@ impl Table {
         self.next_expiry = self.next_expiry.into_iter().chain(at).min();
     }
 
-    /// A datagram from `from` has opened under `index`, which puts its keys in force. `None`: they
-    /// were to continue an association that is gone.
+    /// A datagram from `from` has opened under `index`, which puts its keys in force.
+    ///
+    /// # Errors
+    /// Where they were to continue an association that is gone, and where others have taken all
+    /// places since the Welcome.
     pub(super) fn in_force(
         &mut self,
         now: Instant,
         config: &Config,
         index: u32,
         from: SocketAddr,
-    ) -> Option<InForce> {
-        let held = self.held.get_mut(&index)?;
-        let known = |peer, renewed| Some(InForce { peer, first: false, replaced: None, renewed });
+    ) -> Result<InForce, OpenError> {
+        let gone = OpenError::UnknownIndex { index };
+        let held = self.held.get_mut(&index).ok_or(gone)?;
+        let known = |peer, renewed| Ok(InForce { peer, first: false, replaced: None, renewed });
         match &held.stage {
             Stage::Current(peer) | Stage::Previous(peer, _) => return known(*peer, false),
             Stage::Pending(_) => {}
@@ -182,16 +186,20 @@ impl Table {
         let next = PeerId(self.last_peer.wrapping_add(1));
         let Stage::Pending(pending) = core::mem::replace(&mut held.stage, Stage::Current(next))
         else {
-            return None;
+            return Err(gone);
         };
         let Some(id) = pending.continues else {
+            if !self.has_place(config, &pending.owner) {
+                self.held.remove(&index);
+                return Err(OpenError::Full);
+            }
             let replaced = self.begin(next, index, *pending, from);
-            return Some(InForce { peer: next, first: true, replaced, renewed: false });
+            return Ok(InForce { peer: next, first: true, replaced, renewed: false });
         };
         held.stage = Stage::Current(id);
         let Some(peer) = self.peers.get_mut(&id) else {
             self.held.remove(&index);
-            return None;
+            return Err(gone);
         };
         peer.limits = pending.limits;
         let before = peer.current.replace(index);
@@ -282,14 +290,15 @@ impl Table {
         });
     }
 
-    /// Without keys, anyone may come under any name: forgets what was never put in force, and
-    /// makes sure that one more fits.
-    pub(super) fn make_room(
-        &mut self,
-        now: Instant,
-        config: &Config,
-        owner: &Owner,
-    ) -> Result<(), OpenError> {
+    /// Whether `owner` may have an association: it has one, or not all are taken.
+    pub(super) fn has_place(&self, config: &Config, owner: &Owner) -> bool {
+        self.peers.len() < config.max_terminals
+            || self.peers.values().any(|peer| peer.owner == *owner)
+    }
+
+    /// Without keys, anyone may come under any name: forgets what was never put in force, so that
+    /// one more fits.
+    pub(super) fn make_room(&mut self, now: Instant, config: &Config, owner: &Owner) {
         self.held.retain(|_, held| match &held.stage {
             Stage::Pending(pending) => {
                 let fresh = now.since(held.channel.made()) < config.pending_lifetime;
@@ -298,10 +307,6 @@ impl Table {
             }
             Stage::Current(_) | Stage::Previous(..) => true,
         });
-        let known = self.peers.values().any(|peer| peer.owner == *owner);
-        if self.peers.len() >= config.max_terminals && !known {
-            return Err(OpenError::Full);
-        }
         let pending =
             || self.held.iter().filter(|(_, held)| matches!(held.stage, Stage::Pending(_)));
         if pending().count() >= config.max_pending {
@@ -310,7 +315,6 @@ impl Table {
                 self.held.remove(&index);
             }
         }
-        Ok(())
     }
 
     /// Ends the associations of all who are not among `owners`; returns them.

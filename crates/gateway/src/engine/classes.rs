@@ -70,6 +70,7 @@ fn dscp(packet: &[u8]) -> Option<u8> {
 mod tests {
     use super::*;
     use relay::Level;
+    use std::net::Ipv6Addr;
 
     fn class(name: &str, level: Level) -> ClassSection {
         let (ports, networks, dscp) = (Vec::new(), Vec::new(), Vec::new());
@@ -110,5 +111,34 @@ mod tests {
             "the port that it comes from"
         );
         assert_eq!(dscp(&[0x6b, 0x80]), Some(46));
+    }
+
+    #[test]
+    fn an_ipv4_network_holds_its_addresses_in_ipv6_clothes_too_and_the_other_way_round() {
+        for written in ["10.9.0.0/16", "::ffff:10.9.0.0/112"] {
+            let mut backup = class("backup", Level::Background);
+            backup.networks = vec![written.parse().unwrap()];
+            let classes = Classes::new(&[backup]);
+            let stream = |server: &str, client: Option<&str>| {
+                let server = Destination::Address(server.parse().unwrap());
+                classes.of_stream(&server, client.map(|client| client.parse().unwrap())).is_some()
+            };
+            for inside in ["10.9.1.1:80", "[::ffff:10.9.1.1]:80"] {
+                assert!(stream(inside, None), "{written}: {inside}");
+                assert!(stream("192.0.2.1:80", Some(inside)), "{written}: from {inside}");
+            }
+            for outside in ["10.8.1.1:80", "[::ffff:10.8.1.1]:80", "[::10.9.1.1]:80"] {
+                assert!(!stream(outside, Some("[2001:db8::1]:80")), "{written}: {outside}");
+            }
+            // UDP over IPv6, to a server in clothes.
+            let mut packet = vec![0x60, 0, 0, 0, 0, 8, 17, 64];
+            packet.extend("2001:db8::7".parse::<Ipv6Addr>().unwrap().octets());
+            packet.extend("::ffff:10.9.1.1".parse::<Ipv6Addr>().unwrap().octets());
+            packet.extend([0x10, 1, 0, 53, 0, 8, 0, 0]);
+            let of = |packet: &[u8]| classes.of_packet(packet, &Ends::of(packet).unwrap());
+            assert!(of(&packet).is_some(), "{written}");
+            packet[37] = 8;
+            assert!(of(&packet).is_none(), "{written}");
+        }
     }
 }

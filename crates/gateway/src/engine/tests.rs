@@ -13,6 +13,7 @@ mod observe;
 mod outages;
 mod passing;
 mod paths;
+mod places;
 mod refusals;
 mod reload;
 mod security;

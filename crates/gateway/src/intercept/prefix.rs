@@ -56,7 +56,13 @@ impl FromStr for Prefix {
         if network != address {
             return Err(wrong(&format!("there are bits behind the prefix; {network}/{length}?")));
         }
-        Ok(Self { network, length })
+        // As addresses are compared: else no address would ever be in it.
+        match (network.to_canonical(), length.checked_sub(96)) {
+            (network @ IpAddr::V4(_), Some(length)) if address.is_ipv6() => {
+                Ok(Self { network, length })
+            }
+            (_, _) => Ok(Self { network, length }),
+        }
     }
 }
 
@@ -155,6 +161,17 @@ mod tests {
             assert_eq!(text.parse::<Prefix>().unwrap().to_string(), text);
         }
         assert_eq!("::1".parse::<Prefix>().unwrap().length(), 128);
+        // IPv4 in IPv6 clothes is IPv4, in a configuration as well.
+        for (text, plain) in [
+            ("::ffff:10.1.0.0/112", "10.1.0.0/16"),
+            ("::ffff:10.1.2.3", "10.1.2.3/32"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::ffff:0:0/95", ""),
+            ("::fffe:0:0/95", "::fffe:0:0/95"),
+        ] {
+            let shown = text.parse::<Prefix>().map(|network| network.to_string());
+            assert_eq!(shown.unwrap_or_default(), plain, "{text}");
+        }
     }
 
     #[test]
@@ -171,6 +188,9 @@ mod tests {
         assert!(is_in("2001:db8::/32", "2001:db8:1::1"));
         assert!(!is_in("2001:db8::/32", "2001:db9::1"));
         assert!(!is_in("::/0", "192.0.2.1"));
+        assert!(is_in("::ffff:10.0.0.0/104", "10.2.3.4"));
+        assert!(is_in("::ffff:10.0.0.0/104", "::ffff:10.2.3.4"));
+        assert!(!is_in("::ffff:10.0.0.0/104", "11.2.3.4"));
     }
 
     #[test]

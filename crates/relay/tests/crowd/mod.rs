@@ -18,6 +18,8 @@ pub struct Boat {
     pub relay: Relay,
     /// What it is to the hub, while it is there.
     pub peer: Option<PeerId>,
+    /// Nothing comes from it any more, and it hears nothing.
+    is_gone: bool,
     /// Bytes read of each stream.
     pub read: BTreeMap<StreamId, u64>,
     /// When streams had come to their end.
@@ -31,6 +33,8 @@ pub struct Crowd {
     pub now: Instant,
     pub hub: Hub,
     pub boats: Vec<Boat>,
+    /// From the hub, and to it.
+    rates: [BitRate; 2],
     lines: [Serializer; 2],
     /// The longest that a packet has waited in front of the line from the hub, and to it.
     pub waited: [Span; 2],
@@ -43,6 +47,9 @@ pub struct Crowd {
     wake: BTreeSet<(Instant, usize)>,
     /// Bytes read at the hub, by terminal.
     pub hub_read: BTreeMap<PeerId, u64>,
+    /// What came for a terminal that a test plays by itself, and octets sent to it.
+    pub heard: Vec<Vec<u8>>,
+    pub octets_to_other: u64,
     scratch: Vec<u8>,
 }
 
@@ -50,27 +57,48 @@ fn address(boat: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, (boat >> 8) as u8, boat as u8], 4500))
 }
 
+/// The terminal with a number, in its life that begins now.
+fn terminal(number: usize, life: u64, now: Instant, [down, up]: [BitRate; 2]) -> Relay {
+    let name = format!("boat-{number}");
+    let config = RelayConfig::new(&name).with_rates(Some(up), Some(down));
+    Relay::terminal(&config, now, RngStream::new(life, number as u64, "boat"))
+}
+
 impl Crowd {
     /// `count` terminals on a link with these rates from the hub and to it.
     pub fn new(count: usize, down: BitRate, up: BitRate, plans: Plans) -> Self {
+        let mut crowd = Self::with_places(count, count + 1, [down, up], plans);
+        let all_here = |crowd: &Self| crowd.boats.iter().all(|boat| boat.relay.is_answered());
+        assert!(crowd.run(Span::from_secs(60), all_here));
+        crowd.run(Span::from_secs(1), |_| false);
+        crowd
+    }
+
+    /// `count` terminals that have begun to ask for the hub's `places`.
+    pub fn with_places(
+        count: usize,
+        places: usize,
+        [down, up]: [BitRate; 2],
+        plans: Plans,
+    ) -> Self {
         let now = Instant::ZERO + Span::from_secs(1);
         let hub = RelayConfig {
-            max_terminals: count,
+            max_terminals: places,
             ..RelayConfig::new("hub").with_rates(Some(down), Some(up))
         };
         let mut hub = Hub::new(&hub, RngStream::new(1, 0, "hub"));
         hub.set_plans(plans);
         let boats = (0..count).map(|number| {
-            let name = format!("boat-{number}");
-            let config = RelayConfig::new(&name).with_rates(Some(up), Some(down));
-            let relay = Relay::terminal(&config, now, RngStream::new(1, number as u64, "boat"));
+            let relay = terminal(number, 1, now, [down, up]);
             let (read, ended) = (BTreeMap::new(), BTreeMap::new());
-            Boat { relay, peer: None, read, ended, uploads: BTreeSet::new(), noted: None }
+            let uploads = BTreeSet::new();
+            Boat { relay, peer: None, is_gone: false, read, ended, uploads, noted: None }
         });
         let mut crowd = Self {
             now,
             hub,
             boats: boats.collect(),
+            rates: [down, up],
             lines: [Serializer::new(down), Serializer::new(up)],
             waited: [Span::ZERO; 2],
             octets: [0; 2],
@@ -79,6 +107,8 @@ impl Crowd {
             sequence: 0,
             wake: BTreeSet::new(),
             hub_read: BTreeMap::new(),
+            heard: Vec::new(),
+            octets_to_other: 0,
             scratch: vec![0; 1 << 16],
         };
         // They come one after another, as ships do.
@@ -86,10 +116,26 @@ impl Crowd {
             crowd.attend(number);
             crowd.run(Span::from_millis(5), |_| false);
         }
-        let all_here = |crowd: &Self| crowd.boats.iter().all(|boat| boat.relay.is_answered());
-        assert!(crowd.run(Span::from_secs(60), all_here));
-        crowd.run(Span::from_secs(1), |_| false);
         crowd
+    }
+
+    /// A terminal stops, and says so.
+    pub fn leave(&mut self, boat: usize) {
+        self.boats[boat].relay.close(self.now);
+        self.attend(boat);
+        self.boats[boat].is_gone = true;
+    }
+
+    /// A terminal that has left starts anew.
+    pub fn come_again(&mut self, boat: usize) {
+        self.boats[boat].relay = terminal(boat, self.now.as_nanos(), self.now, self.rates);
+        self.boats[boat].is_gone = false;
+        self.attend(boat);
+    }
+
+    /// A terminal is heard of no more.
+    pub fn vanish(&mut self, boat: usize) {
+        self.boats[boat].is_gone = true;
     }
 
     /// Opens a stream: the server called `bulk` sends for ever, `sink` reads, `answer` sends 1,000
@@ -147,9 +193,11 @@ impl Crowd {
             let (boat, to_hub, mut datagram) = entry.remove();
             if to_hub {
                 let _ = self.hub.handle_datagram(self.now, address(boat), &mut datagram);
-            } else {
+            } else if boat < self.boats.len() {
                 let _ = self.boats[boat].relay.handle_datagram(self.now, &mut datagram);
                 self.attend(boat);
+            } else {
+                self.heard.push(datagram);
             }
         }
     }
@@ -157,6 +205,13 @@ impl Crowd {
     /// Lets a terminal do what it has to do, and notes when it wants to be called.
     fn attend(&mut self, number: usize) {
         let now = self.now;
+        let boat = &mut self.boats[number];
+        if boat.is_gone {
+            if let Some(at) = boat.noted.take() {
+                self.wake.remove(&(at, number));
+            }
+            return;
+        }
         for _ in 0..2 {
             self.applications(number);
             let mut sent = Vec::new();
@@ -208,9 +263,17 @@ impl Crowd {
         }
     }
 
+    /// A datagram of a terminal that a test plays by itself: the one after all others.
+    pub fn send_as_other(&mut self, datagram: Vec<u8>) {
+        self.offer(true, self.boats.len(), datagram);
+    }
+
     fn offer(&mut self, to_hub: bool, boat: usize, datagram: Vec<u8>) {
         let line = &mut self.lines[usize::from(to_hub)];
         let octets = datagram.len() as u64 + 28;
+        if boat >= self.boats.len() && !to_hub {
+            self.octets_to_other += octets;
+        }
         let waited = line.free_at().since(self.now);
         let most = &mut self.waited[usize::from(to_hub)];
         *most = waited.max(*most);
@@ -243,7 +306,9 @@ impl Crowd {
                 && let Some(SocketAddr::V4(at)) = self.hub.address(peer)
             {
                 let [.., high, low] = at.ip().octets();
-                self.boats[usize::from(high) << 8 | usize::from(low)].peer = Some(peer);
+                if let Some(boat) = self.boats.get_mut(usize::from(high) << 8 | usize::from(low)) {
+                    boat.peer = Some(peer);
+                }
             }
             let Some(relay) = self.hub.peer(peer) else { continue };
             match event {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// The value of a metric that has no labels, as the terminal tells it.
-fn metric(terminal: &Running, name: &str) -> u64 {
+pub(super) fn metric(terminal: &Running, name: &str) -> u64 {
     let mut stream = open(terminal.addresses.metrics.unwrap());
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     let mut page = String::new();
