@@ -343,7 +343,8 @@ impl Hub {
 
     /// Fills `batch` with datagrams for one terminal (or one answer to a newcomer); returns
     /// where they go. Where the link's rate is known, data goes in turns by [plans](Plans), and
-    /// what goes without data before it; else those that have waited longest go first.
+    /// what goes without data before it, unless its terminal is far ahead of its share; else those
+    /// that have waited longest go first.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -360,11 +361,13 @@ impl Hub {
         // Who has nothing goes to the end, so all that are due are asked once.
         for _ in 0..=self.peers.len() {
             let Some(id) = self.due.waiting(now) else { break };
-            let sent = self.transmit_to(now, id, batch, None);
-            if sent.is_some() {
-                // Until it has nothing more.
-                self.due.note(id, Some(now));
-                return sent;
+            if !self.is_ahead(now, id) {
+                let sent = self.transmit_to(now, id, batch, None);
+                if sent.is_some() {
+                    // Until it has nothing more.
+                    self.due.note(id, Some(now));
+                    return sent;
+                }
             }
             self.note(now, id);
         }

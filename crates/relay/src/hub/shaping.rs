@@ -7,11 +7,15 @@ use crate::plan::{Claim, Plan, Ready, Shaper, Terms, Turn, allocate};
 use crate::{PeerId, Transmit, TransmitBatch};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use units::{BitRate, Instant};
+use units::{BitRate, Instant, Span};
 
 /// The part of the link's rate, in thousandths, that is not used, so that no queue stands in front
 /// of it (XSTP-8.1.6).
 const HEADROOM: u64 = 2;
+
+/// When what waits for its terminal's turn is looked at again, if that has not come: a share may
+/// have grown, and timers run.
+const AGAIN: Span = Span::from_millis(10);
 
 /// Plans, and who has which.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,15 +154,26 @@ impl Hub {
         let mut at = at;
         if let Some(shaper) = &mut self.shaper {
             let wanted = peer.relay.data_due();
+            let waits = at.is_some_and(|at| at <= now) && shaper.is_ahead(now, id);
             let ready = match wanted {
                 Some(from) if from <= now => peer.relay.readiness(),
+                Some(_) | None if waits => Ready::Yes,
                 Some(_) | None => Ready::No,
             };
             shaper.set_ready(now, id, ready);
+            if waits {
+                at = Some(now + AGAIN);
+            }
             let later = wanted.filter(|&from| from > now);
             at = at.into_iter().chain(later).min();
         }
         self.due.note(id, at.map(|at| at.max(now)));
+    }
+
+    /// Whether all that goes to a terminal waits for its turn: what it has caused to be sent
+    /// without data has taken more than its share.
+    pub(super) fn is_ahead(&self, now: Instant, id: PeerId) -> bool {
+        self.shaper.as_ref().is_some_and(|shaper| shaper.is_ahead(now, id))
     }
 
     /// When a terminal wants to be called, its turns on the link apart.

@@ -23,11 +23,11 @@ use units::{BitRate, Instant, Span};
 const CATCH_UP: Span = Span::from_millis(20);
 /// Tags are bytes over weights, in units of 2⁻²⁰.
 const FRACTION: u32 = 20;
-/// How far ahead of its share urgent packets may take a terminal: what the line carries in this
-/// time, within these bytes.
-const URGENT_AHEAD: Span = Span::from_millis(25);
-const URGENT_LEAST: u64 = 6_000;
-const URGENT_MOST: u64 = 64_000;
+/// How far ahead of its share a terminal may come by urgent packets and by what goes beside its
+/// turns: what the line carries in this time, within these bytes.
+const AHEAD: Span = Span::from_millis(25);
+const AHEAD_LEAST: u64 = 6_000;
+const AHEAD_MOST: u64 = 64_000;
 
 /// What a member has to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,16 +175,12 @@ impl<K: Copy + Ord> Shaper<K> {
         let (before, plan) = (state.ready, state.plan);
         self.unlink(member);
         let group = &mut self.groups[plan];
-        if before == Ready::No && group.terms.together && group.by_tag.is_empty() {
-            group.start = group.start.max(self.clock);
-        }
-        let clock = if group.terms.together { group.clock } else { self.clock };
         let committed = group.terms.committed_bps();
         if let Some(state) = self.members.get_mut(&member) {
             state.ready = ready;
             match (before, ready) {
                 (Ready::No, Ready::Yes | Ready::Urgent) => {
-                    state.start = state.start.max(clock);
+                    group.come_back(state, self.clock);
                     state.committed_at = state.committed_at.max(now - CATCH_UP);
                     group.committed = group.committed.saturating_add(committed);
                 }
@@ -236,6 +232,10 @@ impl<K: Copy + Ord> Shaper<K> {
         if let Some(member) = self.members.get_mut(&turn.member) {
             member.octets += octets;
             let group = &mut self.groups[member.plan];
+            if member.ready == Ready::No {
+                // It comes back, if only for this.
+                group.come_back(member, self.clock);
+            }
             let committed = group.terms.committed_bps();
             let committed_to = match turn.by {
                 By::Commitment => true,
@@ -296,20 +296,34 @@ impl<K: Copy + Ord> Shaper<K> {
         self.groups.iter().filter(move |group| group.total_at <= now)
     }
 
-    fn urgent(&self, now: Instant) -> Option<Turn<K>> {
-        let ahead = self.line.rate().bytes_in(URGENT_AHEAD).clamp(URGENT_LEAST, URGENT_MOST);
+    /// Whether a member has had more than its share by so much that it has to wait for its turn,
+    /// whatever it has to send.
+    pub fn is_ahead(&self, now: Instant, member: K) -> bool {
+        let Some(state) = self.members.get(&member) else { return false };
+        let group = &self.groups[state.plan];
+        !self.may_go_first(group, state.start, self.floor(now))
+    }
+
+    /// Whether somebody of `group` whose tag is `start` is not far ahead, where those stand at
+    /// `all` who have had least.
+    fn may_go_first(&self, group: &Group<K>, start: u128, all: u128) -> bool {
+        let ahead = self.line.rate().bytes_in(AHEAD).clamp(AHEAD_LEAST, AHEAD_MOST);
         let ahead = u128::from(ahead) << FRACTION;
+        let weight = u128::from(group.terms.weight());
+        if group.terms.together {
+            let floor = group.by_tag.first().map_or(0, |(tag, _)| *tag).max(group.clock);
+            // Several of its terminals may ask at once.
+            start <= floor + ahead && group.start <= all + 4 * ahead / weight
+        } else {
+            start <= all + ahead / weight
+        }
+    }
+
+    fn urgent(&self, now: Instant) -> Option<Turn<K>> {
         let all = self.floor(now);
         let may = |group: &&Group<K>| {
-            let Some(&(start, _)) = group.urgent.first() else { return false };
-            let weight = u128::from(group.terms.weight());
-            if group.terms.together {
-                let floor = group.by_tag.first().map_or(0, |(tag, _)| *tag).max(group.clock);
-                // Several of its terminals may ask at once.
-                start <= floor + ahead && group.start <= all + 4 * ahead / weight
-            } else {
-                start <= all + ahead / weight
-            }
+            let first = group.urgent.first();
+            first.is_some_and(|&(start, _)| self.may_go_first(group, start, all))
         };
         let best = self.open_groups(now).filter(may).min_by_key(|group| {
             if group.terms.together {
@@ -410,6 +424,15 @@ impl<K: Copy + Ord> Group<K> {
         let own = BitRate::from_bps(self.terms.committed_bps().max(1));
         let own = own.mul_ratio(self.bound(), self.committed.max(1));
         if all > most { own.mul_ratio(most, all) } else { own }
+    }
+
+    /// A member that wanted nothing does: what it has not had meanwhile is not owed. `all` is the
+    /// clock of all.
+    fn come_back(&mut self, member: &mut Member, all: u128) {
+        if self.terms.together && self.by_tag.is_empty() {
+            self.start = self.start.max(all);
+        }
+        member.start = member.start.max(if self.terms.together { self.clock } else { all });
     }
 
     /// A member has sent `octets` of what is shared by weight.

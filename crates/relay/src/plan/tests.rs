@@ -56,6 +56,40 @@ fn too_many_commitments_are_met_in_proportion_and_others_live() {
     assert!(shared.iter().sum::<u64>() >= 10 * MBPS - 9);
 }
 
+/// RLY-8.1
+#[test]
+fn who_has_had_much_beside_his_turns_is_ahead_until_others_have_had_as_much() {
+    let together = Terms { together: true, ..terms(0, 0, 2) };
+    // 25 ms of 20 Mbit/s are 62,500 bytes.
+    for plan in [terms(0, 0, 1), terms(0, 0, 2), together] {
+        let mut shaper = Shaper::new(rate(20 * MBPS), &[terms(0, 0, 1), plan]);
+        let now = Instant::ZERO + Span::from_secs(1);
+        shaper.join(1, 0);
+        shaper.join(2, 1);
+        // On a line that nobody else wants nobody is ahead, and it is not held against him.
+        for _ in 0..1_000 {
+            shaper.charge_beside(now, Some(2), 1_500);
+            assert!(!shaper.is_ahead(now, 2), "{plan:?}");
+        }
+        shaper.set_ready(now, 1, Ready::Yes);
+        let before = (0..).take_while(|_| {
+            shaper.charge_beside(now, Some(2), 500);
+            !shaper.is_ahead(now, 2)
+        });
+        let before = before.count() * 500;
+        // Of a plan that shares as one several may ask at once.
+        let most = 62_500 * if plan.together { 4 } else { 1 };
+        assert!((most - 2_500..most + 4_500).contains(&before), "{plan:?}: {before}");
+        assert!(!shaper.is_ahead(now, 1) && !shaper.is_ahead(now, 3));
+        for _ in 0..20 {
+            let turn = shaper.next(now + Span::from_secs(1)).expect("somebody waits");
+            assert_eq!(turn.member, 1);
+            shaper.charge(now, turn, 500);
+        }
+        assert!(!shaper.is_ahead(now, 2), "{plan:?}");
+    }
+}
+
 /// Members that send packets of `size` bytes whenever they may.
 struct Load {
     shaper: Shaper<u32>,
