@@ -308,9 +308,13 @@ impl Hub {
             peer.address = address;
             peer.relay.moved();
         }
+        let was_here = peer.relay.is_connected();
         let result = peer.relay.handle_payload(now, kind, payload);
         if self.config.receive_rate.is_some() {
             self.grants.came(now, id, octets as u64, peer.relay.take_need());
+            if !was_here && peer.relay.is_connected() {
+                self.grants.look_at_once(now);
+            }
         }
         if peer.relay.has_datagram() {
             self.carried.insert(id);

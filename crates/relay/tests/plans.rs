@@ -270,3 +270,33 @@ fn on_the_way_up_totals_hold_and_who_cannot_use_his_part_leaves_it() {
     assert!(total(&shared[..2]) < 1.01 && total(&shared[2..3]) < 0.11, "{shared:?}");
     assert!((3.6..4.0).contains(&total(&shared)), "{shared:?}");
 }
+
+/// RLY-7.2, RLY-7.4
+#[test]
+fn a_newcomer_to_a_full_return_link_is_told_and_what_it_has_queued_goes() {
+    for others in [4, 20] {
+        let mut crowd = Crowd::new(others + 1, mbps(20), mbps(4), Plans::default());
+        crowd.leave(0);
+        for boat in 1..=others {
+            crowd.open(boat, "sink");
+        }
+        crowd.run(Span::from_secs(20), |_| false);
+        crowd.come_again(0);
+        crowd.open(0, "sink");
+        crowd.waited[1] = Span::ZERO;
+        crowd.run(Span::from_secs(3), |_| false);
+        let most = crowd.waited[1];
+        crowd.waited[1] = Span::ZERO;
+        let sent: u64 = sent(&mut crowd, Span::from_secs(10)).iter().sum();
+        println!("{others} and a newcomer: {most} of queue at most, {} later", crowd.waited[1]);
+        // What it sends in the round trip before it can hear of anybody else.
+        assert!(most < DELAY * 2 + Span::from_millis(100), "{most}");
+        // Nobody is told more than there is for long: with more than sixteen, what each may begin
+        // with is more than the link.
+        let granted = crowd.boats.iter().filter_map(|boat| boat.relay.granted());
+        let granted: u64 = granted.map(BitRate::as_bps).sum();
+        assert!(granted <= mbps(4).as_bps(), "{granted}");
+        let link = mbps(4).bytes_in(Span::from_secs(10));
+        assert!(sent < link && crowd.waited[1] < most, "{sent} of {link}, {}", crowd.waited[1]);
+    }
+}

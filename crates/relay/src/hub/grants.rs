@@ -29,6 +29,8 @@ const UNTOLD: u64 = 100;
 const SILENT: u32 = 8;
 /// Bytes that wait, from which on a terminal wants all that it gets.
 const MUCH: u64 = 3_000;
+/// Periods for which a word of what waits is true: who goes on sending says it again in each.
+const SAID: u32 = 3;
 /// Who sends a quarter more than was granted for so many periods on end sends beyond his grant:
 /// what was under way when a lower one was told has come by then.
 const BEYOND: u32 = 12;
@@ -40,8 +42,10 @@ struct Sender {
     octets: u64,
     /// Bits per second of late.
     rate: u64,
-    /// What it has said that waits, less what has come since.
+    /// What it has said that waits, less what it might have sent since.
     waiting: u64,
+    /// Periods since it has said so.
+    unsaid: u32,
     /// Periods without any octets.
     silent: u32,
     /// Periods on end in which much waited, as it said, and less than half of its grant came.
@@ -67,11 +71,18 @@ impl Grants {
     pub(super) fn came(&mut self, now: Instant, id: PeerId, octets: u64, need: Option<u64>) {
         let sender = self.senders.entry(id).or_default();
         sender.octets += octets;
-        sender.waiting = need.unwrap_or(sender.waiting.saturating_sub(octets));
+        if let Some(need) = need {
+            (sender.waiting, sender.unsaid) = (need, 0);
+        }
         if self.at.is_none() {
             self.at = Some(now + PERIOD);
             self.looked = now;
         }
+    }
+
+    /// A terminal has come, who sends at the whole rate until he is told otherwise.
+    pub(super) fn look_at_once(&mut self, now: Instant) {
+        self.at = Some(now);
     }
 
     pub(super) fn forget(&mut self, id: PeerId) {
@@ -98,6 +109,13 @@ impl Grants {
             let seen = u64::try_from(seen).unwrap_or(u64::MAX);
             sender.rate = (sender.rate / 2).saturating_add(seen / 2);
             sender.silent = if sender.octets > 0 { 0 } else { sender.silent.saturating_add(1) };
+            sender.unsaid = sender.unsaid.saturating_add(1);
+            if sender.unsaid > SAID {
+                let might = sender.granted.map_or(u64::MAX, |granted| {
+                    BitRate::from_bps(granted).bytes_in(Span::from_nanos(passed))
+                });
+                sender.waiting = sender.waiting.saturating_sub(might);
+            }
             sender.octets = 0;
             busy |= sender.silent < SILENT;
             sender.note_use(seen);

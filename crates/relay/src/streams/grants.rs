@@ -45,13 +45,13 @@ impl Grants {
 impl Streams {
     /// Tells a terminal what it may send.
     pub(crate) fn grant(&mut self, rate: BitRate) {
-        self.say_rate((rate.as_bps() / 1_000).max(1));
+        let value = (rate.as_bps() / 1_000).max(1);
+        if self.grants.number == 0 || self.grants.value != value {
+            self.say(value);
+        }
     }
 
-    fn say_rate(&mut self, value: u64) {
-        if self.grants.number > 0 && self.grants.value == value {
-            return;
-        }
+    fn say(&mut self, value: u64) {
         self.grants.number += 1;
         self.grants.value = value;
         // Those that wait to be written will say this one.
@@ -60,9 +60,11 @@ impl Streams {
         }
     }
 
-    /// What the hub has granted, once for each new word.
+    /// What the hub has granted to this terminal, once for each new word.
     pub(crate) fn take_granted(&mut self) -> Option<BitRate> {
-        std::mem::take(&mut self.grants.news).then(|| self.granted()).flatten()
+        // A hub's news are for `take_need`.
+        let news = !self.is_hub && std::mem::take(&mut self.grants.news);
+        self.granted().filter(|_| news)
     }
 
     /// What the hub has granted to this terminal.
@@ -73,7 +75,7 @@ impl Streams {
 
     /// What a terminal has newly said that waits at it, bytes.
     pub(crate) fn take_need(&mut self) -> Option<u64> {
-        let news = std::mem::take(&mut self.grants.news) && self.is_hub;
+        let news = self.is_hub && std::mem::take(&mut self.grants.news);
         let (_, units) = self.grants.heard.filter(|_| news)?;
         Some(units.saturating_mul(CREDIT_UNIT))
     }
@@ -86,7 +88,11 @@ impl Streams {
         }
         self.grants.looked_at = Some(self.now);
         let unsent: u64 = self.streams.values().map(|stream| stream.send.unsent()).sum();
-        self.say_rate((unsent + self.datagrams.waiting()) / CREDIT_UNIT);
+        let value = (unsent + self.datagrams.waiting()) / CREDIT_UNIT;
+        // The hub counts off what comes, and is told again that as much waits as before.
+        if value > 0 || self.grants.value > 0 {
+            self.say(value);
+        }
     }
 }
 
@@ -157,5 +163,17 @@ mod tests {
         terminal.set_time(at(250), None, None);
         hub.deliver(&packet(&mut terminal).0);
         assert!(hub.take_need().is_some_and(|less| less < need));
+        // As much as before is said again, and that nothing waits once.
+        let mut told = Vec::new();
+        for round in 2..8 {
+            terminal.set_time(at(round * 250), None, None);
+            let more = if round < 5 { 1_300 } else { 500 };
+            terminal.write(at(round * 250), stream, &vec![0; more]).expect("taken");
+            while terminal.has_fresh() {
+                hub.deliver(&packet(&mut terminal).0);
+                told.extend(hub.take_need());
+            }
+        }
+        assert_eq!(told, [4_096, 1_024, 1_024, 0]);
     }
 }
