@@ -24,7 +24,7 @@ const CATCH_UP: Span = Span::from_millis(20);
 /// Tags are bytes over weights, in units of 2⁻²⁰.
 const FRACTION: u32 = 20;
 /// How far ahead of its share a terminal may come by urgent packets and by what goes beside its
-/// turns: what the line carries in this time, within these bytes.
+/// turns, and how far behind by a bound: what the line carries in this time, within these bytes.
 const AHEAD: Span = Span::from_millis(25);
 const AHEAD_LEAST: u64 = 6_000;
 const AHEAD_MOST: u64 = 64_000;
@@ -82,8 +82,9 @@ struct Group<K> {
     terms: Terms,
     /// When it may send again, by its total.
     total_at: Instant,
-    /// If its members share by themselves: their clock, and the plan's tag on that of all.
+    /// If its members share by themselves: their clock.
     clock: u128,
+    /// If they do: the plan's tag on the clock of all. Otherwise what is added to their tags.
     start: u128,
     by_tag: BTreeSet<(u128, K)>,
     urgent: BTreeSet<(u128, K)>,
@@ -229,6 +230,7 @@ impl<K: Copy + Ord> Shaper<K> {
         self.unlink(turn.member);
         let most = self.line.rate().mul_ratio(COMMITTED_MOST, 100).as_bps();
         let all = self.groups.iter().fold(0, |sum: u64, group| sum.saturating_add(group.bound()));
+        let owed = self.clock.saturating_sub(self.ahead());
         if let Some(member) = self.members.get_mut(&turn.member) {
             member.octets += octets;
             let group = &mut self.groups[member.plan];
@@ -236,6 +238,7 @@ impl<K: Copy + Ord> Shaper<K> {
                 // It comes back, if only for this.
                 group.come_back(member, self.clock);
             }
+            group.forgive(member, owed);
             let committed = group.terms.committed_bps();
             let committed_to = match turn.by {
                 By::Commitment => true,
@@ -273,8 +276,7 @@ impl<K: Copy + Ord> Shaper<K> {
             group.clock = group.clock.max(first);
         }
         if nobody {
-            let tag = if group.terms.together { group.start } else { member.start };
-            self.clock = self.clock.max(tag);
+            self.clock = self.clock.max(group.place(member.start));
         }
     }
 
@@ -304,18 +306,23 @@ impl<K: Copy + Ord> Shaper<K> {
         !self.may_go_first(group, state.start, self.floor(now))
     }
 
+    /// [`AHEAD`], in units of the clocks for a weight of one.
+    fn ahead(&self) -> u128 {
+        let octets = self.line.rate().bytes_in(AHEAD).clamp(AHEAD_LEAST, AHEAD_MOST);
+        u128::from(octets) << FRACTION
+    }
+
     /// Whether somebody of `group` whose tag is `start` is not far ahead, where those stand at
     /// `all` who have had least.
     fn may_go_first(&self, group: &Group<K>, start: u128, all: u128) -> bool {
-        let ahead = self.line.rate().bytes_in(AHEAD).clamp(AHEAD_LEAST, AHEAD_MOST);
-        let ahead = u128::from(ahead) << FRACTION;
+        let ahead = self.ahead();
         let weight = u128::from(group.terms.weight());
         if group.terms.together {
             let floor = group.by_tag.first().map_or(0, |(tag, _)| *tag).max(group.clock);
             // Several of its terminals may ask at once.
             start <= floor + ahead && group.start <= all + 4 * ahead / weight
         } else {
-            start <= all + ahead / weight
+            group.place(start) <= all + ahead / weight
         }
     }
 
@@ -326,11 +333,7 @@ impl<K: Copy + Ord> Shaper<K> {
             first.is_some_and(|&(start, _)| self.may_go_first(group, start, all))
         };
         let best = self.open_groups(now).filter(may).min_by_key(|group| {
-            if group.terms.together {
-                group.start
-            } else {
-                group.urgent.first().map_or(u128::MAX, |(tag, _)| *tag)
-            }
+            group.urgent.first().map_or(u128::MAX, |(tag, _)| group.place(*tag))
         });
         best.and_then(|group| group.urgent.first())
             .map(|&(_, member)| Turn { member, by: By::Urgency })
@@ -409,8 +412,12 @@ impl<K: Copy + Ord> Group<K> {
 
     /// The tag, on the clock of all, of whoever goes first here.
     fn tag(&self) -> Option<u128> {
-        let (first, _) = self.by_tag.first()?;
-        Some(if self.terms.together { self.start } else { *first })
+        self.by_tag.first().map(|(first, _)| self.place(*first))
+    }
+
+    /// Where a member whose tag is `start` is on the clock of all.
+    fn place(&self, start: u128) -> u128 {
+        if self.terms.together { self.start } else { self.start + start }
     }
 
     /// What is committed here by now, bits per second, within the plan's total.
@@ -432,7 +439,17 @@ impl<K: Copy + Ord> Group<K> {
         if self.terms.together && self.by_tag.is_empty() {
             self.start = self.start.max(all);
         }
-        member.start = member.start.max(if self.terms.together { self.clock } else { all });
+        let own = if self.terms.together { self.clock } else { all.saturating_sub(self.start) };
+        member.start = member.start.max(own);
+    }
+
+    /// What its total has kept a plan from having is not owed later, but for the little by which
+    /// such a bound is uneven: before `member` is charged, it and all others here move on together,
+    /// until it or the first of the others that wait is at `owed`.
+    fn forgive(&mut self, member: &Member, owed: u128) {
+        let first = self.by_tag.first().map_or(0, |(first, _)| *first);
+        let furthest = self.place(member.start.max(first));
+        self.start += owed.saturating_sub(furthest);
     }
 
     /// A member has sent `octets` of what is shared by weight.

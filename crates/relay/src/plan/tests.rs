@@ -282,6 +282,29 @@ proptest! {
     }
 }
 
+/// RLY-8.1
+#[test]
+fn what_a_total_kept_from_a_plan_is_not_owed_later() {
+    for together in [false, true] {
+        let mut bounded = Terms { together, ..terms(0, 0, 1) };
+        bounded.rates.total = BitRate::new(4 * MBPS);
+        let plans = [bounded, terms(0, 0, 1)];
+        let sizes = [&[(0, 1_500); 2][..], &[(1, 1_500); 8]].concat();
+        let mut load = Load::new(20 * MBPS, &plans, &sizes);
+        (0..3).for_each(|id| load.ready(id, Ready::Yes));
+        let sent = load.run(Span::from_secs(60));
+        assert!(sent[2] > 15 * MBPS, "one has what the total leaves: {sent:?}");
+        (3..10).for_each(|id| load.ready(id, Ready::Yes));
+        load.run(Span::from_secs(1));
+        let sent = load.run(Span::from_secs(5));
+        let fair = if together { 20 * MBPS / 9 / 2 } else { 2 * MBPS };
+        for (id, &sent) in sent.iter().enumerate() {
+            let fair = if together && id > 1 { 20 * MBPS / 9 } else { fair };
+            assert!(sent.abs_diff(fair) < fair / 20, "{id}: {sent} of {fair}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
