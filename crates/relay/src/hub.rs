@@ -202,6 +202,9 @@ impl Hub {
     /// [`Relay::set_rates`].
     pub fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         (self.config.send_rate, self.config.receive_rate) = (send, receive);
+        if receive.is_none() {
+            self.end_grants();
+        }
         self.reshape();
     }
 

@@ -35,6 +35,16 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
     }
 }
 
+/// No peer is slower, bits per second: the narrowest ways back that are to work have as much, and
+/// at less a packet would keep this side silent for longer than it takes to lose the peer.
+const LEAST_ANNOUNCED: u64 = 1_000;
+
+/// The rate that the peer's link takes, as it has announced it; `None`: it knows none.
+pub(crate) fn announced_rate(limits: Limits) -> Option<BitRate> {
+    let rate = BitRate::new(limits.receive_rate_bps)?;
+    Some(rate.max(BitRate::from_bps(LEAST_ANNOUNCED)))
+}
+
 /// The session's share of the configuration, with a peer that announced `limits`, after one that
 /// found out `learnt`.
 pub(crate) fn session_config(
@@ -42,7 +52,7 @@ pub(crate) fn session_config(
     limits: Limits,
     learnt: Option<Learnt>,
 ) -> SessionConfig {
-    let rate = lower(config.send_rate, BitRate::new(limits.receive_rate_bps));
+    let rate = lower(config.send_rate, announced_rate(limits));
     let mut session = match (config.control, rate) {
         (Control::Fixed, Some(rate)) => SessionConfig::gateway(rate),
         (Control::Steady, _) | (Control::Fixed, None) => steady(config, rate),
@@ -136,5 +146,23 @@ impl Upper for Streams {
 
     fn noted(&mut self, note: &[u8]) {
         Self::noted(self, note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RLY-7.1
+    #[test]
+    fn who_announces_next_to_nothing_is_sent_a_kilobit_a_second() {
+        let announced = |bps| announced_rate(Limits { receive_rate_bps: bps, ..Limits::default() });
+        assert_eq!(announced(0), None);
+        assert_eq!(announced(1), Some(BitRate::from_kbps(1)));
+        assert_eq!(announced(64_000), Some(BitRate::from_kbps(64)));
+        let config = RelayConfig::new("boat");
+        let hostile = Limits { receive_rate_bps: 1, ..Limits::default() };
+        let session = session_config(&config, hostile, None);
+        assert_eq!(session.max_rate, Some(BitRate::from_kbps(1)));
     }
 }

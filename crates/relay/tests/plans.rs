@@ -300,3 +300,39 @@ fn a_newcomer_to_a_full_return_link_is_told_and_what_it_has_queued_goes() {
         assert!(sent < link && crowd.waited[1] < most, "{sent} of {link}, {}", crowd.waited[1]);
     }
 }
+
+/// RLY-7.1: a hub that does not know the return link's rate any more shares it no longer.
+#[test]
+fn grants_end_with_the_rate_that_they_share() {
+    let mut crowd = Crowd::new(8, mbps(20), mbps(4), Plans::default());
+    for boat in 0..4 {
+        crowd.open(boat, "sink");
+    }
+    crowd.run(Span::from_secs(8), |_| false);
+    let granted = |crowd: &Crowd, boat: usize| crowd.boats[boat].relay.granted();
+    assert!(granted(&crowd, 0) < Some(mbps(2)) && granted(&crowd, 6) < Some(mbps(2)));
+    crowd.hub.set_rates(Some(mbps(20)), None);
+    crowd.run(Span::from_secs(2), |_| false);
+    for boat in 0..8 {
+        assert!(granted(&crowd, boat) > Some(mbps(1_000_000)), "{:?}", granted(&crowd, boat));
+    }
+    crowd.hub.set_rates(Some(mbps(20)), Some(mbps(4)));
+    crowd.run(Span::from_secs(8), |_| false);
+    assert!(granted(&crowd, 0) < Some(mbps(2)), "{:?}", granted(&crowd, 0));
+}
+
+/// RLY-7.1: no terminal is told so little that it would be silent.
+#[test]
+fn a_crowd_on_a_narrow_return_link_is_told_no_less_than_eight_kilobits() {
+    let mut crowd = Crowd::new(8, mbps(20), BitRate::from_kbps(40), Plans::default());
+    for boat in 0..8 {
+        crowd.open(boat, "sink");
+    }
+    crowd.run(Span::from_secs(30), |_| false);
+    let ids: Vec<_> = crowd.hub.peers().collect();
+    assert_eq!(ids.len(), 8);
+    for id in ids {
+        let told = crowd.hub.standing(id).granted;
+        assert!(told >= Some(BitRate::from_kbps(8)), "{told:?}");
+    }
+}

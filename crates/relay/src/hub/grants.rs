@@ -10,6 +10,7 @@
 use super::Hub;
 use crate::PeerId;
 use crate::plan::{Claim, Plan, Rates, Terms, allocate};
+use crate::streams::LEAST_GRANT;
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, Span};
 
@@ -89,6 +90,17 @@ impl Grants {
         self.senders.remove(&id);
     }
 
+    /// Nothing is shared any more: forgets everybody, and says who was told something.
+    fn end(&mut self) -> Vec<PeerId> {
+        self.at = None;
+        let senders = std::mem::take(&mut self.senders);
+        senders
+            .into_iter()
+            .filter(|(_, sender)| sender.granted.is_some())
+            .map(|(id, _)| id)
+            .collect()
+    }
+
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.at
     }
@@ -164,7 +176,8 @@ impl Hub {
         self.grants.look(now);
         let Some(link) = self.config.receive_rate else { return };
         let terms: Vec<Terms> = self.plans.plans.iter().map(Plan::terms_up).collect();
-        let parts = self.parts(link, &terms);
+        let mut parts = self.parts(link, &terms);
+        parts.iter_mut().for_each(|part| part.rate = part.rate.max(LEAST_GRANT));
         // Who was told nothing may send at the whole rate.
         let before = |part: &Part| {
             let sender = self.grants.senders.get(&part.id);
@@ -194,13 +207,23 @@ impl Hub {
         }
     }
 
+    /// The return link's rate is known no longer: what was granted binds nobody.
+    pub(super) fn end_grants(&mut self) {
+        for id in self.grants.end() {
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.relay.release_grant();
+                self.due.touch(id);
+            }
+        }
+    }
+
     /// What each terminal with a session may send.
     fn parts(&self, link: BitRate, terms: &[Terms]) -> Vec<Part> {
         let here = self.peers.iter().filter(|(_, peer)| peer.relay.is_connected());
         let here: Vec<(PeerId, usize)> = here.map(|(&id, _)| (id, self.plan_of(id))).collect();
         let bounds = Bounds::new(link, terms, &here);
         if let [(id, plan)] = here[..] {
-            // Alone on the link, nobody needs to be told.
+            // Alone on the link, nobody needs to be told but his own plan's bounds.
             return vec![Part { id, rate: bounds.most(plan), busy: true }];
         }
         let sender = |id| self.grants.senders.get(&id).copied().unwrap_or_default();

@@ -17,6 +17,15 @@ impl Relay {
         self.wake();
     }
 
+    /// Tells a terminal that was told what it may send that nothing of that holds any more.
+    pub(crate) fn release_grant(&mut self) {
+        self.streams.grant(BitRate::from_bps(u64::MAX));
+        if let Some(session) = &mut self.session {
+            session.set_return_rate(None);
+        }
+        self.wake();
+    }
+
     /// What the terminal has newly said that waits at it, bytes.
     pub(crate) fn take_need(&mut self) -> Option<u64> {
         self.streams.take_need()

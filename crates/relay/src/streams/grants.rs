@@ -10,9 +10,10 @@ use units::{BitRate, Instant, Span};
 
 /// A terminal tells no more often than this what waits.
 const NEED_INTERVAL: Span = Span::from_millis(250);
-/// A terminal heeds no lower grant, thousand bits per second: a full packet would keep it silent
-/// for so long that it would not find out that its hub is gone, or another.
-const LEAST_GRANT: u64 = 8;
+/// A terminal heeds no lower grant, and a hub gives none, bits per second: a full packet would
+/// keep the terminal silent for so long that it would not find out that its hub is gone, or
+/// another.
+pub(crate) const LEAST_GRANT: u64 = 8_000;
 
 /// The word that this side says, and the one that it has heard.
 #[derive(Debug, Default)]
@@ -70,7 +71,7 @@ impl Streams {
     /// What the hub has granted to this terminal.
     pub(crate) fn granted(&self) -> Option<BitRate> {
         let (_, kbps) = self.grants.heard.filter(|_| !self.is_hub)?;
-        BitRate::new(kbps.max(LEAST_GRANT).saturating_mul(1_000))
+        BitRate::new(kbps.saturating_mul(1_000).max(LEAST_GRANT))
     }
 
     /// What a terminal has newly said that waits at it, bytes.

@@ -17,6 +17,7 @@ use crate::receive::Pool;
 use crate::scheduler::{Entry, Scheduler, Service, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
+use crate::session::announced_rate;
 use crate::stream::{Opening, Stream};
 use crate::target::{Cut, Destination, MAX_NUMBER};
 use crate::{
@@ -26,6 +27,7 @@ use crate::{
 use association::Limits;
 use credit::SharedAnnouncement;
 use grants::Grants;
+pub(crate) use grants::LEAST_GRANT;
 use sending::{Control, Packet};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -152,7 +154,7 @@ impl Streams {
 
     /// The rate that the peer's link takes, as it has announced it.
     pub(crate) fn peer_rate(&self) -> Option<BitRate> {
-        BitRate::new(self.peer.receive_rate_bps)
+        announced_rate(self.peer)
     }
 
     /// The time, and what the session knows by now of the round trip and of its rate.
