@@ -1,10 +1,11 @@
 //! Which Hellos a hub works for, so that a flood of them cannot keep it busy.
 
-use crate::cookie::{Jar, MacKeys};
+use crate::cookie::{COOKIE_LEN, Jar, MacKeys};
 use crate::entropy::{Entropy, draw};
 use crate::places::Places;
+use crate::share::Share;
 use std::net::SocketAddr;
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 
 /// Hellos without a cookie that are worked for: one in this time, to all senders together.
 const STRANGERS: Rate = Rate { interval: Span::from_millis(20), burst: 64 };
@@ -13,8 +14,10 @@ const STRANGERS: Rate = Rate { interval: Span::from_millis(20), burst: 64 };
 const SOURCE: Rate = Rate { interval: Span::from_millis(200), burst: 8 };
 /// Hellos with a cookie from all addresses.
 const SOURCES: Rate = Rate { interval: Span::from_millis(2), burst: 128 };
-/// Cookies that are sent, to all.
-const COOKIES: Rate = Rate { interval: Span::from_micros(100), burst: 64 };
+/// Places by which senders with a cookie are told apart.
+const PLACES: usize = 4096;
+/// Cookies that are sent to one address, in each of its two places. One is good for two minutes.
+const COOKIES: Rate = Rate { interval: Span::from_secs(10), burst: 1 };
 
 /// How often something may be done.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +33,28 @@ pub(crate) struct Rate {
 pub(crate) struct Bucket(Instant);
 
 impl Bucket {
+    /// One of which [`time`](Self::time) was `time`.
+    pub(crate) fn until(time: Instant) -> Self {
+        Self(time)
+    }
+
+    /// When the next one would be due.
+    pub(crate) fn time(self) -> Instant {
+        self.0
+    }
+
     /// Whether it may be done once more; if so, it is taken to be done.
     pub(crate) fn take(&mut self, now: Instant, rate: Rate) -> bool {
-        if self.0 > now + rate.interval * (rate.burst - 1) {
-            return false;
+        let taken = self.has_left(now, rate);
+        if taken {
+            self.0 = self.0.max(now) + rate.interval;
         }
-        self.0 = self.0.max(now) + rate.interval;
-        true
+        taken
+    }
+
+    /// Whether it may be done once more.
+    pub(crate) fn has_left(self, now: Instant, rate: Rate) -> bool {
+        self.0 <= now + rate.interval * (rate.burst - 1)
     }
 }
 
@@ -47,6 +65,8 @@ pub(crate) enum Verdict {
     Take,
     /// Answer by this Cookie.
     Ask(Vec<u8>),
+    /// Nothing: a Cookie would be more than its sender gets, or than Cookies may take.
+    Withhold,
     /// Nothing: its sender has had his share, or everybody has.
     Drop,
 }
@@ -57,26 +77,29 @@ pub(crate) struct Admission {
     jar: Jar,
     strangers: Bucket,
     sources: Bucket,
-    cookies: Bucket,
+    cookies: Share,
     places: Places,
 }
 
 impl Admission {
-    pub(crate) fn new(entropy: &mut dyn Entropy) -> Self {
+    /// With `rate` for all Cookies.
+    pub(crate) fn new(rate: BitRate, entropy: &mut dyn Entropy) -> Self {
+        let jar = Jar::new(Instant::ZERO, entropy);
+        let places = Places::new(entropy, PLACES);
         Self {
-            jar: Jar::new(Instant::ZERO, entropy),
+            jar,
             strangers: Bucket::default(),
             sources: Bucket::default(),
-            cookies: Bucket::default(),
-            places: Places::new(entropy),
+            cookies: Share::new(rate, COOKIES, places.seed()),
+            places,
         }
     }
 
-    /// Judges a Hello from `from` whose first MAC fits.
+    /// Judges a Hello from `from` whose first MAC fits. `known`: a terminal was heard from there.
     pub(crate) fn judge(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        (from, known): (SocketAddr, bool),
         hello: &[u8],
         macs: &MacKeys,
         entropy: &mut dyn Entropy,
@@ -90,8 +113,11 @@ impl Admission {
             return Verdict::Take;
         }
         // Who has a cookie has had its share, or others have: another cookie is of no use.
-        if fits || !self.cookies.take(now, COOKIES) {
+        if fits {
             return Verdict::Drop;
+        }
+        if !self.cookies.take(now, from, COOKIE_LEN, known) {
+            return Verdict::Withhold;
         }
         let cookie = self.jar.cookie(now, from, entropy);
         Verdict::Ask(macs.seal(hello, &cookie, draw(entropy)))
@@ -118,13 +144,13 @@ mod tests {
     fn a_good_cookie_from_places_that_are_full_has_a_strangers_chance() {
         let mut entropy = units::RngStream::new(1, 0, "hub");
         let macs = MacKeys::new(&crate::PrivateKey::generate(&mut entropy).public());
-        let mut admission = Admission::new(&mut entropy);
+        let mut admission = Admission::new(BitRate::from_mbps(1), &mut entropy);
         let from = "192.0.2.1:4500".parse().expect("address");
         let now = Instant::ZERO + Span::from_secs(1);
         let cookie = admission.jar.cookie(now, from, &mut entropy);
         let mut hello = vec![0; crate::noise::HELLO_LEN];
         crate::cookie::write_second(&cookie, &mut hello);
-        let mut judge = |at| admission.judge(at, from, &hello, &macs, &mut entropy);
+        let mut judge = |at| admission.judge(at, (from, false), &hello, &macs, &mut entropy);
         let taken = (0..500).filter(|_| judge(now) == Verdict::Take).count();
         assert_eq!(taken, 16 + 64, "its share, and what nobody else has asked for");
         assert_eq!(judge(now), Verdict::Drop, "not another cookie");

@@ -3,7 +3,7 @@
 mod answers;
 mod table;
 
-use crate::admission::{Admission, Bucket, Rate, Verdict};
+use crate::admission::{Admission, Rate, Verdict};
 use crate::checksum::{UNKNOWN_KEY, write_tag};
 use crate::cookie::MacKeys;
 use crate::entropy::{Entropy, draw};
@@ -11,7 +11,9 @@ use crate::handshake::{
     From, Heard, SUITE_NOISE, SUITE_NULL, WelcomePayload, check_len, check_suite,
 };
 use crate::keys::{Keys, PresharedKey, PublicKey, Security};
-use crate::places::Places;
+use crate::lately::Acquainted;
+use crate::places::hash;
+use crate::share::Share;
 use crate::wire::{Header, Kind, OVERHEAD, Sealed};
 use crate::{Config, Counters, Limits, OpenError, TransmitBatch, noise, null};
 use answers::Answers;
@@ -24,8 +26,6 @@ use units::{Instant, Span};
 /// Unknowns to one address (of IPv6 to one network of 64 bits), in each of its two places: a flood
 /// from elsewhere hides no restart of the hub's from a terminal.
 const UNKNOWN: Rate = Rate { interval: Span::from_millis(500), burst: 2 };
-/// Unknowns to all.
-const UNKNOWNS: Rate = Rate { interval: Span::from_micros(100), burst: 64 };
 
 /// An association at a hub. It keeps its name when its keys are renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,8 +92,11 @@ pub struct Hub {
     answers: Answers,
     /// What is announced to terminals of which that is not the usual, by name.
     limits: BTreeMap<String, Limits>,
-    unknown: Places,
-    unknowns: Bucket,
+    unknowns: Share,
+    /// Where terminals were heard from.
+    acquainted: Acquainted,
+    /// Under which addresses stand for numbers there.
+    seed: u64,
     counters: Counters,
 }
 
@@ -107,18 +110,20 @@ impl Hub {
                 keys: keys.clone(),
                 macs: MacKeys::new(&keys.public()),
                 terminals: terminals(keys, &BTreeMap::new()),
-                admission: Admission::new(entropy.as_mut()),
+                admission: Admission::new(config.answer_rate, entropy.as_mut()),
             }),
         };
+        let seed = u64::from_be_bytes(draw(entropy.as_mut()));
         Self {
-            unknown: Places::new(entropy.as_mut()),
+            unknowns: Share::new(config.answer_rate, UNKNOWN, seed),
+            acquainted: Acquainted::new(),
+            seed,
             config,
             entropy,
             secrets,
             table: Table::default(),
             answers: Answers::default(),
             limits: BTreeMap::new(),
-            unknowns: Bucket::default(),
             counters: Counters::default(),
         }
     }
@@ -258,8 +263,8 @@ impl Hub {
         self.counters.renewals += u64::from(renewed);
         // Who moves is found again by the first datagram from the new place. With the null suite
         // anyone can pretend to have moved; a real suite's tag forbids that.
-        if newest {
-            self.table.moved(peer, index, from);
+        if (newest && self.table.moved(peer, index, from)) || first || renewed {
+            self.acquainted.put(hash(from.ip(), self.seed));
         }
         Ok(HubReceived::Payload { peer, kind, payload, first, replaced })
     }
@@ -287,9 +292,15 @@ impl Hub {
                     return Err(OpenError::Tag);
                 }
                 let entropy = self.entropy.as_mut();
-                match secrets.admission.judge(now, from, datagram, &secrets.macs, entropy) {
+                let known = self.acquainted.has(hash(from.ip(), self.seed));
+                let macs = &secrets.macs;
+                match secrets.admission.judge(now, (from, known), datagram, macs, entropy) {
                     Verdict::Take => {}
                     Verdict::Drop => return Err(OpenError::Busy),
+                    Verdict::Withhold => {
+                        self.counters.cookies_withheld += 1;
+                        return Err(OpenError::Busy);
+                    }
                     Verdict::Ask(cookie) => {
                         self.counters.cookies += 1;
                         self.answers.push(from, cookie);
@@ -410,10 +421,12 @@ impl Hub {
         self.secrets.as_mut()?.terminals.get_mut(&key)
     }
 
-    /// Tells the sender of a datagram that its index is not known, no more often than
-    /// [`UNKNOWN`] and [`UNKNOWNS`] allow. An Unknown is 24 bytes, the smallest datagram there is.
+    /// Tells the sender of a datagram that its index is not known, as long as [`Share`] allows. An
+    /// Unknown is 24 bytes, the smallest datagram there is.
     fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
-        if !self.unknown.take(now, from.ip(), UNKNOWN) || !self.unknowns.take(now, UNKNOWNS) {
+        let known = self.acquainted.has(hash(from.ip(), self.seed));
+        if !self.unknowns.take(now, from, OVERHEAD, known) {
+            self.counters.unknowns_withheld += 1;
             return;
         }
         let mut bytes = vec![0; OVERHEAD];

@@ -74,10 +74,12 @@ pub mod fuzzing;
 mod handshake;
 mod hub;
 mod keys;
+mod lately;
 mod noise;
 mod null;
 mod places;
 mod replay;
+mod share;
 mod terminal;
 mod wire;
 
@@ -93,7 +95,7 @@ pub use terminal::{Terminal, TerminalReceived};
 pub use wire::{HEADER_LEN, OVERHEAD, Sealed, TAG_LEN};
 
 use core::fmt;
-use units::{Instant, Span};
+use units::{BitRate, Instant, Span};
 
 /// What one side tells the other before anything else: what it is ready to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +147,9 @@ pub struct Config {
     pub max_pending: usize,
     /// How long such an association is kept.
     pub pending_lifetime: Span,
+    /// What all Cookies of a hub may take of its link, IP packets with their headers, and all
+    /// Unknowns as much: who asks for them has proved nothing.
+    pub answer_rate: BitRate,
     /// Age at which a terminal renews its keys. Keys are renewed where there are secrets.
     pub renew_after: Span,
     /// Datagrams in either direction after which it does so, whatever their age.
@@ -168,6 +173,7 @@ impl Config {
             max_terminals: 256,
             max_pending: 64,
             pending_lifetime: Span::from_secs(15),
+            answer_rate: BitRate::from_mbps(1),
             renew_after: Span::from_secs(120),
             renew_after_datagrams: 1 << 32,
             previous_lifetime: Span::from_secs(60),
@@ -306,6 +312,10 @@ pub struct Counters {
     pub stale: u64,
     /// Cookies sent (hub) or taken (terminal): the hub was busy with Hellos.
     pub cookies: u64,
+    /// Hellos that a Cookie would have answered, had Cookies been left.
+    pub cookies_withheld: u64,
+    /// Datagrams that an Unknown would have answered, had Unknowns been left.
+    pub unknowns_withheld: u64,
     /// Hellos dropped because there were too many.
     pub busy: u64,
     /// Times that keys were renewed.
@@ -329,6 +339,8 @@ impl Counters {
             strangers,
             stale,
             cookies,
+            cookies_withheld,
+            unknowns_withheld,
             busy,
             renewals,
             full,
@@ -344,6 +356,8 @@ impl Counters {
         self.strangers += strangers;
         self.stale += stale;
         self.cookies += cookies;
+        self.cookies_withheld += cookies_withheld;
+        self.unknowns_withheld += unknowns_withheld;
         self.busy += busy;
         self.renewals += renewals;
         self.full += full;

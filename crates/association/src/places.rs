@@ -6,37 +6,65 @@ use std::net::IpAddr;
 use units::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Places in the table.
-const PLACES: usize = 4096;
-
 /// Senders, told apart by their addresses (in IPv6 by their networks of 64 bits). Each has two
 /// places, and half of its share in either: others that happen to have, and fill, one of them
 /// leave it the other half. Which places an address has nobody outside can know.
 #[derive(Debug)]
 pub(crate) struct Places {
-    buckets: Box<[Bucket]>,
+    /// Buckets, as plain numbers: memory that is all zeros costs nothing until it is used.
+    buckets: Box<[u64]>,
     seed: u64,
 }
 
 impl Places {
-    pub(crate) fn new(entropy: &mut dyn Entropy) -> Self {
-        let seed = u64::from_be_bytes(draw(entropy));
-        Self { buckets: vec![Bucket::default(); PLACES].into(), seed }
+    /// A table with so many places.
+    pub(crate) fn new(entropy: &mut dyn Entropy, places: usize) -> Self {
+        Self::seeded(u64::from_be_bytes(draw(entropy)), places)
+    }
+
+    /// A table in which addresses have the places that `seed` gives them.
+    pub(crate) fn seeded(seed: u64, places: usize) -> Self {
+        Self { buckets: vec![0; places].into(), seed }
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Whether it may be done once more for `ip`, at `half` of its rate in either of its places;
     /// if so, it is taken to be done.
     pub(crate) fn take(&mut self, now: Instant, ip: IpAddr, half: Rate) -> bool {
-        self.of(ip).into_iter().any(|place| self.buckets[place].take(now, half))
+        self.take_hashed(now, hash(ip, self.seed), half)
     }
 
-    fn of(&self, ip: IpAddr) -> [usize; 2] {
-        let hash = match ip.to_canonical() {
-            IpAddr::V4(ip) => xxh3_64_with_seed(&ip.octets(), self.seed),
-            IpAddr::V6(ip) => xxh3_64_with_seed(&ip.octets()[..8], self.seed),
-        };
-        let place = |part: u64| (part % PLACES as u64) as usize;
+    /// The same for an address of which the [`hash`] under this table's seed is known.
+    pub(crate) fn take_hashed(&mut self, now: Instant, hash: u64, half: Rate) -> bool {
+        self.of(hash).into_iter().any(|place| {
+            let mut bucket = Bucket::until(Instant::from_nanos(self.buckets[place]));
+            let taken = bucket.take(now, half);
+            self.buckets[place] = bucket.time().as_nanos();
+            taken
+        })
+    }
+
+    /// Whether [`take_hashed`](Self::take_hashed) would find something.
+    pub(crate) fn has_left(&self, now: Instant, hash: u64, half: Rate) -> bool {
+        let bucket = |place: usize| Bucket::until(Instant::from_nanos(self.buckets[place]));
+        self.of(hash).into_iter().any(|place| bucket(place).has_left(now, half))
+    }
+
+    fn of(&self, hash: u64) -> [usize; 2] {
+        let place = |part: u64| (part % self.buckets.len() as u64) as usize;
         [place(hash), place(hash >> 32)]
+    }
+}
+
+/// A number for an address (in IPv6 for its network of 64 bits) that nobody can know who does not
+/// know `seed`.
+pub(crate) fn hash(ip: IpAddr, seed: u64) -> u64 {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => xxh3_64_with_seed(&ip.octets(), seed),
+        IpAddr::V6(ip) => xxh3_64_with_seed(&ip.octets()[..8], seed),
     }
 }
 
@@ -48,12 +76,13 @@ mod tests {
 
     #[test]
     fn who_shares_a_place_with_a_flood_has_another() {
-        let mut places = Places::new(&mut RngStream::new(1, 0, "places"));
+        let mut places = Places::new(&mut RngStream::new(1, 0, "places"), 4096);
         let half = Rate { interval: Span::from_millis(200), burst: 8 };
         let ip = |number: u32| IpAddr::from(Ipv4Addr::from_bits(number));
-        let [first, second] = places.of(ip(1));
+        let of = |places: &Places, ip| places.of(hash(ip, places.seed()));
+        let [first, second] = of(&places, ip(1));
         let flooder = (2..).map(ip).find(|&ip| {
-            let its = places.of(ip);
+            let its = of(&places, ip);
             its.contains(&first) && !its.contains(&second)
         });
         let flooder = flooder.expect("there is one");

@@ -398,7 +398,8 @@ fn a_flood_of_forged_hellos_is_cheap_and_keeps_no_newcomer_out() {
     assert!(worked < 64 + 3 * 50 + 2, "{worked} Hellos were worked for");
     assert!(answered * 3 < sent, "{answered} bytes went out for {sent}");
     let took = established.expect("the terminal got through").since(at(500));
-    assert!(took <= Span::from_secs(1), "after {took}");
+    // Its first Hello finds no Cookie left, and its second one has to come again with one.
+    assert!(took <= Span::from_millis(1_510), "after {took}");
     assert_eq!(terminal.counters().cookies, 1);
 }
 
@@ -410,16 +411,16 @@ fn who_holds_one_address_has_one_addresss_share() {
     for number in 0..64 {
         let _ = hub.handle_datagram(at(0), from(number), &mut forged_hello(number % 8));
     }
+    let config = terminal_config(Suite::Noise, "forger");
+    let mut forger = Terminal::new(config, at(0), RngStream::new(1, 0, "forger"));
+    let mut hello = hello_of(&mut forger, at(0)).expect("hello");
+    assert_eq!(hub.handle_datagram(at(1), home(), &mut hello), Ok(HubReceived::Nothing));
+    let (_, mut cookie) = answer_of(&mut hub).expect("cookie");
+    forger.handle_datagram(at(1), &mut cookie).expect("taken");
+    let hello = hello_of(&mut forger, at(501)).expect("hello");
     let mut worked = 0;
-    for number in 0..40 {
-        let config = terminal_config(Suite::Noise, "forger");
-        let mut forger = Terminal::new(config, at(0), RngStream::new(number, 0, "forger"));
-        let mut hello = hello_of(&mut forger, at(0)).expect("hello");
-        assert_eq!(hub.handle_datagram(at(1), home(), &mut hello), Ok(HubReceived::Nothing));
-        let (_, mut cookie) = answer_of(&mut hub).expect("cookie");
-        forger.handle_datagram(at(1), &mut cookie).expect("taken");
-        let mut hello = hello_of(&mut forger, at(501)).expect("hello");
-        match hub.handle_datagram(at(1), home(), &mut hello) {
+    for _ in 0..40 {
+        match hub.handle_datagram(at(1), home(), &mut hello.clone()) {
             Err(OpenError::Stranger { .. }) => worked += 1,
             Err(OpenError::Busy) => {}
             other => panic!("{other:?}"),

@@ -11,6 +11,10 @@ use xstp::session::{Filled, Learnt, ProbingConfig, SessionConfig, Upper};
 /// What a Hello takes of the way, about, octets.
 const HELLO: u64 = 210;
 
+/// What Cookies and Unknowns each may take of a link, a fiftieth, and what they may take at least
+/// and at most.
+const ANSWERS: (u64, [BitRate; 2]) = (50, [BitRate::from_kbps(16), BitRate::from_mbps(2)]);
+
 /// What is remembered of a way and is below this was not measured well.
 const LEAST_ROUND_TRIP: Span = Span::from_micros(10);
 
@@ -24,11 +28,14 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
     // Where a Hello takes long to leave, its answer is not there after a second.
     let hello = config.send_rate.map_or(Span::ZERO, |rate| rate.time_for(HELLO * 2));
     let hello = hello + config.initial_round_trip;
+    let (part, [least, most]) = ANSWERS;
+    let answers = |rate: BitRate| rate.mul_ratio(1, part).clamp(least, most);
     association::Config {
         security: config.security.clone(),
         limits: config.limits(),
         wall_clock_ns: config.wall_clock_ns,
         max_terminals: config.max_terminals,
+        answer_rate: config.send_rate.map_or(usual.answer_rate, answers),
         hello_interval: usual.hello_interval.max(hello),
         hello_interval_max: usual.hello_interval_max.max(hello * 4),
         ..usual
@@ -164,5 +171,18 @@ mod tests {
         let hostile = Limits { receive_rate_bps: 1, ..Limits::default() };
         let session = session_config(&config, hostile, None);
         assert_eq!(session.max_rate, Some(BitRate::from_kbps(1)));
+    }
+
+    /// ASC-7.6
+    #[test]
+    fn answers_to_strangers_take_a_fiftieth_of_the_link() {
+        let share = |kbps: Option<u64>| {
+            let rate = kbps.map(BitRate::from_kbps);
+            association_config(&RelayConfig::new("hub").with_rates(rate, None)).answer_rate
+        };
+        for (link, answers) in [(10_000, 200), (100, 16), (1_000_000, 2_000)] {
+            assert_eq!(share(Some(link)), BitRate::from_kbps(answers), "{link} kbit/s");
+        }
+        assert_eq!(share(None), BitRate::from_mbps(1));
     }
 }

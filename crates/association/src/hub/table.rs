@@ -244,13 +244,15 @@ impl Table {
         replaced
     }
 
-    /// The newest datagram under `index` came from `from`. Old keys move nobody.
-    pub(super) fn moved(&mut self, peer: PeerId, index: u32, from: SocketAddr) {
-        if let Some(peer) = self.peers.get_mut(&peer)
-            && peer.current == Some(index)
-        {
+    /// The newest datagram under `index` came from `from`; whether that is another place than
+    /// before. Old keys move nobody.
+    pub(super) fn moved(&mut self, peer: PeerId, index: u32, from: SocketAddr) -> bool {
+        let Some(peer) = self.peers.get_mut(&peer) else { return false };
+        let moved = peer.current == Some(index) && peer.address != from;
+        if moved {
             peer.address = from;
         }
+        moved
     }
 
     /// The Welcome to `hello`, while its keys are not in force.

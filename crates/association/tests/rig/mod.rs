@@ -1,6 +1,8 @@
 //! A terminal, a hub and the datagrams between them, for tests that look at each.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the rig")]
 
+pub mod flood;
+
 use association::{
     Config, HEADER_LEN, Hub, HubReceived, Keys, Known, OVERHEAD, PeerId, PresharedKey, PrivateKey,
     PublicKey, Sealed, Security, Terminal, TerminalReceived, TransmitBatch,

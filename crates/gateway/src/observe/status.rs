@@ -105,6 +105,8 @@ pub struct AssociationCounters {
     pub renewals: u64,
     /// Cookies sent, or taken: the hub was busy with Hellos.
     pub cookies: u64,
+    /// Cookies and Unknowns that a hub did not send, as all of them have a share of its link.
+    pub withheld: BTreeMap<&'static str, u64>,
     /// Datagrams that were not taken, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
 }

@@ -102,6 +102,11 @@ impl Carrier {
             unknowns: counters.unknowns,
             renewals: counters.renewals,
             cookies: counters.cookies,
+            withheld: [
+                ("cookie", counters.cookies_withheld),
+                ("unknown", counters.unknowns_withheld),
+            ]
+            .into(),
             dropped: dropped.into(),
         }
     }

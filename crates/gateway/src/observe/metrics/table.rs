@@ -274,6 +274,13 @@ pub(super) const WORDED: &[Worded] = &[
         label: "reason",
         values: |s| words(&s.counted.association.dropped),
     },
+    Worded {
+        name: "bentpipe_association_withheld_total",
+        kind: Counter,
+        help: "Cookies and Unknowns that a hub did not send: all of them have a share of its link.",
+        label: "answer",
+        values: |s| words(&s.counted.association.withheld),
+    },
 ];
 
 pub(super) const TIMES: &[Times] = &[

@@ -1,0 +1,98 @@
+//! What a hub answers to a flood of those that it does not know, and how a terminal fares in one.
+
+mod rig;
+
+use association::OVERHEAD;
+use rig::flood::*;
+use rig::*;
+use units::{BitRate, Span};
+
+/// What answers may take on a link of 10 Mbit/s.
+const RATE: BitRate = BitRate::from_kbps(200);
+
+/// ASC-7.6: whoever asks, and however often.
+#[test]
+fn cookies_and_unknowns_take_their_share_of_the_link_and_no_more() {
+    let mut sealed = vec![0; OVERHEAD + 100];
+    sealed[..4].copy_from_slice(&[0x13, 1, 2, 3]);
+    let sources: [(Sources, u64); 4] = [
+        (made_up, 200_000),
+        (made_up_networks, 200_000),
+        (a_thousand, 200_000),
+        (one_address, 400),
+    ];
+    for (sources, most) in sources {
+        for datagrams in [hellos(), vec![sealed.clone()]] {
+            let cookies = datagrams.len() > 1;
+            let mut flood = Flood::new(hub_with(RATE, 1), sources, 50_000, datagrams);
+            flood.until(at(4_000));
+            // What may go at once is little.
+            let [all, burst] = [flood.answered, 8 * 100 * 32];
+            let most = if cookies || most == RATE.as_bps() { most } else { 4 * 8 * 52 };
+            assert!(all <= most * 3 + burst, "{all} bits in three seconds");
+            let counters = *flood.hub.counters();
+            let withheld = (counters.cookies_withheld, counters.unknowns_withheld);
+            assert_eq!((withheld.0 > 0, withheld.1 > 0), (cookies, !cookies), "{withheld:?}");
+        }
+    }
+}
+
+/// ASC-7.7: addresses that nobody asks from twice leave room for one that somebody does.
+#[test]
+fn a_terminal_gets_in_although_a_flood_would_have_all_cookies() {
+    for sources in [made_up as Sources, made_up_networks, one_address] {
+        let mut flood = Flood::new(hub_with(RATE, 1), sources, 50_000, hellos());
+        flood.until(at(3_000));
+        let took = flood.comes(Span::from_secs(10)).expect("it gets in");
+        assert!(took <= Span::from_secs(3), "after {took}");
+    }
+}
+
+/// ASC-7.7: where too many ask again, they take turns.
+#[test]
+fn a_terminal_has_its_turn_among_addresses_that_ask_again_and_again() {
+    let mut flood = Flood::new(hub_with(BitRate::from_kbps(16), 1), a_thousand, 2_000, hellos());
+    flood.until(at(60_000));
+    let took = flood.comes(Span::from_secs(600)).expect("it gets in");
+    assert!(took <= Span::from_secs(300), "after {took}");
+}
+
+/// ASC-7.7: who was there before is answered at once.
+#[test]
+fn a_terminal_that_the_hub_has_heard_is_answered_at_once() {
+    let mut hub = hub_with(BitRate::from_kbps(16), 1);
+    let mut before = terminal(Suite::Noise, 2, at(0));
+    greet(&mut before, &mut hub, at(0));
+    take(&mut hub, at(0), home(), up(&mut before, b"x"));
+    let mut flood = Flood::new(hub, a_thousand, 2_000, hellos());
+    flood.until(at(60_000));
+    let took = flood.comes(Span::from_secs(10)).expect("it gets in");
+    assert!(took <= Span::from_secs(1), "after {took}");
+}
+
+/// ASC-4.1, ASC-7.7: a restart is found in a flood of what looks like others' data.
+#[test]
+fn a_flood_hides_no_restart() {
+    let mut boat = terminal(Suite::Noise, 1, at(0));
+    greet(&mut boat, &mut hub(Suite::Noise, 1), at(0));
+    let mut sealed = vec![0; OVERHEAD + 100];
+    sealed[..4].copy_from_slice(&[0x13, 1, 2, 3]);
+    let mut flood = Flood::new(hub_with(RATE, 1), made_up, 50_000, vec![sealed]);
+    flood.until(at(3_000));
+    // It sends something now and then, and hears that the hub does not know it.
+    for second in 3..10 {
+        let mut data = up_at(&mut boat, at(second * 1_000), b"x");
+        let _ = flood.hub.handle_datagram(flood.now, home(), &mut data);
+        while let Some((to, mut unknown)) = answer_of(&mut flood.hub) {
+            if to == home() {
+                boat.handle_datagram(flood.now, &mut unknown).expect("heeded");
+            }
+        }
+        if boat.counters().unknowns > 0 {
+            assert!(second <= 4, "after {} s", second - 3);
+            return;
+        }
+        flood.until(at((second + 1) * 1_000));
+    }
+    panic!("it never hears of it");
+}
