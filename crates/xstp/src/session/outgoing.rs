@@ -255,7 +255,7 @@ impl Session {
     ) -> Option<usize> {
         let profile = self.config.profile;
         let may = self.control_from() <= now;
-        let mut poll = may && self.poll_at() <= now;
+        let mut poll = (may && self.poll_at() <= now) || self.word_at().is_some_and(|at| at <= now);
         let opening = self.opening(poll, false);
         let begins = matches!(opening, Some(Control::Begin(_)));
         poll |= begins;

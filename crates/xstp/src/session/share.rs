@@ -11,12 +11,17 @@
 
 use super::Session;
 use super::polling::Pace;
-use units::{Instant, Span};
+use super::state::State;
+use units::{BitRate, Instant, Span};
 
 /// About what a POLL and a STAT take with what lies below, octets.
 const CONTROL: u64 = 80;
 /// A way is narrow where the timer's POLLs would take more than this part of it, one in so many.
 const NARROW: u64 = 32;
+/// Who has something to send says at least a word in this time, when he hears nothing, or when
+/// that would take more than this part of his rate, one in so many, as much more rarely.
+const SILENCE: Span = Span::from_secs(2);
+const WORDS: u64 = 16;
 
 /// The share, and what the pace means for waiting.
 #[derive(Clone, Debug, Default)]
@@ -86,9 +91,31 @@ impl Session {
         if part == 0 {
             return;
         }
-        if let Some(rate) = self.congestion.known(now).or(self.config.paced_rate()) {
+        if let Some(rate) = self.control_rate(now) {
             self.share.from = self.share.from.max(now) + rate.time_for(octets as u64 * part);
         }
+    }
+
+    /// What control has a share of: our pace where it is more than a guess, else what it may be at
+    /// most; no more than what we were granted, for that is what control is charged at.
+    fn control_rate(&self, now: Instant) -> Option<BitRate> {
+        let pace = self.congestion.known(now).or(self.config.paced_rate());
+        [pace, self.granted].into_iter().flatten().min()
+    }
+
+    /// When a POLL goes whatever else keeps it back: data waits, as it does for long where the pace
+    /// is next to nothing, and nothing was sent or heard meanwhile. So a peer that is gone, or
+    /// another by now, is found out about.
+    pub(super) fn word_at(&self) -> Option<Instant> {
+        let waits = self.fresh_waiting || self.sender.queued() > 0;
+        if self.config.control_part == 0 || !waits || self.state == State::Beginning {
+            return None;
+        }
+        let sent = [self.last_data_sent, self.last_stat_sent, self.polling.last_sent()];
+        let last = sent.into_iter().flatten().fold(self.last_heard, Instant::max);
+        let rate = [self.config.paced_rate(), self.granted].into_iter().flatten().min();
+        let word = rate.map_or(Span::ZERO, |rate| rate.time_for(CONTROL * WORDS));
+        Some(last + SILENCE.max(word))
     }
 
     /// An answer seems to be overdue: looks at what the pace is by now.

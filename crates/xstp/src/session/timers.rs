@@ -169,7 +169,8 @@ impl Session {
     fn control_at(&self) -> Option<Instant> {
         let reports = [self.stat_at(), self.receiver.poll_timeout()];
         let due = reports.into_iter().flatten().fold(self.poll_at(), Instant::min);
-        Some(due.max(self.control_from()))
+        let due = due.max(self.control_from());
+        Some(self.word_at().map_or(due, |word| due.min(word)))
     }
 
     /// When a STAT goes out, if one is due.

@@ -8,6 +8,7 @@ mod probing;
 mod probing_clauses;
 mod random;
 mod scripts;
+mod silence;
 mod states;
 mod storms;
 mod windows;
