@@ -96,6 +96,8 @@ const HEIGHT: f64 = 400.0;
 /// So large that a title of `TITLE_WRAP` letters has room above the plot, beside the legend.
 const TITLE_SIZE: u32 = 14;
 const TITLE_WRAP: usize = 72;
+/// Part of an axis that is free at its ends, so that dots there are whole.
+const BESIDE: f64 = 0.02;
 /// A line of more points is drawn without dots, which would cover it.
 const DOTTED: usize = 40;
 /// Pixels of the PNG for each unit of the SVG: sharp on screens of double density.
@@ -164,6 +166,11 @@ impl Figure {
             .filter(|(x, y, _)| (!self.x.log || *x > 0.0) && (!self.y.log || *y > 0.0))
     }
 
+    /// How far an error bar reaches below `y`: on a logarithmic axis not to zero.
+    fn whisker(&self, y: f64, half: f64) -> f64 {
+        if self.y.log { half.min(y * 0.9) } else { half }
+    }
+
     fn compose(&self) -> Result<(Vec<Plot>, Layout), PlotError> {
         let mut plots = Vec::new();
         for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
@@ -188,10 +195,8 @@ impl Figure {
                 .with_line_style(style)
                 .with_legend(series.name.as_str());
             if points.iter().any(|(_, _, half)| *half > 0.0) {
-                // On a logarithmic axis a whisker must not reach zero.
-                let below = |y: f64, half: f64| if self.y.log { half.min(y * 0.9) } else { half };
                 line = line.with_y_err_asymmetric(
-                    points.iter().map(|(_, y, half)| (below(*y, *half), *half)),
+                    points.iter().map(|(_, y, half)| (self.whisker(*y, *half), *half)),
                 );
             }
             plots.push(Plot::Line(line));
@@ -225,18 +230,21 @@ impl Figure {
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
         };
         let (left, right) = fold(&mut all().map(|(x, _, _)| x));
-        // So that dots at the ends are whole.
-        let beside = 0.02 * (right - left);
+        let beside = BESIDE * (right - left);
         // The library's automatic axes leave error bars out.
-        let (low, _) = fold(&mut all().map(|(_, y, half)| y - half));
+        let (low, _) = fold(&mut all().map(|(_, y, half)| y - self.whisker(y, half)));
         let (_, high) = fold(&mut all().map(|(_, y, half)| y + half));
         if self.x.log {
+            let (left, right) = log_ends(left, right);
             layout = layout.with_log_x().with_x_tick_format(log_ticks());
+            layout = layout.with_x_axis_min(left).with_x_axis_max(right);
         } else if right > left {
             layout = layout.with_x_axis_min(left - beside).with_x_axis_max(right + beside);
         }
         if self.y.log {
+            let (low, high) = log_ends(low, high);
             layout = layout.with_log_y().with_y_tick_format(log_ticks());
+            layout = layout.with_y_axis_min(low).with_y_axis_max(high);
         } else {
             let span = (high - low.min(0.0)).max(f64::MIN_POSITIVE);
             // What cannot be negative begins at zero, whatever its error bars do.
@@ -246,6 +254,23 @@ impl Figure {
         }
         layout
     }
+}
+
+/// The ends of a logarithmic axis: the steps of 1, 2 and 5 around what it shows, and a little
+/// beside them.
+fn log_ends(low: f64, high: f64) -> (f64, f64) {
+    let steps = |value: f64| {
+        let decade = value.log10().floor();
+        [1.0, 2.0, 5.0, 10.0].map(|step| step * 10_f64.powf(decade))
+    };
+    let (below, above) = (steps(low), steps(high));
+    let low = below.into_iter().rfind(|step| *step <= low * (1.0 + 1e-9)).unwrap_or(low);
+    let high = above.into_iter().find(|step| *step >= high * (1.0 - 1e-9)).unwrap_or(high);
+    if high <= low {
+        return (low / 2.0, high * 2.0);
+    }
+    let beside = (high / low).powf(BESIDE);
+    (low / beside, high * beside)
 }
 
 /// How numbers stand beside a logarithmic axis; the library mixes forms.
@@ -301,6 +326,23 @@ mod tests {
         let ticks = [1e-9, 5e-9, 1e-3, 0.05, 0.1, 0.5, 1.0, 20.0, 1e5, 1e6].map(log_tick);
         let expected = ["1e-9", "5e-9", "0.001", "0.05", "0.1", "0.5", "1", "20", "100000", "1e6"];
         assert_eq!(ticks, expected);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_ends_near_what_it_shows() {
+        let near = |(low, high): (f64, f64), ends: [f64; 2]| {
+            let beside = (ends[1] / ends[0]).powf(0.02);
+            (low * beside / ends[0] - 1.0).abs() < 1e-9
+                && (high / beside / ends[1] - 1.0).abs() < 1e-9
+        };
+        assert!(near(log_ends(0.5, 4.0), [0.5, 5.0]));
+        assert!(near(log_ends(1e-8, 1e-5), [1e-8, 1e-5]));
+        assert!(near(log_ends(0.71, 0.93), [0.5, 1.0]));
+        assert!(near(log_ends(130.0, 9_990.0), [100.0, 10_000.0]));
+        assert_eq!(log_ends(1.0, 1.0), (0.5, 2.0), "one value has an axis, too");
+        let text = figure(true).svg().unwrap();
+        assert!(text.contains(">2</text>") && text.contains(">10</text>"), "{text}");
+        assert!(!text.contains(">100</text>"), "nothing is there");
     }
 
     #[test]

@@ -61,6 +61,16 @@ impl Summary {
     }
 }
 
+/// A mean to so many digits, with half of its interval where that is more than nothing.
+pub(super) fn shown(summary: Summary, digits: usize) -> String {
+    match summary.interval() {
+        Some(_) if summary.half > 0.0 => {
+            format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half)
+        }
+        Some(_) | None => format!("{:.digits$}", summary.mean),
+    }
+}
+
 /// The ratio of two means less one, with its interval by the delta method over pairs: the
 /// gain that a figure of means shows.
 pub fn relative_gain(first: &[f64], second: &[f64]) -> Summary {

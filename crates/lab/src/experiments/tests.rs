@@ -47,11 +47,20 @@ static COUNTED: Entry = Entry {
             (gain.mean - setting.get("scale")).abs() < 1e-12 && gain.half < 1e-9,
             "common chance falls out"
         );
-        let cells = vec![expected.number(mean, "it is uniform")];
-        Outcome {
-            sections: vec![Section { title: "All".into(), cells, ..Section::default() }],
-            ..Outcome::default()
-        }
+        let table = Table {
+            id: "ends".into(),
+            title: "Its ends".into(),
+            head: vec!["where".into(), "a|b".into()],
+            rows: vec![vec!["low".into(), "3".into()], vec!["high".into(), "4".into()]],
+        };
+        let all = Section {
+            title: "All".into(),
+            cells: vec![expected.number(mean, "it is uniform")],
+            ..Section::default()
+        };
+        let beside = Section { title: "Beside".into(), tables: vec![table], ..Section::default() };
+        let drawn = Section { title: "Drawn".into(), ..Section::default() };
+        Outcome { sections: vec![all, beside, drawn], ..Outcome::default() }
     },
 };
 
@@ -102,6 +111,10 @@ fn results_are_resumed_merged_and_never_mixed() {
     assert!(results.contains("\"verdict\": \"agrees\""), "{results}");
     assert!(text(&folder.0, "report.html").contains("x of p3"));
     assert!(text(&folder.0, "counted-1999/cells.csv").starts_with("name,kind,place"));
+    let page = text(&folder.0, "counted-1999/cells.md");
+    let table =
+        "## Beside\n\n### Its ends\n\n| where | a\\|b |\n|---|---|\n| low | 3 |\n| high | 4 |\n";
+    assert!(page.ends_with(table), "its tables are on the page, and no empty part: {page}");
 
     // Nothing runs twice; more replications run only the new ones.
     assert_eq!(ran_now(&options), (0, first.clone()));

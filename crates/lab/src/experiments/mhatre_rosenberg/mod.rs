@@ -56,10 +56,9 @@ const DEMAND_AND_FREE: &str = "TCP on demand, free slots too";
 /// The three scenarios of the table.
 const THREE: [Scenario; 3] = [Scenario::Static, Scenario::Equal, Scenario::Weighted];
 
-/// A sweep: its study, what the axis says, and the values.
+/// A sweep: its study and the values.
 struct Sweep {
     study: &'static str,
-    axis: &'static str,
     values: &'static [f64],
     quick: &'static [f64],
     change: fn(Scenario, f64) -> Star,
@@ -68,7 +67,6 @@ struct Sweep {
 const SWEEPS: [Sweep; 5] = [
     Sweep {
         study: "load",
-        axis: "mean time between an object and the next request, s",
         values: &[0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0],
         quick: &[0.25, 1.0, 4.0],
         change: |scenario, think| {
@@ -81,7 +79,6 @@ const SWEEPS: [Sweep; 5] = [
     },
     Sweep {
         study: "uplink",
-        axis: "return link, kbit/s",
         values: &[30.0, 50.0, 75.0, 100.0, 150.0, 200.0, 400.0],
         quick: &[50.0, 200.0],
         change: |scenario, rate| {
@@ -92,7 +89,6 @@ const SWEEPS: [Sweep; 5] = [
     },
     Sweep {
         study: "terminals",
-        axis: "terminals, with 5 kbit/s of the return link each",
         values: &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0],
         quick: &[2.0, 20.0, 100.0],
         change: |scenario, terminals| {
@@ -103,7 +99,6 @@ const SWEEPS: [Sweep; 5] = [
     },
     Sweep {
         study: "object",
-        axis: "object, kB",
         values: &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0],
         quick: &[1.0, 4.0, 16.0],
         change: |scenario, kb| {
@@ -114,7 +109,6 @@ const SWEEPS: [Sweep; 5] = [
     },
     Sweep {
         study: "period",
-        axis: "time between two burst time plans, ms",
         values: &[62.5, 125.0, 250.0, 500.0, 1_000.0],
         quick: &[125.0, 500.0],
         change: |scenario, period| {

@@ -2,10 +2,11 @@
 
 use super::plain;
 use crate::experiments::cell::{Answer, Cell, Measured, Verdict};
+use crate::experiments::outcome::Section;
 use crate::experiments::runner::Judged;
 use std::fmt::Write;
 
-/// The page about one entry: counts, set-up and cells.
+/// The page about one entry: counts, set-up, cells and tables.
 pub(super) fn page(judged: &Judged) -> String {
     let Judged { title, source, command, replications, jobs, outcome, .. } = judged;
     let mut text = format!("# {title}\n\n{source}\n\n");
@@ -38,16 +39,36 @@ pub(super) fn page(judged: &Judged) -> String {
              the simulator's model of the same programs."
         );
     }
-    for section in outcome.sections.iter().filter(|section| !section.cells.is_empty()) {
-        let _ = writeln!(text, "\n## {}\n", section.title);
-        for paragraph in &section.text {
-            let _ = writeln!(text, "{paragraph}\n");
+    for part in &outcome.sections {
+        // What is about figures alone stands in the report, which has them.
+        if !part.cells.is_empty() || !part.tables.is_empty() {
+            text += &section(part);
         }
+    }
+    text
+}
+
+fn section(section: &Section) -> String {
+    let mut text = format!("\n## {}\n", section.title);
+    for paragraph in &section.text {
+        let _ = writeln!(text, "\n{paragraph}");
+    }
+    if !section.cells.is_empty() {
         let any_live = section.cells.iter().any(|cell| cell.live.is_some());
         let [live, rule] = if any_live { [" live |", "---|"] } else { ["", ""] };
-        let _ = writeln!(text, "| cell | published | ours |{live} verdict | reason |");
+        let _ = writeln!(text, "\n| cell | published | ours |{live} verdict | reason |");
         let _ = writeln!(text, "|---|---|---|{rule}---|---|");
         section.cells.iter().for_each(|cell| text += &row(cell, any_live));
+    }
+    for table in &section.tables {
+        let line = |words: &[String]| {
+            let words: Vec<String> = words.iter().map(|word| escape(word)).collect();
+            format!("| {} |\n", words.join(" | "))
+        };
+        let _ = writeln!(text, "\n### {}\n", table.title);
+        text += &line(&table.head);
+        text += &format!("|{}\n", "---|".repeat(table.head.len()));
+        table.rows.iter().for_each(|row| text += &line(row));
     }
     text
 }

@@ -5,6 +5,7 @@ mod markdown;
 
 use super::ALL;
 use super::cell::{Answer, Cell, Measured, Verdict};
+use super::outcome::Outcome;
 use super::runner::Judged;
 use crate::LabError;
 use crate::files;
@@ -22,6 +23,8 @@ const RESULTS: &str = "results.json";
 /// and table.
 pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
     let folder = out.join(&judged.id);
+    let names: Vec<&str> = files_of(&judged.outcome).collect();
+    debug_assert_eq!(twice(&names), None, "two files of {} have one name", judged.id);
     let plot_failed = |error: crate::plot::PlotError| LabError::Plot(error.to_string());
     for picture in &judged.outcome.pictures {
         let path = folder.join(format!("{}.svg", picture.id));
@@ -42,6 +45,25 @@ pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
     files::write_whole(&folder.join("cells.csv"), cells(judged).as_bytes())?;
     files::write_whole(&folder.join("cells.md"), markdown::page(judged).as_bytes())?;
     files::write_whole(&folder.join(OUTCOME), json(judged)?.as_bytes())
+}
+
+/// The names, without ending, of what stands in an entry's folder: a figure has a CSV as a table has.
+fn files_of(outcome: &Outcome) -> impl Iterator<Item = &str> {
+    let pictures = outcome.pictures.iter().map(|picture| picture.id.as_str());
+    let sections = outcome.sections.iter();
+    pictures.chain(sections.flat_map(|section| {
+        let figures = section.figures.iter().map(|figure| figure.id.as_str());
+        figures.chain(section.tables.iter().map(|table| table.id.as_str()))
+    }))
+}
+
+/// The first name that stands there a second time.
+fn twice<'a>(names: &[&'a str]) -> Option<&'a str> {
+    names
+        .iter()
+        .enumerate()
+        .find(|(place, name)| names[..*place].contains(name))
+        .map(|(_, name)| *name)
 }
 
 /// Writes `report.html` and `results.json` from the entries' outcomes.
@@ -190,6 +212,12 @@ pub(super) fn csv(head: &[String], rows: impl IntoIterator<Item = Vec<String>>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_must_not_be_called_as_a_figure() {
+        assert_eq!(twice(&["several", "queues", "several"]), Some("several"));
+        assert_eq!(twice(&["several", "queues"]), None);
+    }
 
     #[test]
     fn csv_quotes_what_needs_it() {

@@ -213,7 +213,7 @@ pub(super) fn compression(results: &Results) -> Table {
         }
     }
     Table {
-        id: "radio-compression".to_owned(),
+        id: "radio-compression-table".to_owned(),
         title: "Header compression: latency, and bytes of IP a frame, both ways".to_owned(),
         head: texts([
             "rate",

@@ -32,7 +32,7 @@ pub(super) fn section(results: &Results) -> Section {
         id: id.into(),
         title: title.into(),
         x: Axis::linear(x),
-        y: Axis::linear("Mbit/s"),
+        y: Axis::linear("throughput (Mbit/s)"),
         series,
         note: String::new(),
     };

@@ -117,7 +117,7 @@ fn sequence(results: &Results) -> Figure {
     Figure {
         id: "figure-53".into(),
         title: "RBLAB: when each element was there (figure 53)".into(),
-        x: Axis::linear("seconds after the page was asked for"),
+        x: Axis::linear("time since the page was asked for (s)"),
         y: Axis::linear("element"),
         series: [0, 1, 2].map(line).into(),
         note: String::new(),

@@ -26,7 +26,7 @@ fn figure(id: &str, title: &str, y: &str, series: Vec<Series>) -> Figure {
     Figure {
         id: id.into(),
         title: title.into(),
-        x: Axis::linear("seconds"),
+        x: Axis::linear("time (s)"),
         y: Axis::linear(y),
         series,
         note: String::new(),
@@ -47,7 +47,7 @@ pub(super) fn window(results: &Results) -> Section {
         figures: vec![figure(
             "figure-4",
             "The congestion window of one TCP (figure 4)",
-            "segments",
+            "window (segments)",
             vec![Series::line("window", window)],
         )],
         cells: judge(WINDOW, results),
@@ -70,7 +70,7 @@ pub(super) fn files(results: &Results) -> Section {
             figure(
                 "figures-31-33",
                 "What is acknowledged, behind 500 Mbit/s (figures 31 and 33)",
-                "kbytes",
+                "acknowledged (kbytes)",
                 vec![
                     Series::line("a queue of 100", of(Trace::Bursts, "acknowledged_kb")),
                     Series::line("a queue without end", of(Trace::Queue, "acknowledged_kb")),
@@ -79,13 +79,13 @@ pub(super) fn files(results: &Results) -> Section {
             figure(
                 "figure-47",
                 "A file with a socket of 1 Mbyte (figure 47)",
-                "kbytes acknowledged",
+                "acknowledged (kbytes)",
                 vec![Series::line("acknowledged", of(Trace::File, "acknowledged_kb"))],
             ),
             figure(
                 "figure-48",
                 "Its congestion window (figure 48)",
-                "segments",
+                "window (segments)",
                 vec![Series::line("window", of(Trace::File, "window"))],
             ),
         ],

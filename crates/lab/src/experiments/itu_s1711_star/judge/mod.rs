@@ -8,7 +8,7 @@ mod weather;
 use super::{
     BUFFERS, CLUSTER, FILE, FILES, LOAD, LOADS, RATE, RATES, STACK, STACK_FILES, UP, data,
 };
-use crate::experiments::statistics::{Summary, relative_gain};
+use crate::experiments::statistics::{Summary, relative_gain, shown};
 use crate::experiments::{Axis, Figure, Outcome, Results, Section, Series, Setting, Table};
 use expected as paper;
 
@@ -147,8 +147,8 @@ fn by_load(seen: &Seen<'_>) -> Figure {
     Figure {
         id: "load".into(),
         title: "Throughput of a terminal by traffic, cluster 2".into(),
-        x: Axis::log("traffic, times the month's mean"),
-        y: Axis::linear("throughput, kbit/s"),
+        x: Axis::log("traffic (1: the month's mean)"),
+        y: Axis::linear("throughput (kbit/s)"),
         series: vec![
             Series::new("ours", LOADS.map(|load| (load, seen.throughput(LOAD, &load.to_string())))),
             level("table 17, mean", paper::mean_of(&data::THROUGHPUT_2)),
@@ -166,8 +166,8 @@ fn by_file(seen: &Seen<'_>) -> Figure {
     Figure {
         id: "file".into(),
         title: "Throughput of a terminal by what it fetches, cluster 2".into(),
-        x: Axis::log("file, kB"),
-        y: Axis::linear("throughput, kbit/s"),
+        x: Axis::log("file (kB)"),
+        y: Axis::linear("throughput (kbit/s)"),
         series: vec![
             Series::new(
                 "ours",
@@ -188,8 +188,8 @@ fn by_rate(seen: &Seen<'_>) -> Figure {
     Figure {
         id: "rate".into(),
         title: "Throughput of a terminal by what it may have, cluster 3".into(),
-        x: Axis::linear("the most that a terminal may have down, kbit/s of payload"),
-        y: Axis::linear("throughput, kbit/s"),
+        x: Axis::linear("the most that a terminal may have down (kbit/s of payload)"),
+        y: Axis::linear("throughput (kbit/s)"),
         series: vec![
             Series::new("ours", points),
             Series::dashed(
@@ -243,15 +243,5 @@ fn splitting(seen: &Seen<'_>) -> Section {
         tables: vec![table],
         cells,
         ..Section::default()
-    }
-}
-
-/// A summary with its interval, to so many digits.
-fn shown(summary: Summary, digits: usize) -> String {
-    match summary.interval() {
-        Some(_) if summary.half > 0.0 => {
-            format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half)
-        }
-        Some(_) | None => format!("{:.digits$}", summary.mean),
     }
 }

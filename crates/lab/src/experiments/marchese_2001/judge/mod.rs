@@ -124,7 +124,7 @@ fn figures(results: &Results) -> Vec<Figure> {
         id: id.into(),
         title: title.into(),
         x: Axis::linear("time (s)"),
-        y: Axis::linear("kbyte/s so far"),
+        y: Axis::linear("throughput so far (kbyte/s)"),
         series,
         note: note.into(),
     };
@@ -248,14 +248,14 @@ fn left_for_later(results: &Results) -> Section {
             id: "several".into(),
             title: "Several connections at once, by how they repair losses".into(),
             x: Axis::linear("connections"),
-            y: Axis::linear("kbit/s together"),
+            y: Axis::linear("throughput of all (kbit/s)"),
             series: RECOVERIES.iter().map(|(recovery, _)| line(recovery)).collect(),
             note: "From two connections on their windows do not fit into line and queue together."
                 .into(),
         }],
         tables: vec![Table {
-            id: "several".into(),
-            title: "The same, with losses".into(),
+            id: "several-losses".into(),
+            title: "Several connections, and what they lost".into(),
             head: ["recovery", "connections", "kbit/s", "packets lost", "timeouts"]
                 .map(str::to_owned)
                 .into(),

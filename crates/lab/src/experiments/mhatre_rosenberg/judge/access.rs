@@ -10,7 +10,7 @@ use crate::experiments::{Axis, Cell, Figure, Section, Series};
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let delay = figure(
         seen,
-        ("access-delay", "delay_s", "mean delay, s"),
+        ("access-delay", "delay_s", "mean delay (s)"),
         "Mean delay of a packet of two cells, by the way of sharing",
         "Shown while nine in ten packets come through. Aloha is fastest while hardly anybody sends. \
          Where slots are free nobody waits for a grant. Random carriers beside dedicated ones keep \
@@ -18,7 +18,7 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
     );
     let carried = figure(
         seen,
-        ("access-carried", "carried", "carried, share of the slots"),
+        ("access-carried", "carried", "carried (share of the slots)"),
         "What gets through in time",
         "",
     );
@@ -55,7 +55,7 @@ fn figure(
     Figure {
         id: id.into(),
         title: title.into(),
-        x: Axis::log("offered, share of the slots"),
+        x: Axis::log("offered (share of the slots)"),
         y: Axis::log(unit),
         series: Access::ALL.map(line).into(),
         note: note.into(),

@@ -17,9 +17,11 @@ const fn claim(
     Expected { name, place, published: Published::Claim(text), criterion: Criterion::Holds(when) }
 }
 
-/// A row of table I: the name of our value, and the cells of the three scenarios.
+/// A row of table I: the name of our value, the same in words, and the cells of the three
+/// scenarios.
 pub(super) struct Row {
     pub(super) value: &'static str,
+    pub(super) words: &'static str,
     pub(super) digits: usize,
     pub(super) cells: [Expected; 3],
 }
@@ -30,6 +32,7 @@ pub(super) const COLUMNS: [Scenario; 3] = [Scenario::Static, Scenario::Equal, Sc
 pub(super) const TABLE_I: [Row; 5] = [
     Row {
         value: "objects",
+        words: "objects",
         digits: 0,
         cells: [
             number("objects, scenario 1", 1_106.0, "objects", 0.1),
@@ -39,6 +42,7 @@ pub(super) const TABLE_I: [Row; 5] = [
     },
     Row {
         value: "mean_s",
+        words: "mean response, s",
         digits: 2,
         cells: [
             number("mean response, scenario 1", 2.25, "s", 0.2),
@@ -48,6 +52,7 @@ pub(super) const TABLE_I: [Row; 5] = [
     },
     Row {
         value: "longest_s",
+        words: "longest response, s",
         digits: 1,
         cells: [
             number("longest response, scenario 1", 13.14, "s", 0.3),
@@ -57,6 +62,7 @@ pub(super) const TABLE_I: [Row; 5] = [
     },
     Row {
         value: "down_kbps",
+        words: "downlink, kbit/s",
         digits: 0,
         cells: [
             number("downlink, scenario 1", 778.0, "kbit/s", 0.1),
@@ -66,6 +72,7 @@ pub(super) const TABLE_I: [Row; 5] = [
     },
     Row {
         value: "up_kbps",
+        words: "uplink, kbit/s",
         digits: 2,
         cells: [
             number("uplink, scenario 1", 44.77, "kbit/s", 0.1),

@@ -11,7 +11,7 @@ mod sweeps;
 mod words;
 
 use super::{SWEEPS, TABLE, key};
-use crate::experiments::statistics::{Summary, relative_gain};
+use crate::experiments::statistics::{Summary, relative_gain, shown};
 use crate::experiments::{Outcome, Results, Setting};
 use sim::multi_access::Scenario;
 
@@ -75,15 +75,5 @@ impl Seen<'_> {
     fn sweep_gain(&self, study: &str, value: f64, pair: [Scenario; 2], name: &str) -> Summary {
         let [first, second] = pair.map(|scenario| key(scenario, value));
         self.gain(study, &first, &second, name)
-    }
-}
-
-/// A summary with its interval, to so many digits.
-fn shown(summary: Summary, digits: usize) -> String {
-    match summary.interval() {
-        Some(_) if summary.half > 0.0 => {
-            format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half)
-        }
-        Some(_) | None => format!("{:.digits$}", summary.mean),
     }
 }

@@ -25,13 +25,13 @@ pub(super) fn table(seen: &Seen<'_>) -> Section {
     let columns: Vec<&str> = COLUMNS.map(Scenario::name).into_iter().chain(extras).collect();
     for row in &TABLE_I {
         let published = row.cells.iter().map(|cell| match cell.published {
-            Published::Number { value, unit } => format!("{value} {unit}"),
+            Published::Number { value, .. } => value.to_string(),
             Published::Claim(text) => text.to_owned(),
         });
         let published: Vec<String> = published.collect();
         let ours = columns.iter().map(|key| shown(seen.table(key, row.value), row.digits));
         rows.push(
-            core::iter::once(row.value.to_owned())
+            core::iter::once(row.words.to_owned())
                 .chain(core::iter::once(published.join(" / ")))
                 .chain(ours)
                 .collect(),
@@ -40,7 +40,7 @@ pub(super) fn table(seen: &Seen<'_>) -> Section {
     let head = ["value", "table I"].into_iter().chain(columns.iter().copied());
     let table = Table {
         id: "table-1".into(),
-        title: "Table I beside ours, and three mixtures that the paper has no figures for".into(),
+        title: "Table I beside ours, and four mixtures that the paper has no figures for".into(),
         head: head.map(str::to_owned).collect(),
         rows,
     };

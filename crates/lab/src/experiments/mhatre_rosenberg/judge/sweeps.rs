@@ -33,31 +33,51 @@ fn responses(seen: &Seen<'_>, sweep: &Sweep) -> Figure {
         });
         Series::new(scenario.name(), points)
     };
+    let Words { title, axis, note } = words(sweep.study);
     Figure {
         id: format!("response-{}", sweep.study),
-        title: format!("Mean response by {}", sweep.axis.split(',').next().unwrap_or(sweep.axis)),
-        x: Axis::log(sweep.axis),
-        y: Axis::log("mean response, s"),
+        title: title.into(),
+        x: Axis::log(axis),
+        y: Axis::log("mean response (s)"),
         series: THREE.map(line).into(),
-        note: note(sweep.study).into(),
+        note: note.into(),
     }
 }
 
-fn note(study: &str) -> &'static str {
-    match study {
-        "load" => "Clients who think for less ask more. Scenario 1 has no slots for that.",
-        "terminals" => {
-            "The link grows along with the terminals, and what each has of it stays the same."
-        }
-        "object" => {
-            "Larger objects cost more acknowledgements of TCP's, and STP no more STATs. An object of \
-             1 kB is two segments, which fit TCP's first window: end to end it is the fastest."
-        }
-        "period" => {
-            "With longer frames the grant loop is longer, and slots of one's own as far apart."
-        }
-        _ => "",
-    }
+/// What is said about a sweep.
+struct Words {
+    title: &'static str,
+    axis: &'static str,
+    note: &'static str,
+}
+
+fn words(study: &str) -> Words {
+    let (title, axis, note) = match study {
+        "load" => (
+            "Mean response by how often clients ask",
+            "mean time between an object and the next request (s)",
+            "Clients who think for less ask more. Scenario 1 has no slots for that.",
+        ),
+        "uplink" => ("Mean response by the return link's rate", "return link (kbit/s)", ""),
+        "terminals" => (
+            "Mean response by the number of terminals",
+            "terminals, with 5 kbit/s of the return link each",
+            "The link grows along with the terminals, and what each has of it stays the same.",
+        ),
+        "object" => (
+            "Mean response by the size of an object",
+            "object (kB)",
+            "Larger objects cost more acknowledgements of TCP's, and STP no more STATs. An object \
+             of 1 kB is two segments, which fit TCP's first window: end to end it is the fastest.",
+        ),
+        "period" => (
+            "Mean response by how often slots are granted",
+            "time between two burst time plans (ms)",
+            "With longer frames the grant loop is longer, and slots of one's own as far apart.",
+        ),
+        other => unreachable!("{other} is no sweep"),
+    };
+    Words { title, axis, note }
 }
 
 fn modelled(seen: &Seen<'_>) -> Figure {
@@ -75,8 +95,8 @@ fn modelled(seen: &Seen<'_>) -> Figure {
     Figure {
         id: "model".into(),
         title: "Mean response after 20 s and ten thoughts, and by hand".into(),
-        x: Axis::log(load.axis),
-        y: Axis::linear("mean response, s"),
+        x: Axis::log(words(load.study).axis),
+        y: Axis::linear("mean response (s)"),
         series,
         note: "The model knows free slots alone: under much load demand moves slots to who needs \
                them. Windows open within some objects, for which clients who think for 8 s need 80 s: \
@@ -99,8 +119,8 @@ fn worth(seen: &Seen<'_>) -> Figure {
     Figure {
         id: "weights".into(),
         title: "More objects by weights: scenario 3 against scenario 2".into(),
-        x: Axis::log("times the published load per slot"),
-        y: Axis::linear("more objects, %"),
+        x: Axis::log("load of a slot (1: as published)"),
+        y: Axis::linear("more objects (%)"),
         series: vec![
             line(load, "clients think for less"),
             line(uplink, "the return link is slower"),

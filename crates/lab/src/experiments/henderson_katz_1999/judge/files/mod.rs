@@ -80,11 +80,11 @@ pub(super) fn from_end_to_end(results: &Results) -> Section {
         ROUND_TRIPS.map(|at| (at as f64, kbps(results, alone(Way::SackNewReno, at)))),
     );
     let figures = vec![
-        figure("figure-3", "Four TCPs, 10 MB (figure 3)", "kbit/s", four.into(), ""),
+        figure("figure-3", "Four TCPs, 10 MB (figure 3)", "throughput (kbit/s)", four.into(), ""),
         figure(
             "figure-4",
             "SACK-NewReno beside one connection over 20 ms (figure 4)",
-            "kbit/s",
+            "throughput (kbit/s)",
             std::iter::once(lone).chain(crowd).collect(),
             "RED and fair queueing are not in the paper's figure; it hopes for them.",
         ),
@@ -116,14 +116,14 @@ pub(super) fn split_up(results: &Results) -> Section {
         figure(
             "figure-7a",
             "Beside one connection over 20 ms, from end to end and split (figures 7a and 9)",
-            "kbit/s",
+            "throughput (kbit/s)",
             lines("kbps", &ways),
             "",
         ),
         figure(
             "figure-7b",
             "Return channel of the satellite (figures 7b and 9)",
-            "kbit/s in return",
+            "rate in return (kbit/s)",
             lines("reverse_kbps", &ways[1..]),
             "",
         ),

@@ -65,14 +65,14 @@ pub(super) fn one_connection(results: &Results) -> Section {
                 "figures-10-19-20",
                 "One connection by the link's rate (figures 10, 19 and 20)".into(),
                 Axis::log("link (Mbit/s)"),
-                "Mbit/s",
+                "throughput (Mbit/s)",
                 pairs.map(|(way, round_trip)| by_rate(way, round_trip)).into(),
             )),
             with_log_y(figure(
                 "figure-5",
                 "One TCP by errors and window, 10 Mbit/s and 520 ms (figure 5)".into(),
                 Axis::log("bit error ratio"),
-                "Mbit/s",
+                "throughput (Mbit/s)",
                 errors.into(),
             )),
         ],
@@ -118,7 +118,13 @@ pub(super) fn two_segments(results: &Results) -> Section {
             more => format!("{more} sessions at once, 1e-8 ({})", id.replace('-', " ")),
         };
         let series = [Way::Two, Way::Plain].map(line).into();
-        figures.push(figure(id, title, Axis::linear("link (kbit/s)"), "kbit/s together", series));
+        figures.push(figure(
+            id,
+            title,
+            Axis::linear("link (kbit/s)"),
+            "throughput of all (kbit/s)",
+            series,
+        ));
     }
     let noisy = [1e-7, 1e-6].into_iter().flat_map(|ratio| {
         [Way::Two, Way::Plain].map(|way| {
@@ -131,7 +137,7 @@ pub(super) fn two_segments(results: &Results) -> Section {
         "figure-16",
         "Two sessions under errors (figure 16)".into(),
         Axis::linear("link (kbit/s)"),
-        "kbit/s together",
+        "throughput of all (kbit/s)",
         noisy.collect(),
     ));
     let bursts = [Way::Two, Way::Plain].map(|way| {
@@ -145,7 +151,7 @@ pub(super) fn two_segments(results: &Results) -> Section {
         "figure-17",
         "One session, as many packets lost as at 1e-6 but in bursts (figure 17)".into(),
         Axis::log("packets in a burst"),
-        "kbit/s",
+        "throughput (kbit/s)",
         bursts.into(),
     ));
     let mut cells = shares(results);
@@ -304,14 +310,20 @@ pub(super) fn three_segments(results: &Results) -> Section {
             way.name(),
             id.replace('-', " ")
         );
-        figures.push(figure(id, title, Axis::linear("connections"), "Mbit/s together", series));
+        figures.push(figure(
+            id,
+            title,
+            Axis::linear("connections"),
+            "throughput of all (Mbit/s)",
+            series,
+        ));
     }
     let lossy = |loss: f64| (loss * 100.0, kbps(results, internet(loss)).scaled(1e-3));
     figures.push(figure(
         "figure-25",
         "150 connections through gateways, packets lost in the Internet (figure 25)".into(),
         Axis::linear("packets lost in the Internet (%)"),
-        "Mbit/s together",
+        "throughput of all (Mbit/s)",
         vec![Series::new("three segments", INTERNET_LOSS.map(lossy))],
     ));
     Section {
