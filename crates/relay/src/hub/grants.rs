@@ -83,7 +83,9 @@ impl Grants {
 
     /// A terminal has come, who sends at the whole rate until he is told otherwise.
     pub(super) fn look_at_once(&mut self, now: Instant) {
-        self.at = Some(now);
+        // Not so soon after the last time that what has come since is no measure.
+        let soon = now.max(self.looked + PERIOD / 10);
+        self.at = Some(self.at.map_or(soon, |at| at.min(soon)));
     }
 
     pub(super) fn forget(&mut self, id: PeerId) {

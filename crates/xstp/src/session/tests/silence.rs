@@ -3,18 +3,16 @@
 use super::*;
 use crate::wire::Poll;
 
-/// A gateway's client that has not found its rate yet, and was granted 8 kbit/s of 60 Mbit/s.
+/// A gateway's client that has not found its rate yet, and was granted 8 kbit/s.
 fn granted() -> Hand {
-    let most = Some(BitRate::from_mbps(60));
-    let config = SessionConfig { max_rate: most, ..SessionConfig::gateway_auto() };
-    let (mut client, _) = established(&config);
+    let (mut client, _) = established(&SessionConfig::gateway_auto());
     client.send(at(600));
     client.session.set_granted_rate(Some(BitRate::from_kbps(8)));
     client
 }
 
-/// XSTP-8.1.7: what goes alone is charged at the rate that was granted; a part of what the link
-/// may take at most would be all of that for ever, and a debt besides.
+/// XSTP-8.1.7: what goes alone is charged at the rate that was granted; a part of what the
+/// link may take at most would be all of that for ever, and a debt besides.
 #[test]
 fn control_has_its_part_of_what_was_granted() {
     let mut client = granted();

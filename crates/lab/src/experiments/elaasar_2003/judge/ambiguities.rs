@@ -42,7 +42,7 @@ fn table(seen: &Seen<'_>, name: &str, file: &str, title: &str) -> Table {
         row
     };
     Table {
-        id: format!("ambiguities-{file}"),
+        id: format!("ambiguities-{file}-table"),
         title: format!("{title}; ± half of the 95 % interval"),
         head,
         rows: variants::all().map(row).collect(),
