@@ -16,6 +16,8 @@ use units::{BitRate, Instant, Span};
 
 /// How often it is looked at who needs what.
 const PERIOD: Span = Span::from_millis(250);
+/// What came in less time than this is no measure of a rate.
+const MEASURE: Span = Span::from_millis(25);
 /// Grants add up to so much of the link, in percent: those that are silent may begin meanwhile.
 const GRANTED: u64 = 98;
 /// A silent terminal may begin with this part of the link, or its part of it if that is more.
@@ -83,9 +85,7 @@ impl Grants {
 
     /// A terminal has come, who sends at the whole rate until he is told otherwise.
     pub(super) fn look_at_once(&mut self, now: Instant) {
-        // Not so soon after the last time that what has come since is no measure.
-        let soon = now.max(self.looked + PERIOD / 10);
-        self.at = Some(self.at.map_or(soon, |at| at.min(soon)));
+        self.at = Some(now);
     }
 
     pub(super) fn forget(&mut self, id: PeerId) {
@@ -115,7 +115,12 @@ impl Grants {
 
     /// Looks at the period that has passed; true while anybody sends.
     fn look(&mut self, now: Instant) -> bool {
-        let passed = now.since(self.looked).as_nanos().max(1);
+        let passed = now.since(self.looked);
+        if passed < MEASURE {
+            self.at = Some(self.looked + PERIOD);
+            return true;
+        }
+        let passed = passed.as_nanos();
         self.looked = now;
         let mut busy = false;
         for sender in self.senders.values_mut() {
