@@ -19,7 +19,8 @@ const CONTROL: u64 = 80;
 /// A way is narrow where the timer's POLLs would take more than this part of it, one in so many.
 const NARROW: u64 = 32;
 /// Who has something to send says at least a word in this time, when he hears nothing, or when
-/// that would take more than this part of his rate, one in so many, as much more rarely.
+/// that would take more than this part of his rate or of the peer's, one in so many, as much more
+/// rarely.
 const SILENCE: Span = Span::from_secs(2);
 const WORDS: u64 = 16;
 
@@ -113,7 +114,9 @@ impl Session {
         }
         let sent = [self.last_data_sent, self.last_stat_sent, self.polling.last_sent()];
         let last = sent.into_iter().flatten().fold(self.last_heard, Instant::max);
-        let rate = [self.config.paced_rate(), self.granted].into_iter().flatten().min();
+        // The answer takes as much of the way back, and must not run into that to a train.
+        let ways = [self.config.paced_rate(), self.granted, self.config.return_rate];
+        let rate = ways.into_iter().flatten().min();
         let word = rate.map_or(Span::ZERO, |rate| rate.time_for(CONTROL * WORDS));
         Some(last + SILENCE.max(word))
     }

@@ -55,3 +55,21 @@ fn who_has_something_to_send_says_a_word_within_two_seconds() {
         assert!(due <= at(600 + most), "it asks to be called for that");
     }
 }
+
+/// XSTP-10.2.10 XSTP-14.8.1: on a narrow way back the word would take the place of a train's answer.
+#[test]
+fn a_narrow_way_back_is_not_asked_while_a_train_is_to_be_answered() {
+    let most = Some(BitRate::from_mbps(60));
+    let narrow = Some(BitRate::from_kbps(1));
+    let config =
+        SessionConfig { max_rate: most, return_rate: narrow, ..SessionConfig::gateway_auto() };
+    let (mut client, _) = established(&config);
+    client.send(at(600));
+    client.session.set_keep_alive(Span::from_secs(60));
+    client.session.charge_beside(at(700), 100_000_000);
+    client.upper.push(b"request");
+    client.session.wake();
+    client.send(at(700));
+    let first = (700..60_000).step_by(10).find(|&now| !client.said(at(now)).is_empty());
+    assert!(first.is_some_and(|first| (10_000..11_000).contains(&first)), "{first:?}");
+}
