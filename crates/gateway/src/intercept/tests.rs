@@ -242,8 +242,11 @@ fn what_is_excluded_or_for_the_gateway_goes_its_own_way() {
             accept(&own);
         }
         let refused = |to| {
-            let error = TcpStream::connect_timeout(&to, PATIENCE).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{to}");
+            let tried = || TcpStream::connect_timeout(&to, PATIENCE).unwrap_err().kind();
+            // Behind other work a neighbour may not answer the kernel's three questions in time.
+            let answers = |kind: &io::ErrorKind| *kind != io::ErrorKind::HostUnreachable;
+            let kind = (0..3).map(|_| tried()).find(answers);
+            assert_eq!(kind, Some(io::ErrorKind::ConnectionRefused), "{to}");
         };
         refused(at(SERVERS[0], 81)); // excluded port: the server itself refuses
         refused(at(SERVERS[0], 91)); // not an included port
