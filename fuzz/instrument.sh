@@ -3,6 +3,7 @@
 #
 # What reads is instrumented, ours and others'. What it calls on the way (ciphers, hashes) is not,
 # nor has it assertions on: a fuzzer learns nothing there, and would spend most of its time in it.
+# COMPARES=0 leaves comparisons unwatched.
 set -euo pipefail
 flags=()
 case "${CARGO_CRATE_NAME:-}:${CARGO_PKG_NAME:-}" in
@@ -12,7 +13,7 @@ case "${CARGO_CRATE_NAME:-}:${CARGO_PKG_NAME:-}" in
     flags+=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4)
     flags+=(-Cllvm-args=-sanitizer-coverage-inline-8bit-counters)
     flags+=(-Cllvm-args=-sanitizer-coverage-pc-table)
-    flags+=(-Cllvm-args=-sanitizer-coverage-trace-compares)
+    [ "${COMPARES:-1}" = 0 ] || flags+=(-Cllvm-args=-sanitizer-coverage-trace-compares)
     flags+=(-Cdebug-assertions -Coverflow-checks -Ccodegen-units=4) ;;
 esac
 exec "$@" ${flags[@]+"${flags[@]}"}

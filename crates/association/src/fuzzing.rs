@@ -2,6 +2,9 @@
 //!
 //! The target in `fuzz/` breeds scripts; the test below draws random ones.
 
+#[cfg(fuzzing)]
+pub(crate) mod curve;
+
 use crate::channel::{Channel, Key, KeyPair};
 use crate::checksum::{HELLO_KEY, UNKNOWN_KEY, write_tag};
 use crate::cookie::MacKeys;

@@ -7,7 +7,6 @@ use base64::engine::general_purpose::STANDARD;
 use core::fmt;
 use core::str::FromStr;
 use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -213,11 +212,18 @@ impl PresharedKey {
 
 /// X25519 with a private key.
 fn curve(private: &[u8; 32]) -> Box<dyn snow::types::Dh> {
-    let mut curve = DefaultResolver
-        .resolve_dh(&DHChoice::Curve25519)
-        .expect("the crate is built with this curve");
+    let mut curve =
+        resolve_curve(&DHChoice::Curve25519).expect("the crate is built with this curve");
     curve.set(private);
     curve
+}
+
+/// snow's curve; under a fuzzer one that computes nothing twice.
+pub(crate) fn resolve_curve(choice: &DHChoice) -> Option<Box<dyn snow::types::Dh>> {
+    #[cfg(all(fuzzing, feature = "fuzzing"))]
+    return crate::fuzzing::curve::remembering(choice);
+    #[cfg(not(all(fuzzing, feature = "fuzzing")))]
+    snow::resolvers::CryptoResolver::resolve_dh(&snow::resolvers::DefaultResolver, choice)
 }
 
 /// A text that is no key.

@@ -18,7 +18,7 @@ use crate::handshake::{
     EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, Heard, HelloPayload, SUITE_NOISE,
     WELCOME_LEN, WELCOME_PAYLOAD, WelcomePayload, array, check_suite, word,
 };
-use crate::keys::{Keys, PresharedKey, PublicKey};
+use crate::keys::{Keys, PresharedKey, PublicKey, resolve_curve};
 use crate::wire::{HEADER_LEN, Header, Kind, TAG_LEN};
 use core::fmt;
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
@@ -170,7 +170,7 @@ impl CryptoResolver for Resolver {
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
+        resolve_curve(choice)
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {

@@ -54,7 +54,8 @@ pub fn datagrams(script: &[u8]) {
         // One packet of the script's making; its octets repeat behind the header.
         let len = usize::from(a) * 12;
         let seed = [&[kind, a, b][..], rest].concat();
-        let packet: Vec<u8> = seed.iter().copied().cycle().take(len).collect();
+        let mut packet = seed.repeat(len.div_ceil(seed.len()));
+        packet.truncate(len);
         let Some((_, flow)) = sender.push(now, &packet, rate, None) else { continue };
         sent.push(packet);
         let mut rounds = 0;

@@ -1,0 +1,93 @@
+//! X25519 that remembers what it has computed.
+//!
+//! Scripts differ in what the network does, hardly ever in keys: the same few agreements come again
+//! and again, and are nine tenths of a script's time. Only a fuzzer's build has this module.
+
+use snow::params::DHChoice;
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::{Dh, Random};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Agreements that are remembered; then all are forgotten. Keys that a script has damaged are new
+/// each time.
+const REMEMBERED: usize = 4096;
+
+/// A private key, and the public one that it met; the curve's base point for none.
+type Met = ([u8; 32], Option<[u8; 32]>);
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<Met, Option<[u8; 32]>>> = RefCell::default();
+}
+
+/// The curve of `choice`, as snow has it but for the time that it takes.
+pub(crate) fn remembering(choice: &DHChoice) -> Option<Box<dyn Dh>> {
+    let real = DefaultResolver.resolve_dh(choice)?;
+    Some(Box::new(Remembering { real, private: [0; 32], public: [0; 32] }))
+}
+
+struct Remembering {
+    real: Box<dyn Dh>,
+    private: [u8; 32],
+    public: [u8; 32],
+}
+
+impl Remembering {
+    /// What comes of the private key and `public`, or `None` where the curve refuses it.
+    fn agree(&mut self, public: Option<[u8; 32]>) -> Option<[u8; 32]> {
+        KNOWN.with_borrow_mut(|known| {
+            if known.len() >= REMEMBERED {
+                known.clear();
+            }
+            *known.entry((self.private, public)).or_insert_with(|| {
+                self.real.set(&self.private);
+                let Some(public) = public else { return self.real.pubkey().try_into().ok() };
+                let mut shared = [0; 32];
+                self.real.dh(&public, &mut shared).ok().map(|()| shared)
+            })
+        })
+    }
+}
+
+impl Dh for Remembering {
+    fn name(&self) -> &'static str {
+        self.real.name()
+    }
+
+    fn pub_len(&self) -> usize {
+        self.real.pub_len()
+    }
+
+    fn priv_len(&self) -> usize {
+        self.real.priv_len()
+    }
+
+    fn set(&mut self, private: &[u8]) {
+        self.private.copy_from_slice(private);
+        self.public = self.agree(None).expect("every private key has a public one");
+    }
+
+    fn generate(&mut self, rng: &mut dyn Random) -> Result<(), snow::Error> {
+        let mut private = [0; 32];
+        rng.try_fill_bytes(&mut private)?;
+        self.set(&private);
+        Ok(())
+    }
+
+    fn pubkey(&self) -> &[u8] {
+        &self.public
+    }
+
+    fn privkey(&self) -> &[u8] {
+        &self.private
+    }
+
+    fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), snow::Error> {
+        let public = public[..32].try_into().map_err(|_| snow::Error::Dh)?;
+        let real = DefaultResolver.resolve_dh(&DHChoice::Curve25519).ok_or(snow::Error::Dh)?;
+        let mut own = Self { real, private: self.private, public: self.public };
+        let shared = own.agree(Some(public)).ok_or(snow::Error::Dh)?;
+        out[..32].copy_from_slice(&shared);
+        Ok(())
+    }
+}
