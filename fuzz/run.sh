@@ -41,7 +41,8 @@ words=()
 # The longest input: what a decoder takes at most, or what its script needs. (FLAGs come last and
 # win.)
 case $target in
-  xstp_sessions_*|xstp_receiver|xstp_sender|relay_streams) length=1200 ;;
+  xstp_receiver|xstp_sender|relay_streams) length=1200 ;;
+  xstp_sessions_*) length=600 ;;
   association|association_noise|relay_datagrams|relay_path_mtu) length=400 ;;
   gateway_config_text|satlink_words) length=400 ;;
   association_datagram|gateway_packet|gateway_kernel_log) length=192 ;;

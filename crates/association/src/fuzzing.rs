@@ -267,13 +267,14 @@ impl Bench {
         }
     }
 
-    /// A perfect network from here on: within some rounds payloads pass both ways.
+    /// A perfect network from here on: within some rounds payloads pass both ways, and go on to.
     fn heal(&mut self) {
         for held in &mut self.held {
             held.clear();
         }
-        let mut passed = [false; 2];
+        let mut whole = 0;
         for _ in 0..8 {
+            let mut passed = [false; 2];
             self.now += Span::from_secs(10);
             self.let_terminal_speak();
             for direction in [UP, DOWN] {
@@ -284,8 +285,12 @@ impl Bench {
                 }
                 passed[direction] = number < self.next && !self.sent[direction].contains(&number);
             }
+            whole = if passed == [true; 2] { whole + 1 } else { 0 };
+            if whole == 2 {
+                return;
+            }
         }
-        assert_eq!(passed, [true; 2], "the ends did not find each other");
+        panic!("the ends did not find each other");
     }
 }
 
