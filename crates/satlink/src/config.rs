@@ -7,6 +7,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use units::{BitRate, Span};
 
+/// What framing may add to a packet or a cell, and the largest cell, bytes: beyond it sums of sizes
+/// mean nothing any more.
+const MOST_FRAMING: u32 = 65_535;
+
 /// A whole link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
@@ -186,6 +190,12 @@ impl DirectionConfig {
                 return Err(ConfigError::ZeroGap { direction });
             }
         }
+        if let Framing::Cells { overhead, cell_size, cell_overhead } = self.framing {
+            let found = overhead.max(cell_size).max(cell_overhead);
+            if found > MOST_FRAMING {
+                return Err(ConfigError::FramingTooLarge { direction, found });
+            }
+        }
         match self.queue.limit {
             Limit::Packets(0) | Limit::Bytes(0) => return Err(ConfigError::NoRoom { direction }),
             Limit::BandwidthDelay(products) if !(products > 0.0 && products.is_finite()) => {
@@ -256,6 +266,13 @@ pub enum ConfigError {
         /// What was given.
         found: u32,
     },
+    /// Framing adds, or its cells hold, more than 65,535 bytes.
+    FramingTooLarge {
+        /// Where.
+        direction: Direction,
+        /// What was given.
+        found: u32,
+    },
     /// RED's thresholds are not in the unit of its limit, or not in order.
     RedThresholds {
         /// Where.
@@ -289,6 +306,9 @@ impl fmt::Display for ConfigError {
                     f,
                     "{direction} fair queue: found a quantum of {found}, expected at least 64"
                 )
+            }
+            Self::FramingTooLarge { direction, found } => {
+                write!(f, "{direction} framing: found {found} bytes, expected at most 65535")
             }
             Self::RedThresholds { direction } => write!(
                 f,

@@ -1,7 +1,8 @@
 //! Traffic that is not split, carried beside connections that are.
 
 use crate::bed::{Bed, Setup, have, pause};
-use rt::netlink::Netlink;
+use rt::netlink::{Netlink, sysctl};
+use serde_json::Value;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::mem::MaybeUninit;
@@ -200,4 +201,45 @@ fn packets_go_their_ordinary_way_when_the_terminal_gateway_was_killed() {
     assert!(arrives(b"carried"));
     bed.kill_terminal();
     assert!(arrives(b"forwarded"));
+}
+
+/// A connection that passes by is made of packets as well: they are not carried to a hub that is away.
+#[test]
+fn without_a_hub_packets_go_their_ordinary_way_where_connections_do() {
+    if std::fs::metadata("/dev/net/tun").is_err() {
+        eprintln!("skipped: no /dev/net/tun");
+        return;
+    }
+    let fail = "[fail]\nunreachable = \"open\"\n[health]\nhold = \"1s\"\nprobe = \"200ms\"\n";
+    let tables = format!("{CARRY}{fail}");
+    let setup = Setup { terminal_tables: &tables, hub_tables: HOME, ..Setup::default() };
+    let Some(mut bed) = Bed::build("openpackets", &setup) else { return };
+    // As some distributions set it: the tunnel has an address because of that.
+    for end in [&bed.net.terminal, &bed.net.hub] {
+        end.run(|| sysctl("net.ipv4.conf.all.rp_filter", "2")).expect("root may");
+    }
+    let listener = bed.listen(SERVER.0, 9000);
+    let (client, server) = (udp(&bed, false, CLIENT.0, 5000), udp(&bed, true, SERVER.0, 5000));
+    let answered = |words: &[u8]| {
+        let mut buffer = [0; 100];
+        client.send_to(words, (SERVER.0, 5000)).unwrap();
+        let Ok((len, from)) = server.recv_from(&mut buffer) else { return false };
+        server.send_to(&buffer[..len], from).unwrap();
+        client.recv(&mut buffer).is_ok_and(|len| &buffer[..len] == words)
+    };
+    assert!(answered(b"carried"));
+    bed.kill_hub();
+    pause(Duration::from_secs(3));
+    let own = bed.connect(SERVER.0, 9000).local_addr().unwrap();
+    assert_eq!(listener.accept().expect("a connection").1, own, "straight from the client");
+    assert!(answered(b"past the gateway"));
+    bed.replace_hub();
+    pause(Duration::from_secs(4));
+    assert!(answered(b"carried again"));
+    let (terminal, hub) = bed.finish();
+    let carried = |report: &Value, what: &str| {
+        report["connections"]["forwarded"][what].as_u64().expect("a counter")
+    };
+    // The second hub has heard of the last packet alone.
+    assert_eq!((carried(&terminal, "sent"), carried(&hub, "received")), (2, 1), "{terminal}");
 }

@@ -398,6 +398,10 @@ fn wrong_configurations_are_refused_with_reasons() {
     let error =
         refuse(with_queue(QueueConfig { limit: Limit::Packets(0), ..QueueConfig::default() }));
     assert_eq!(error, ConfigError::NoRoom { direction: Direction::Forward });
+    let cells = |cell_overhead| Framing::Cells { overhead: 8, cell_size: 48, cell_overhead };
+    let error = refuse(DirectionConfig { framing: cells(65_536), ..DirectionConfig::default() });
+    let found = 65_536;
+    assert_eq!(error, ConfigError::FramingTooLarge { direction: Direction::Forward, found });
     let red = Red {
         lower: Limit::Packets(5),
         upper: Limit::Bytes(15_000),
