@@ -28,7 +28,7 @@ use core::ops::Range;
 use law::{Company, Law};
 use probe::{Found, Probe, Schedule};
 use queue::{Drain, Then};
-use regain::Fall;
+use regain::{COLLAPSE, Fall};
 use samples::{Sample, Samples, Window, as_micros, micros, mul};
 use start::{Ramp, Train};
 use units::{BitRate, Instant, Span};
@@ -97,6 +97,8 @@ pub(crate) struct Steady {
     resumed: Option<Instant>,
     /// Whether the rate has been seen to arrive.
     found: bool,
+    /// Whether a ceiling has brought it down since.
+    is_cut: bool,
     /// The best rate so far; halved each time that a train does not bring it back.
     best: u64,
     /// Whether a queue may ever have been another's.
@@ -118,6 +120,10 @@ impl Steady {
         let (phase, base) = match known {
             None => (Phase::Train(Train::new()), LEAST_BPS),
             Some(rate) if Some(rate) == most => (Phase::Cruise, rate),
+            // A train takes less time than would be lost at a rate that holds no longer.
+            Some(rate) if most.is_some_and(|most| rate < most / COLLAPSE) => {
+                (Phase::Train(Train::new()), LEAST_BPS)
+            }
             Some(rate) => (Phase::Ramp(Ramp::new(Instant::ZERO, rate, rate)), rate),
         };
         let poll_least = config.return_rate.map_or(Span::ZERO, |rate| rate.time_for(2 * 80));
@@ -144,6 +150,7 @@ impl Steady {
             quiet: false,
             resumed: None,
             found: false,
+            is_cut: false,
             best: known.unwrap_or(0),
             met: false,
             shared_until: Instant::ZERO,
@@ -156,6 +163,7 @@ impl Steady {
     pub(super) fn set_most(&mut self, most: Option<BitRate>) {
         self.most = most.map(BitRate::as_bps);
         self.floor = self.floor.min(self.most());
+        self.is_cut |= self.base > self.most();
         self.base = self.base.min(self.most());
     }
 
@@ -262,7 +270,12 @@ impl Steady {
 
     /// The rate that is worth remembering.
     pub(super) fn learnt(&self) -> Option<BitRate> {
-        self.found.then(|| BitRate::from_bps(self.base.max(1)))
+        (self.found && !self.is_cut).then(|| BitRate::from_bps(self.base.max(1)))
+    }
+
+    /// The rate was seen to arrive.
+    fn note_found(&mut self) {
+        (self.found, self.is_cut) = (true, false);
     }
 
     /// A packet with data leaves after `octets` in all.
@@ -426,7 +439,7 @@ impl Steady {
         }
         match found {
             Found::Room => {
-                self.found = true;
+                self.note_found();
                 if self.may_regain(now, probe) {
                     self.base = seen.1;
                     self.regain();
@@ -442,8 +455,9 @@ impl Steady {
                 let least = if self.link.is_some() { 15 } else { 12 };
                 let link = link.max(probe.base / 16 * least);
                 self.base = self.below(link);
+                self.is_cut = false;
                 self.link = Some(link);
-                self.found = true;
+                self.note_found();
                 if waits > as_micros(LEAST_QUEUE) / 3 {
                     self.drain(now, link, Then::Own);
                 }

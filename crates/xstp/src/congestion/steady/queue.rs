@@ -77,6 +77,7 @@ impl Steady {
         drain.until = now + drain.time_for(waits);
         self.met |= matches!(then, Then::Share(_));
         self.base = self.below(link);
+        self.is_cut = false;
         self.link = Some(link);
         self.phase = Phase::Draining(drain);
         self.ask = true;

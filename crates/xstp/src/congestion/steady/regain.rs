@@ -21,6 +21,9 @@ const MEMORY: Span = Span::from_secs(1_800);
 /// A train is not believed to show more than so many times the rate.
 const MOST_TIMES: u64 = 16;
 
+/// A rate below this part of what it was, one in so many, has collapsed.
+pub(super) const COLLAPSE: u64 = 16;
+
 /// A rate that was found, and is no more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fall {
@@ -71,7 +74,7 @@ impl Steady {
     /// Whether the rate is a small part of what it was. From there little is learnt, as few
     /// packets go, and a way that was misjudged would stay so for minutes.
     pub(super) fn has_collapsed(&self) -> bool {
-        self.base < self.best / 16
+        self.base < self.best / COLLAPSE
     }
 
     /// A train shows what the way takes now, whatever has been thought of it.

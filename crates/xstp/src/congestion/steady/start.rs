@@ -177,11 +177,11 @@ impl Steady {
             Verdict::Open => {}
             Verdict::Again => self.phase = Phase::Ramp(Ramp { since: now, ..up }),
             Verdict::Full(link) => {
-                self.found = true;
+                self.note_found();
                 self.drain(now, link, Then::Own);
             }
             Verdict::Higher(rate) if rate >= up.cap - up.cap / NEARLY => {
-                self.found = true;
+                self.note_found();
                 self.confirmed(now, &up);
             }
             Verdict::Higher(rate) => {

@@ -234,6 +234,39 @@ fn a_remembered_rate_is_used_at_once_and_given_up_when_it_does_not_hold() {
     assert!(rate > 900_000 && rate < 1_100_000, "{rate}");
 }
 
+/// XSTP-14.2.5
+#[test]
+fn next_to_nothing_that_is_remembered_is_not_believed_where_more_was_told() {
+    let config = |start| SessionConfig {
+        max_rate: Some(BitRate::from_mbps(10)),
+        start_rate: Some(start),
+        headroom_millionths: 0,
+        ..SessionConfig::gateway_auto()
+    };
+    let mut rig = Rig::new(&config(BitRate::from_kbps(10)), |_| GOOD);
+    assert_eq!(rig.steady.mode(), "train");
+    rig.run(2_600);
+    assert!(rig.steady.pace(rig.now).as_bps() > 9 * MBPS, "{:?}", rig.steady.pace(rig.now));
+    let rig = Rig::new(&config(BitRate::from_kbps(700)), |_| GOOD);
+    assert_eq!(rig.steady.mode(), "ramp");
+}
+
+/// XSTP-14.9.1
+#[test]
+fn what_a_ceiling_has_cut_is_not_worth_remembering() {
+    let mut rig = Rig::auto(|_| GOOD);
+    rig.run(5_000);
+    assert!(rig.steady.learnt().is_some());
+    let most = |kbps| Some(BitRate::from_kbps(kbps));
+    rig.steady.grant(most(9));
+    assert_eq!(rig.steady.learnt(), None, "that is what the peer allows, not what the way takes");
+    rig.steady.grant(most(20_000));
+    assert_eq!(rig.steady.learnt(), None);
+    rig.run(60_000);
+    let learnt = rig.steady.learnt().expect("a rate that was found again").as_bps();
+    assert!(learnt > 9 * MBPS, "{learnt}");
+}
+
 /// XSTP-14.1.3 XSTP-14.3.5
 #[test]
 fn a_configured_rate_is_a_ceiling() {
