@@ -7,7 +7,7 @@ use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Dh, Random};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Agreements that are remembered; then all are forgotten. Keys that a script has damaged are new
 /// each time.
@@ -17,7 +17,7 @@ const REMEMBERED: usize = 4096;
 type Met = ([u8; 32], Option<[u8; 32]>);
 
 thread_local! {
-    static KNOWN: RefCell<HashMap<Met, Option<[u8; 32]>>> = RefCell::default();
+    static KNOWN: RefCell<BTreeMap<Met, Option<[u8; 32]>>> = RefCell::default();
 }
 
 /// The curve of `choice`, as snow has it but for the time that it takes.
