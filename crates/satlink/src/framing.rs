@@ -28,7 +28,8 @@ pub enum Framing {
     /// sequence 2, two flags: 20 bytes.
     Ax25,
     /// netem's `rate RATE OVERHEAD CELLSIZE CELLOVERHEAD`: adds `overhead` bytes, then, with
-    /// `cell_size` above zero, cuts into cells that each cost `cell_overhead` more.
+    /// `cell_size` above zero, cuts into cells that each cost `cell_overhead` more. Each of the
+    /// three is at most 65,535 in a link's configuration.
     Cells {
         /// Bytes added to each packet.
         overhead: u32,

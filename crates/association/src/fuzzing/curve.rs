@@ -1,7 +1,7 @@
 //! X25519 that remembers what it has computed.
 //!
 //! Scripts differ in what the network does, hardly ever in keys: the same few agreements come again
-//! and again, and are nine tenths of a script's time. Only a fuzzer's build has this module.
+//! and again, and are most of a script's time. Only a fuzzer's build has this module.
 
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -22,44 +22,45 @@ thread_local! {
 
 /// The curve of `choice`, as snow has it but for the time that it takes.
 pub(crate) fn remembering(choice: &DHChoice) -> Option<Box<dyn Dh>> {
-    let real = DefaultResolver.resolve_dh(choice)?;
-    Some(Box::new(Remembering { real, private: [0; 32], public: [0; 32] }))
+    matches!(choice, DHChoice::Curve25519)
+        .then(|| -> Box<dyn Dh> { Box::new(Remembering { private: [0; 32], public: [0; 32] }) })
 }
 
 struct Remembering {
-    real: Box<dyn Dh>,
     private: [u8; 32],
     public: [u8; 32],
 }
 
 impl Remembering {
     /// What comes of the private key and `public`, or `None` where the curve refuses it.
-    fn agree(&mut self, public: Option<[u8; 32]>) -> Option<[u8; 32]> {
+    fn agree(&self, public: Option<[u8; 32]>) -> Option<[u8; 32]> {
+        let compute = || {
+            let mut real = DefaultResolver.resolve_dh(&DHChoice::Curve25519)?;
+            real.set(&self.private);
+            let Some(public) = public else { return real.pubkey().try_into().ok() };
+            let mut shared = [0; 32];
+            real.dh(&public, &mut shared).ok().map(|()| shared)
+        };
         KNOWN.with_borrow_mut(|known| {
             if known.len() >= REMEMBERED {
                 known.clear();
             }
-            *known.entry((self.private, public)).or_insert_with(|| {
-                self.real.set(&self.private);
-                let Some(public) = public else { return self.real.pubkey().try_into().ok() };
-                let mut shared = [0; 32];
-                self.real.dh(&public, &mut shared).ok().map(|()| shared)
-            })
+            *known.entry((self.private, public)).or_insert_with(compute)
         })
     }
 }
 
 impl Dh for Remembering {
     fn name(&self) -> &'static str {
-        self.real.name()
+        "25519"
     }
 
     fn pub_len(&self) -> usize {
-        self.real.pub_len()
+        32
     }
 
     fn priv_len(&self) -> usize {
-        self.real.priv_len()
+        32
     }
 
     fn set(&mut self, private: &[u8]) {
@@ -84,9 +85,7 @@ impl Dh for Remembering {
 
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), snow::Error> {
         let public = public[..32].try_into().map_err(|_| snow::Error::Dh)?;
-        let real = DefaultResolver.resolve_dh(&DHChoice::Curve25519).ok_or(snow::Error::Dh)?;
-        let mut own = Self { real, private: self.private, public: self.public };
-        let shared = own.agree(Some(public)).ok_or(snow::Error::Dh)?;
+        let shared = self.agree(Some(public)).ok_or(snow::Error::Dh)?;
         out[..32].copy_from_slice(&shared);
         Ok(())
     }

@@ -203,7 +203,8 @@ fn packets_go_their_ordinary_way_when_the_terminal_gateway_was_killed() {
     assert!(arrives(b"forwarded"));
 }
 
-/// A connection that passes by is made of packets as well: they are not carried to a hub that is away.
+/// A connection that passes by is made of packets as well: they are not carried to a hub that is
+/// away.
 #[test]
 fn without_a_hub_packets_go_their_ordinary_way_where_connections_do() {
     if std::fs::metadata("/dev/net/tun").is_err() {

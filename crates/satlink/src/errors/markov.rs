@@ -40,8 +40,7 @@ impl TwoStateMarkov {
 
 /// Cycles that are drawn one by one. Where nobody asks for longer, or a frame is on air for longer,
 /// what lies between is not drawn: by then the state depends on the one before by less than any
-/// number can say, and the shares of the time are those of the means to within a
-/// hundredth or two.
+/// number can say, and the shares of the time are those of the means to within a hundredth or two.
 const DRAWN_CYCLES: f64 = 8_192.0;
 
 /// One stay in a state: `[from, until)`.

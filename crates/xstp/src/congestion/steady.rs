@@ -455,7 +455,6 @@ impl Steady {
                 let least = if self.link.is_some() { 15 } else { 12 };
                 let link = link.max(probe.base / 16 * least);
                 self.base = self.below(link);
-                self.is_cut = false;
                 self.link = Some(link);
                 self.note_found();
                 if waits > as_micros(LEAST_QUEUE) / 3 {
