@@ -14,6 +14,6 @@ case "${CARGO_CRATE_NAME:-}:${CARGO_PKG_NAME:-}" in
     flags+=(-Cllvm-args=-sanitizer-coverage-inline-8bit-counters)
     flags+=(-Cllvm-args=-sanitizer-coverage-pc-table)
     [ "${COMPARES:-1}" = 0 ] || flags+=(-Cllvm-args=-sanitizer-coverage-trace-compares)
-    flags+=(-Cdebug-assertions -Coverflow-checks -Ccodegen-units=4) ;;
+    flags+=(-Cdebug-assertions -Coverflow-checks) ;;
 esac
 exec "$@" ${flags[@]+"${flags[@]}"}

@@ -3,8 +3,7 @@
 use crate::Seq24;
 use crate::session::{Filled, Session, SessionConfig, State, Upper};
 use crate::wire::{Endpoints, Profile, Segment};
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::vec;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use units::{BitRate, Instant, Span};
@@ -13,6 +12,8 @@ use units::{BitRate, Instant, Span};
 const MAX_HELD: usize = 64;
 /// Segments that leave an end within one call, whatever has come: pacing and windows hold them.
 const MAX_BURST: usize = 2_000;
+/// Packets that a script sends at most, by far.
+const MAX_SENT: u32 = 1 << 20;
 
 /// Plays `script` to a client, a server and a network that loses, repeats and reorders segments,
 /// and leaves what it damages recognisable; then lets the network be, and expects every packet
@@ -55,12 +56,13 @@ struct Hand {
 struct Packets {
     to_send: u32,
     sent: u32,
-    /// Numbers of packets that the session has not released.
-    kept: BTreeMap<u64, Seq24>,
-    released: BTreeSet<u32>,
-    /// Those of them that are not yet held against what the peer has.
+    /// Of each packet that was sent, the number it has while the session has not released it.
+    kept: Vec<Option<Seq24>>,
+    /// Packets released and not yet held against what the peer has.
     released_lately: Vec<u32>,
-    delivered: BTreeSet<u32>,
+    /// Whether each packet of the peer has come, and how many have.
+    delivered: Vec<bool>,
+    arrived: u32,
     hostile: bool,
 }
 
@@ -163,7 +165,8 @@ impl World {
             for (from, to) in [(0, 1), (1, 0)] {
                 let lately = core::mem::take(&mut self.ends[from].upper.released_lately);
                 let delivered = &self.ends[to].upper.delivered;
-                let early = lately.into_iter().find(|number| !delivered.contains(number));
+                let has = |number: &u32| delivered.get(*number as usize) == Some(&true);
+                let early = lately.into_iter().find(|number| !has(number));
                 assert_eq!(early, None, "released too early");
             }
         }
@@ -248,9 +251,8 @@ impl World {
         let over = |end: &Hand| matches!(end.session.state(), State::Closed);
         let through = |from: usize| {
             let upper = &self.ends[from].upper;
-            let delivered = self.ends[1 - from].upper.delivered.len();
             // What is written after an end or a reset is not sent.
-            upper.sent as usize == delivered
+            upper.sent == self.ends[1 - from].upper.arrived
                 && (upper.sent == upper.to_send || !may_send(self.ends[from].session.state()))
         };
         let begun = self.ends[0].session.state() != State::Beginning;
@@ -267,11 +269,25 @@ const fn may_send(state: State) -> bool {
 }
 
 impl Packets {
+    const fn full_len(number: u32) -> usize {
+        4 + number as usize % 60
+    }
+
     fn write(number: u32, room: &mut [u8]) -> usize {
-        let len = (4 + number as usize % 60).min(room.len());
         let octets = number.to_be_bytes();
         room[..4].copy_from_slice(&octets);
-        len
+        Self::full_len(number).min(room.len())
+    }
+
+    fn arrive(&mut self, number: u32) {
+        assert!(number < MAX_SENT, "{number} was never sent");
+        let index = number as usize;
+        if index >= self.delivered.len() {
+            self.delivered.resize(index + 1, false);
+        }
+        assert!(!self.delivered[index], "{number} came twice");
+        self.delivered[index] = true;
+        self.arrived += 1;
     }
 }
 
@@ -287,18 +303,18 @@ impl Upper for Packets {
         let handle = u64::from(self.sent);
         let len = Self::write(self.sent, room);
         self.sent += 1;
-        self.kept.insert(handle, number);
+        self.kept.push(Some(number));
         Some(Filled { len, handle })
     }
 
     fn again(&mut self, number: Seq24, handle: u64, room: &mut [u8]) -> usize {
-        assert_eq!(self.kept.get(&handle), Some(&number), "not there any more");
+        assert_eq!(self.kept.get(handle as usize), Some(&Some(number)), "not there any more");
         Self::write(handle as u32, room)
     }
 
     fn released(&mut self, number: Seq24, handle: u64) {
-        assert_eq!(self.kept.remove(&handle), Some(number), "released twice");
-        self.released.insert(handle as u32);
+        let kept = self.kept.get_mut(handle as usize).and_then(Option::take);
+        assert_eq!(kept, Some(number), "released twice");
         self.released_lately.push(handle as u32);
     }
 
@@ -308,9 +324,8 @@ impl Upper for Packets {
         }
         let (octets, _) = payload.split_first_chunk::<4>().expect("four octets were sent");
         let number = u32::from_be_bytes(*octets);
-        assert!(self.delivered.insert(number), "{number} came twice");
-        let mut expected = vec![0; payload.len()];
-        assert_eq!(Self::write(number, &mut expected), payload.len());
+        assert!(payload.len() <= Self::full_len(number), "{} octets", payload.len());
+        self.arrive(number);
     }
 
     fn note(&mut self, room: &mut [u8]) -> usize {
