@@ -13,7 +13,7 @@
 //! themselves: the same code with the same settings, on machines that take no time.
 
 use crate::LabError;
-use crate::experiments::Summary;
+use crate::experiments::{Summary, statistics::shown};
 use crate::live::Gateway;
 use gateway::{PrivateKey, SystemEntropy};
 use rt::Clock;
@@ -170,7 +170,7 @@ fn words(run: &LiveRun) -> String {
 
 fn compared(report: &ScenarioReport) -> String {
     let line = |name: &str, column: &Column| {
-        let pair = |summary: Summary| format!("{:.2} ± {:.2}", summary.mean, summary.half);
+        let pair = |summary| shown(summary, 2);
         format!(
             "\n  {name:<24} {} objects, {} s, {} kbit/s up, {} cells each",
             pair(column.objects),

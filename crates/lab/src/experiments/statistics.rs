@@ -62,7 +62,7 @@ impl Summary {
 }
 
 /// A mean to so many digits, with half of its interval where that is more than nothing.
-pub(super) fn shown(summary: Summary, digits: usize) -> String {
+pub(crate) fn shown(summary: Summary, digits: usize) -> String {
     match summary.interval() {
         Some(_) if summary.half > 0.0 => {
             format!("{:.digits$} ± {:.digits$}", summary.mean, summary.half)
