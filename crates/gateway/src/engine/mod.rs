@@ -15,6 +15,8 @@ mod arrival;
 mod asking;
 mod carrier;
 mod classes;
+#[allow(dead_code, reason = "used by the limits that count clients")]
+mod client_network;
 mod complaints;
 mod confirm;
 mod connection;
