@@ -11,6 +11,9 @@ use std::path::PathBuf;
 /// of which is compared, and does what its name says. Prints a line for each and writes all of
 /// it to proofs.json. A promise that is broken is named, and the exit code is 1. `list` instead
 /// of a name lists them.
+///
+/// With the environment variable `BENTPIPE_GATEWAY` the gateways are those of another program, for
+/// example of an earlier release.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Which, by name; all of them when none is given

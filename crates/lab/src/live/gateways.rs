@@ -7,7 +7,8 @@ use satlink::{Direction, LinkConfig};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -164,6 +165,18 @@ pub(crate) struct Gateway {
 /// Lines of a gateway's words that are kept.
 const KEPT: usize = 20;
 
+/// Environment variable that names another program whose gateways are measured.
+pub const GATEWAY_VARIABLE: &str = "BENTPIPE_GATEWAY";
+
+/// Returns the program that is started as a gateway: the one that [`GATEWAY_VARIABLE`] names, for
+/// example an earlier release, or this one.
+pub(crate) fn gateway_program() -> io::Result<PathBuf> {
+    match std::env::var_os(GATEWAY_VARIABLE) {
+        Some(program) => Ok(program.into()),
+        None => std::env::current_exe(),
+    }
+}
+
 impl Gateway {
     /// Starts `bentpipe gateway` on `host`, or on the machine itself for `None`, with a
     /// configuration that never touches a disk.
@@ -173,7 +186,7 @@ impl Gateway {
         config: &str,
     ) -> Result<Self, LabError> {
         let failed = |reason: String| LabError::Gateway { role, reason };
-        let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+        let program = gateway_program().map_err(|error| failed(error.to_string()))?;
         Self::start_by(host, role, Command::new(program), config)
     }
 

@@ -17,8 +17,8 @@ mod meter;
 mod udp_link;
 
 pub use emulation::Emulation;
-pub(crate) use gateways::Gateway;
-pub use gateways::{Counters, GatewayRates};
+pub use gateways::{Counters, GATEWAY_VARIABLE, GatewayRates};
+pub(crate) use gateways::{Gateway, gateway_program};
 pub(crate) use hosts::{Hosts, HostsConfig, bytes_by, whole};
 pub(crate) use keys::Acquainted;
 pub use meter::{Reading, Traffic};

@@ -3,7 +3,7 @@
 use super::pause_ms;
 use super::usage::Usage;
 use crate::LabError;
-use crate::live::{Emulation, Gateway};
+use crate::live::{Emulation, Gateway, gateway_program};
 use gateway::{PrivateKey, SystemEntropy};
 use rt::Clock;
 use satlink::{LinkConfig, words};
@@ -153,7 +153,7 @@ impl Bed {
 
     /// Starts a gateway.
     pub(super) fn start(&mut self, side: Side) -> Result<(), LabError> {
-        let program = std::env::current_exe()
+        let program = gateway_program()
             .map_err(|error| LabError::Gateway { role: side.name(), reason: error.to_string() })?;
         self.start_by(side, Command::new(program))
     }

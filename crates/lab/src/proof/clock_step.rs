@@ -10,6 +10,7 @@ use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
 use super::{ProofConfig, Verdict, failed, pause_ms};
 use crate::LabError;
+use crate::live::gateway_program;
 use rt::Clock;
 use std::fs;
 use std::path::PathBuf;
@@ -118,7 +119,7 @@ impl Wrong {
     }
 
     fn command(&self) -> Result<Command, LabError> {
-        let mut command = Command::new(std::env::current_exe().map_err(failed("this program"))?);
+        let mut command = Command::new(gateway_program().map_err(failed("this program"))?);
         command.env("LD_PRELOAD", self.library()).env("WALL_CLOCK_OFFSET", self.offset());
         Ok(command)
     }

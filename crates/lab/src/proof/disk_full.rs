@@ -8,6 +8,7 @@ use super::bed::{Bed, Setup, Side};
 use super::load::{Load, LoadConfig};
 use super::{ProofConfig, Verdict, failed, pause_ms};
 use crate::LabError;
+use crate::live::gateway_program;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -78,7 +79,7 @@ impl Disk {
     }
 
     fn command(&self) -> Result<Command, LabError> {
-        let program = std::env::current_exe().map_err(failed("this program"))?;
+        let program = gateway_program().map_err(failed("this program"))?;
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", SCRIPT]).arg(&self.path).arg(program);
         Ok(command)
