@@ -11,12 +11,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("simtcp", &["units"]),
     ("xstp", &["units"]),
     ("association", &["units"]),
-    ("console", &["units"]),
     ("rt", &["units", "satlink"]),
     ("relay", &["units", "xstp", "association"]),
     ("testbed", &["units", "satlink", "rt"]),
     ("sim", &["units", "satlink", "simtcp", "xstp", "association", "relay"]),
-    ("gateway", &["units", "xstp", "association", "relay", "rt", "console"]),
+    ("gateway", &["units", "xstp", "association", "relay", "rt"]),
     // The gateway only in tests: what looks at one must not need one.
     ("monitor", &["units", "rt", "gateway"]),
     (
@@ -34,10 +33,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "gateway",
         ],
     ),
-    (
-        "bentpipe",
-        &["units", "satlink", "rt", "sim", "testbed", "gateway", "monitor", "lab", "console"],
-    ),
+    // The testbed and the lab only in tests: operators' machines need neither.
+    ("bentpipe", &["units", "satlink", "rt", "testbed", "gateway", "monitor", "lab"]),
+    ("bentpipe-lab", &["units", "testbed", "lab", "bentpipe"]),
     ("xtask", &[]),
 ];
 

@@ -12,7 +12,7 @@ use units::Span;
 /// The file holds what users send: it is made readable by its owner alone. Ends with Ctrl-C, or
 /// with the bounds that are given. Wireshark shows it with contrib/wireshark/bentpipe.lua.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The file to write; - for standard output
     #[arg(short, long, value_name = "FILE")]
     write: PathBuf,
@@ -30,7 +30,11 @@ pub(crate) struct Arguments {
     seconds: Option<Span>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Outcome {
+/// Writes what a running gateway sends and receives to a capture file.
+///
+/// # Errors
+/// When the gateway cannot be asked, or the file cannot be written.
+pub fn run(arguments: Arguments) -> Outcome {
     let Arguments { write, socket, terminal, count, seconds } = arguments;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

@@ -25,7 +25,7 @@ use units::Span;
 /// interfaces whose names begin so.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// A hub and terminals that share the return link as this file says
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pcap_a", "pcap_b"])]
     mac: Option<PathBuf>,
@@ -62,7 +62,11 @@ pub(crate) struct Arguments {
     words: Vec<String>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Outcome {
+/// Emulates a link until it is interrupted, or for as long as told.
+///
+/// # Errors
+/// When an argument is wrong, or an interface or file cannot be used.
+pub fn run(arguments: Arguments) -> Outcome {
     if let Some(path) = arguments.mac.clone() {
         return run_star(arguments, &path);
     }

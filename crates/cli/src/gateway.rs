@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// counted is printed as one line of JSON. SIGHUP reads the configuration again. BENTPIPE_LOG=debug
 /// says more.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The configuration, TOML
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
@@ -21,7 +21,11 @@ pub(crate) struct Arguments {
     check: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+/// Checks a configuration, or runs a gateway until it is asked to end.
+///
+/// # Errors
+/// When the configuration is wrong, or what it needs is not granted.
+pub fn run(arguments: &Arguments) -> Outcome {
     let config = gateway::Config::load(&arguments.config).map_err(|error| format!("\n{error}"))?;
     if arguments.check {
         config.keys().map_err(|error| format!("keys: {error}"))?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Make and show the keys that gateways know each other by
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -30,7 +30,11 @@ enum Command {
     },
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+/// Makes a key, or prints the public part of one.
+///
+/// # Errors
+/// When a key file cannot be read or written.
+pub fn run(arguments: &Arguments) -> Outcome {
     let told = |error: gateway::KeyError| error.to_string();
     match &arguments.command {
         Command::Generate { file } => {

@@ -1,262 +1,40 @@
-//! `bentpipe lab`.
+//! `bentpipe demo`, `bentpipe bench` and `bentpipe lab`, which another program does.
 
-mod fuzz;
-mod proof;
-
-use crate::{Outcome, values};
-use clap::Subcommand;
-use lab::experiments::{self, ALL, Options, Ran, Request, Verdict};
-use lab::watch;
-use std::fmt::Write;
+use crate::Outcome;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use units::Span;
+use std::process::Command;
 
-/// Run published experiments again, and judge what comes of it
+const PROGRAM: &str = "bentpipe-lab";
+
+/// What is handed on as it is.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Arguments {
+    /// Arguments of bentpipe-lab
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Becomes `bentpipe-lab`, with `command` before the arguments: the program beside this one, or
+/// else the one that is found in `PATH`.
 ///
-/// Each entry has the published numbers and statements, and says of each whether ours agree.
-/// Simulated entries need no rights; their results are the same on every machine.
-#[derive(clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    what: What,
+/// # Errors
+/// When there is no such program, or it cannot be started.
+pub fn run(command: &[&str], arguments: &Arguments) -> Outcome {
+    let error = Command::new(program()).args(command).args(&arguments.arguments).exec();
+    Err(match error.kind() {
+        ErrorKind::NotFound => format!(
+            "{PROGRAM} was found neither beside this program nor in PATH; \
+             `cargo build --release` makes both"
+        ),
+        _ => format!("{PROGRAM}: {error}"),
+    })
 }
 
-#[derive(Subcommand)]
-enum What {
-    /// List the experiments and what can be set about them
-    List,
-    Run(Run),
-    Report(Report),
-    Merge(Merge),
-    Watch(Watch),
-    Fuzz(fuzz::Arguments),
-    Proof(proof::Arguments),
-}
-
-/// Run experiments
-///
-/// Results are kept below --out: what was interrupted is resumed, and what was found before
-/// with the same code, seed and parameters is not run again. Writes report.html and
-/// results.json there, and for each experiment its cells, figures and tables.
-#[derive(clap::Args)]
-struct Run {
-    /// Which, by name; all of them: all
-    #[arg(value_name = "ID", required_unless_present = "file")]
-    ids: Vec<String>,
-    /// An experiment file, which may say what the options below say
-    #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
-    /// Where results go
-    #[arg(long, value_name = "DIR", default_value = OUT)]
-    out: PathBuf,
-    /// How often to run each point
-    #[arg(long, value_name = "N")]
-    replications: Option<u32>,
-    /// The seed of everything random; 1 when not given
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// Fewer points and replications, for a first look
-    #[arg(long)]
-    quick: bool,
-    /// Only part I of N, such as 1/4; `lab merge` puts the parts together
-    #[arg(long, value_name = "I/N", value_parser = shard)]
-    shard: Option<(u32, u32)>,
-    /// How many jobs to run at once; one for each processor when not given
-    #[arg(long, value_name = "N")]
-    jobs: Option<usize>,
-    /// Set a parameter; may be given more than once (`lab list` names them)
-    #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<String>,
-    /// Run live, too, what can be: hosts in network namespaces, the kernel's TCP, the emulator and
-    /// the gateways, in real time; measured values stand beside simulated ones
-    #[arg(long)]
-    live: bool,
-    /// What `bench control --json` wrote, to stand beside the simulated values of `controllers`
-    #[arg(long, value_name = "FILE")]
-    measured: Option<PathBuf>,
-}
-
-/// Write report.html and results.json anew
-#[derive(clap::Args)]
-struct Report {
-    /// Where the results are
-    #[arg(long, value_name = "DIR", default_value = OUT)]
-    out: PathBuf,
-}
-
-/// Take the results of other folders, such as shards', over
-///
-/// Then `lab run` with the same options runs what is still missing and writes the report.
-#[derive(clap::Args)]
-struct Merge {
-    /// Folders that `lab run --out` wrote
-    #[arg(value_name = "DIR", required = true)]
-    from: Vec<PathBuf>,
-    /// Where results go
-    #[arg(long, value_name = "DIR", default_value = OUT)]
-    out: PathBuf,
-}
-
-/// One simulated run to look into: flows that share a link
-///
-/// Prints what each flow had. --capture and --series write what passed the link and how the
-/// senders' variables went.
-#[derive(clap::Args)]
-struct Watch {
-    /// The flows: fixed, newreno, probing, steady, cubic; or gateways: two of them that are
-    /// told no rate, with one download
-    #[arg(value_name = "FLOW", required = true)]
-    flows: Vec<String>,
-    /// A profile's name or a file that describes the link
-    #[arg(long, value_name = "LINK", default_value = "geo")]
-    link: String,
-    /// How long
-    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "60")]
-    seconds: Span,
-    /// How much later than the one before each flow begins
-    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
-    stagger: Option<Span>,
-    /// The seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Write what passes the link to DIR/link.pcapng
-    #[arg(long, value_name = "DIR")]
-    capture: Option<PathBuf>,
-    /// Write a time series of each variable to DIR, as CSV
-    #[arg(long, value_name = "DIR")]
-    series: Option<PathBuf>,
-    /// The distance of the samples
-    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, default_value = "0.1")]
-    every: Span,
-}
-
-const OUT: &str = "bentpipe-lab";
-
-fn shard(text: &str) -> Result<(u32, u32), String> {
-    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
-    parts.ok_or_else(|| "expected a part of so many, such as 1/4".to_owned())
-}
-
-pub(crate) fn run(arguments: Arguments) -> Outcome {
-    match arguments.what {
-        What::List => list(),
-        What::Run(run) => run_entries(run),
-        What::Report(Report { out }) => {
-            let path = experiments::report(&out).map_err(|error| error.to_string())?;
-            values::print(&format!("{}\n", path.display()))
-        }
-        What::Watch(arguments) => watch_run(arguments),
-        What::Fuzz(arguments) => fuzz::run(&arguments),
-        What::Proof(arguments) => proof::run(&arguments),
-        What::Merge(Merge { from, out }) => {
-            let new = experiments::merge(&from, &out).map_err(|error| error.to_string())?;
-            values::print(&format!("{new} results taken over into {}\n", out.display()))
-        }
-    }
-}
-
-fn watch_run(arguments: Watch) -> Outcome {
-    let Watch { flows, link, seconds, stagger, seed, capture, series, every } = arguments;
-    let failed = |error: lab::LabError| error.to_string();
-    let gateways = flows == [watch::GATEWAYS];
-    let flows = if gateways { &[] } else { flows.as_slice() };
-    let ways = flows.iter().map(|name| watch::way(name)).collect::<Result<Vec<_>, _>>();
-    let config = watch::WatchConfig {
-        ways: ways.map_err(failed)?,
-        stagger: stagger.unwrap_or(Span::ZERO),
-        link: lab::demo::read_link(&link).map_err(failed)?,
-        length: seconds,
-        seed,
-        capture,
-        series,
-        every,
-    };
-    let mut text = String::new();
-    let watched = match gateways {
-        true => watch::watch_gateways(&config).map(|seen| vec![seen]),
-        false => watch::watch(&config),
-    };
-    for flow in watched.map_err(failed)? {
-        let mbps = flow.goodput_bits_per_second / 1e6;
-        let _ = writeln!(
-            text,
-            "{:<12} {mbps:9.3} Mbit/s {:6.3} of a fair share",
-            flow.flow, flow.of_fair
-        );
-    }
-    values::print(&text)
-}
-
-fn list() -> Outcome {
-    let mut text = String::new();
-    for entry in ALL {
-        let _ = writeln!(text, "{:<16} {}\n{:17}{}", entry.id, entry.title, "", entry.about);
-        if let Some(live) = entry.live {
-            let _ = writeln!(text, "{:17}--live: {}", "", live.about);
-        }
-        for parameter in entry.parameters {
-            let experiments::Parameter { name, about, default, .. } = parameter;
-            let _ = writeln!(text, "{:17}{name}={default} ({}): {about}", "", parameter.range());
-        }
-    }
-    values::print(&text)
-}
-
-fn run_entries(arguments: Run) -> Outcome {
-    let Run { mut ids, file, out, replications, seed, quick, shard, jobs, set, live, measured } =
-        arguments;
-    let mut options =
-        Options { replications, quick, shard, jobs, set, live, measured, ..Options::new(out) };
-    if let Some(file) = file {
-        let request = Request::read(&file).map_err(|error| error.to_string())?;
-        request.apply(&mut options);
-        if ids.is_empty() {
-            ids = request.run;
-        }
-        if ids.is_empty() {
-            let file = file.display();
-            return Err(format!("{file}: found no experiments, expected run = [\"ID\"]"));
-        }
-    }
-    options.seed = seed.unwrap_or(options.seed);
-    let entries = experiments::choose(&ids).map_err(|error| error.to_string())?;
-    if options.live {
-        // Before anything starts: a process with threads cannot enter a user namespace.
-        testbed::permission::acquire().map_err(|refusal| format!("--live: {refusal}"))?;
-    }
-    let ran = experiments::run(&entries, &options).map_err(|error| error.to_string())?;
-    let mut text = String::new();
-    for one in &ran {
-        match one {
-            Ran::Part { id, done, jobs } => {
-                let _ = writeln!(text, "{id}: {done} of {jobs} jobs are done");
-            }
-            Ran::Whole(judged) => text += &summary(judged),
-        }
-    }
-    if ran.iter().any(|one| matches!(one, Ran::Whole(_))) {
-        let _ = writeln!(text, "\n{}", options.out.join("report.html").display());
-    }
-    values::print(&text)
-}
-
-fn summary(judged: &experiments::Judged) -> String {
-    let outcome = &judged.outcome;
-    let [agrees, differs, open] = [Verdict::Agrees, Verdict::Differs, Verdict::NotComparable]
-        .map(|verdict| outcome.count(verdict));
-    let mut text = format!(
-        "{}: of {} cells {agrees} agree, {differs} differ, {open} are not comparable; fitted \
-         values: {}\n",
-        judged.id,
-        outcome.cells().count(),
-        outcome.fitted()
-    );
-    let [live, agree] = outcome.vouched();
-    if live > 0 {
-        let _ = writeln!(text, "  live: {live} cells, {agree} of them as simulated");
-    }
-    for cell in outcome.cells().filter(|cell| cell.verdict == Verdict::Differs) {
-        let _ = writeln!(text, "  differs: {} ({})", cell.name, cell.place);
-    }
-    text
+fn program() -> PathBuf {
+    let beside = std::env::current_exe().map(|own| own.with_file_name(PROGRAM));
+    beside.ok().filter(|path| path.is_file()).unwrap_or_else(|| PROGRAM.into())
 }

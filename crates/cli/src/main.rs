@@ -1,24 +1,10 @@
-//! The `bentpipe` command: argument parsing and nothing else.
-//!
-//! Exit codes: 0 for success, 1 for what failed, 2 for arguments that make no sense.
+//! The `bentpipe` command.
 
-mod bench;
-mod capture;
-mod demo;
-mod emulate;
-mod gateway;
-mod key;
-mod lab;
-mod manual;
-mod status;
-mod top;
-mod values;
-mod version;
-
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use cli::{capture, emulate, gateway, key, lab, manual, status, top, values};
 use std::process::ExitCode;
 
-/// TCP over satellite links: gateways, emulator, simulator, experiments, demo.
+/// TCP over satellite links: gateways and the tools to operate them.
 #[derive(Parser)]
 #[command(name = "bentpipe", version, about, arg_required_else_help = true)]
 struct Arguments {
@@ -28,45 +14,39 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Demo(demo::Arguments),
-    Bench(bench::Arguments),
-    Lab(lab::Arguments),
-    Emulate(emulate::Arguments),
     Gateway(gateway::Arguments),
     Key(key::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
     Capture(capture::Arguments),
-    Version(version::Arguments),
+    Emulate(emulate::Arguments),
+    /// Compare gateways and plain TCP over an emulated link (runs bentpipe-lab)
+    Demo(lab::Arguments),
+    /// Measure gateways, emulator and simulator (runs bentpipe-lab)
+    Bench(lab::Arguments),
+    /// Rerun published experiments, and test gateways (runs bentpipe-lab)
+    Lab(lab::Arguments),
+    /// Print the version
+    Version,
     #[command(hide = true)]
     Manual(manual::Manual),
     Completions(manual::Completions),
 }
 
-/// What a command ends with; the message goes to standard error.
-type Outcome = Result<(), String>;
-
 fn main() -> ExitCode {
-    // No thread may be started before `demo` and `bench` have asked for network namespaces.
     let outcome = match Arguments::parse().command {
-        Command::Demo(arguments) => demo::run(arguments),
-        Command::Bench(arguments) => bench::run(arguments),
-        Command::Lab(arguments) => lab::run(arguments),
-        Command::Emulate(arguments) => emulate::run(arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Top(arguments) => top::run(arguments),
         Command::Capture(arguments) => capture::run(arguments),
-        Command::Manual(arguments) => manual::manual(&arguments),
-        Command::Completions(arguments) => manual::completions(&arguments),
-        Command::Version(arguments) => version::run(&arguments),
+        Command::Emulate(arguments) => emulate::run(arguments),
+        Command::Demo(arguments) => lab::run(&["demo"], &arguments),
+        Command::Bench(arguments) => lab::run(&["bench"], &arguments),
+        Command::Lab(arguments) => lab::run(&[], &arguments),
+        Command::Version => values::print(concat!("bentpipe ", env!("CARGO_PKG_VERSION"), "\n")),
+        Command::Manual(arguments) => manual::manual(Arguments::command(), &arguments),
+        Command::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("bentpipe: {message}");
-            ExitCode::FAILURE
-        }
-    }
+    cli::exit_code("bentpipe", outcome)
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 ///
 /// Asks the gateway's control socket; root and members of the socket's group may.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The gateway's control socket; the only one in /run/bentpipe unless given
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -17,7 +17,11 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+/// Prints the status of a running gateway.
+///
+/// # Errors
+/// When the gateway cannot be asked.
+pub fn run(arguments: &Arguments) -> Outcome {
     let failed = |error: monitor::Error| error.to_string();
     let mut client = Client::find(arguments.socket.as_deref()).map_err(failed)?;
     if arguments.json {

@@ -9,7 +9,7 @@ use units::Span;
 ///
 /// Where standard output is no terminal, one page of text follows another.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The gateway's control socket; the only one in /run/bentpipe unless given
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -24,7 +24,11 @@ pub(crate) struct Arguments {
     terminal: Option<String>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Outcome {
+/// Shows a running gateway until the user ends it.
+///
+/// # Errors
+/// When the gateway cannot be asked, or standard output is no terminal.
+pub fn run(arguments: Arguments) -> Outcome {
     let Arguments { socket, interval, count, terminal } = arguments;
     let options = Options { interval, count, terminal };
     top::run(socket.as_deref(), &options).map_err(|error| error.to_string())

@@ -7,7 +7,7 @@ use std::path::Path;
 use units::Span;
 
 /// A size such as `48MB`, `10MiB` or `1000`, in bytes.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit.trim().to_ascii_lowercase().as_str() {
@@ -30,7 +30,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// Seconds, as a span.
-pub(crate) fn seconds(text: &str) -> Result<Span, String> {
+pub fn seconds(text: &str) -> Result<Span, String> {
     let number: f64 =
         text.trim_end_matches('s').parse().map_err(|_| "expected a number of seconds")?;
     if (0.1..=86_400.0).contains(&number) {
@@ -41,7 +41,7 @@ pub(crate) fn seconds(text: &str) -> Result<Span, String> {
 }
 
 /// Makes sure that a result will find its place, before time is spent on it.
-pub(crate) fn reserve(path: &Path) -> Result<(), String> {
+pub fn reserve(path: &Path) -> Result<(), String> {
     if path == Path::new("-") {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub(crate) fn reserve(path: &Path) -> Result<(), String> {
 }
 
 /// Writes `value` as JSON; `-` is standard output.
-pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), String> {
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), String> {
     let mut text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
     text.push('\n');
     if path == Path::new("-") {
@@ -62,7 +62,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stri
 
 /// Prints `text` on standard output. Whoever reads it may have had enough: a closed pipe is no
 /// error.
-pub(crate) fn print(text: &str) -> Result<(), String> {
+pub fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(format!("standard output: {error}"))

@@ -1,6 +1,7 @@
 //! The Wireshark dissector, held against the specification's vectors, gateways at work and the
 //! simulator. Needs tshark; says so and passes where it is missing.
 
+use lab::watch::{self, WatchConfig};
 use monitor::{Client, Question, Status};
 use rt::pcap::{self, LinkType, Way};
 use std::fs;
@@ -9,6 +10,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use units::Span;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/wireshark/bentpipe.lua");
 
@@ -250,7 +252,7 @@ fn free_port() -> u16 {
 
 fn pause() {
     let clock = rt::Clock::new();
-    clock.sleep_until(clock.now() + units::Span::from_millis(50));
+    clock.sleep_until(clock.now() + Span::from_millis(50));
 }
 
 /// Asks until `enough` is true of the answer.
@@ -355,13 +357,17 @@ fn captures_of_gateways_at_work_are_understood_inside_and_outside() {
 #[test]
 fn captures_of_the_simulator_are_understood() {
     let Some(scratch) = Scratch::new("dissector-simulated") else { return };
-    let status = Command::new(env!("CARGO_BIN_EXE_bentpipe"))
-        .args(["lab", "watch", "fixed", "steady", "--seconds", "5", "--capture"])
-        .arg(&scratch.0)
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(status.success());
+    let config = WatchConfig {
+        ways: ["fixed", "steady"].map(|name| watch::way(name).unwrap()).into(),
+        stagger: Span::ZERO,
+        link: lab::demo::read_link("geo").unwrap(),
+        length: Span::from_secs(5),
+        seed: 1,
+        capture: Some(scratch.0.clone()),
+        series: None,
+        every: Span::from_millis(100),
+    };
+    watch::watch(&config).unwrap();
     let file = scratch.at("link.pcapng");
     let all = fields(&file, "udp", &["frame.number"], &[]).len();
     let seen = fields(&file, "xstp", &["frame.number"], &[]).len();

@@ -1,4 +1,4 @@
-//! `bentpipe lab proof`.
+//! `bentpipe-lab proof`.
 
 use crate::{Outcome, values};
 use lab::proof::{ALL, ProofConfig, choose, prove, write};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// With the environment variable `BENTPIPE_GATEWAY` the gateways are those of another program, for
 /// example of an earlier release.
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// Which, by name; all of them when none is given
     #[arg(value_name = "NAME")]
     names: Vec<String>,

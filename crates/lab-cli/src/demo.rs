@@ -1,4 +1,4 @@
-//! `bentpipe demo`.
+//! `bentpipe-lab demo`.
 
 use crate::{Outcome, values};
 use lab::demo::{self, DemoConfig};

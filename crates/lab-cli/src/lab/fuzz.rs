@@ -1,4 +1,4 @@
-//! `bentpipe lab fuzz`.
+//! `bentpipe-lab fuzz`.
 
 use crate::{Outcome, values};
 use lab::fuzz::{FuzzConfig, Fuzzed, Subject, describe, fuzz};
@@ -13,7 +13,7 @@ use units::Span;
 /// way. Ends with what was reached. A seed that breaks a promise is printed with the command
 /// that runs it again, and the exit code is 1.
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// How many storms
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     seeds: u64,

@@ -1,4 +1,4 @@
-//! `bentpipe bench`.
+//! `bentpipe-lab bench`.
 
 use crate::{Outcome, values};
 use clap::Subcommand;

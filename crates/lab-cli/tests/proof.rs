@@ -1,6 +1,6 @@
-//! Some of `bentpipe lab proof`, in short, so that it stays runnable and keeps its promises.
+//! Some of `bentpipe-lab proof`, in short, so that it stays runnable and keeps its promises.
 //!
-//! All of them: `cargo test -p bentpipe --test proof -- --ignored`, or better the command itself,
+//! All of them: `cargo test -p bentpipe-lab --test proof -- --ignored`, or better the command itself,
 //! of a release build.
 
 use serde_json::Value;
@@ -16,8 +16,8 @@ fn prove(names: &[&str]) -> Option<Vec<Value>> {
     }
     let name = format!("bentpipe-proof-{}-{}", std::process::id(), names.len());
     let out = Folder(std::env::temp_dir().join(name));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bentpipe"));
-    command.args(["lab", "proof", "--quick", "--out"]).arg(&out.0).args(names);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bentpipe-lab"));
+    command.args(["proof", "--quick", "--out"]).arg(&out.0).args(names);
     let output = command.output().expect("the program starts");
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -16,7 +16,7 @@ impl Scratch {
     }
 
     fn demo(&self, more: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_bentpipe"))
+        Command::new(env!("CARGO_BIN_EXE_bentpipe-lab"))
             .current_dir(&self.0)
             .args(["demo", "--link", "link", "--size", "300KB", "--json", "out.json"])
             .args(more)
@@ -101,7 +101,7 @@ fn wrong_arguments_say_what_was_expected() {
     assert!(said(&["--seed", "x"]).contains("--seed"));
     let bad = scratch.0.join("bad");
     std::fs::write(&bad, "delay 10ms\nrate 20mbits\n").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_bentpipe"))
+    let output = Command::new(env!("CARGO_BIN_EXE_bentpipe-lab"))
         .args(["demo", "--link"])
         .arg(&bad)
         .output()

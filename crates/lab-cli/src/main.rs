@@ -1,0 +1,47 @@
+//! The `bentpipe-lab` command: argument parsing and nothing else.
+//!
+//! It measures the gateways that are linked into it, by the same code as `bentpipe gateway`, so it
+//! works without being installed.
+
+mod bench;
+mod demo;
+mod lab;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use cli::manual;
+pub(crate) use cli::{Outcome, values};
+use std::process::ExitCode;
+
+/// Demo, benchmarks, published experiments and proofs for gateways over satellite links.
+#[derive(Parser)]
+#[command(name = "bentpipe-lab", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Arguments),
+    Bench(bench::Arguments),
+    #[command(flatten)]
+    Lab(lab::Command),
+    #[command(hide = true)]
+    Gateway(cli::gateway::Arguments),
+    #[command(hide = true)]
+    Manual(manual::Manual),
+    Completions(manual::Completions),
+}
+
+fn main() -> ExitCode {
+    // No thread may be started before `demo` and `bench` have asked for network namespaces.
+    let outcome = match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
+        Command::Lab(command) => lab::run(command),
+        Command::Gateway(arguments) => cli::gateway::run(&arguments),
+        Command::Manual(arguments) => manual::manual(Arguments::command(), &arguments),
+        Command::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
+    };
+    cli::exit_code("bentpipe-lab", outcome)
+}
