@@ -1,7 +1,6 @@
 //! `bentpipe gateway`.
 
 use crate::{Outcome, values};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Run a gateway, at the terminal or at the hub
@@ -29,13 +28,14 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             gateway::check(&config).iter().map(|warning| format!("{warning}\n")).collect();
         return values::print(&format!("{config}{warnings}"));
     }
-    gateway::start_logging(&config.log);
+    let mut log = gateway::start_logging(&config.log);
     gateway::give_up_privileges(&config).map_err(|error| error.to_string())?;
+    log.start_writing().map_err(|error| format!("log: {error}"))?;
     let stop = gateway::Stop::on_signals().map_err(|error| format!("signals: {error}"))?;
     let report =
         gateway::run(&config, Some(&arguments.config), &stop).map_err(|error| error.to_string())?;
+    drop(log);
     let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
-    // Whoever started this may have gone meanwhile.
-    let _ = writeln!(std::io::stdout(), "{line}");
+    values::write_briefly(std::io::stdout(), format!("{line}\n"));
     Ok(())
 }

@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("bentpipe: {message}");
+            values::write_briefly(std::io::stderr(), format!("bentpipe: {message}\n"));
             ExitCode::FAILURE
         }
     }

@@ -168,7 +168,6 @@ impl Gateway {
             gateway.engine.set_forwarding(Forwarding::open(section, &config.role)?)?;
         }
         gateway.engine.log_ends(config);
-        gateway.keep_sockets();
         Ok(gateway)
     }
 

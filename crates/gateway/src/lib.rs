@@ -54,7 +54,7 @@ pub use config::{
 pub use forward::ForwardError;
 pub use gateway::{Addresses, Error, Gateway, run};
 pub use keys::{KeyError, SystemEntropy, generate_key, generate_preshared_key, public_key};
-pub use logging::start_logging;
+pub use logging::{Log, start_logging};
 pub use privileges::{PrivilegeError, give_up_privileges};
 pub use reach::{Destinations, Rule};
 pub use relay::{PresharedKey, PrivateKey, PublicKey};

@@ -15,6 +15,7 @@ impl Gateway {
     /// Works until it is asked to end; the kernel's tables are the caller's to clean.
     pub(crate) fn live(&mut self, stop: &Stop) -> Result<(), Error> {
         self.engine.watch(stop)?;
+        self.keep_sockets();
         self.service.ready();
         loop {
             match self.engine.run(stop, self.service.next())? {

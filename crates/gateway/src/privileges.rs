@@ -146,7 +146,7 @@ mod tests {
         let forward = format!("{}[forward]\ninterfaces = [\"lan0\"]\n", socks(1080));
         assert_eq!(needs(&forward), ["[forward]"]);
         let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:500\"\n\
-                   [hub]\nsource = \"client\"\n";
+                   [hub]\nsource = \"client\"\nclients = [\"10.1.0.0/16\"]\n";
         assert_eq!(needs(hub), ["hub.source", "a port below 1024"]);
     }
 }

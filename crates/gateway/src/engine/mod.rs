@@ -395,7 +395,7 @@ impl Engine {
             self.core.carrier.share_memory(self.core.limits.memory);
             self.remember(now);
             self.state.save_rarely(now);
-            crate::logging::tell_left_out();
+            crate::logging::report_omissions();
             self.memory.review(now, self.moved());
             self.sweep_at = now + self.core.sweep_interval();
         }

@@ -233,6 +233,8 @@ pub struct ProcessStatus {
     pub open_descriptors: Option<u64>,
     /// Descriptors that it may have.
     pub most_descriptors: Option<u64>,
+    /// Lines of the log that standard error did not take.
+    pub log_lines_dropped: u64,
 }
 
 /// One connection.

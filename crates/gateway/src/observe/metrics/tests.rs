@@ -86,6 +86,7 @@ pub(crate) fn example() -> Status {
             resident_bytes: Some(1),
             open_descriptors: Some(2),
             most_descriptors: Some(3),
+            log_lines_dropped: 4,
         },
     }
 }
