@@ -18,10 +18,16 @@ pub(crate) struct Arguments {
     /// for it, and stop; ends with 0 unless the file is wrong
     #[arg(long)]
     check: bool,
+    /// Print the capabilities that the configuration needs, for a service manager, and stop
+    #[arg(long, conflicts_with = "check")]
+    capabilities: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let config = gateway::Config::load(&arguments.config).map_err(|error| format!("\n{error}"))?;
+    if arguments.capabilities {
+        return values::print(&format!("{}\n", gateway::capabilities(&config).join(" ")));
+    }
     if arguments.check {
         config.keys().map_err(|error| format!("keys: {error}"))?;
         let warnings: String =

@@ -32,7 +32,7 @@ impl Gateway {
                     self.service.ready();
                 }
                 Pause::Pass(pass) => self.pass(pass),
-                Pause::Due => self.service.beat(self.engine.connections()),
+                Pause::Due => self.service.beat(self.engine.connections(), &self.engine.waiting()),
             }
         }
         let left = self.engine.connections();

@@ -88,7 +88,10 @@ impl Log {
             // Not by `io::stderr`: its lock would be held while the descriptor blocks.
             let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
             let thread = std::thread::Builder::new().name("log".into());
-            thread.spawn(move || queue.write_all_to(out))?;
+            thread.spawn(move || {
+                crate::privileges::drop_all_of_thread();
+                queue.write_all_to(out)
+            })?;
             self.writing = true;
         }
         Ok(())

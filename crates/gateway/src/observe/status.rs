@@ -35,6 +35,8 @@ pub struct GatewayStatus {
     pub controller: &'static str,
     /// Where it receives datagrams.
     pub link: Option<String>,
+    /// Addresses and interfaces of the configuration that this host does not have now.
+    pub waiting: Vec<String>,
     /// Its process.
     pub pid: u32,
     /// When it began, seconds since 1970.

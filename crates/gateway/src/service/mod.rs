@@ -71,13 +71,17 @@ impl Service {
         if self.listens { self.next } else { Instant::FAR_FUTURE }
     }
 
-    /// The gateway is alive, with so many connections.
-    pub(crate) fn beat(&mut self, connections: usize) {
+    /// The gateway is alive, with so many connections, and waits for these addresses and
+    /// interfaces.
+    pub(crate) fn beat(&mut self, connections: usize, waiting: &[String]) {
         if !self.listens || self.clock.now() < self.next {
             return;
         }
         self.next = self.clock.now() + self.beat.unwrap_or(STATUS).min(STATUS);
-        let status = format!("{connections} connections");
+        let mut status = format!("{connections} connections");
+        if !waiting.is_empty() {
+            status = format!("waiting for {}; {status}", waiting.join(", "));
+        }
         let changed = status != self.status;
         let beats = self.beat.is_some();
         if beats || changed {

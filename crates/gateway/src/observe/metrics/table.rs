@@ -47,6 +47,12 @@ pub(super) const WHOLE: &[Whole] = &[
         "Lines of the log that standard error did not take.",
         |s| num(s.process.log_lines_dropped),
     ),
+    (
+        "bentpipe_waiting",
+        Gauge,
+        "Addresses and interfaces of the configuration that this host does not have now.",
+        |s| num(s.gateway.waiting.len() as u64),
+    ),
     ("bentpipe_connections", Gauge, "Connections now.", |s| num(s.counted.open)),
     ("bentpipe_connections_limit", Gauge, "Connections at once, at most.", |s| {
         num(s.counted.limit)
