@@ -12,8 +12,13 @@ use std::process::Command;
 
 /// Files of the package, from where in the repository, and how they may be used. (The folder of the
 /// configurations is for root and the gateway only; `postinst` sees to it.)
-const FILES: [(&str, &str, u32); 8] = [
+const FILES: [(&str, &str, u32); 9] = [
     ("packaging/systemd/bentpipe@.service", "usr/lib/systemd/system/bentpipe@.service", 0o644),
+    (
+        "packaging/systemd/bentpipe-generator",
+        "usr/lib/systemd/system-generators/bentpipe-generator",
+        0o755,
+    ),
     ("packaging/debian/hub.toml", "etc/bentpipe/hub.toml", 0o644),
     ("packaging/debian/terminal.toml", "etc/bentpipe/terminal.toml", 0o644),
     ("packaging/debian/bentpipe.default", "etc/default/bentpipe", 0o644),

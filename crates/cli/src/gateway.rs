@@ -1,7 +1,6 @@
 //! `bentpipe gateway`.
 
 use crate::{Outcome, values};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Run a gateway, at the terminal or at the hub
@@ -19,6 +18,9 @@ pub struct Arguments {
     /// for it, and stop; ends with 0 unless the file is wrong
     #[arg(long)]
     check: bool,
+    /// Print the capabilities that the configuration needs, for a service manager, and stop
+    #[arg(long, conflicts_with = "check")]
+    capabilities: bool,
 }
 
 /// Checks a configuration, or runs a gateway until it is asked to end.
@@ -27,19 +29,23 @@ pub struct Arguments {
 /// When the configuration is wrong, or what it needs is not granted.
 pub fn run(arguments: &Arguments) -> Outcome {
     let config = gateway::Config::load(&arguments.config).map_err(|error| format!("\n{error}"))?;
+    if arguments.capabilities {
+        return values::print(&format!("{}\n", gateway::capabilities(&config).join(" ")));
+    }
     if arguments.check {
         config.keys().map_err(|error| format!("keys: {error}"))?;
         let warnings: String =
             gateway::check(&config).iter().map(|warning| format!("{warning}\n")).collect();
         return values::print(&format!("{config}{warnings}"));
     }
-    gateway::start_logging(&config.log);
+    let mut log = gateway::start_logging(&config.log);
     gateway::give_up_privileges(&config).map_err(|error| error.to_string())?;
+    log.start_writing().map_err(|error| format!("log: {error}"))?;
     let stop = gateway::Stop::on_signals().map_err(|error| format!("signals: {error}"))?;
     let report =
         gateway::run(&config, Some(&arguments.config), &stop).map_err(|error| error.to_string())?;
+    drop(log);
     let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
-    // Whoever started this may have gone meanwhile.
-    let _ = writeln!(std::io::stdout(), "{line}");
+    values::write_briefly(std::io::stdout(), format!("{line}\n"));
     Ok(())
 }

@@ -28,7 +28,7 @@ pub fn exit_code(program: &str, outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{program}: {message}");
+            values::write_briefly(std::io::stderr(), format!("{program}: {message}\n"));
             ExitCode::FAILURE
         }
     }

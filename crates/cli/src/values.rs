@@ -4,6 +4,8 @@ use serde::Serialize;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 use units::Span;
 
 /// A size such as `48MB`, `10MiB` or `1000`, in bytes.
@@ -37,6 +39,20 @@ pub fn seconds(text: &str) -> Result<Span, String> {
         Ok(Span::from_secs_f64(number))
     } else {
         Err("expected 0.1 to 86400 seconds".to_owned())
+    }
+}
+
+/// Writes the last lines of a program to `to`, which may be a pipe that is not read: waits for a
+/// second at most, and then does without.
+pub fn write_briefly(mut to: impl Write + Send + 'static, text: String) {
+    let (done, written) = mpsc::channel();
+    let writer = std::thread::Builder::new().spawn(move || {
+        // The reader may have gone meanwhile.
+        let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+        let _ = done.send(());
+    });
+    if writer.is_ok() {
+        let _ = written.recv_timeout(Duration::from_secs(1));
     }
 }
 

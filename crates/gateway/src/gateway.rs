@@ -10,7 +10,7 @@ use crate::single::SingleGateway;
 use crate::state::State;
 use crate::{
     Config, HubSection, InterceptSection, KeyError, LinkSection, PathSection, Report, Role,
-    SourceMode, Stop, TerminalSection,
+    SourceMode, Stop, TerminalSection, privileges,
 };
 use relay::{Control, RelayConfig};
 use rt::Clock;
@@ -126,13 +126,14 @@ pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, 
     crate::memory::settle();
     match &config.role {
         Role::Terminal(_) | Role::Hub(_) => {
-            let mut gateway = Gateway::open(config)?;
+            let mut gateway = Gateway::open_then(config, || privileges::drop_unneeded(config))?;
             if let Some(file) = file {
                 gateway = gateway.reloading_from(file.to_owned());
             }
             gateway.run(stop)
         }
         Role::Single(section) => {
+            privileges::drop_unneeded(config);
             let mut gateway = SingleGateway::open(section, config)?;
             if let Some(file) = file {
                 gateway = gateway.reloading_from(file.to_owned());
@@ -143,17 +144,25 @@ pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, 
 }
 
 impl Gateway {
-    /// Opens every socket that `config` names, and puts interception in place.
+    /// Opens every socket that `config` names, and puts interception in place. What this host does
+    /// not have yet of addresses and interfaces is waited for.
     ///
     /// # Errors
-    /// When an address cannot be listened on, or the kernel refuses something; nothing is left
-    /// behind then.
+    /// When an address cannot be listened on although it is there, or the kernel refuses something;
+    /// nothing is left behind then.
     pub fn open(config: &Config) -> Result<Self, Error> {
+        Self::open_then(config, || ())
+    }
+
+    /// As [`Gateway::open`]; calls `bound` as soon as there are sockets for datagrams, and before
+    /// there is any thread.
+    fn open_then(config: &Config, bound: impl FnOnce()) -> Result<Self, Error> {
         let descriptors = engine::raise_descriptor_limit();
         if descriptors < u64::from(config.limits.connections) + 100 {
             tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
         }
         let sockets = config.ways().iter().map(bind).collect::<Result<Vec<Outlet>, Error>>()?;
+        bound();
         let link = sockets.first().and_then(Outlet::local_address);
         let addresses = Addresses { link, ..Addresses::default() };
         let observer = Observer::open(config, Clock::new().now())?;
@@ -168,7 +177,7 @@ impl Gateway {
             gateway.engine.set_forwarding(Forwarding::open(section, &config.role)?)?;
         }
         gateway.engine.log_ends(config);
-        gateway.keep_sockets();
+        gateway.engine.watch_addresses(config);
         Ok(gateway)
     }
 

@@ -26,6 +26,7 @@ mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod gateway;
+mod host;
 pub mod intercept;
 mod keys;
 mod life;
@@ -54,8 +55,8 @@ pub use config::{
 pub use forward::ForwardError;
 pub use gateway::{Addresses, Error, Gateway, run};
 pub use keys::{KeyError, SystemEntropy, generate_key, generate_preshared_key, public_key};
-pub use logging::start_logging;
-pub use privileges::{PrivilegeError, give_up_privileges};
+pub use logging::{Log, start_logging};
+pub use privileges::{PrivilegeError, capabilities, give_up_privileges};
 pub use reach::{Destinations, Rule};
 pub use relay::{PresharedKey, PrivateKey, PublicKey};
 pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};

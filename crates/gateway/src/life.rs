@@ -15,6 +15,7 @@ impl Gateway {
     /// Works until it is asked to end; the kernel's tables are the caller's to clean.
     pub(crate) fn live(&mut self, stop: &Stop) -> Result<(), Error> {
         self.engine.watch(stop)?;
+        self.keep_sockets();
         self.service.ready();
         loop {
             match self.engine.run(stop, self.service.next())? {
@@ -31,7 +32,7 @@ impl Gateway {
                     self.service.ready();
                 }
                 Pause::Pass(pass) => self.pass(pass),
-                Pause::Due => self.service.beat(self.engine.connections()),
+                Pause::Due => self.service.beat(self.engine.connections(), &self.engine.waiting()),
             }
         }
         let left = self.engine.connections();

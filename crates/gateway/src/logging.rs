@@ -1,13 +1,20 @@
 //! Logs, on standard error: for people, for journald, or as JSON.
 
 mod limit;
+mod queue;
 
 use crate::config::{LogFormat, LogSection};
+pub(crate) use limit::CONNECTIONS;
 use limit::Limiter;
-pub(crate) use limit::{CONNECTIONS, tell_left_out};
+use queue::LogQueue;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
-use std::io::IsTerminal;
-use std::sync::OnceLock;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::panic::PanicHookInfo;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -22,26 +29,115 @@ const VARIABLE: &str = "BENTPIPE_LOG";
 /// The level, of the logging that this process has started.
 static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Logs what happens to standard error as `section` says, unless `BENTPIPE_LOG` says otherwise.
-/// Does nothing when the process logs already.
+/// The lines of this process that are not written yet.
+static QUEUE: OnceLock<Arc<LogQueue>> = OnceLock::new();
+
+/// How long the end of a process waits for standard error.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
+
+/// The log of this process. When it is dropped, what is logged already is written, as far as
+/// standard error takes it within a second.
+#[derive(Debug)]
+#[must_use = "what is logged last is lost without it"]
+pub struct Log {
+    /// `None` where another subscriber is in place.
+    queue: Option<Arc<LogQueue>>,
+    writing: bool,
+}
+
+/// Logs events to standard error as `section` says, unless `BENTPIPE_LOG` says otherwise. Has no
+/// effect when the process logs already.
 ///
-/// What one place in the program has to say is written twenty times in ten seconds at most, from
-/// `info` on; how many lines were left out is told afterwards.
-pub fn start_logging(section: &LogSection) {
+/// The thread that logs never waits for standard error: lines are queued, and dropped and counted
+/// when the queue is full. They are written from [`Log::start_writing`] on.
+///
+/// One place in the program writes at most twenty lines in ten seconds, from `info` on; how many
+/// were left out is logged afterwards.
+pub fn start_logging(section: &LogSection) -> Log {
+    let queue = Arc::new(LogQueue::default());
     let (filter, level) = reload::Layer::new(filter(section));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(Arc::clone(&queue)).with_target(false);
     let to_journal = std::env::var_os("JOURNAL_STREAM").is_some();
     let lines = match section.format {
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
         // It knows the time, and it reads the level from the line's beginning.
         LogFormat::Text if to_journal => lines.event_format(Journal).boxed(),
-        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
     };
     let layers =
         tracing_subscriber::registry().with(filter).with(Limiter::of_process()).with(lines);
-    // Somebody else's subscriber is as good.
-    if layers.try_init().is_ok() {
-        let _ = LEVEL.set(level);
+    // Another subscriber that is in place already does as well.
+    if layers.try_init().is_err() {
+        return Log { queue: None, writing: false };
+    }
+    let _ = LEVEL.set(level);
+    let _ = QUEUE.set(Arc::clone(&queue));
+    std::panic::set_hook(Box::new(log_panic));
+    Log { queue: Some(queue), writing: false }
+}
+
+impl Log {
+    /// Starts the thread that writes. A process that gives up privileges does so before: a thread
+    /// has its own.
+    ///
+    /// # Errors
+    /// When there is no descriptor or no thread for it.
+    pub fn start_writing(&mut self) -> io::Result<()> {
+        if let (Some(queue), false) = (&self.queue, self.writing) {
+            let queue = Arc::clone(queue);
+            // Not by `io::stderr`: its lock would be held while the descriptor blocks.
+            let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+            let thread = std::thread::Builder::new().name("log".into());
+            thread.spawn(move || {
+                crate::privileges::drop_all_of_thread();
+                queue.write_all_to(out)
+            })?;
+            self.writing = true;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        report_omissions();
+        // Where the process ends before it began to write, there is something to say all the same.
+        let started = self.start_writing();
+        if let (Some(queue), Ok(())) = (&self.queue, started) {
+            queue.flush(FLUSH_LIMIT);
+        }
+    }
+}
+
+/// Logs how many lines were left out or dropped since the last call, if any were.
+pub(crate) fn report_omissions() {
+    limit::tell_left_out();
+    if let Some(lines) = QUEUE.get().and_then(|queue| queue.take_unreported()) {
+        tracing::warn!(lines, "log lines were dropped: standard error did not take them");
+    }
+}
+
+/// Lines that were dropped since the process started, because standard error did not take them.
+pub(crate) fn dropped_lines() -> u64 {
+    QUEUE.get().map_or(0, |queue| queue.dropped())
+}
+
+/// The usual hook writes to standard error itself, and would wait for it.
+fn log_panic(info: &PanicHookInfo<'_>) {
+    let thread = std::thread::current();
+    let thread = thread.name().unwrap_or("unnamed");
+    let message = info.payload_as_str().unwrap_or("a value that is no text");
+    let place = info.location().map(ToString::to_string).unwrap_or_default();
+    let trace = Backtrace::capture();
+    match trace.status() {
+        BacktraceStatus::Captured => {
+            tracing::error!(thread, place, "panicked: {message}\n{trace}");
+        }
+        _ => tracing::error!(thread, place, "panicked: {message}"),
+    }
+    // A second panic while the first unwinds ends the process at once.
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(FLUSH_LIMIT);
     }
 }
 

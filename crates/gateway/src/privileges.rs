@@ -55,6 +55,7 @@ pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
     if config.forward.is_some() {
         needed.push((Capability::CAP_NET_ADMIN, "[forward]"));
     }
+    ports.extend(config.metrics.map(|address| address.port()));
     if ports.iter().any(|port| (1..1024).contains(port)) {
         needed.push((Capability::CAP_NET_BIND_SERVICE, "a port below 1024"));
     }
@@ -119,6 +120,60 @@ fn become_user(user: &User, kept: &CapsHashSet) -> Result<(), PrivilegeError> {
     caps::set(None, CapSet::Effective, kept).map_err(capabilities("capset"))
 }
 
+/// The capabilities that `config` needs, by name: what a service manager has to grant.
+pub fn capabilities(config: &Config) -> Vec<String> {
+    let mut names: Vec<String> = needed(config).iter().map(|(one, _)| one.to_string()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What root needs for files that are other users'.
+const FILES: [Capability; 3] =
+    [Capability::CAP_DAC_OVERRIDE, Capability::CAP_DAC_READ_SEARCH, Capability::CAP_FOWNER];
+
+/// Drops the capabilities that `config` does not need from this thread, and so from those that it
+/// starts. To be called once sockets are open whose buffers a privilege has enlarged, and before
+/// any octet from outside is read.
+pub(crate) fn drop_unneeded(config: &Config) {
+    let mut kept: CapsHashSet = needed(config).into_iter().map(|(one, _)| one).collect();
+    // Before Linux 5.7 binding to an interface again needs it.
+    if config.ways().iter().any(|path| path.interface.is_some()) {
+        kept.insert(Capability::CAP_NET_RAW);
+    }
+    if Uid::effective().is_root() {
+        kept.extend(FILES);
+    }
+    if let Err(error) = keep_only(&kept) {
+        tracing::warn!(%error, "capabilities that are not needed could not be dropped");
+    }
+}
+
+/// Drops every capability of this thread, which needs none.
+pub(crate) fn drop_all_of_thread() {
+    if let Err(error) = keep_only(&CapsHashSet::new()) {
+        tracing::debug!(%error, "a thread keeps its capabilities");
+    }
+}
+
+fn keep_only(kept: &CapsHashSet) -> Result<(), caps::errors::CapsError> {
+    let mut sets = vec![CapSet::Ambient];
+    // The bounding set is root's to change; for others `no_new_privs` makes up for that.
+    if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
+        sets.push(CapSet::Bounding);
+    }
+    for set in sets {
+        for &capability in caps::read(None, set)?.difference(kept) {
+            caps::drop(None, set, capability)?;
+        }
+    }
+    for set in [CapSet::Effective, CapSet::Inheritable, CapSet::Permitted] {
+        let left = caps::read(None, set)?.intersection(kept).copied().collect();
+        caps::set(None, set, &left)?;
+    }
+    Ok(())
+}
+
 fn refused(call: &'static str, errno: nix::Error) -> PrivilegeError {
     PrivilegeError::Refused { call, source: io::Error::from(errno) }
 }
@@ -146,7 +201,7 @@ mod tests {
         let forward = format!("{}[forward]\ninterfaces = [\"lan0\"]\n", socks(1080));
         assert_eq!(needs(&forward), ["[forward]"]);
         let hub = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"127.0.0.1:500\"\n\
-                   [hub]\nsource = \"client\"\n";
+                   [hub]\nsource = \"client\"\nclients = [\"10.1.0.0/16\"]\n";
         assert_eq!(needs(hub), ["hub.source", "a port below 1024"]);
     }
 }

@@ -68,6 +68,7 @@ impl SingleGateway {
         let mut engine = Single::new(section, limits, config.log.connections, listeners)
             .map_err(|error| Error::Single(error.to_string()))?;
         engine.set_observer(observer)?;
+        engine.watch_addresses(config);
         let mut interceptions = Vec::new();
         if section.source == SourceMode::Client {
             // Answers to the client's address must come to the socket that has it.

@@ -20,7 +20,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::time::Duration;
 use units::{BitRate, Instant, Span};
 
 /// Peers in the file; those learnt longest ago make room.
@@ -31,6 +32,8 @@ const MOST_BYTES: u64 = 1 << 20;
 const OLD: u64 = 30 * 86_400;
 /// Time between two writings, at least.
 const RARELY: Span = Span::from_secs(60);
+/// How long the end of the gateway waits for a disk that does not answer.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 /// What was confirmed is worth writing after this time, seconds.
 const CONFIRMED: u64 = 6 * 3600;
 
@@ -63,7 +66,8 @@ pub(crate) struct State {
     /// As it stands in the file.
     written: BTreeMap<String, Entry>,
     next: Instant,
-    writer: Option<JoinHandle<()>>,
+    /// Disconnected when the thread that writes has finished.
+    writer: Option<Receiver<()>>,
 }
 
 impl State {
@@ -111,7 +115,8 @@ impl State {
 
     /// Writes when there is news, and the last writing is long enough ago.
     pub(crate) fn save_rarely(&mut self, now: Instant) {
-        let busy = self.writer.as_ref().is_some_and(|writer| !writer.is_finished());
+        let is_busy = |writer: &Receiver<()>| writer.try_recv() == Err(TryRecvError::Empty);
+        let busy = self.writer.as_ref().is_some_and(is_busy);
         if now < self.next || busy || !self.has_news() {
             return;
         }
@@ -119,17 +124,23 @@ impl State {
         self.save();
     }
 
-    /// Writes what is not written yet, and waits for it.
+    /// Writes what is not written yet, and waits for it: for [`CLOSE_LIMIT`] at most, for the end
+    /// of the process must not depend on a disk.
     pub(crate) fn close(&mut self) {
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join(); // It has said what went wrong.
-        }
-        if self.entries != self.written {
+        if self.is_written() && self.entries != self.written {
             self.save();
+            self.is_written();
         }
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
+    }
+
+    /// Waits for the thread that writes; false when it has not finished in time.
+    fn is_written(&mut self) -> bool {
+        let Some(writer) = self.writer.take() else { return true };
+        let finished = writer.recv_timeout(CLOSE_LIMIT) != Err(RecvTimeoutError::Timeout);
+        if !finished {
+            tracing::warn!("state: the disk does not answer, what is remembered may be lost");
         }
+        finished
     }
 
     /// Whether anything has changed that the next start would notice.
@@ -147,13 +158,15 @@ impl State {
         let Some(path) = self.path.clone() else { return };
         self.written.clone_from(&self.entries);
         let text = text_of(&self.entries);
+        let (running, finished) = mpsc::channel();
         let writer = std::thread::Builder::new().name("state".into()).spawn(move || {
+            let _until_the_end = running;
             if let Err(error) = replace(&path, text.as_bytes()) {
                 tracing::warn!(path = %path.display(), %error, "nothing can be remembered");
             }
         });
         match writer {
-            Ok(writer) => self.writer = Some(writer),
+            Ok(_) => self.writer = Some(finished),
             // No reason to stop carrying: it is tried again when there is news.
             Err(error) => tracing::warn!(%error, "no thread to write what is to be remembered"),
         }

@@ -42,6 +42,8 @@ pub struct Gateway {
     pub controller: String,
     /// Where it receives datagrams.
     pub link: Option<String>,
+    /// Addresses and interfaces that it waits for.
+    pub waiting: Vec<String>,
     /// Its process.
     pub pid: u32,
     /// For how long it has run.

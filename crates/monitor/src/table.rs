@@ -51,6 +51,9 @@ fn head(status: &Status) -> String {
         safe(&gateway.controller),
         gateway.link.as_ref().map(|link| format!(", on {}", safe(link))).unwrap_or_default(),
     );
+    if !gateway.waiting.is_empty() {
+        let _ = writeln!(out, "waiting for  {}", safe(&gateway.waiting.join(", ")));
+    }
     let _ = writeln!(
         out,
         "connections  {} open of {}; {} opened, {} completed, {} reset, {} lost, {} vanished; refused {}",
@@ -182,6 +185,10 @@ pub(crate) mod tests {
             assert!(lines[6].contains(part), "{part} in {page}");
         }
         assert!(lines[7].contains("outage 7.2 s") && !page.contains('\u{1b}'), "{page}");
+        let mut waiting = example();
+        waiting.gateway.waiting = vec!["address 10.2.0.2 (link.listen)".into()];
+        let page = table(&waiting);
+        assert!(page.contains("\nwaiting for  address 10.2.0.2 (link.listen)\n"), "{page}");
         assert!(table(&Status::default()).ends_with("no terminal is here\n"));
     }
 }

@@ -6,7 +6,7 @@ use super::single::read_single;
 use super::values;
 use super::{
     Config, FailSection, HealthSection, HubSection, InterceptSection, LinkSection, Marking, Role,
-    SecuritySection, SourceMode, TerminalSection,
+    SecuritySection, SourceMode, TerminalEntry, TerminalSection, terminal_of,
 };
 use super::{accept, fail, forward, limits, paths, plans, reach, terminals};
 use crate::intercept::{PortRange, Prefix};
@@ -326,7 +326,13 @@ fn read_hub(
     let destinations = reach::read_destinations(reader, &mut section);
     let guarded = reach::read_guarded(reader, &mut section, usual.guarded);
     let marking = read_marking(reader, &mut section);
+    let line = section.line();
     section.finish(reader);
+    if source == Some(SourceMode::Client)
+        && let (Some(clients), Some(terminals)) = (&clients, &terminals)
+    {
+        clients_are_named(reader, line, clients, terminals);
+    }
     Some(HubSection {
         id: id?,
         source: source?,
@@ -340,6 +346,25 @@ fn read_hub(
         classes: classes?,
         marking: marking?,
     })
+}
+
+/// Servers may trust addresses, so a hub that lends its terminals' clients theirs has to know
+/// which ones these are.
+fn clients_are_named(
+    reader: &mut Reader<'_>,
+    line: usize,
+    clients: &[Prefix],
+    terminals: &[TerminalEntry],
+) {
+    // A further path of a terminal has that terminal's.
+    let mut own = terminals.iter().filter(|entry| terminal_of(&entry.name) == entry.name);
+    let each_has_its_own = !terminals.is_empty() && own.all(|entry| entry.clients.is_some());
+    if clients.is_empty() && !each_has_its_own {
+        let expected = "the networks of the terminals' clients beside `source = \"client\"`, such \
+                        as clients = [\"10.1.0.0/16\", \"fd00:1::/32\"]; \
+                        [\"0.0.0.0/0\", \"::/0\"] is any";
+        reader.mistake(line, "hub.clients", "nothing", expected);
+    }
 }
 
 pub(super) fn read_marking(reader: &mut Reader<'_>, section: &mut Section<'_>) -> Option<Marking> {

@@ -93,7 +93,8 @@ fn every_key_of_a_terminal_is_read() {
 #[test]
 fn every_key_of_a_hub_is_read() {
     let text = format!(
-        "{HUB}[hub]\nsource = \"client\"\ninterfaces = \"wan0\"\ndeny = [\"10.0.0.0/8\"]\ntable = 7\n"
+        "{HUB}[hub]\nsource = \"client\"\nclients = [\"10.1.0.0/16\"]\ninterfaces = \"wan0\"\n\
+         deny = [\"10.0.0.0/8\"]\ntable = 7\n"
     );
     let config = Config::parse("g.toml", &text).unwrap();
     let Role::Hub(hub) = config.role else { panic!("a hub") };
@@ -101,6 +102,22 @@ fn every_key_of_a_hub_is_read() {
     assert_eq!(hub.interfaces, ["wan0"]);
     assert_eq!(hub.destinations.deny, ["10.0.0.0/8".parse().unwrap()]);
     assert_eq!(hub.marking.table, Some(7));
+}
+
+#[test]
+fn a_hub_that_lends_clients_their_addresses_knows_which_they_are() {
+    let hub = format!("{HUB}[hub]\nsource = \"client\"\n");
+    let error = Config::parse("g.toml", &hub).unwrap_err().to_string();
+    let line = HUB.lines().count() + 1;
+    let begins = format!("g.toml:{line}: hub.clients: found nothing, expected the networks of the");
+    assert!(error.starts_with(&begins), "{error}");
+    assert!(error.contains("clients = [\"10.1.0.0/16\", \"fd00:1::/32\"]"), "{error}");
+    let is_right = |more: &str| Config::parse("g.toml", &format!("{hub}{more}")).is_ok();
+    assert!(is_right("clients = [\"0.0.0.0/0\", \"::/0\"]\n"));
+    let boat = "[[terminal]]\nname = \"boat\"\nclients = [\"10.1.0.0/24\"]\n";
+    assert!(is_right(boat), "each terminal has its own");
+    assert!(is_right(&format!("{boat}[[terminal]]\nname = \"boat/lte\"\n")), "a further path");
+    assert!(!is_right(&format!("{boat}[[terminal]]\nname = \"bus\"\n")), "all but one have");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Accepting clients, and not accepting them while there is no room.
 
+use crate::host;
 use crate::service::handed;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
@@ -48,17 +49,8 @@ impl Listener {
             let listener = Self::from_std(socket, kind)?;
             return Ok(Self { wanted: address, ..listener });
         }
-        let domain = socket2::Domain::for_address(address);
-        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-        if address.is_ipv6() {
-            // An IPv4 listener on the same port is a listener of its own.
-            socket.set_only_v6(true)?;
-        }
-        socket.set_reuse_address(true)?;
-        socket.set_nonblocking(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(1024)?;
-        let listener = Self::from_std(socket.into(), kind)?;
+        // An IPv4 listener on the same port is a listener of its own.
+        let listener = Self::from_std(listen_on(address, true)?, kind)?;
         Ok(Self { wanted: address, ..listener })
     }
 
@@ -114,6 +106,21 @@ impl Listener {
             }
         }
     }
+}
+
+/// A listener on `address`, which this host need not have yet; it does not block. One on an IPv6
+/// address takes IPv4 clients as well, where the system says so, unless it is for `only_v6`.
+pub(crate) fn listen_on(address: SocketAddr, only_v6: bool) -> io::Result<std::net::TcpListener> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    if address.is_ipv6() && only_v6 {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    host::bind(&socket, address)?;
+    socket.listen(1024)?;
+    Ok(socket.into())
 }
 
 /// An error of the client's, not of the listener's.

@@ -51,6 +51,7 @@ mod wait;
 
 use self::core::{Core, FIRST_CONNECTION};
 use crate::gateway::unix_seconds;
+use crate::host::HostAddresses;
 use crate::intercept::Doorkeeper;
 use crate::memory::Memory;
 use crate::observe::{self, AssociationCounters, Observer};
@@ -79,7 +80,7 @@ use units::Instant;
 pub(crate) use admission::Admission;
 pub(crate) use carrier::Carrier;
 pub(crate) use fail::depends_on_paths;
-pub(crate) use listener::{Kind, Listener};
+pub(crate) use listener::{Kind, Listener, listen_on};
 pub(crate) use outlet::Outlet;
 pub(crate) use paths::PathPlan;
 pub(crate) use sight::Sight;
@@ -105,8 +106,10 @@ pub(crate) struct Engine {
     /// The sockets for datagrams: a hub's one, or one for each path of a terminal.
     outlets: Vec<Outlet>,
     sweep_at: Instant,
-    /// When to look whether the sockets' interfaces are there.
+    /// When to look whether the sockets' interfaces and addresses are there.
     look_at: Instant,
+    /// The addresses that the configuration names.
+    host: HostAddresses,
     memory: Memory,
     state: State,
     /// What was known of peers at the end.
@@ -208,6 +211,7 @@ impl Engine {
         Ok(Self {
             sweep_at: clock.now() + core.sweep_interval(),
             look_at: clock.now(),
+            host: HostAddresses::default(),
             memory: Memory::new(clock.now()),
             poll,
             clock,
@@ -395,7 +399,7 @@ impl Engine {
             self.core.carrier.share_memory(self.core.limits.memory);
             self.remember(now);
             self.state.save_rarely(now);
-            crate::logging::tell_left_out();
+            crate::logging::report_omissions();
             self.memory.review(now, self.moved());
             self.sweep_at = now + self.core.sweep_interval();
         }

@@ -3,14 +3,15 @@
 //!
 //! ```text
 //!   bound ──the interface is gone, or is another──▶ waiting ──once a second, until it succeeds──▶ bound
+//!     └─────this host has lost the address──▶ absent ──it has it again──▶ bound
 //! ```
 
 use super::carrier::{Carrier, Outgoing};
 use super::udp::{Sent, Udp};
 use super::{Engine, FIRST_CONNECTION, UDP};
-use crate::PathSection;
 use crate::config::MOST_PATHS;
 use crate::report::UdpCounters;
+use crate::{Config, PathSection};
 use mio::{Registry, Token};
 use std::io;
 use std::net::SocketAddr;
@@ -27,8 +28,8 @@ const FURTHER: usize = FIRST_CONNECTION - MOST_PATHS;
 /// Tokens of listeners are below this.
 pub(super) const END_OF_LISTENERS: usize = FURTHER;
 
-/// How often it is looked whether interfaces are there. Someone has plugged one in and waits.
-const LOOK: Span = Span::from_secs(1);
+/// How often it is looked whether interfaces and addresses are there. Someone has plugged one in and waits.
+pub(super) const LOOK: Span = Span::from_secs(1);
 
 /// One socket.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(crate) struct Outlet {
     place: Place,
     /// Nothing goes out or comes in while there is none.
     udp: Option<Udp>,
+    /// This host does not have the address: there is nothing to send from.
+    absent: bool,
     pub(super) readable: bool,
     /// Datagrams that leave next.
     buffer: Vec<u8>,
@@ -57,11 +60,6 @@ struct Place {
 }
 
 impl Place {
-    /// Whether it may be missing: one of several paths holds up nothing while it is.
-    fn may_wait(&self) -> bool {
-        !self.path.is_empty()
-    }
-
     fn bind(&self) -> io::Result<Udp> {
         Udp::bind(self.address, self.interface.as_deref())
     }
@@ -83,24 +81,36 @@ impl Place {
 }
 
 impl Outlet {
-    /// The socket of a path. One that has a name waits for its interface and its address.
+    /// The socket of a path, which waits for its interface and its address.
     ///
     /// # Errors
-    /// The kernel's, when waiting would not help, or for the only path.
+    /// The kernel's, when waiting would not help.
     pub(crate) fn open(path: &PathSection) -> io::Result<Self> {
         let (name, interface) = (path.name.clone(), path.interface.clone());
         let address = path.link.listen;
         let mut place = Place { path: name, address, interface, refusal: None };
         let udp = match place.bind() {
             Ok(udp) => Some(udp),
-            Err(error) if place.may_wait() && is_absent(&error) => {
+            Err(error) if is_absent(&error) => {
                 place.complain(&error);
                 None
             }
             Err(error) => return Err(error),
         };
         let (buffer, past) = (vec![0; BATCH], UdpCounters::default());
-        Ok(Self { place, udp, readable: true, buffer, pending: None, past })
+        Ok(Self { place, udp, absent: false, readable: true, buffer, pending: None, past })
+    }
+
+    /// Whether datagrams can go out and come in.
+    pub(super) fn is_working(&self) -> bool {
+        self.udp.is_some() && !self.absent
+    }
+
+    /// The interface that it waits for, if it does.
+    fn missing(&self) -> Option<String> {
+        let Place { path, interface, .. } = &self.place;
+        let interface = interface.as_deref().filter(|_| self.udp.is_none())?;
+        Some(format!("interface {interface} (path {path:?})"))
     }
 
     /// Its socket, while it has one.
@@ -133,7 +143,7 @@ impl Outlet {
     /// Leaves an interface that is gone, and binds to the one that is there. True when its socket
     /// is another, or there is none any more.
     fn look(&mut self, registry: &Registry, number: usize) -> bool {
-        if !self.place.may_wait() || self.udp.as_ref().is_some_and(|udp| self.place.has(udp)) {
+        if self.udp.as_ref().is_some_and(|udp| self.place.has(udp)) {
             return false;
         }
         let lost = self.udp.take();
@@ -158,6 +168,17 @@ impl Outlet {
                 true
             }
         }
+    }
+
+    /// Takes note that this host does not have the address, or has it again.
+    fn set_absent(&mut self, absent: bool) {
+        if self.absent && !absent {
+            if let Some(udp) = &mut self.udp {
+                udp.renew();
+            }
+            self.readable = true;
+        }
+        self.absent = absent;
     }
 
     /// The token of the outlet with this `number`.
@@ -198,7 +219,10 @@ impl Outlet {
     /// Sends what the pacer lets go; true when there is more.
     pub(super) fn transmit(&mut self, carrier: &mut Carrier, now: Instant, number: usize) -> bool {
         for _ in 0..TRANSMIT_BUDGET {
-            let Some(udp) = &mut self.udp else { return self.drop_all(carrier, now, number) };
+            let Some(udp) = self.udp.as_mut().filter(|_| !self.absent) else {
+                self.pending = None;
+                return self.drop_all(carrier, now, number);
+            };
             let outgoing = match self.pending.take() {
                 Some(pending) => pending,
                 None => {
@@ -256,11 +280,15 @@ impl Engine {
         if now < self.look_at {
             return;
         }
+        self.host.review();
         let mut moved = false;
         for (number, outlet) in self.outlets.iter_mut().enumerate() {
-            if outlet.look(self.poll.registry(), number) {
-                moved |= outlet.udp.is_some();
-                self.core.carrier.set_bound(number, outlet.udp.is_some());
+            let before = outlet.is_working();
+            let is_another = outlet.look(self.poll.registry(), number);
+            outlet.set_absent(self.host.lacks(outlet.place.address));
+            if is_another || outlet.is_working() != before {
+                moved |= outlet.is_working();
+                self.core.carrier.set_bound(number, outlet.is_working());
             }
         }
         if moved {
@@ -272,9 +300,19 @@ impl Engine {
 
     /// When to look after sockets again; never where none can lose its place.
     pub(super) fn next_look(&self, now: Instant) -> Instant {
-        let watched = |outlet: &Outlet| {
-            outlet.place.may_wait() && (outlet.udp.is_none() || outlet.place.interface.is_some())
-        };
-        if self.outlets.iter().any(watched) { now + LOOK } else { Instant::FAR_FUTURE }
+        let watched = |outlet: &Outlet| outlet.udp.is_none() || outlet.place.interface.is_some();
+        let any = !self.host.is_empty() || self.outlets.iter().any(watched);
+        if any { now + LOOK } else { Instant::FAR_FUTURE }
+    }
+
+    /// Watches the addresses that `config` names.
+    pub(crate) fn watch_addresses(&mut self, config: &Config) {
+        self.host.watch(config);
+        self.look_at = self.clock.now();
+    }
+
+    /// The addresses and interfaces that it waits for.
+    pub(crate) fn waiting(&self) -> Vec<String> {
+        self.host.missing().chain(self.outlets.iter().filter_map(Outlet::missing)).collect()
     }
 }

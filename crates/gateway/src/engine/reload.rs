@@ -16,6 +16,7 @@ impl Engine {
     pub(crate) fn apply(&mut self, config: &Config, admission: Option<Admission>) {
         self.core.limits.clone_from(&config.limits);
         self.log_ends(config);
+        self.watch_addresses(config);
         match (&mut self.role, &config.role) {
             (Role::Terminal(terminal), RoleConfig::Terminal(section)) => {
                 terminal.door.change(section, config);

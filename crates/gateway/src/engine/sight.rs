@@ -21,6 +21,8 @@ pub(crate) struct Sight<'a> {
     pub(crate) now: Instant,
     pub(crate) clock: &'a Clock,
     pub(crate) link: Option<SocketAddr>,
+    /// Addresses and interfaces that it waits for.
+    pub(crate) waiting: Vec<String>,
     seen: Seen<'a>,
 }
 
@@ -43,19 +45,21 @@ impl Engine {
 
     /// Lets the observer see to its clients; true when it has more to do.
     pub(super) fn observe(&mut self, now: Instant) -> bool {
-        let Some(observer) = self.observer.as_mut().filter(|observer| observer.has_work(now))
-        else {
+        if !self.observer.as_ref().is_some_and(|observer| observer.has_work(now)) {
             return false;
-        };
-        let sight = sight(now, &self.clock, &mut self.core, &self.outlets, &self.role);
-        observer.turn(sight)
+        }
+        let waiting = self.waiting();
+        let sight = sight(now, &self.clock, &mut self.core, &self.outlets, &self.role, waiting);
+        self.observer.as_mut().is_some_and(|observer| observer.turn(sight))
     }
 
     /// Its clients are told, as far as that can be done at once.
     pub(super) fn close_observer(&mut self) {
         let Some(mut observer) = self.observer.take() else { return };
         let now = self.clock.now();
-        observer.close(sight(now, &self.clock, &mut self.core, &self.outlets, &self.role));
+        let waiting = self.waiting();
+        let sight = sight(now, &self.clock, &mut self.core, &self.outlets, &self.role, waiting);
+        observer.close(sight);
     }
 }
 
@@ -65,6 +69,7 @@ fn sight<'a>(
     core: &'a mut Core,
     outlets: &'a [Outlet],
     role: &'a Role,
+    waiting: Vec<String>,
 ) -> Sight<'a> {
     let (is_hub, promised): (bool, &[Promised]) = match role {
         Role::Hub(hub) => (true, &hub.promised),
@@ -72,13 +77,14 @@ fn sight<'a>(
     };
     let link = outlets.first().and_then(Outlet::local_address);
     let seen = Seen::OfTwo { core, udp: outlet::counted(outlets), is_hub, promised };
-    Sight { now, clock, link, seen }
+    Sight { now, clock, link, waiting, seen }
 }
 
 impl<'a> Sight<'a> {
     /// A gateway without a partner.
     pub(super) fn of_single(now: Instant, single: &'a Single) -> Self {
-        Self { now, clock: single.clock(), link: None, seen: Seen::Single(single) }
+        let (clock, waiting) = (single.clock(), single.waiting());
+        Self { now, clock, link: None, waiting, seen: Seen::Single(single) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The datagrams between the two gateways, many to a system call where the kernel can.
 
+use crate::host;
 use crate::report::UdpCounters;
 use crate::service::handed;
 use mio::net::UdpSocket;
@@ -60,7 +61,7 @@ impl Udp {
         if let Some(interface) = interface {
             socket.bind_device(Some(interface.as_bytes()))?;
         }
-        socket.bind(&address.into())?;
+        host::bind(&socket, address)?;
         Self::from_std(socket.into())
     }
 
@@ -244,7 +245,12 @@ impl Udp {
         if let Some(from) = &mut self.answered_from {
             from.forget(destination);
         }
-        // A refused address looks like a kernel that cannot cut up batches, which it is not.
+        self.renew();
+    }
+
+    /// Finds out anew what the kernel does for this socket: a refused source address looks like a
+    /// kernel that cannot cut up batches, which it is not.
+    pub(super) fn renew(&mut self) {
         if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
             self.state = state;
         }

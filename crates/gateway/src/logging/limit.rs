@@ -83,7 +83,7 @@ impl Place {
 }
 
 /// Says how many lines were left out since the last call, if any were.
-pub(crate) fn tell_left_out() {
+pub(super) fn tell_left_out() {
     if let Some(places) = PLACES.get() {
         tell(places);
     }

@@ -211,6 +211,7 @@ fn status(identity: &Identity, rounds: &LoopStatus, sight: &mut Sight<'_>) -> St
             version: env!("CARGO_PKG_VERSION"),
             controller: identity.controller,
             link: sight.link.map(|address| address.to_string()),
+            waiting: sight.waiting.clone(),
             pid: std::process::id(),
             started_unix_seconds: started.as_secs_f64(),
             uptime_seconds: sight.now.since(identity.started).as_secs_f64(),

@@ -11,6 +11,7 @@ pub(super) fn status() -> ProcessStatus {
         resident_bytes: resident(),
         open_descriptors,
         most_descriptors,
+        log_lines_dropped: crate::logging::dropped_lines(),
     }
 }
 

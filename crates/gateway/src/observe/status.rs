@@ -35,6 +35,8 @@ pub struct GatewayStatus {
     pub controller: &'static str,
     /// Where it receives datagrams.
     pub link: Option<String>,
+    /// Addresses and interfaces of the configuration that this host does not have now.
+    pub waiting: Vec<String>,
     /// Its process.
     pub pid: u32,
     /// When it began, seconds since 1970.
@@ -233,6 +235,8 @@ pub struct ProcessStatus {
     pub open_descriptors: Option<u64>,
     /// Descriptors that it may have.
     pub most_descriptors: Option<u64>,
+    /// Lines of the log that standard error did not take.
+    pub log_lines_dropped: u64,
 }
 
 /// One connection.

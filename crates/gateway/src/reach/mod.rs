@@ -27,6 +27,36 @@ pub use rule::Rule;
 const NOWHERE: [&str; 5] = ["0.0.0.0/8", "::", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8"];
 /// What runs on the hub for itself alone, or answers on the hub's own links only.
 const PRIVATE: [&str; 4] = ["127.0.0.0/8", "::1", "169.254.0.0/16", "fe80::/10"];
+/// Where clouds offer credentials and secrets to each of their hosts: refused unless a rule allows
+/// the very address or a network as narrow.
+const METADATA: [&str; 16] = [
+    // Amazon, Azure, Google, Oracle, IBM, DigitalOcean, Hetzner, Huawei, OpenStack and others.
+    "169.254.169.254",
+    "fe80::a9fe:a9fe",
+    // Amazon: containers (ECS), pods (EKS); over IPv6 instances, pods, resolver and time.
+    "169.254.170.2",
+    "169.254.170.23",
+    "fd00:ec2::/32",
+    // Google, instances that have IPv6 alone.
+    "fd20:ce::254",
+    // Azure: WireServer, which hands out the configuration of extensions.
+    "168.63.129.16",
+    // Oracle, and Oracle Cloud Classic.
+    "fd00:c1::a9fe:a9fe",
+    "192.0.0.192",
+    // Alibaba.
+    "100.100.100.200",
+    "fd00:100::100:200",
+    // Tencent.
+    "169.254.0.23",
+    // Akamai (Linode).
+    "fd00:a9fe:a9fe::1",
+    // Scaleway.
+    "169.254.42.42",
+    "fd00:42::42",
+    // Volcano Engine and BytePlus.
+    "100.96.0.96",
+];
 
 /// Destinations that are allowed and refused, as a configuration lists them.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +119,7 @@ impl Reach {
     pub(crate) fn hub(lists: &Destinations, guarded: bool) -> Result<Self, NetlinkError> {
         let mut reach = Self::listed(lists);
         reach.add_built_in(&NOWHERE);
+        reach.add_built_in(&METADATA);
         if guarded {
             reach.add_built_in(&PRIVATE);
             reach.kernel = Some(Netlink::open()?);
@@ -185,12 +216,12 @@ impl Reach {
     }
 }
 
-/// Whether a terminal's word that its client has the address `client` is to be believed, where
-/// terminals speak for `networks` (all when empty).
+/// Whether a terminal may have servers see the address `client`, where its clients are in
+/// `networks`; without networks it may not.
 pub(crate) fn may_speak_for(networks: &[Prefix], client: IpAddr) -> bool {
     let client = client.to_canonical();
     let strange = client.is_unspecified() || client.is_multicast() || client.is_loopback();
-    !strange && (networks.is_empty() || networks.iter().any(|network| network.contains(client)))
+    !strange && networks.iter().any(|network| network.contains(client))
 }
 
 #[cfg(test)]

@@ -114,6 +114,68 @@ fn other_forms_of_a_denied_address_are_denied() {
     }
 }
 
+/// Metadata services, by what their providers document.
+const METADATA_SERVICES: [&str; 17] = [
+    "169.254.169.254",    // Amazon, Azure, Google, Oracle, IBM, DigitalOcean, Hetzner, Huawei, ...
+    "169.254.170.2",      // Amazon ECS
+    "169.254.170.23",     // Amazon EKS
+    "169.254.0.23",       // Tencent
+    "169.254.42.42",      // Scaleway
+    "fe80::a9fe:a9fe",    // OpenStack
+    "fd00:ec2::254",      // Amazon
+    "fd00:ec2::23",       // Amazon EKS
+    "fd20:ce::254",       // Google
+    "fd00:c1::a9fe:a9fe", // Oracle
+    "192.0.0.192",        // Oracle Cloud Classic
+    "168.63.129.16",      // Azure
+    "100.100.100.200",    // Alibaba
+    "fd00:100::100:200",  // Alibaba
+    "fd00:a9fe:a9fe::1",  // Akamai
+    "fd00:42::42",        // Scaleway
+    "100.96.0.96",        // Volcano Engine
+];
+
+/// All that a translator or a tunnel would take for `address`.
+fn forms(address: std::net::Ipv4Addr) -> Vec<String> {
+    let [a, b, c, d] = address.octets();
+    let hex = format!("{:x}:{:x}", u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    let turned = format!("{:x}:{:x}", !u16::from_be_bytes([a, b]), !u16::from_be_bytes([c, d]));
+    vec![
+        format!("::ffff:{address}"),
+        format!("2002:{hex}::1"),
+        format!("64:ff9b::{address}"),
+        format!("64:ff9b:1::{address}"),
+        format!("2001:0:c000:201::{turned}"),
+        format!("2001:0:{hex}::1"),
+    ]
+}
+
+#[test]
+fn metadata_services_of_clouds_are_refused_in_every_form_unless_they_are_allowed() {
+    // Its own addresses are open, and so is all else.
+    let mut reach = Reach::hub(&lists(&["any", "100.64.0.0/10", "fc00::/7"], &[]), false).unwrap();
+    for service in METADATA_SERVICES {
+        let address: IpAddr = service.parse().unwrap();
+        let mut all = vec![service.to_owned()];
+        if let IpAddr::V4(address) = address {
+            all.extend(forms(address));
+        }
+        for form in all {
+            let server = SocketAddr::new(form.parse().unwrap(), 80);
+            let because = reach.judge(server).expect_err(&form).to_string();
+            assert!(because.contains("is denied"), "{form}: {because}");
+            assert!(reach.judge_all_ports(server.ip()).is_err(), "{form}");
+        }
+        let mut allowed = Reach::hub(&lists(&[service], &[]), true).unwrap();
+        assert!(allowed.judge(SocketAddr::new(address, 80)).is_ok(), "{service}");
+    }
+    // Their neighbours are servers like others.
+    for server in ["168.63.129.17:80", "192.0.0.193:80", "100.100.100.201:80", "[fd20:ce::253]:80"]
+    {
+        assert!(is_open(&mut reach, server), "{server}");
+    }
+}
+
 #[test]
 fn a_hub_keeps_to_itself_what_is_its_own() {
     let mut reach = Reach::hub(&lists(&[], &[]), true).unwrap();
@@ -194,6 +256,10 @@ fn terminals_speak_for_their_own_clients() {
     assert!(may(&networks, "10.1.0.7") && may(&networks, "fd00:1::7"));
     assert!(may(&networks, "::ffff:10.1.0.7"));
     assert!(!may(&networks, "10.2.0.7") && !may(&networks, "127.0.0.1"));
-    assert!(may(&[], "192.0.2.1") && !may(&[], "127.0.0.1") && !may(&[], "0.0.0.0"));
-    assert!(!may(&[], "ff02::1"));
+    assert!(!may(&[], "192.0.2.1"), "nobody without networks");
+    let any = ["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()];
+    assert!(may(&any, "192.0.2.1") && may(&any, "2001:db8::1"));
+    for never in ["127.0.0.1", "0.0.0.0", "ff02::1", "::1"] {
+        assert!(!may(&any, never), "{never}");
+    }
 }

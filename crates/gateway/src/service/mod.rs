@@ -8,17 +8,29 @@
 //!   SIGTERM  STOPPING ▶
 //! ```
 //!
-//! Without a manager (no `NOTIFY_SOCKET`) nothing is said, and nothing is missed.
+//! Without a manager (no `NOTIFY_SOCKET`) nothing is said, and nothing is missed. Messages are
+//! sent by a thread of their own: a manager that does not read must not hold up the loop.
 
 pub(crate) mod handed;
 
 use rt::Clock;
 use sd_notify::NotifyState;
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::Duration;
 use units::{Instant, Span};
 
 /// How often the manager hears how many connections there are, where it keeps no watch.
 const STATUS: Span = Span::from_secs(10);
+
+/// Messages that wait to be sent: one for each socket to keep, and some more.
+const MAX_PENDING: usize = 256;
+/// How long the end of the gateway waits for a manager that does not read.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Sends one message.
+type Message = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 /// What the service manager is told.
 #[derive(Debug)]
@@ -26,10 +38,19 @@ pub(crate) struct Service {
     clock: Clock,
     /// Whether there is one.
     listens: bool,
+    sender: Option<Sender>,
     /// How often it wants to hear of a life; half of its patience.
     beat: Option<Span>,
     next: Instant,
     status: String,
+}
+
+/// The thread that sends, and its end.
+#[derive(Debug)]
+struct Sender {
+    messages: SyncSender<Message>,
+    /// Disconnected when all is sent.
+    finished: Receiver<()>,
 }
 
 impl Service {
@@ -41,7 +62,8 @@ impl Service {
         let beat = watchdog.map(|patience| {
             Span::from_nanos(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX)) / 2
         });
-        Self { clock, listens, beat, next: clock.now(), status: String::new() }
+        let (sender, next) = (None, clock.now());
+        Self { clock, listens, sender, beat, next, status: String::new() }
     }
 
     /// When [`Service::beat`] wants to be called, at the latest.
@@ -49,75 +71,123 @@ impl Service {
         if self.listens { self.next } else { Instant::FAR_FUTURE }
     }
 
-    /// The gateway is alive, with so many connections.
-    pub(crate) fn beat(&mut self, connections: usize) {
+    /// The gateway is alive, with so many connections, and waits for these addresses and
+    /// interfaces.
+    pub(crate) fn beat(&mut self, connections: usize, waiting: &[String]) {
         if !self.listens || self.clock.now() < self.next {
             return;
         }
         self.next = self.clock.now() + self.beat.unwrap_or(STATUS).min(STATUS);
-        let status = format!("{connections} connections");
+        let mut status = format!("{connections} connections");
+        if !waiting.is_empty() {
+            status = format!("waiting for {}; {status}", waiting.join(", "));
+        }
         let changed = status != self.status;
-        let mut states = Vec::new();
-        if self.beat.is_some() {
-            states.push(NotifyState::Watchdog);
+        let beats = self.beat.is_some();
+        if beats || changed {
+            self.status.clone_from(&status);
+            self.tell(move || {
+                let beat = beats.then_some(NotifyState::Watchdog);
+                let status = changed.then_some(NotifyState::Status(&status));
+                sd_notify::notify(&beat.into_iter().chain(status).collect::<Vec<_>>())
+            });
         }
-        if changed {
-            states.push(NotifyState::Status(&status));
-        }
-        if !states.is_empty() {
-            self.tell(&states);
-        }
-        self.status = status;
     }
 
     /// The gateway works.
-    pub(crate) fn ready(&self) {
-        self.tell(&[NotifyState::Ready]);
+    pub(crate) fn ready(&mut self) {
+        self.tell(|| sd_notify::notify(&[NotifyState::Ready]));
     }
 
     /// The gateway reads its configuration again; [`Service::ready`] follows.
-    pub(crate) fn reloading(&self) {
+    pub(crate) fn reloading(&mut self) {
         match NotifyState::monotonic_usec_now() {
-            Ok(now) => self.tell(&[NotifyState::Reloading, now]),
+            Ok(now) => self.tell(|| sd_notify::notify(&[NotifyState::Reloading, now])),
             Err(error) => tracing::warn!(%error, "the manager does not hear of the reload"),
         }
     }
 
     /// The gateway drains, for as long as this.
-    pub(crate) fn stopping(&self, limit: Span) {
+    pub(crate) fn stopping(&mut self, limit: Span) {
         // Beyond its own patience, if that is less.
         let extended = limit + Span::from_secs(5);
         let micros = u32::try_from(extended.as_micros()).unwrap_or(u32::MAX);
-        let status = "finishing what runs";
-        self.tell(&[
-            NotifyState::Stopping,
-            NotifyState::Status(status),
-            NotifyState::ExtendTimeoutUsec(micros),
-        ]);
+        self.tell(move || {
+            sd_notify::notify(&[
+                NotifyState::Stopping,
+                NotifyState::Status("finishing what runs"),
+                NotifyState::ExtendTimeoutUsec(micros),
+            ])
+        });
     }
 
     /// Has the manager keep a socket for the next start.
-    pub(crate) fn keep(&self, name: &str, socket: BorrowedFd<'_>) {
-        if self.listens
-            && let Err(error) = sd_notify::notify_with_fds(
-                &[NotifyState::FdStore, NotifyState::FdName(name)],
-                &[socket],
-            )
-        {
-            tracing::debug!(%error, name, "the manager does not keep a socket");
+    pub(crate) fn keep(&mut self, name: &str, socket: BorrowedFd<'_>) {
+        if !self.listens {
+            return;
+        }
+        match socket.try_clone_to_owned() {
+            Ok(socket) => {
+                let name = name.to_owned();
+                self.tell(move || {
+                    let states = [NotifyState::FdStore, NotifyState::FdName(&name)];
+                    sd_notify::notify_with_fds(&states, &[socket.as_fd()])
+                });
+            }
+            Err(error) => tracing::debug!(%error, name, "the manager does not keep a socket"),
         }
     }
 
     /// Has the manager close a socket that it keeps.
-    pub(crate) fn forget(&self, name: &str) {
-        self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)]);
+    pub(crate) fn forget(&mut self, name: &str) {
+        let name = name.to_owned();
+        self.tell(move || {
+            sd_notify::notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name)])
+        });
     }
 
-    fn tell(&self, states: &[NotifyState<'_>]) {
-        if self.listens
-            && let Err(error) = sd_notify::notify(states)
+    /// Has the thread send a message. One that finds the queue full is dropped: the manager has
+    /// not read for minutes then.
+    fn tell(&mut self, send: impl FnOnce() -> io::Result<()> + Send + 'static) {
+        if !self.listens {
+            return;
+        }
+        if self.sender.is_none() {
+            match Sender::start() {
+                Ok(sender) => self.sender = Some(sender),
+                Err(error) => tracing::warn!(%error, "no thread for the service manager"),
+            }
+        }
+        if let Some(sender) = &self.sender
+            && sender.messages.try_send(Box::new(send)).is_err()
         {
-            tracing::warn!(%error, "the service manager cannot be told");
+            tracing::debug!("the service manager does not read: a message is dropped");
+        }
+    }
+}
+
+impl Sender {
+    fn start() -> io::Result<Self> {
+        let (messages, pending) = mpsc::sync_channel::<Message>(MAX_PENDING);
+        let (running, finished) = mpsc::channel();
+        std::thread::Builder::new().name("service".into()).spawn(move || {
+            let _until_the_end: mpsc::Sender<()> = running;
+            for send in pending {
+                if let Err(error) = send() {
+                    tracing::warn!(%error, "the service manager cannot be told");
+                }
+            }
+        })?;
+        Ok(Self { messages, finished })
+    }
+}
+
+/// Sends what is pending.
+impl Drop for Service {
+    fn drop(&mut self) {
+        if let Some(Sender { messages, finished }) = self.sender.take() {
+            drop(messages);
+            let _ = finished.recv_timeout(CLOSE_LIMIT);
         }
     }
 }

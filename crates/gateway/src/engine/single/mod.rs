@@ -22,9 +22,11 @@ pub(crate) use satellite::available_congestion_controls;
 
 use super::hub::reason_of;
 use super::listener::Listener;
+use super::outlet::LOOK;
 use super::socket;
 use super::timer::{Alarm, Deadlines};
 use crate::config::SingleSection;
+use crate::host::HostAddresses;
 use crate::memory::Memory;
 use crate::observe::{self, Observer};
 use crate::report::{Counters, SingleReport};
@@ -120,6 +122,9 @@ pub(crate) struct Single {
     /// Each connection is logged at its end.
     log_ends: bool,
     service: Service,
+    /// The addresses that the configuration names, and when to look for them again.
+    host: HostAddresses,
+    look_at: Instant,
     /// Taken away when it is dropped.
     _initial_window: Option<InitialWindow>,
 }
@@ -178,6 +183,8 @@ impl Single {
             notes,
             log_ends,
             service: Service::new(),
+            host: HostAddresses::default(),
+            look_at: now,
             _initial_window: InitialWindow::install(section)?,
         })
     }
@@ -211,7 +218,7 @@ impl Single {
             self.service.forget(&name);
         }
         loop {
-            self.service.beat(self.pairs.len());
+            self.service.beat(self.pairs.len(), &self.waiting());
             match stop.asked() {
                 Asked::Nothing => {}
                 Asked::Drain if self.end_at.is_none() => {
@@ -264,6 +271,10 @@ impl Single {
             self.sweep(now);
         }
         self.memory.review(now, self.counters.bytes_from_sockets);
+        if self.look_at <= now {
+            self.host.review();
+            self.look_at = if self.host.is_empty() { Instant::FAR_FUTURE } else { now + LOOK };
+        }
         let more_clients = self.accept(now);
         for _ in 0..self.turns.len() {
             let Some(index) = self.turns.pop_front() else { break };
@@ -312,6 +323,7 @@ impl Single {
             self.accept_again,
             self.end_at,
             Some(self.service.next()),
+            Some(self.look_at),
             self.observer.as_ref().and_then(Observer::poll_timeout),
             tokens.map(|bucket| bucket.when(bucket.segment())),
         ] {

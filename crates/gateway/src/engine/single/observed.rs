@@ -2,6 +2,7 @@
 
 use super::Single;
 use super::pair::{Pair, Phase};
+use crate::Config;
 use crate::engine::Sight;
 use crate::gateway::unix_seconds;
 use crate::observe::{AssociationCounters, ConnectionStatus, Counted, Observer, Page};
@@ -33,6 +34,16 @@ impl Single {
         if let Some(mut observer) = self.observer.take() {
             observer.close(Sight::of_single(self.clock.now(), self));
         }
+    }
+
+    /// Watches the addresses that `config` names.
+    pub(crate) fn watch_addresses(&mut self, config: &Config) {
+        self.host.watch(config);
+    }
+
+    /// The addresses that it waits for.
+    pub(crate) fn waiting(&self) -> Vec<String> {
+        self.host.missing().collect()
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -16,7 +16,7 @@ impl Single {
     pub(super) fn sweep(&mut self, now: Instant) {
         self.sweep_at = now + SWEEP;
         self.sweeps = self.sweeps.wrapping_add(1);
-        crate::logging::tell_left_out();
+        crate::logging::report_omissions();
         let longest = self.limits.vanished;
         let mut gone = Vec::new();
         let (sweeps, all) = (self.sweeps, self.pairs.len());

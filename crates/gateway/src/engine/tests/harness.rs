@@ -25,7 +25,8 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn start(text: &str) -> Self {
         if std::env::var_os("BENTPIPE_LOG").is_some() {
-            crate::start_logging(&crate::LogSection::default());
+            let mut log = crate::start_logging(&crate::LogSection::default());
+            log.start_writing().unwrap();
         }
         // Where no keys are told, none are meant.
         let open = if text.contains("private_key") { "" } else { "security = \"none\"\n" };

@@ -41,6 +41,18 @@ pub(super) const WHOLE: &[Whole] = &[
     ("process_max_fds", Gauge, "File descriptors that the process may have.", |s| {
         opt(s.process.most_descriptors)
     }),
+    (
+        "bentpipe_log_lines_dropped_total",
+        Counter,
+        "Lines of the log that standard error did not take.",
+        |s| num(s.process.log_lines_dropped),
+    ),
+    (
+        "bentpipe_waiting",
+        Gauge,
+        "Addresses and interfaces of the configuration that this host does not have now.",
+        |s| num(s.gateway.waiting.len() as u64),
+    ),
     ("bentpipe_connections", Gauge, "Connections now.", |s| num(s.counted.open)),
     ("bentpipe_connections_limit", Gauge, "Connections at once, at most.", |s| {
         num(s.counted.limit)

@@ -57,6 +57,7 @@ pub(crate) fn example() -> Status {
             version: "0.1.0",
             controller: "steady",
             link: None,
+            waiting: vec!["address 192.0.2.1 (link.listen)".into()],
             pid: 1,
             started_unix_seconds: 1.8e9,
             uptime_seconds: 100.0,
@@ -86,6 +87,7 @@ pub(crate) fn example() -> Status {
             resident_bytes: Some(1),
             open_descriptors: Some(2),
             most_descriptors: Some(3),
+            log_lines_dropped: 4,
         },
     }
 }

@@ -1,0 +1,176 @@
+//! Addresses that the configuration names and that this host does not have yet, or has lost.
+//!
+//! ```text
+//!   missing ──the host gets the address──▶ there ──the address is removed──▶ missing
+//! ```
+//!
+//! A gateway starts without them: sockets bind to them all the same (`IP_FREEBIND`, ip(7)), and
+//! work from the moment the host has them, also when they are removed and added again. What is
+//! missing is looked for once a second, for the log, for `bentpipe status`, and for the sending
+//! side, which needs an address to send from.
+
+use crate::{Config, Role};
+use socket2::{Domain, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// Binds `socket` to `address`, which this host need not have yet.
+pub(crate) fn bind(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+    let free = match address {
+        SocketAddr::V4(_) => socket.set_freebind_v4(true),
+        SocketAddr::V6(_) => socket.set_freebind_v6(true),
+    };
+    if let Err(error) = free {
+        tracing::debug!(%address, %error, "the kernel binds to addresses that are there alone");
+    }
+    socket.bind(&address.into())
+}
+
+/// The addresses that the configuration names, and whether this host has them.
+#[derive(Debug, Default)]
+pub(crate) struct HostAddresses {
+    all: Vec<Watched>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    /// Its port does not matter.
+    address: SocketAddr,
+    /// The keys in the configuration that name it.
+    keys: Vec<&'static str>,
+    missing: bool,
+}
+
+impl HostAddresses {
+    /// Watches the addresses of `config`, and no others any more.
+    pub(crate) fn watch(&mut self, config: &Config) {
+        let before = std::mem::take(&mut self.all);
+        for (key, address) in named(config) {
+            let ip = address.ip();
+            if ip.is_unspecified() || ip.is_loopback() {
+                continue;
+            }
+            let is_same = |other: &&mut Watched| other.address.ip() == ip;
+            match self.all.iter_mut().find(is_same) {
+                Some(watched) if watched.keys.contains(&key) => {}
+                Some(watched) => watched.keys.push(key),
+                None => {
+                    let missing = before.iter().any(|old| old.address.ip() == ip && old.missing);
+                    self.all.push(Watched { address, keys: vec![key], missing });
+                }
+            }
+        }
+    }
+
+    /// Looks which of them this host has, and logs what has changed.
+    pub(crate) fn review(&mut self) {
+        for watched in &mut self.all {
+            let Some(is_there) = has(watched.address) else { continue };
+            if watched.missing != is_there {
+                continue;
+            }
+            watched.missing = !is_there;
+            let (address, keys) = (watched.address.ip(), watched.keys.join(", "));
+            if is_there {
+                tracing::info!(%address, keys, "this host has the address now");
+            } else {
+                tracing::warn!(%address, keys, "waiting for an address that this host has not");
+            }
+        }
+    }
+
+    /// Whether there is anything to look for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whether this host lacks `address`, as far as it was looked.
+    pub(crate) fn lacks(&self, address: SocketAddr) -> bool {
+        self.all.iter().any(|watched| watched.missing && watched.address.ip() == address.ip())
+    }
+
+    /// The addresses that are missing.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = String> {
+        self.all.iter().filter(|watched| watched.missing).map(ToString::to_string)
+    }
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "address {} ({})", self.address.ip(), self.keys.join(", "))
+    }
+}
+
+/// The addresses that `config` names, by key.
+fn named(config: &Config) -> Vec<(&'static str, SocketAddr)> {
+    let mut all = Vec::new();
+    if !matches!(config.role, Role::Single(_)) {
+        let key = |name: &str| if name.is_empty() { "link.listen" } else { "path.listen" };
+        all.extend(config.ways().iter().map(|path| (key(&path.name), path.link.listen)));
+    }
+    if let Role::Terminal(section) = &config.role {
+        for (key, _, addresses) in crate::reload::proxies(section) {
+            all.extend(addresses.iter().map(|&address| (key, address)));
+        }
+    }
+    all.extend(config.metrics.map(|address| ("metrics.listen", address)));
+    all
+}
+
+/// Whether this host has `address`; `None` where that cannot be found out, for want of a
+/// descriptor for example.
+fn has(mut address: SocketAddr) -> Option<bool> {
+    address.set_port(0);
+    let probe = Socket::new(Domain::for_address(address), Type::DGRAM, None).ok()?;
+    match probe.bind(&address.into()) {
+        Ok(()) => Some(true),
+        Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => Some(false),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(listen: &str, metrics: &str) -> Config {
+        let text = format!(
+            "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"{listen}\"\n\
+             [metrics]\nlisten = \"{metrics}\"\n"
+        );
+        Config::parse("test.toml", &text).unwrap()
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_keys() {
+        let mut host = HostAddresses::default();
+        host.watch(&config("192.0.2.77:7000", "192.0.2.77:9100"));
+        assert_eq!(host.missing().count(), 0, "not looked yet");
+        host.review();
+        let missing: Vec<String> = host.missing().collect();
+        assert_eq!(missing, ["address 192.0.2.77 (link.listen, metrics.listen)"]);
+        assert!(host.lacks("192.0.2.77:1".parse().unwrap()));
+        // Another configuration: what is known of an address is kept.
+        host.watch(&config("192.0.2.77:7000", "[2001:db8::77]:9100"));
+        assert_eq!(host.missing().collect::<Vec<_>>(), ["address 192.0.2.77 (link.listen)"]);
+        host.review();
+        assert_eq!(host.missing().count(), 2);
+        host.watch(&config("0.0.0.0:7000", "127.0.0.1:9100"));
+        assert!(host.is_empty(), "these are always there");
+    }
+
+    #[test]
+    fn sockets_bind_to_an_address_that_is_not_there_and_not_to_a_port_that_is_taken() {
+        for address in ["192.0.2.77:0", "[2001:db8::77]:0"] {
+            let address: SocketAddr = address.parse().unwrap();
+            assert_eq!(has(address), Some(false));
+            let socket = || Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
+            let (first, second) = (socket(), socket());
+            bind(&first, address).unwrap();
+            let taken = first.local_addr().unwrap().as_socket().unwrap();
+            let refused = bind(&second, taken).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+        }
+    }
+}
