@@ -13,8 +13,8 @@ use crate::relay::payload_of;
 use crate::session::association_config;
 use crate::tap::{Tap, Way};
 use crate::{
-    DisconnectReason, Event, Families, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals, Transmit,
-    TransmitBatch,
+    DisconnectReason, Event, Families, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals,
+    Transmit, TransmitBatch,
 };
 use association::{Entropy, HubReceived, Keys, PublicKey, Sealed};
 use due::Due;

@@ -2,8 +2,8 @@
 
 use super::Relay;
 use crate::{
-    Families, Learnt, OpenError, Priority, RefuseReason, ResetReason, Service, Statistics, StreamError,
-    StreamId, Target, Totals, health,
+    Families, Learnt, OpenError, Priority, RefuseReason, ResetReason, Service, Statistics,
+    StreamError, StreamId, Target, Totals, health,
 };
 use association::Terminal;
 use units::{BitRate, Instant, Span};

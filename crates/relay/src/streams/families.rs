@@ -74,8 +74,7 @@ mod tests {
     use crate::{FamilyReach, Priority, RelayConfig, Target};
     use units::{Instant, Span};
 
-    const ONLY_IPV4: Families =
-        Families { ipv4: FamilyReach::Global, ipv6: FamilyReach::None };
+    const ONLY_IPV4: Families = Families { ipv4: FamilyReach::Global, ipv6: FamilyReach::None };
 
     fn pair() -> (Streams, Streams) {
         let (config, now) = (RelayConfig::new("x"), Instant::ZERO + Span::from_secs(1));
