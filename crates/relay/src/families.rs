@@ -3,10 +3,10 @@
 /// How much of an address family's Internet a hub reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FamilyReach {
-    /// The hub has no usable address of the family: no global destination can be reached.
+    /// The hub reaches no global destination: it has neither a route nor an address for that.
     None,
-    /// The hub has an address of the family, but no route to the Internet: some destinations may
-    /// be reached.
+    /// The hub has a route to the Internet or a global address, but not both: it may reach some
+    /// destinations.
     Partial,
     /// The hub has a route and a source address to the Internet. Assumed where nothing was
     /// announced.

@@ -49,7 +49,12 @@ impl FamilyWatch {
 /// How much of the family of `probe` this host reaches.
 fn reach(probe: IpAddr) -> FamilyReach {
     match source_towards(probe) {
-        Ok(source) if is_usable(source) => FamilyReach::Global,
+        // With a private IPv4 address there is a NAT. With a unique local IPv6 address (RFC 4193)
+        // there rarely is one, and programs prefer IPv4 then (RFC 6724 §10.6).
+        Ok(source) if is_usable(source) && (source.is_ipv4() || is_global(source)) => {
+            FamilyReach::Global
+        }
+        Ok(source) if is_usable(source) => FamilyReach::Partial,
         Ok(_) | Err(_) if has_address(probe) => FamilyReach::Partial,
         Ok(_) | Err(_) => FamilyReach::None,
     }
@@ -121,15 +126,18 @@ mod tests {
             assert_eq!(watch.look(now(1)), None, "not yet");
             let found = watch.look(now(2)).unwrap();
             assert_eq!((found.ipv4, found.ipv6), (FamilyReach::Partial, FamilyReach::None));
-            add("2001:db8:3::1", 64);
+            let default = Route::default_v6("fd00:3::2".parse().unwrap());
+            net.add_route(&default).unwrap();
             let found = watch.look(now(4)).unwrap();
-            assert_eq!(found.ipv6, FamilyReach::Partial, "an address and no route");
+            assert_eq!(found.ipv6, FamilyReach::Partial, "a route and no global address");
+            net.add_address("wan0", "2001:db8:3::1".parse().unwrap(), 64).unwrap();
+            net.await_address("2001:db8:3::1".parse().unwrap()).unwrap();
             net.add_route(&Route::default_v4("10.3.0.2".parse().unwrap())).unwrap();
-            net.add_route(&Route::default_v6("2001:db8:3::2".parse().unwrap())).unwrap();
             assert_eq!(watch.look(now(6)), Some(Families::default()));
             assert_eq!(watch.look(now(8)), None, "nothing has changed");
-            net.delete_route(&Route::default_v6("2001:db8:3::2".parse().unwrap())).unwrap();
-            assert_eq!(watch.look(now(10)).unwrap().ipv6, FamilyReach::Partial);
+            net.delete_route(&default).unwrap();
+            let found = watch.look(now(10)).unwrap();
+            assert_eq!(found.ipv6, FamilyReach::Partial, "a global address and no route");
         });
     }
 }

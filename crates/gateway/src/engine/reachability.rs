@@ -96,11 +96,11 @@ impl Reachability {
             match reach {
                 FamilyReach::Global => tracing::info!(family, "the hub reaches the Internet"),
                 FamilyReach::Partial => {
-                    tracing::warn!(family, "the hub has no route to the Internet");
+                    tracing::warn!(family, "the hub may not reach the whole Internet");
                 }
                 FamilyReach::None => tracing::warn!(
                     family,
-                    "the hub has no address of this family: global destinations are refused"
+                    "the hub does not reach the Internet: global destinations are refused"
                 ),
             }
         }
