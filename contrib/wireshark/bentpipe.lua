@@ -76,7 +76,9 @@ field(xstp, "xstp.first_sent", "framenum", "Sent before in")
 
 local FRAMES = {
   [1] = "ACCEPT", [2] = "RESET", [3] = "CREDIT", [4] = "SHARED", [7] = "GRANT", [8] = "NEED",
+  [9] = "FAMILIES",
 }
+local FAMILY_REACH = { [0] = "none", [1] = "partial", [2] = "global", [3] = "reserved" }
 local REASONS = {
   [0] = "aborted", [1] = "local", [2] = "timed out", [3] = "protocol",
   [64] = "refused", [65] = "connection refused", [66] = "host unreachable",
@@ -104,6 +106,7 @@ field(relay, "relay.reason", "uint8", "Reason", base.DEC, REASONS)
 field(relay, "relay.credit", "uint64", "Credit, bytes")
 field(relay, "relay.rate", "uint64", "Rate granted, bit/s")
 field(relay, "relay.need", "uint64", "Bytes that wait")
+field(relay, "relay.families", "uint64", "Address families, two bits each", base.HEX)
 field(relay, "relay.packet", "bytes", "IP packet")
 field(relay, "relay.piece.number", "uint32", "Number of the packet in pieces")
 field(relay, "relay.piece.total", "uint32", "Its length")
@@ -349,6 +352,13 @@ local function control_frame(c, tree, flags, start)
     end
     add_u64(tree, "relay.need", where, value * 1024)
     return string.format("NEED %d: %d bytes", number, value * 1024)
+  end
+  if kind == 9 then
+    local number = c:varint("number", 9)
+    local value, where = c:varint("families", 9)
+    add_u64(tree, "relay.families", where, value)
+    return string.format("FAMILIES %d: IPv4 %s, IPv6 %s", number, FAMILY_REACH[value % 4],
+      FAMILY_REACH[math.floor(value / 4) % 4])
   end
   if kind ~= 4 then
     local number, range = c:varint("stream")

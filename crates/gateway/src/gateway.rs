@@ -243,8 +243,8 @@ fn open_terminal(
         listeners.extend(transparent);
         let port = addresses.transparent.first().map_or(section.port, SocketAddr::port);
         let mut rules = terminal_rules(section, port);
-        keeper = confirming::prepare(&mut rules, accept, &mut on_duty)?;
-        let installed = Interception::terminal(&rules)?;
+        keeper = confirming::prepare(&mut rules, accept, &mut on_duty, true)?;
+        let installed = confirming::install(&mut rules, accept, &mut keeper, &mut on_duty)?;
         log_notes(&installed);
         interception = Some(installed);
         capture = Some(rules);

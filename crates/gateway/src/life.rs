@@ -32,6 +32,7 @@ impl Gateway {
                     self.service.ready();
                 }
                 Pause::Pass(pass) => self.pass(pass),
+                Pause::Filter => self.filter(),
                 Pause::Due => self.service.beat(self.engine.connections(), &self.engine.waiting()),
             }
         }
@@ -91,6 +92,29 @@ impl Gateway {
             }
         }
         self.engine.set_passing(pass, intercepted);
+    }
+
+    /// Has the packet filter refuse or confirm new connections by what is known of their
+    /// destinations.
+    fn filter(&mut self) {
+        let wanted = self.engine.filter();
+        let changed = match (&mut self.interception, &mut self.rules) {
+            (Some(interception), Some(rules)) => {
+                let other = rules.families != wanted.families;
+                rules.families = wanted.families;
+                // While connections pass, the rules are put in place when that ends.
+                let change = match other && !self.engine.is_passing() {
+                    true => interception.change_terminal(rules),
+                    false => Ok(()),
+                };
+                change.and_then(|()| interception.set_deferred(wanted.deferred.clone()))
+            }
+            (_, _) => Ok(()),
+        };
+        if let Err(error) = &changed {
+            tracing::error!(%error, "the kernel's rules do not follow what the hub reaches");
+        }
+        self.engine.set_applied_filter(changed.is_ok().then_some(wanted));
     }
 
     /// New connections go their ordinary way or are refused; those that run may finish.

@@ -38,9 +38,11 @@ pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
         Role::Terminal(section) => {
             if section.intercept.is_some() {
                 needed.push((Capability::CAP_NET_ADMIN, "[intercept]"));
-                if section.accept.confirms() {
-                    needed.push((Capability::CAP_NET_RAW, "accept = \"confirm\" in [intercept]"));
-                }
+                let what = match section.accept.confirms_intercepted() {
+                    true => "accept = \"confirm\" in [intercept]",
+                    false => "refusals before accept in [intercept]",
+                };
+                needed.push((Capability::CAP_NET_RAW, what));
             }
             let proxies = section.socks5.iter().chain(&section.connect);
             ports.extend(proxies.map(std::net::SocketAddr::port));
@@ -195,7 +197,7 @@ mod tests {
         assert_eq!(needs(&socks(1080)), [""; 0]);
         assert_eq!(needs(&socks(80)), ["a port below 1024"]);
         let intercept = format!("{terminal}[intercept]\ninterfaces = [\"lan0\"]\n");
-        assert_eq!(needs(&intercept), ["[intercept]"]);
+        assert_eq!(needs(&intercept), ["[intercept]", "refusals before accept in [intercept]"]);
         let confirm = format!("accept = \"confirm\"\n{intercept}");
         assert_eq!(needs(&confirm), ["[intercept]", "accept = \"confirm\" in [intercept]"]);
         let forward = format!("{}[forward]\ninterfaces = [\"lan0\"]\n", socks(1080));

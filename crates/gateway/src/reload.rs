@@ -153,13 +153,20 @@ impl Gateway {
         };
         let mut rules = terminal_rules(intercept, opened.unwrap_or(intercept.port));
         let mut on_duty = self.on_duty;
-        let keeper = confirming::prepare(&mut rules, &section.accept, &mut on_duty)?;
+        rules.families = self.engine.applied_filter().families;
+        // Where interception only begins now, nothing is known of what the kernel allows.
+        let optional = self.interception.is_none();
+        let accept = &section.accept;
+        let mut keeper = confirming::prepare(&mut rules, accept, &mut on_duty, optional)?;
         if let Some(keeper) = &keeper {
             self.engine.watch_door(keeper)?;
         }
         match &mut self.interception {
             Some(interception) => interception.change_terminal(&rules)?,
-            None => self.interception = Some(Interception::terminal(&rules)?),
+            None => {
+                let installed = confirming::install(&mut rules, accept, &mut keeper, &mut on_duty)?;
+                self.interception = Some(installed);
+            }
         }
         self.on_duty = on_duty;
         self.rules = Some(rules);

@@ -10,6 +10,7 @@
 //! PIECE    0 0 L 0 0 1 1 0   number, total, offset, [length], a part of an IP packet
 //! GRANT    0 0 0 0 0 1 1 1   number, rate in thousands of bits per second
 //! NEED     0 0 0 0 1 0 0 0   number, bytes that wait / 1024
+//! FAMILIES 0 0 0 0 1 0 0 1   number, address families that the hub reaches
 //! ```
 //!
 //! `stream`, `final offset`, `length` and the other numbers are variable-length integers of 7
@@ -18,6 +19,7 @@
 //! without it the offset, below 2²⁴, in 3 bytes; both big-endian. `E`: the data ends the stream. `O`: the stream is opened by this
 //! frame, at offset 0, which is then not written. `C`: the data uses shared credit.
 
+use crate::families::Families;
 use crate::target::{Destination, Priority, StreamId, Target};
 use core::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -41,6 +43,7 @@ const DATAGRAM: u8 = 0x05;
 const PIECE: u8 = 0x06;
 const GRANT: u8 = 0x07;
 const NEED: u8 = 0x08;
+const FAMILIES: u8 = 0x09;
 
 /// Bytes of a packet worth a PIECE.
 pub(crate) const LEAST_PIECE: usize = 32;
@@ -108,6 +111,11 @@ pub(crate) enum Frame<'a> {
     Need {
         number: u64,
         units: u64,
+    },
+    /// The address families that the hub reaches.
+    Families {
+        number: u64,
+        families: Families,
     },
     /// The part from `offset` of a packet of `total` bytes; it lies within.
     Piece {
@@ -225,6 +233,9 @@ impl<'a> Writer<'a> {
                 }
                 Frame::Grant { number, kbps } => (GRANT, None, [Some(number), Some(kbps)], None),
                 Frame::Need { number, units } => (NEED, None, [Some(number), Some(units)], None),
+                Frame::Families { number, families } => {
+                    (FAMILIES, None, [Some(number), Some(families.bits())], None)
+                }
                 Frame::Stream { .. } | Frame::Datagram { .. } | Frame::Piece { .. } => {
                     unreachable!("a frame with data has a writer of its own")
                 }

@@ -1,6 +1,7 @@
 //! Relays with many terminals over one socket.
 
 mod due;
+mod families;
 mod grants;
 mod shaping;
 
@@ -12,8 +13,8 @@ use crate::relay::payload_of;
 use crate::session::association_config;
 use crate::tap::{Tap, Way};
 use crate::{
-    DisconnectReason, Event, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals, Transmit,
-    TransmitBatch,
+    DisconnectReason, Event, Families, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals,
+    Transmit, TransmitBatch,
 };
 use association::{Entropy, HubReceived, Keys, PublicKey, Sealed};
 use due::Due;
@@ -62,6 +63,8 @@ pub struct Hub {
     shaper: Option<Shaper<PeerId>>,
     /// Who sends what on the return link.
     grants: Grants,
+    /// The address families that are announced to terminals.
+    families: Families,
     /// What sessions found out, for the next ones with the same terminals.
     memory: Memory,
     /// Buffers of terminals for which they are not the usual.
@@ -88,6 +91,7 @@ impl Hub {
             shaper: shaping::shaper(config.send_rate, &Plans::default()),
             plans: Plans::default(),
             grants: Grants::default(),
+            families: Families::default(),
             memory: Memory::default(),
             buffers: Vec::new(),
             buffered: BTreeMap::new(),
@@ -294,7 +298,8 @@ impl Hub {
         if !self.peers.contains_key(&id) {
             let Some(limits) = self.association.limits(id) else { return Ok(Some(id)) };
             let learnt = self.association.name(id).and_then(|name| self.memory.get(name));
-            let relay = Relay::peer(&self.config_for(id), limits, learnt, now);
+            let mut relay = Relay::peer(&self.config_for(id), limits, learnt, now);
+            relay.announce_families(self.families);
             let address = self.association.address(id);
             self.peers.insert(id, Peer { relay, made: now, address });
             self.join(id);

@@ -5,6 +5,7 @@ use super::read;
 use super::reader::{Reader, Section};
 use crate::intercept::{ConfirmRule, PortRange, Prefix};
 use crate::proxy::Destination;
+use std::fmt;
 
 /// When a client is told that its connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,17 @@ pub enum AcceptMode {
     Early,
     /// Once the server has answered: a refusal is a refusal.
     Confirm,
+}
+
+/// How a client reaches a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientProtocol {
+    /// By SOCKS5.
+    Socks5,
+    /// By HTTP CONNECT.
+    Connect,
+    /// By an intercepted connection.
+    Intercepted,
 }
 
 /// When clients are told that their connections stand, by where they go.
@@ -31,6 +43,8 @@ pub struct AcceptRule {
     pub networks: Vec<Prefix>,
     /// To these ports; to all when empty.
     pub ports: Vec<PortRange>,
+    /// Of clients by these protocols; by all when empty.
+    pub protocols: Vec<ClientProtocol>,
     /// When they are told.
     pub accept: AcceptMode,
 }
@@ -63,24 +77,34 @@ impl Default for ConfirmSection {
 }
 
 impl AcceptRules {
-    /// When a client is told that wants to be connected to `destination`.
-    pub(crate) fn mode_for(&self, destination: &Destination) -> AcceptMode {
+    /// When a client is told that wants to be connected to `destination` by `protocol`.
+    pub(crate) fn mode_for(
+        &self,
+        protocol: ClientProtocol,
+        destination: &Destination,
+    ) -> AcceptMode {
         let (address, port) = match destination {
             Destination::Address(address) => (Some(address.ip()), address.port()),
             Destination::Name(_, port) => (None, *port),
         };
         let fits = |rule: &&AcceptRule| {
             let network = |address| rule.networks.iter().any(|network| network.contains(address));
-            (rule.networks.is_empty() || address.is_some_and(network))
+            rule.is_for(protocol)
+                && (rule.networks.is_empty() || address.is_some_and(network))
                 && (rule.ports.is_empty() || rule.ports.iter().any(|ports| ports.contains(port)))
         };
         self.rules.iter().find(fits).map_or(self.others, |rule| rule.accept)
     }
 
-    /// Whether any connection is confirmed.
-    pub(crate) fn confirms(&self) -> bool {
-        let confirms = |mode| mode == AcceptMode::Confirm;
-        confirms(self.others) || self.rules.iter().any(|rule| confirms(rule.accept))
+    /// Whether any intercepted connection is confirmed.
+    pub(crate) fn confirms_intercepted(&self) -> bool {
+        let mut modes = self.intercepted().map(|rule| rule.accept).chain([self.others]);
+        modes.any(|mode| mode == AcceptMode::Confirm)
+    }
+
+    /// The rules for intercepted connections.
+    fn intercepted(&self) -> impl Iterator<Item = &AcceptRule> {
+        self.rules.iter().filter(|rule| rule.is_for(ClientProtocol::Intercepted))
     }
 
     /// The same in the packet filter's words.
@@ -90,9 +114,28 @@ impl AcceptRules {
             ports: rule.ports.clone(),
             confirm: rule.accept == AcceptMode::Confirm,
         };
-        self.rules.iter().map(rule).collect()
+        self.intercepted().map(rule).collect()
     }
 }
+
+impl AcceptRule {
+    fn is_for(&self, protocol: ClientProtocol) -> bool {
+        self.protocols.is_empty() || self.protocols.contains(&protocol)
+    }
+}
+
+impl fmt::Display for ClientProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = PROTOCOLS.iter().find(|(_, protocol)| protocol == self);
+        f.write_str(named.map_or("", |(name, _)| name))
+    }
+}
+
+pub(super) const PROTOCOLS: [(&str, ClientProtocol); 3] = [
+    ("socks5", ClientProtocol::Socks5),
+    ("connect", ClientProtocol::Connect),
+    ("intercepted", ClientProtocol::Intercepted),
+];
 
 const MODES: [(&str, AcceptMode); 2] =
     [("early", AcceptMode::Early), ("confirm", AcceptMode::Confirm)];
@@ -104,10 +147,15 @@ pub(super) fn read_rules(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Opti
     for mut section in top.sections(reader, "accept_rule")? {
         let networks = section.or(reader, "networks", Vec::new(), |r, i| i.list(r, read::network));
         let ports = section.or(reader, "ports", Vec::new(), |r, i| i.list(r, read::ports));
+        let protocols = section
+            .or(reader, "protocols", Vec::new(), |r, i| i.list(r, |r, i| i.word(r, &PROTOCOLS)));
         let expected = "\"early\" or \"confirm\"";
         let accept = section.required(reader, "accept", expected, |r, i| i.word(r, &MODES));
         section.finish(reader);
-        let rule = || Some(AcceptRule { networks: networks?, ports: ports?, accept: accept? });
+        let rule = || {
+            let (networks, ports, protocols) = (networks?, ports?, protocols?);
+            Some(AcceptRule { networks, ports, protocols, accept: accept? })
+        };
         match (&mut rules, rule()) {
             (Some(list), Some(rule)) => list.push(rule),
             (Some(_), None) | (None, _) => rules = None,

@@ -308,8 +308,12 @@ fn accept_entries(all: &mut Entries, accept: &AcceptRules) {
     };
     let AcceptRules { rules, others } = accept;
     put(all, "accept", word(*others).into());
-    for (index, AcceptRule { networks, ports, accept }) in rules.iter().enumerate() {
+    for (index, AcceptRule { networks, ports, protocols, accept }) in rules.iter().enumerate() {
         let value = format!("{} to {} ports {}", word(*accept), list(networks), list(ports));
+        let value = match &protocols[..] {
+            [] => value,
+            named => format!("{value} by {}", list(named)),
+        };
         put(all, &format!("accept_rule {}", index + 1), value);
     }
 }

@@ -54,7 +54,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use units::{BitRate, Span};
 
-pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
+pub use accept::{AcceptMode, AcceptRule, AcceptRules, ClientProtocol, ConfirmSection, WhenFull};
 pub use paths::{HealthSection, PathSection};
 pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
 pub use plans::{ClassSection, PlanSection, Promised};

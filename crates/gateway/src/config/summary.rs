@@ -133,9 +133,16 @@ fn terminal(
         AcceptMode::Confirm => writeln!(f, "clients hear so when the server has answered")?,
     }
     match section.accept.rules.len() {
-        0 => Ok(()),
-        rules => writeln!(f, "  unless one of {rules} rules on that says otherwise"),
+        0 => {}
+        rules => writeln!(f, "  unless one of {rules} rules on that says otherwise")?,
     }
+    for (index, rule) in section.accept.rules.iter().enumerate() {
+        if !rule.protocols.is_empty() {
+            let protocols: Vec<String> = rule.protocols.iter().map(ToString::to_string).collect();
+            writeln!(f, "  rule {} is for {} only", index + 1, protocols.join(" and "))?;
+        }
+    }
+    Ok(())
 }
 
 fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> fmt::Result {

@@ -2,6 +2,7 @@
 //! a hub, the same verbs.
 
 mod counted;
+mod families;
 mod naming;
 mod seen;
 

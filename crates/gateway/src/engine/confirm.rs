@@ -139,6 +139,10 @@ impl Confirm {
             // When the client tries again the kernel lets it pass.
             Fate::Direct => return,
         }
+        if door.reachability.is_unreachable(syn.server.ip()) {
+            self.turn_away(core, &syn, RefuseReason::NetworkUnreachable);
+            return;
+        }
         if self.keeper.is_forged(&syn) {
             tracing::debug!(client = %syn.client, "a SYN from an address of our own");
             return;

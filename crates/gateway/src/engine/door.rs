@@ -6,6 +6,7 @@ use super::core::Core;
 use super::direct::Direct;
 use super::fail::Fail;
 use super::quota::{Holder, Over};
+use super::reachability::Reachability;
 use crate::{AcceptRules, Config, Limits, TerminalSection, Terms};
 use std::net::{IpAddr, SocketAddr};
 use units::Instant;
@@ -24,12 +25,15 @@ pub(super) struct Door {
     pub(super) fail: Fail,
     /// What makes connections without a hub.
     pub(super) direct: Direct,
+    /// What is known of destinations before their servers are asked.
+    pub(super) reachability: Reachability,
 }
 
 impl Door {
     pub(super) fn new(accept: AcceptRules, limits: &Limits, fail: Fail, direct: Direct) -> Self {
         let terms = limits.client.of(limits.connections, true);
-        Self { accept, terms, complaints: Complaints::default(), fail, direct }
+        let (complaints, reachability) = Default::default();
+        Self { accept, terms, complaints, fail, direct, reachability }
     }
 
     /// Takes other rules, and goes on from where it is.
@@ -38,6 +42,7 @@ impl Door {
         self.terms = config.limits.client.of(config.limits.connections, true);
         self.fail.set(config.fail);
         self.direct.guard(section);
+        self.reachability.refresh_filter();
     }
 
     /// Whether a client may come in whose wish is known; who has the connection then.

@@ -159,6 +159,11 @@ impl Engine {
         }
     }
 
+    /// Whether the kernel lets new connections pass now.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(&self.role, Role::Terminal(terminal) if terminal.door.fail.is_passing())
+    }
+
     /// The kernel has refused, and does what it did: it is asked again in a while.
     pub(crate) fn not_passing_as_wanted(&mut self) {
         let now = self.clock.now();

@@ -11,6 +11,7 @@ use super::carrier::{Peer, StreamKey};
 use super::classes::Classes;
 use super::connection::{Onward, Phase};
 use super::core::Core;
+use super::families::FamilyWatch;
 use super::mac::Mac;
 use super::resolver::{Answer, Resolver};
 use super::socket;
@@ -37,9 +38,18 @@ pub(super) struct Hub {
     pub(super) classes: Classes,
     /// What its plans promise.
     pub(super) promised: Vec<Promised>,
+    /// The address families that it reaches.
+    pub(super) families: FamilyWatch,
 }
 
 impl Hub {
+    /// Announces to terminals the address families that are reached, when they have changed.
+    pub(super) fn announce_families(&mut self, core: &mut Core, now: Instant) {
+        if let Some(families) = self.families.look(now) {
+            core.carrier.set_families(families);
+        }
+    }
+
     /// A connection's turn.
     pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
         match core.connections[index].phase {

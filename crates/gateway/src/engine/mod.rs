@@ -27,6 +27,7 @@ mod drain;
 mod emptying;
 mod ending;
 mod fail;
+mod families;
 mod forward;
 mod hub;
 mod listener;
@@ -37,6 +38,7 @@ pub(crate) mod path;
 mod paths;
 mod pause;
 mod quota;
+mod reachability;
 mod reload;
 mod resolver;
 mod sight;
@@ -64,6 +66,7 @@ use connection::Phase;
 use direct::Direct;
 use door::Door;
 use fail::Fail;
+use families::FamilyWatch;
 use hub::Hub;
 use mac::Mac;
 use mio::unix::SourceFd;
@@ -140,6 +143,8 @@ pub(crate) enum Pause {
     Reload,
     /// New connections are to pass from now on, or to be intercepted again.
     Pass(bool),
+    /// The packet filter is to follow what is known of destinations.
+    Filter,
     /// The time that it was to work until has come.
     Due,
 }
@@ -188,7 +193,8 @@ impl Engine {
         let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
         let mac = config.mac.as_ref().and_then(|path| Mac::new(path, &config.id));
         let (classes, promised) = (Classes::new(&config.classes), Vec::new());
-        let hub = Hub { resolver, source: config.source, admission, classes, mac, promised };
+        let (source, families) = (config.source, FamilyWatch::default());
+        let hub = Hub { resolver, source, admission, classes, mac, promised, families };
         Self::new(poll, carrier, vec![outlet], limits, Role::Hub(Box::new(hub)), state)
     }
 
@@ -263,10 +269,13 @@ impl Engine {
             if let Some(pass) = self.wants_passing(now) {
                 return Ok(Pause::Pass(pass));
             }
+            if self.wants_filter(now) {
+                return Ok(Pause::Filter);
+            }
             if now >= until {
                 return Ok(Pause::Due);
             }
-            let busy = self.round() || self.wants_passing(self.clock.now()).is_some();
+            let busy = self.round() || self.wants_change(self.clock.now());
             self.wait(busy, until, &mut events)?;
             for event in &events {
                 self.ready(event);
@@ -343,6 +352,7 @@ impl Engine {
                 terminal.accept(&mut self.core, now) || more_knock
             }
             Role::Hub(hub) => {
+                hub.announce_families(&mut self.core, now);
                 if std::mem::take(&mut self.names_answered) {
                     hub.resolved(&mut self.core, now);
                 }
@@ -371,15 +381,6 @@ impl Engine {
         let more_asked = more_asked || more_packets;
         let more_datagrams = self.outlets.iter().any(|outlet| outlet.readable);
         more_clients || more_to_send || more_asked || more_datagrams || self.core.waiting() > 0
-    }
-
-    /// A number that changes when anything moves.
-    fn moved(&self) -> u64 {
-        let counters = &self.core.counters;
-        let each = self.outlets.iter().map(|outlet| outlet.counters());
-        let datagrams: u64 = each.map(|udp| udp.sent + udp.received).sum();
-        let packets = counters.forwarded.moved();
-        datagrams + counters.bytes_from_sockets + counters.bytes_to_sockets + packets
     }
 
     fn expire(&mut self, now: Instant) {

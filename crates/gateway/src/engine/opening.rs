@@ -6,6 +6,7 @@ use super::connection::Phase;
 use super::core::Core;
 use super::door::Door;
 use super::fail::Fate;
+use super::reachability::Answer;
 use super::socket;
 use crate::AcceptMode;
 use crate::proxy::{Destination, RefuseReason};
@@ -54,8 +55,17 @@ pub(super) fn wants(
             return;
         }
     }
+    let mode = match door.decide(now, asking.handshake.protocol(), &destination) {
+        Answer::Accept(mode) => mode,
+        Answer::Refuse(reason) => {
+            core.counters.refused(reason);
+            let mut message = asking.reply;
+            message.extend(asking.handshake.refused(reason, "the hub does not reach this family"));
+            say_farewell(core, now, index, message);
+            return;
+        }
+    };
     let connection = &mut core.connections[index];
-    let mode = door.accept.mode_for(&destination);
     let target = target(destination, Some(asking.client));
     connection.about.server = Some(target.destination.clone());
     match mode {

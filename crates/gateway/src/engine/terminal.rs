@@ -8,6 +8,7 @@
 //! ```
 
 use super::LISTENERS;
+use super::about::About;
 use super::arrival::welcome;
 use super::asking::{ask, farewell};
 use super::carrier::{Peer, StreamKey};
@@ -145,13 +146,16 @@ impl Terminal {
 
     /// When accepting is to be tried again.
     pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        self.pause.until().into_iter().chain(self.door.fail.poll_timeout(now)).min()
+        let door = [self.door.fail.poll_timeout(now), self.door.reachability.poll_timeout(now)];
+        self.pause.until().into_iter().chain(door.into_iter().flatten()).min()
     }
 
     /// Looks whether new connections can be carried.
     pub(super) fn review(&mut self, core: &Core, now: Instant) {
         let (open, limit) = (core.connections.len(), core.limits.connections as usize);
         self.door.fail.review(now, core.carrier.answers(), open, limit);
+        let (connected, announced) = core.carrier.families();
+        self.door.reachability.review(now, connected, announced);
     }
 
     /// Accepts who waits; true when more wait.
@@ -291,6 +295,8 @@ impl Terminal {
             Event::Refused { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
                     tracing::debug!(%stream, ?reason, "refused by the hub");
+                    let About { client, server, .. } = &core.connections[index].about;
+                    self.door.reachability.failed(now, *client, server.as_ref(), reason);
                     core.counters.refused(reason);
                     core.because(index, reason.words());
                     core.detach(index);
@@ -337,6 +343,7 @@ impl Terminal {
     fn accepted(&mut self, core: &mut Core, now: Instant, key: StreamKey) {
         let Some(index) = core.connection_of(key) else { return };
         let connection = &mut core.connections[index];
+        self.door.reachability.succeeded(connection.about.server.as_ref());
         match &connection.phase {
             Phase::Confirming(handshake) => {
                 let preface = handshake.granted(None);

@@ -4,6 +4,7 @@ mod counts;
 mod drain;
 mod ends;
 mod failing;
+mod families;
 mod harness;
 mod interfaces;
 mod limits;

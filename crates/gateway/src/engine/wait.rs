@@ -39,6 +39,20 @@ impl Engine {
         }
     }
 
+    /// A number that changes when anything moves.
+    pub(super) fn moved(&self) -> u64 {
+        let counters = &self.core.counters;
+        let each = self.outlets.iter().map(|outlet| outlet.counters());
+        let datagrams: u64 = each.map(|udp| udp.sent + udp.received).sum();
+        let packets = counters.forwarded.moved();
+        datagrams + counters.bytes_from_sockets + counters.bytes_to_sockets + packets
+    }
+
+    /// Whether the loop is to pause for a change of the packet filter.
+    pub(super) fn wants_change(&self, now: Instant) -> bool {
+        self.wants_passing(now).is_some() || self.wants_filter(now)
+    }
+
     fn next_due(&self, now: Instant) -> Instant {
         let mut due = self.sweep_at.min(self.draining.unwrap_or(self.sweep_at)).min(self.look_at);
         if let Some(deadline) = self.core.deadlines.next() {
@@ -54,10 +68,11 @@ impl Engine {
         {
             due = due.min(again);
         }
-        if let Role::Hub(hub) = &self.role
-            && let Some(mac) = &hub.mac
-        {
-            due = due.min(mac.poll_timeout(&self.core.quotas));
+        if let Role::Hub(hub) = &self.role {
+            due = due.min(hub.families.next());
+            if let Some(mac) = &hub.mac {
+                due = due.min(mac.poll_timeout(&self.core.quotas));
+            }
         }
         if let Some(wanted) = self.observer.as_ref().and_then(Observer::poll_timeout) {
             due = due.min(wanted);

@@ -111,6 +111,26 @@ impl Expressions {
         self.expression("reject", &data)
     }
 
+    /// `reject with tcp reset`
+    pub(super) fn reject_by_reset(self) -> Self {
+        const TCP_RESET: u32 = 1;
+        self.expression("reject", &Attributes::new().number(1, TCP_RESET)) // NFTA_REJECT_TYPE
+    }
+
+    /// `ip daddr . tcp dport @SET` or `ip6 daddr . tcp dport @SET`, by the family of `any`.
+    pub(super) fn destination_and_port_in(self, any: IpAddr, set: &str) -> Self {
+        // Registers of 4 octets begin at 8; the first four of them are register 1.
+        const FIRST_OF_4: u32 = 8;
+        let (offset, size) = if any.is_ipv4() { (16, 4) } else { (24, 16) };
+        let port = FIRST_OF_4 + size as u32 / 4;
+        let data = Attributes::new()
+            .text(1, set) // NFTA_LOOKUP_SET
+            .number(2, REGISTER_1); // NFTA_LOOKUP_SREG
+        self.payload(Header::Network, offset, size)
+            .payload_into(port, Header::Transport, 2, 2)
+            .expression("lookup", &data)
+    }
+
     /// `meta nfproto ipv4` or `ipv6`, by the family of `address`.
     pub(super) fn family(self, address: IpAddr) -> Self {
         let family = if address.is_ipv4() { FAMILY_IPV4 } else { FAMILY_IPV6 };
@@ -265,8 +285,12 @@ impl Expressions {
     }
 
     fn payload(self, header: Header, offset: u32, length: usize) -> Self {
+        self.payload_into(REGISTER_1, header, offset, length)
+    }
+
+    fn payload_into(self, register: u32, header: Header, offset: u32, length: usize) -> Self {
         let data = Attributes::new()
-            .number(1, REGISTER_1) // NFTA_PAYLOAD_DREG
+            .number(1, register) // NFTA_PAYLOAD_DREG
             .number(2, header as u32) // NFTA_PAYLOAD_BASE
             .number(3, offset) // NFTA_PAYLOAD_OFFSET
             .number(4, length as u32); // NFTA_PAYLOAD_LEN

@@ -32,6 +32,7 @@
 mod attributes;
 mod confirm;
 mod expressions;
+mod families;
 mod forwarding;
 mod kernel;
 mod nftables;
@@ -40,13 +41,14 @@ mod ruleset;
 mod socket;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
 pub(crate) use confirm::{Doorkeeper, Neighbour, Syn};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use confirm::{Unreachable, logged_packets};
+pub(crate) use families::is_global;
 pub(crate) use forwarding::ForwardRules;
 pub use prefix::{PortRange, Prefix};
 pub(crate) use ruleset::LONGEST_LIST;
@@ -221,7 +223,24 @@ impl Interception {
     /// As [`Interception::terminal`]; everything is as before then.
     pub fn change_terminal(&mut self, rules: &TerminalRules) -> Result<(), InterceptError> {
         self.notes = kernel::notes(&rules.interfaces, kernel::Role::Terminal);
-        self.change(rules.plan()?)
+        let plan = rules.plan()?;
+        // Destinations that have failed lately stay, where there are still sets for them.
+        let deferred = plan.deferred.as_ref().and(self.plan.deferred.clone()).or(plan.deferred);
+        self.change(Plan { deferred, ..plan })
+    }
+
+    /// Confirms connections to `deferred` from here on, and no others beyond those that the rules
+    /// name. Without rules that confirm anything nothing changes.
+    ///
+    /// # Errors
+    /// The kernel's refusal; everything is as before then.
+    pub(crate) fn set_deferred(&mut self, deferred: Vec<SocketAddr>) -> Result<(), InterceptError> {
+        let Some(there) = &mut self.plan.deferred else { return Ok(()) };
+        if let Some(nftables) = &mut self.nftables {
+            nftables.set_deferred(&self.plan.table, &deferred)?;
+        }
+        *there = deferred;
+        Ok(())
     }
 
     /// As [`Interception::change_terminal`], at a hub.

@@ -8,12 +8,14 @@
 //! ```
 
 use std::io::{self, Read};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::InterceptError;
 use super::attributes::{Attributes, find};
+use super::families;
 use super::ruleset::{Chain, Plan};
 
 /// The subsystem of `NETLINK_NETFILTER` that this is, in the upper byte of message types.
@@ -25,6 +27,9 @@ const NEW_TABLE: u16 = (SUBSYSTEM << 8) | libc::NFT_MSG_NEWTABLE as u16;
 const GET_TABLE: u16 = (SUBSYSTEM << 8) | libc::NFT_MSG_GETTABLE as u16;
 const DELETE_TABLE: u16 = (SUBSYSTEM << 8) | libc::NFT_MSG_DELTABLE as u16;
 const NEW_CHAIN: u16 = (SUBSYSTEM << 8) | libc::NFT_MSG_NEWCHAIN as u16;
+const NEW_SET: u16 = (SUBSYSTEM << 8) | libc::NFT_MSG_NEWSET as u16;
+const NEW_ELEMENT: u16 = (SUBSYSTEM << 8) | libc::NFT_MSG_NEWSETELEM as u16;
+const DELETE_ELEMENT: u16 = (SUBSYSTEM << 8) | libc::NFT_MSG_DELSETELEM as u16;
 const NEW_RULE: u16 = (SUBSYSTEM << 8) | libc::NFT_MSG_NEWRULE as u16;
 
 /// `NFPROTO_INET`: IPv4 and IPv6 in one table.
@@ -135,6 +140,10 @@ impl Nftables {
         for chain in &plan.chains {
             push_chain(&mut batch, table, chain);
         }
+        if let Some(deferred) = &plan.deferred {
+            push_sets(&mut batch, table);
+            push_elements(&mut batch, table, deferred);
+        }
         for chain in &plan.chains {
             for (index, rule) in chain.rules.iter().enumerate() {
                 let body = Attributes::new()
@@ -146,6 +155,26 @@ impl Nftables {
                 batch.push(NEW_RULE, FAMILY_INET, flags, &body, words, rule.needs);
             }
         }
+        batch.acknowledge_last();
+        batch.control(BATCH_END, "");
+        self.exchange(&batch, |_, _| {})
+    }
+
+    /// Puts `deferred` into the sets of the table called `table` in place of what is there, in
+    /// one transaction.
+    pub(super) fn set_deferred(
+        &mut self,
+        table: &str,
+        deferred: &[SocketAddr],
+    ) -> Result<(), InterceptError> {
+        let mut batch = Batch::new(self.sequence);
+        batch.control(BATCH_BEGIN, "nf_tables");
+        for (set, _) in families::SETS {
+            let body = element_list(table, set);
+            let words = format!("NFT_MSG_DELSETELEM ({table} {set})");
+            batch.push(DELETE_ELEMENT, FAMILY_INET, REQUEST, &body, words, "");
+        }
+        push_elements(&mut batch, table, deferred);
         batch.acknowledge_last();
         batch.control(BATCH_END, "");
         self.exchange(&batch, |_, _| {})
@@ -235,6 +264,44 @@ fn push_chain(batch: &mut Batch, table: &str, chain: &Chain) {
     }
     let words = format!("NFT_MSG_NEWCHAIN ({table} {})", chain.name);
     batch.push(NEW_CHAIN, FAMILY_INET, REQUEST | CREATE, &body, words, "nf_tables");
+}
+
+fn push_sets(batch: &mut Batch, table: &str) {
+    for (id, (set, key_len)) in (1..).zip(families::SETS) {
+        let body = Attributes::new()
+            .text(1, table) // NFTA_SET_TABLE
+            .text(2, set) // NFTA_SET_NAME
+            .number(3, 0) // NFTA_SET_FLAGS
+            .number(4, 0) // NFTA_SET_KEY_TYPE, which only the program nft reads
+            .number(5, key_len) // NFTA_SET_KEY_LEN
+            .number(10, id); // NFTA_SET_ID
+        let words = format!("NFT_MSG_NEWSET ({table} {set})");
+        batch.push(NEW_SET, FAMILY_INET, REQUEST | CREATE, &body, words, "nft_set_hash");
+    }
+}
+
+/// Adds each of `deferred` to the set of its family. The caller bounds how many there are.
+fn push_elements(batch: &mut Batch, table: &str, deferred: &[SocketAddr]) {
+    for (set, _) in families::SETS {
+        let its = deferred.iter().filter(|address| families::set_for(address.ip()) == set);
+        let elements = its.fold(Attributes::new(), |all, &address| {
+            let value = Attributes::new().put(1, &families::key(address)); // NFTA_DATA_VALUE
+            let element = Attributes::new().nest(1, &value); // NFTA_SET_ELEM_KEY
+            all.nest(1, &element) // NFTA_LIST_ELEM
+        });
+        if elements.as_bytes().is_empty() {
+            continue;
+        }
+        let body = element_list(table, set).nest(3, &elements); // NFTA_SET_ELEM_LIST_ELEMENTS
+        let words = format!("NFT_MSG_NEWSETELEM ({table} {set})");
+        batch.push(NEW_ELEMENT, FAMILY_INET, REQUEST | CREATE, &body, words, "");
+    }
+}
+
+fn element_list(table: &str, set: &str) -> Attributes {
+    Attributes::new()
+        .text(1, table) // NFTA_SET_ELEM_LIST_TABLE
+        .text(2, set) // NFTA_SET_ELEM_LIST_SET
 }
 
 /// Messages that are sent together, and what to say if one of them is refused.

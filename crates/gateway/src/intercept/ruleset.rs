@@ -19,6 +19,7 @@
 //! confirm    log to the doorkeeper, drop
 //! early      tproxy to the listener, mark, accept
 //! ```
+//! What stands before that in `capture` is in [`families`].
 //! The policy route turns the mark into local delivery. Only a SYN can begin an interception:
 //! connections that were there before pass by untouched, as does everything that is not TCP.
 
@@ -26,6 +27,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::InterceptError;
 use super::expressions::{Expressions, Verdict};
+use super::families;
 use super::prefix::{PortRange, Prefix};
 
 /// The most networks, ports or interfaces that one list may have: a bound on the rule set.
@@ -68,6 +70,8 @@ pub struct TerminalRules {
     pub exclude_ports: Vec<PortRange>,
     /// What is kept back until its server has answered; `None`: nothing.
     pub confirm: Option<ConfirmRules>,
+    /// The address families that the hub reaches: what cannot be reached is refused.
+    pub families: relay::Families,
 }
 
 /// Which connections are kept back until their servers have answered.
@@ -108,6 +112,7 @@ impl TerminalRules {
             include_ports: Vec::new(),
             exclude_ports: Vec::new(),
             confirm: None,
+            families: relay::Families::default(),
         }
     }
 
@@ -149,21 +154,29 @@ impl TerminalRules {
             rules.insert(0, rule);
         }
         chains.extend([ports, lan, Chain { name: "prerouting", hooked: true, rules }]);
-        Plan::new(&self.id, self.mark, self.table, self.priority, chains)
+        let plan = Plan::new(&self.id, self.mark, self.table, self.priority, chains)?;
+        Ok(Plan { deferred: self.confirm.as_ref().map(|_| Vec::new()), ..plan })
     }
 
     /// The chains for what is taken; the last is `capture`.
     fn capture_chains(&self) -> Result<Vec<Chain>, InterceptError> {
         let chain = |name, rules| Chain { name, hooked: false, rules };
+        let mut chains: Vec<Chain> = families::refusals(self.families).into_iter().collect();
+        let mut capture: Vec<Rule> = chains.iter().map(|_| families::jump()).collect();
         let Some(confirm) = &self.confirm else {
-            return Ok(vec![chain(CAPTURE, self.capture())]);
+            capture.extend(self.capture());
+            chains.push(chain(CAPTURE, capture));
+            return Ok(chains);
         };
         let keep = Rule {
             needs: "nft_log and nfnetlink_log",
             expressions: Expressions::new().log(confirm.group).verdict(Verdict::Drop),
         };
-        let choose = confirm.choose()?;
-        Ok(vec![chain(EARLY, self.capture()), chain(CONFIRM, vec![keep]), chain(CAPTURE, choose)])
+        capture.extend(families::deferrals(self.families, CONFIRM));
+        capture.extend(confirm.choose()?);
+        let early = chain(EARLY, self.capture());
+        chains.extend([early, chain(CONFIRM, vec![keep]), chain(CAPTURE, capture)]);
+        Ok(chains)
     }
 
     fn lan(&self) -> Vec<Rule> {
@@ -348,6 +361,8 @@ pub(super) struct Plan {
     pub(super) priority: u32,
     /// Where marked packets leave; delivered here when `None`.
     pub(super) device: Option<String>,
+    /// Destinations in the sets of those that are confirmed; there are no sets when `None`.
+    pub(super) deferred: Option<Vec<SocketAddr>>,
 }
 
 impl Plan {
@@ -371,7 +386,8 @@ impl Plan {
             return wrong(format!("routing table {routing_table} belongs to the system"));
         }
         let table = format!("bentpipe_{id}");
-        Ok(Self { table, chains, mark, routing_table, priority, device: None })
+        let (device, deferred) = (None, None);
+        Ok(Self { table, chains, mark, routing_table, priority, device, deferred })
     }
 
     /// The same, but for the beginning of new connections: whoever comes to the end of the
@@ -453,7 +469,7 @@ mod tests {
         let plan = rules.plan().unwrap();
         let sizes: Vec<_> =
             plan.chains.iter().map(|chain| (chain.name, chain.rules.len())).collect();
-        let expected = [("early", 2), ("confirm", 1), ("capture", 9), ("ports", 1), ("lan", 5)];
+        let expected = [("early", 2), ("confirm", 1), ("capture", 11), ("ports", 1), ("lan", 5)];
         assert_eq!(sizes[..5], expected);
         assert_eq!(sizes[5], ("prerouting", 2));
         // At the end new connections go their ordinary way, and what was kept back still comes in.

@@ -29,6 +29,7 @@ mod socks;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use crate::ClientProtocol;
 use connect::HttpConnect;
 pub use relay::RefuseReason;
 use socks::Socks5;
@@ -112,6 +113,14 @@ impl Handshake {
     /// A client that may speak either: its first byte tells which.
     pub fn either() -> Self {
         Self { protocol: Protocol::Either }
+    }
+
+    /// What the client speaks, or is expected to speak.
+    pub(crate) fn protocol(&self) -> ClientProtocol {
+        match self.protocol {
+            Protocol::Either | Protocol::Socks5(_) => ClientProtocol::Socks5,
+            Protocol::HttpConnect(_) => ClientProtocol::Connect,
+        }
     }
 
     /// Takes what the client sent next. See [`Progress`] for what to do then; after a `Request`

@@ -95,11 +95,16 @@ impl Bed {
     /// Builds the network, starts both gateways and waits until a request has crossed it.
     pub(super) fn new(setup: &Setup) -> Result<Self, LabError> {
         let mut bed = Self::without_gateways(setup)?;
-        for side in [Side::Hub, Side::Terminal] {
-            bed.start(side)?;
-        }
-        bed.await_path(Span::from_secs(30))?;
+        bed.start_both()?;
         Ok(bed)
+    }
+
+    /// Starts both gateways and waits until a request has crossed the network.
+    pub(super) fn start_both(&mut self) -> Result<(), LabError> {
+        for side in [Side::Hub, Side::Terminal] {
+            self.start(side)?;
+        }
+        self.await_path(Span::from_secs(30)).map(drop)
     }
 
     /// As [`Bed::new`], with no gateways yet.

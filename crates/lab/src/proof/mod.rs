@@ -13,6 +13,7 @@
 mod bed;
 mod clock_step;
 mod disk_full;
+mod families;
 mod flood;
 mod hostile;
 mod interface_gone;
@@ -79,6 +80,11 @@ pub const ALL: &[Entry] = &[
         name: "interface-gone",
         about: "interfaces of the LAN and the satellite are deleted and made again, elsewhere",
         run: interface_gone::run,
+    },
+    Entry {
+        name: "families",
+        about: "a hub without IPv6, that gets it; servers that refuse: clients that have a second choice",
+        run: families::run,
     },
     Entry {
         name: "slow-cpu",

@@ -1,10 +1,11 @@
 //! Reading what a peer wrote, or somebody who means no good.
 
 use super::{
-    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, Frame, FrameError, GRANT, HUB,
+    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, FAMILIES, Frame, FrameError, GRANT, HUB,
     LEAST_PIECE, LENGTH, NEED, OPEN, Open, PIECE, PartialOffset, RESET, SHARED, STREAM, WIDE,
 };
 use crate::datagram::LARGEST;
+use crate::families::Families;
 use crate::target::{Destination, MAX_NUMBER, Priority, StreamId, Target};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -94,6 +95,10 @@ impl<'a> Reader<'a> {
             NEED if flags & HUB == 0 => {
                 Ok(Frame::Need { number: self.varint()?, units: self.varint()? })
             }
+            FAMILIES if flags & HUB == 0 => Ok(Frame::Families {
+                number: self.varint()?,
+                families: Families::from_bits(self.varint()?),
+            }),
             _ => Err(FrameError::Kind(flags)),
         }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::FamilyReach;
 use crate::target::MAX_NUMBER;
 use proptest::prelude::*;
 
@@ -70,6 +71,8 @@ fn control_frames_have_the_layout_of_the_specification() {
     assert_eq!(written(&Frame::Shared { returned: 128 << 10 }), [0x04, 0x80, 0x01]);
     assert_eq!(written(&Frame::Grant { number: 3, kbps: 512 }), [0x07, 3, 0x80, 0x04]);
     assert_eq!(written(&Frame::Need { number: 200, units: 9 }), [0x08, 0xc8, 0x01, 9]);
+    let families = Families { ipv4: FamilyReach::Global, ipv6: FamilyReach::Partial };
+    assert_eq!(written(&Frame::Families { number: 300, families }), [0x09, 0xac, 0x02, 0x06]);
 }
 
 /// RLY-1.5
@@ -99,6 +102,22 @@ fn openings_have_the_layout_of_the_specification() {
         written(&Open { priority: Priority::Normal, target: numbered }),
         b"\xa4\x01\x01\x01\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x05\x01\xbb\x02hi"
     );
+}
+
+/// RLY-9.1
+#[test]
+fn families_are_read_from_two_bits_each_and_other_bits_are_ignored() {
+    let read = |bytes: &[u8]| match Reader::new(bytes).frame() {
+        Ok(Frame::Families { number, families: Families { ipv4, ipv6 } }) => (number, ipv4, ipv6),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(read(&[0x09, 5, 0x00]), (5, FamilyReach::None, FamilyReach::None));
+    assert_eq!(read(&[0x09, 5, 0x09]), (5, FamilyReach::Partial, FamilyReach::Global));
+    // The value 3 is reserved and refuses nothing; neither do bits above.
+    assert_eq!(read(&[0x09, 1, 0x0f]), (1, FamilyReach::Global, FamilyReach::Global));
+    assert_eq!(read(&[0x09, 1, 0xf2, 0x7f]), (1, FamilyReach::Global, FamilyReach::None));
+    assert!(Reader::new(&[0x49, 1, 2]).frame().is_err(), "an unused bit");
+    assert!(Reader::new(&[0x09, 1]).frame().is_err(), "cut short");
 }
 
 /// RLY-1.7

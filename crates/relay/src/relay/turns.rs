@@ -2,6 +2,7 @@
 //! may.
 
 use super::Relay;
+use crate::Families;
 use crate::plan::Ready;
 use units::{BitRate, Instant};
 use xstp::session::Session;
@@ -23,6 +24,12 @@ impl Relay {
         if let Some(session) = &mut self.session {
             session.set_return_rate(None);
         }
+        self.wake();
+    }
+
+    /// Announces to a terminal the address families that this hub reaches.
+    pub(crate) fn announce_families(&mut self, families: Families) {
+        self.streams.announce_families(families);
         self.wake();
     }
 

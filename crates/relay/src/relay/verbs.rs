@@ -2,8 +2,8 @@
 
 use super::Relay;
 use crate::{
-    Learnt, OpenError, Priority, RefuseReason, ResetReason, Service, Statistics, StreamError,
-    StreamId, Target, Totals, health,
+    Families, Learnt, OpenError, Priority, RefuseReason, ResetReason, Service, Statistics,
+    StreamError, StreamId, Target, Totals, health,
 };
 use association::Terminal;
 use units::{BitRate, Instant, Span};
@@ -193,6 +193,12 @@ impl Relay {
     /// What the hub has granted to this terminal, where it shares a return link by grants.
     pub fn granted(&self) -> Option<BitRate> {
         self.streams.granted()
+    }
+
+    /// The address families that the hub has announced to this terminal in this session. `None`
+    /// when it has announced nothing, which means that it reaches both.
+    pub fn families(&self) -> Option<Families> {
+        self.streams.families()
     }
 
     /// The smoothed round trip, once one was measured.

@@ -1,6 +1,7 @@
 //! Streams in the hands of a peer and an owner that a script commands.
 
 use super::Streams;
+use crate::families::Families;
 use crate::frame::{Frame, Open, StreamHead, Writer};
 use crate::{Priority, RelayConfig, ResetReason, StreamId, Target};
 use units::{Instant, Span};
@@ -60,12 +61,19 @@ impl Bench {
                 2 => Frame::Credit { id, limit: large * 1024 },
                 4 if a & 8 == 0 => Frame::Shared { returned: large * 1024 },
                 4 if a & 16 == 0 => Frame::Grant { number: u64::from(c), kbps: large },
-                4 => Frame::Need { number: u64::from(c), units: large },
+                4 if a & 32 == 0 => Frame::Need { number: u64::from(c), units: large },
+                4 => {
+                    let families = Families::from_bits(u64::from(b));
+                    Frame::Families { number: u64::from(c), families }
+                }
                 _ => Frame::Accept { id },
             }),
             7 => {
                 let target = Target::name("server", u16::from(b));
                 let _ = self.streams.open(self.now, target, Priority::Normal);
+            }
+            8 if c >= 0xf0 => {
+                self.streams.announce_families(Families::from_bits(u64::from(b)));
             }
             8 => {
                 let _ = self.streams.accept(id);

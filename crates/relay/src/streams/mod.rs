@@ -4,6 +4,7 @@
 //! announcing of credit in [`credit`].
 
 mod credit;
+mod families;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod grants;
@@ -26,6 +27,7 @@ use crate::{
 };
 use association::Limits;
 use credit::SharedAnnouncement;
+use families::Announcement;
 use grants::Grants;
 pub(crate) use grants::LEAST_GRANT;
 use sending::{Control, Packet};
@@ -74,6 +76,7 @@ pub(crate) struct Streams {
     packets: Slab<Packet>,
     pub(crate) datagrams: Datagrams,
     grants: Grants,
+    announcement: Announcement,
     /// See [`take_released`](Self::take_released).
     largest_released: usize,
     shared: SharedCredit,
@@ -123,6 +126,7 @@ impl Streams {
             packets: Slab::new(),
             datagrams: Datagrams::default(),
             grants: Grants::default(),
+            announcement: Announcement::default(),
             largest_released: 0,
             shared: SharedCredit::default(),
             wait_shared: BTreeSet::new(),

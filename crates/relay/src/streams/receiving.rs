@@ -46,8 +46,13 @@ impl Streams {
             Frame::Shared { returned } => self.receive_shared(returned),
             Frame::Grant { number, kbps } if !self.is_hub => self.grants.receive(number, kbps),
             Frame::Need { number, units } if self.is_hub => self.grants.receive(number, units),
-            // A terminal grants nothing, and a hub needs nothing.
-            Frame::Grant { .. } | Frame::Need { .. } => self.statistics.bad_frames += 1,
+            Frame::Families { number, families } if !self.is_hub => {
+                self.announcement.receive(number, families);
+            }
+            // A terminal grants and announces nothing, and a hub needs nothing.
+            Frame::Grant { .. } | Frame::Need { .. } | Frame::Families { .. } => {
+                self.statistics.bad_frames += 1;
+            }
             Frame::Datagram { packet } => self.datagrams.receive(self.now, packet.to_vec()),
             Frame::Piece { number, total, offset, piece } => {
                 self.datagrams.receive_piece(self.now, (number, total, offset), piece);

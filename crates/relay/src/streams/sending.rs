@@ -36,6 +36,8 @@ pub(super) enum Control {
     },
     /// A terminal's rate, or what waits at it: the newest when the frame is written.
     Rate,
+    /// The address families that the hub reaches: the newest when the frame is written.
+    Families,
 }
 
 /// A frame in a packet, as far as it is needed to write it again.
@@ -61,6 +63,13 @@ pub(super) struct Packet {
     len: usize,
 }
 
+impl Packet {
+    /// A packet of `len` bytes with one frame.
+    pub(super) fn of_control(control: Control, len: usize) -> Self {
+        Self { frames: [Reference::Control(control)].into_iter().collect(), len }
+    }
+}
+
 /// How filling from one stream went.
 enum Turn {
     /// It has nothing to send now.
@@ -74,7 +83,7 @@ enum Turn {
 impl Streams {
     /// Whether there is anything for a new number.
     pub(crate) fn has_fresh(&self) -> bool {
-        !self.controls.is_empty() || !self.scheduler.is_empty()
+        !self.controls.is_empty() || !self.scheduler.is_empty() || self.announcement.due
     }
 
     /// From its next turn on the stream is served as told.
@@ -91,12 +100,16 @@ impl Streams {
     /// flow or stream.
     pub(crate) fn is_urgent(&self) -> bool {
         !self.controls.is_empty()
+            || self.announcement.due
             || self.scheduler.front().is_some_and(|(class, _)| class == Class::Urgent)
     }
 
     /// Fills `room` for a new number; returns the bytes used and the packet's handle.
     pub(crate) fn fresh(&mut self, room: &mut [u8]) -> Option<(usize, u64)> {
         self.tell_need();
+        if let Some(alone) = self.announcement_packet(room) {
+            return Some(alone);
+        }
         let mut packet = Packet::default();
         let mut writer = Writer::new(room);
         while let Some(&control) = self.controls.front() {
@@ -147,6 +160,7 @@ impl Streams {
                     Frame::Need { number, units: value }
                 }
             }
+            Control::Families => self.announcement.frame(),
         };
         writer.control(&frame)
     }
@@ -270,7 +284,7 @@ impl Streams {
                         frames.push(*reference);
                     } else {
                         self.controls_out -= 1;
-                        self.controls.push_back(control);
+                        self.put_off(control);
                     }
                 }
                 Reference::Datagram => {}
@@ -285,6 +299,18 @@ impl Streams {
             *packet = Packet { frames, len: writer.written() };
         }
         writer.written()
+    }
+
+    /// Has a control frame go under a new number, since the packet that carried it has no room.
+    fn put_off(&mut self, control: Control) {
+        match control {
+            Control::Families => self.announcement.due = true,
+            Control::Accept { .. }
+            | Control::Reset { .. }
+            | Control::Credit { .. }
+            | Control::Shared { .. }
+            | Control::Rate => self.controls.push_back(control),
+        }
     }
 
     /// Writes a STREAM frame again, as much of it as fits; returns what the packet holds of it.
@@ -345,7 +371,10 @@ impl Streams {
                 Reference::Control(Control::Credit { id, limit }) => self.credit_known(id, limit),
                 Reference::Control(Control::Shared { returned }) => self.shared_known(returned),
                 Reference::Control(
-                    Control::Accept { .. } | Control::Reset { .. } | Control::Rate,
+                    Control::Accept { .. }
+                    | Control::Reset { .. }
+                    | Control::Rate
+                    | Control::Families,
                 )
                 | Reference::Datagram => {}
                 Reference::Stream { id, offset, len, end, .. } => {

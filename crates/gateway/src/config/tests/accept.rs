@@ -1,6 +1,7 @@
 //! When clients are told, by where they go.
 
 use super::*;
+use crate::config::accept::PROTOCOLS;
 use crate::proxy::Destination;
 
 const RULES: &str = r#"
@@ -42,12 +43,36 @@ fn the_first_rule_that_fits_decides() {
         (name(22), Early),
         (name(25), Confirm),
     ] {
-        assert_eq!(accept.mode_for(&destination), mode, "{destination}");
+        for (_, protocol) in PROTOCOLS {
+            assert_eq!(accept.mode_for(protocol, &destination), mode, "{destination}");
+        }
     }
-    assert!(accept.confirms());
-    assert!(terminal("accept = \"confirm\"").accept.confirms());
-    assert!(!terminal("").accept.confirms());
+    assert!(accept.confirms_intercepted());
+    assert!(terminal("accept = \"confirm\"").accept.confirms_intercepted());
+    assert!(!terminal("").accept.confirms_intercepted());
     assert_eq!(accept.for_interception().len(), 3);
+}
+
+#[test]
+fn a_rule_may_be_for_some_protocols_only() {
+    use AcceptMode::{Confirm, Early};
+    let accept = terminal(
+        "[[accept_rule]]\nprotocols = \"socks5\"\nports = 25\naccept = \"confirm\"\n\
+         [[accept_rule]]\nprotocols = [\"connect\", \"intercepted\"]\nports = 26\n\
+         accept = \"confirm\"",
+    )
+    .accept;
+    let modes = |port| {
+        let destination = Destination::Name("example.org".into(), port);
+        PROTOCOLS.map(|(_, protocol)| accept.mode_for(protocol, &destination))
+    };
+    assert_eq!(modes(25), [Confirm, Early, Early]);
+    assert_eq!(modes(26), [Early, Confirm, Confirm]);
+    assert_eq!(modes(27), [Early, Early, Early]);
+    assert!(accept.confirms_intercepted());
+    assert_eq!(accept.for_interception().len(), 1, "the packet filter has only its own");
+    let proxies = "[[accept_rule]]\nprotocols = [\"socks5\", \"connect\"]\naccept = \"confirm\"";
+    assert!(!terminal(proxies).accept.confirms_intercepted());
 }
 
 #[test]
@@ -68,6 +93,9 @@ fn mistakes_in_rules_have_their_lines() {
         said("[[accept_rule]]\nports = 22"),
         "g.toml:3: accept_rule.accept: found nothing, expected \"early\" or \"confirm\""
     );
+    let protocols = said("[[accept_rule]]\nprotocols = [\"socks5\", \"http\"]\naccept = \"early\"");
+    let expected = "found \"http\", expected \"socks5\" or \"connect\" or \"intercepted\"";
+    assert!(protocols.contains(expected), "{protocols}");
     assert!(said("[[accept_rule]]\naccept = \"late\"").contains("found \"late\""));
     assert!(said("[[accept_rule]]\naccept = \"early\"\nport = 1").contains("accept_rule.port"));
 }

@@ -1,0 +1,189 @@
+//! Clients with a second choice, and early accept: a hub without IPv6, which then gets it, and
+//! servers that refuse.
+//!
+//! The server has a global IPv6 address beside its IPv4 address. The client tries IPv6 first and
+//! takes the first connection that is accepted, as programs do (RFC 8305): where that one is
+//! reset, it has failed.
+
+use super::bed::{Bed, SOCKS, Setup};
+use super::{ProofConfig, Verdict, failed, pause_ms};
+use crate::LabError;
+use rt::Clock;
+use rt::netlink::{Netlink, NetlinkError, Route};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+use testbed::traffic::{self, Way};
+use testbed::{Host, addresses};
+use units::Span;
+
+/// The server, and the hub once it has IPv6. Prefix and port.
+const SERVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 2);
+const HUB: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 1);
+const PREFIX: u8 = 64;
+const PORT: u16 = 7100;
+/// A port on which a server listens later.
+const LATER: [u16; 2] = [7101, 7102];
+/// How long a client waits for anything.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Within this time a terminal knows what has changed at its hub.
+const KNOWN: Span = Span::from_secs(15);
+
+pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
+    let mut bed = Bed::without_gateways(&Setup::new(config.seed))?;
+    let [by_client, by_hub] = [addresses::TERMINAL.1, SERVER].map(Route::default_v6);
+    change(&bed.net.hub, |net| net.delete_route(&by_client))?;
+    change(&bed.net.server, |net| give(net, "eth0", SERVER))?;
+    serve(&bed, PORT)?;
+    bed.start_both()?;
+
+    let ways = [("interception", Way::Direct), ("socks5", Way::Socks5(bed.proxy(SOCKS)))];
+    for (name, way) in ways {
+        let chosen = soon(&bed, || choose(way, PORT).ok().filter(SocketAddr::is_ipv4));
+        let served = chosen == Some(SocketAddr::new(addresses::HUB_WAN.0.into(), 0));
+        verdict.demand(served, &format!("without IPv6 at the hub IPv4 is chosen, by {name}"));
+    }
+    verdict.demand(curl(&bed, &mut *verdict), "so does curl");
+    let refused = bed.net.client.run(|| timed(|| connect(Way::Direct, SERVER.into(), PORT)));
+    verdict.figure("ipv6_refused_after_s", refused.1);
+    verdict.demand(
+        refused.0.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused),
+        "IPv6 is refused before it is accepted",
+    );
+
+    change(&bed.net.hub, |net| {
+        give(net, "wan", HUB)?;
+        net.add_route(&by_hub)
+    })?;
+    for (name, way) in ways {
+        let chosen = soon(&bed, || choose(way, PORT).ok().filter(SocketAddr::is_ipv6));
+        let served = chosen == Some(SocketAddr::new(HUB.into(), 0));
+        verdict.demand(served, &format!("with IPv6 at the hub IPv6 is chosen, by {name}"));
+    }
+
+    for ((name, way), port) in ways.into_iter().zip(LATER) {
+        refusals(&bed, name, way, port, verdict)?;
+    }
+    bed.check()
+}
+
+/// A server that refuses at first, and is there later.
+fn refusals(
+    bed: &Bed,
+    name: &str,
+    way: Way,
+    port: u16,
+    verdict: &mut Verdict,
+) -> Result<(), LabError> {
+    let server = addresses::SERVER.0.into();
+    let attempt = || bed.net.client.run(|| connect(way, server, port));
+    let first = attempt().and_then(|stream| greeted(&stream));
+    verdict.demand(first.is_err(), &format!("nobody answers at first, by {name}"));
+    // The refusal is on its way for a round trip.
+    pause_ms(1_000);
+    let second = attempt();
+    verdict.demand(
+        second.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused),
+        &format!("the second attempt is refused as the server does it, by {name}"),
+    );
+    serve(bed, port)?;
+    let third = attempt().and_then(|stream| greeted(&stream));
+    verdict.demand(third.is_ok(), &format!("a server that is back is reached at once, by {name}"));
+    Ok(())
+}
+
+/// A server for both families, which tells each client where it comes from.
+fn serve(bed: &Bed, port: u16) -> Result<(), LabError> {
+    let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
+    let listener = bed.net.server.run(|| TcpListener::bind(any)).map_err(failed("a server"))?;
+    // It ends with the process.
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let Ok(client) = stream.peer_addr() else { continue };
+            let text = format!("HTTP/1.0 200 OK\r\n\r\n{}\n", client.ip().to_canonical());
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(text.as_bytes());
+        }
+    });
+    Ok(())
+}
+
+fn give(net: &mut Netlink, interface: &str, address: Ipv6Addr) -> Result<(), NetlinkError> {
+    net.add_address(interface, address.into(), PREFIX)?;
+    net.await_address(address.into())
+}
+
+fn change(
+    host: &Host,
+    work: impl FnOnce(&mut Netlink) -> Result<(), NetlinkError> + Send,
+) -> Result<(), LabError> {
+    let changed = host.run(|| work(&mut Netlink::open()?));
+    changed.map_err(|error| LabError::Proof(error.to_string()))
+}
+
+/// Connects by IPv6, and where that is refused by IPv4; the address that the server has seen.
+fn choose(way: Way, port: u16) -> io::Result<SocketAddr> {
+    let stream = connect(way, SERVER.into(), port)
+        .or_else(|_| connect(way, addresses::SERVER.0.into(), port))?;
+    greeted(&stream)
+}
+
+/// A connection; a refusal of the proxy's as the kernel would have told it.
+fn connect(way: Way, server: IpAddr, port: u16) -> io::Result<TcpStream> {
+    let stream = traffic::connect(way, SocketAddr::new(server, port), PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+fn greeted(mut stream: &TcpStream) -> io::Result<SocketAddr> {
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let seen = text.lines().last().and_then(|line| line.parse::<IpAddr>().ok());
+    seen.map(|seen| SocketAddr::new(seen, 0)).ok_or_else(|| ErrorKind::InvalidData.into())
+}
+
+/// What `attempt` gives at the client, as soon as it gives anything.
+fn soon<T: Send>(bed: &Bed, attempt: impl Fn() -> Option<T> + Sync) -> Option<T> {
+    let clock = Clock::new();
+    let from = clock.now();
+    loop {
+        let found = bed.net.client.run(&attempt);
+        if found.is_some() || clock.now().since(from) > KNOWN {
+            return found;
+        }
+        pause_ms(100);
+    }
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let clock = Clock::new();
+    let from = clock.now();
+    let done = work();
+    (done, clock.now().since(from).as_secs_f64())
+}
+
+/// Whether curl, which knows both addresses, gets an answer; also where there is no curl.
+fn curl(bed: &Bed, verdict: &mut Verdict) -> bool {
+    let resolve = format!("server.test:{PORT}:[{SERVER}],{}", addresses::SERVER.0);
+    let url = format!("http://server.test:{PORT}/");
+    let output = bed.net.client.run(|| {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--max-time", "5", "--resolve", &resolve, &url]);
+        curl.output()
+    });
+    match output {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            if !output.status.success() {
+                verdict.note(format!("curl: {}", String::from_utf8_lossy(&output.stderr).trim()));
+            }
+            said == addresses::HUB_WAN.0.to_string()
+        }
+        Err(error) => {
+            verdict.note(format!("no curl: {error}"));
+            error.kind() == ErrorKind::NotFound
+        }
+    }
+}
