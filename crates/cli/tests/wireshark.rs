@@ -96,7 +96,7 @@ fn udp(port: u16, payload: &[u8]) -> (u8, Vec<u8>) {
 }
 
 /// Segments with the sealed header; the octets are those of `xstp`'s own tests.
-const SEALED: [&str; 11] = [
+const SEALED: [&str; 12] = [
     "13 000000 | 01 01 05a8 cafef00d 8020 | 00000007 | 01 00 | 00 | 01 07",
     "50 000000 | 01 01 05a8 cafef00d 8020 00000007",
     "02 000010 | 01020304 | ac02 | 00",
@@ -112,6 +112,7 @@ const SEALED: [&str; 11] = [
     "20 000005 | cafef00d",
     "60 000005 | cafef00d",
     "80 000000 | cafef00d",
+    "01 000004 | 09 03 06",
 ];
 
 /// Segments with the published header.
@@ -148,6 +149,8 @@ fn the_specifications_layouts_are_understood() {
     // The STAT: 7 missing, 8 and 9 there, 10 to 12 missing, 13 to 16 there, 17 to 21 missing.
     // The USTAT: 7, and 10 to 12.
     assert_eq!(fields(&file, "frame.number == 5", &gaps, &[]), ["7,10,17,7,10|1,3,5,1,3|9,4"]);
+    let families = fields(&file, "frame.number == 12", &["relay.frame", "relay.families"], &[]);
+    assert_eq!(families, ["FAMILIES 3: IPv4 global, IPv6 partial|0x0000000000000006"]);
     let frames = fields(&file, "frame.number == 6", &["relay.frame"], &["-E", "aggregator=;"]);
     assert_eq!(
         frames,

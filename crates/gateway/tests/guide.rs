@@ -92,7 +92,7 @@ fn the_examples_on_confirming_are_taken() {
     let Role::Terminal(section) = Config::parse("terminal.toml", &text).unwrap().role else {
         panic!("a terminal")
     };
-    assert_eq!(section.accept.rules.len(), 2);
+    assert_eq!(section.accept.rules.len(), 3);
     assert_eq!(section.intercept.unwrap().confirm, gateway::ConfirmSection::default());
 }
 

@@ -44,7 +44,8 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         let served = chosen == Some(SocketAddr::new(addresses::HUB_WAN.0.into(), 0));
         verdict.demand(served, &format!("without IPv6 at the hub IPv4 is chosen, by {name}"));
     }
-    verdict.demand(curl(&bed, &mut *verdict), "so does curl");
+    let served = curl(&bed, verdict);
+    verdict.demand(served, "so does curl");
     let refused = bed.net.client.run(|| timed(|| connect(Way::Direct, SERVER.into(), PORT)));
     verdict.figure("ipv6_refused_after_s", refused.1);
     verdict.demand(
