@@ -64,6 +64,7 @@
 mod buffer;
 mod config;
 mod datagram;
+mod fair;
 mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -91,6 +92,7 @@ pub use association::{
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;
+pub use fair::Owner;
 pub use hub::{Hub, Plans, Standing};
 pub use relay::{ReceiveError, Relay, Sight};
 pub use scheduler::{Level, Service};

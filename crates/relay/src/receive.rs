@@ -1,6 +1,7 @@
 //! The half of a stream that the peer writes, and the credit it is given.
 
 use crate::buffer::{CHUNK, ChunkBuffer};
+use crate::fair::{Owner, Shares};
 use crate::ranges::RangeSet;
 use units::{Instant, Span};
 
@@ -8,8 +9,11 @@ use units::{Instant, Span};
 const SAMPLE: Span = Span::from_millis(100);
 /// Round trips at its rate that a stream's window covers.
 const WINDOW_ROUND_TRIPS: u64 = 8;
-/// A stream's window is at least this part of what is free in the pool.
+/// A stream's window is at least as much as it has drained, up to this part of what its owner may
+/// still be granted.
 const FLOOR_PART: u64 = 32;
+/// A stream may be granted this many times what is left to its owner.
+const STREAM_ALPHA: u64 = 2;
 /// Bytes after which a stream may get credit of its own.
 const GRANT_AFTER: u64 = 64 << 10;
 /// A stream whose window would be this part of the shared credit gets its own.
@@ -35,13 +39,13 @@ pub(crate) enum Violation {
 /// Receive memory that all streams share, and what of it is promised.
 ///
 /// Streams hold promises of three kinds: `stream_minimum` each, in any case; what a stream was
-/// granted beyond that, `used` in all, at most `size`; and shared credit, `shared` in all.
-#[derive(Clone, Copy, Debug, Default)]
+/// granted beyond that, at most `size` in all; and shared credit, `shared` in all.
+#[derive(Debug, Default)]
 pub(crate) struct Pool {
     /// Bytes that can be granted.
     pub(crate) size: u64,
     /// Bytes granted and not yet consumed, beyond each stream's minimum.
-    pub(crate) used: u64,
+    pub(crate) granted: Shares,
     /// Shared credit that the peer may have out.
     pub(crate) shared: u64,
     /// Bytes that came on shared credit, ever.
@@ -56,6 +60,27 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
+    /// Bytes granted and not yet consumed, beyond each stream's minimum.
+    pub(crate) fn used(&self) -> u64 {
+        self.granted.total()
+    }
+
+    /// By how much what is free exceeds what `owner` holds: an owner holds at most as much as is
+    /// free.
+    fn left(&self, owner: Owner) -> u64 {
+        self.size.saturating_sub(self.used()).saturating_sub(self.granted.of(owner))
+    }
+
+    /// Bytes that a stream of `owner` may be granted beyond the `reserved` that it has: in all at
+    /// most [`STREAM_ALPHA`] times what is left to its owner. A grant cannot be taken back, so
+    /// what readers that have stopped hold leaves room for others.
+    fn room(&self, owner: Owner, reserved: u64) -> u64 {
+        let left = self.left(owner);
+        // Each byte that is granted takes two of what is left to the owner.
+        let stream = (STREAM_ALPHA * left).saturating_sub(reserved) / (1 + 2 * STREAM_ALPHA);
+        stream.min(left / 2)
+    }
+
     fn shared_left(&self) -> u64 {
         self.shared.saturating_sub(self.shared_received - self.shared_returned)
     }
@@ -83,8 +108,9 @@ pub(crate) struct ReceiveHalf {
     minimum: u64,
     /// What the peer may send up to, shared credit aside.
     granted: u64,
-    /// What `granted` holds of the pool.
+    /// What `granted` holds of the pool, and on whose account.
     reserved: u64,
+    owner: Owner,
     /// Bytes from `minimum` to here came, or may come, on shared credit.
     charged_end: u64,
     /// Bytes that came on shared credit, ever.
@@ -114,6 +140,7 @@ impl ReceiveHalf {
             minimum,
             granted: minimum,
             reserved: 0,
+            owner: Owner::default(),
             charged_end: minimum,
             charged_received: 0,
             charged_held: 0,
@@ -124,6 +151,19 @@ impl ReceiveHalf {
             sample_drained: 0,
             rate: 0,
         }
+    }
+
+    /// Bytes of the pool that the stream holds.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Puts what the stream holds of the pool on another owner's account.
+    pub(crate) fn set_owner(&mut self, owner: Owner, pool: &mut Pool) {
+        pool.granted.sub(self.owner, self.reserved);
+        pool.granted.add(owner, self.reserved);
+        self.owner = owner;
     }
 
     fn consumed(&self) -> u64 {
@@ -300,7 +340,7 @@ impl ReceiveHalf {
         let bound = self.final_offset.map_or(self.granted, |end| end.min(self.granted));
         let reserved =
             if self.discarding { 0 } else { bound.saturating_sub(self.consumed() + self.minimum) };
-        pool.used = pool.used + reserved - self.reserved;
+        pool.granted.replace(self.owner, self.reserved, reserved);
         self.reserved = reserved;
     }
 
@@ -328,7 +368,7 @@ impl ReceiveHalf {
         if !own && !self.deserves_own(drained, window, pool) {
             return false;
         }
-        self.grant(window, pool);
+        self.grant(window, drained, pool);
         true
     }
 
@@ -359,14 +399,15 @@ impl ReceiveHalf {
         }
     }
 
-    fn grant(&mut self, window: u64, pool: &mut Pool) {
-        let free = pool.size.saturating_sub(pool.used);
-        let mut wanted = self.consumed() + window.max(free / FLOOR_PART).max(self.minimum);
-        if pool.used < pool.size / 2 && self.charged_held > 0 {
+    fn grant(&mut self, window: u64, drained: u64, pool: &mut Pool) {
+        let room = pool.room(self.owner, self.reserved);
+        let floor = drained.min(pool.left(self.owner) / FLOOR_PART);
+        let mut wanted = self.consumed() + window.max(floor).max(self.minimum);
+        if self.charged_held > 0 {
             // What it holds of the shared credit becomes its own, so that others can use that.
             wanted = wanted.max(self.high);
         }
-        self.granted = wanted.min(self.granted + free).max(self.granted);
+        self.granted = wanted.min(self.granted + room).max(self.granted);
         self.settle(pool);
     }
 

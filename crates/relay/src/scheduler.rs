@@ -1,7 +1,7 @@
 //! Whose turn it is.
 
+use crate::fair::{FairQueue, Owner};
 use crate::target::{Priority, StreamId};
-use std::collections::VecDeque;
 use units::{Instant, Span};
 
 /// Bytes that a stream may send in one turn: about a packet.
@@ -133,7 +133,7 @@ pub(crate) enum Entry {
 struct Band {
     number: u8,
     weight: u32,
-    queue: VecDeque<Entry>,
+    queue: FairQueue<Entry>,
 }
 
 /// The queues of a class, which have turns in a row by their weights.
@@ -146,17 +146,17 @@ struct Bands {
 }
 
 impl Bands {
-    fn push(&mut self, place: Place, entry: Entry) {
+    fn push(&mut self, place: Place, owner: Owner, entry: Entry) {
         let at = match self.bands.iter().position(|band| band.number == place.band) {
             Some(at) => at,
             None => {
                 let (number, weight) = (place.band, place.weight);
-                self.bands.push(Band { number, weight, queue: VecDeque::new() });
+                self.bands.push(Band { number, weight, queue: FairQueue::default() });
                 self.bands.len() - 1
             }
         };
         self.bands[at].weight = place.weight;
-        self.bands[at].queue.push_back(entry);
+        self.bands[at].queue.push(owner, entry);
     }
 
     fn first(&self) -> Option<usize> {
@@ -165,7 +165,7 @@ impl Bands {
     }
 
     fn front(&self) -> Option<Entry> {
-        self.bands[self.first()?].queue.front().copied()
+        self.bands[self.first()?].queue.front()
     }
 
     fn finish_turn(&mut self) -> Option<Entry> {
@@ -177,7 +177,7 @@ impl Bands {
         if self.had >= self.bands[at].weight {
             (self.at, self.had) = ((at + 1) % self.bands.len(), 0);
         }
-        self.bands[at].queue.pop_front()
+        self.bands[at].queue.pop()
     }
 
     fn is_empty(&self) -> bool {
@@ -191,9 +191,10 @@ impl Bands {
 
 /// Streams and flows that have something to send, each in one queue, once.
 ///
-/// Within a class they take turns (deficit round robin: a turn is a quantum of bytes, and what a
-/// stream took too much it waits for); where an operator has made several classes of it, those
-/// have turns by their weights. A higher class goes first, but for one turn in eight.
+/// Within a class owners take turns, and each owner's streams and flows take its turns in turn
+/// (deficit round robin: a turn is a quantum of bytes, and what a stream took too much it waits
+/// for); where an operator has made several classes of it, those have turns by their weights. A
+/// higher class goes first, but for one turn in eight.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     queues: [Bands; 4],
@@ -210,9 +211,9 @@ impl Scheduler {
         self.queues.iter().map(Bands::len).sum()
     }
 
-    pub(crate) fn push(&mut self, place: impl Into<Place>, entry: Entry) {
+    pub(crate) fn push(&mut self, place: impl Into<Place>, owner: Owner, entry: Entry) {
         let place = place.into();
-        self.queues[place.class as usize].push(place, entry);
+        self.queues[place.class as usize].push(place, owner, entry);
     }
 
     /// Whose turn it is; it stays at the front until [`finish_turn`](Self::finish_turn).
@@ -239,17 +240,18 @@ impl Scheduler {
         self.queues[class as usize].finish_turn()
     }
 
-    /// Takes a stream out, wherever it is.
-    pub(crate) fn remove(&mut self, id: StreamId) {
-        for band in self.queues.iter_mut().flat_map(|bands| &mut bands.bands) {
-            band.queue.retain(|&other| other != Entry::Stream(id));
-        }
+    /// Takes a stream of `owner` out, wherever it is.
+    pub(crate) fn remove(&mut self, owner: Owner, id: StreamId) {
+        let mut bands = self.queues.iter_mut().flat_map(|bands| &mut bands.bands);
+        bands.any(|band| band.queue.remove(owner, Entry::Stream(id)));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NONE: Owner = Owner(0);
 
     fn id(number: u32) -> StreamId {
         StreamId::new(number, false)
@@ -263,19 +265,19 @@ mod tests {
     #[test]
     fn interactive_goes_first_but_for_one_turn_in_eight() {
         let mut scheduler = Scheduler::default();
-        scheduler.push(Class::Bulk, stream(1));
-        scheduler.push(Class::Interactive, stream(2));
+        scheduler.push(Class::Bulk, NONE, stream(1));
+        scheduler.push(Class::Interactive, NONE, stream(2));
         let mut turns = Vec::new();
         for _ in 0..16 {
             let (class, who) = scheduler.front().expect("both wait");
             assert_eq!(scheduler.finish_turn(class), Some(who));
-            scheduler.push(class, who);
+            scheduler.push(class, NONE, who);
             turns.push(if who == stream(1) { 1 } else { 2 });
         }
         assert_eq!(turns, [2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 2, 1]);
-        scheduler.remove(id(2));
+        scheduler.remove(NONE, id(2));
         assert_eq!(scheduler.front(), Some((Class::Bulk, stream(1))));
-        scheduler.remove(id(1));
+        scheduler.remove(NONE, id(1));
         assert!(scheduler.is_empty());
     }
 
@@ -313,16 +315,16 @@ mod tests {
     fn classes_of_one_level_have_turns_by_weight_however_many_streams_they_have() {
         let mut scheduler = Scheduler::default();
         let place = |band, weight| Place { class: Class::Bulk, band, weight };
-        scheduler.push(place(1, 3), stream(1));
+        scheduler.push(place(1, 3), NONE, stream(1));
         for number in 10..20 {
-            scheduler.push(place(2, 1), stream(number));
+            scheduler.push(place(2, 1), NONE, stream(number));
         }
         let mut had = [0; 2];
         for _ in 0..40 {
             let (class, who) = scheduler.front().expect("both wait");
             assert_eq!(scheduler.finish_turn(class), Some(who));
             let one = who == stream(1);
-            scheduler.push(if one { place(1, 3) } else { place(2, 1) }, who);
+            scheduler.push(if one { place(1, 3) } else { place(2, 1) }, NONE, who);
             had[usize::from(!one)] += 1;
         }
         assert_eq!(had, [30, 10]);

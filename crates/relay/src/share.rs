@@ -32,7 +32,7 @@ pub fn share_memory(relays: &mut [&mut Relay], bytes: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Priority, RelayConfig, Target};
+    use crate::{Owner, Priority, RelayConfig, Target};
     use units::{Instant, RngStream, Span};
 
     const ALL: u64 = 8 << 20;
@@ -57,9 +57,12 @@ mod tests {
             pools
         };
         assert_eq!(share(&mut relays).map(|pools| pools[1]), [ALL / 2; 2], "send buffer");
-        // Streams want to send by the first, each a quarter of a MB, and nobody by the second.
-        let streams = [(); 36].map(|()| {
-            relays[0].open(now, Target::name("x", 1), Priority::Normal).expect("a stream")
+        // Many clients want to send by the first, each what it has credit for, and nobody by the second.
+        let streams: [_; 300] = std::array::from_fn(|client| {
+            let target = Target::name("x", 1);
+            let stream = relays[0].open(now, target, Priority::Normal).expect("a stream");
+            relays[0].set_owner(stream, Owner(client as u128));
+            stream
         });
         for _ in 0..10 {
             for stream in streams {

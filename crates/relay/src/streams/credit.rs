@@ -35,19 +35,19 @@ impl SharedAnnouncement {
 impl Streams {
     /// Bytes that are promised to the peer, shared credit included, and that are held to be sent.
     pub(crate) fn taken(&self) -> [u64; 2] {
-        [self.pool.used + self.pool.shared, self.send_used]
+        [self.pool.used() + self.pool.shared, self.send_pool.held.total()]
     }
 
     /// Bytes that may be promised, shared credit included, and held to be sent.
     pub(crate) fn pools(&self) -> [u64; 2] {
-        [self.pool.size + self.pool.shared, self.send_pool]
+        [self.pool.size + self.pool.shared, self.send_pool.size]
     }
 
     /// From here on no more than `receive` bytes are promised, shared credit included, and no more
     /// than `send` held. What is promised and held already stays.
     pub(crate) fn set_pools(&mut self, receive: u64, send: u64) {
         self.pool.size = receive.saturating_sub(self.pool.shared);
-        self.send_pool = send;
+        self.send_pool.size = send;
         self.make_room_known_to_some();
     }
 
