@@ -62,10 +62,54 @@ pub(crate) fn headroom(held: u64, free: u64, alpha: u64) -> u64 {
     (free.saturating_mul(alpha)).saturating_sub(held) / (1 + alpha)
 }
 
+/// Turns that an owner's first entries have while others of its own wait.
+const FIRST_TURNS: u32 = 7;
+
+/// What an owner has in a [`FairQueue`].
+#[derive(Debug)]
+struct Queue<T> {
+    /// Entries that go before the rest, but for one turn in eight.
+    first: VecDeque<T>,
+    rest: VecDeque<T>,
+    /// Turns that `first` has had since `rest` had one.
+    turns: u32,
+}
+
+impl<T: Copy + PartialEq> Queue<T> {
+    fn is_first_next(&self) -> bool {
+        self.rest.is_empty() || !self.first.is_empty() && self.turns < FIRST_TURNS
+    }
+
+    fn front(&self) -> Option<T> {
+        if self.is_first_next() { &self.first } else { &self.rest }.front().copied()
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        if self.is_first_next() {
+            self.turns += 1;
+            self.first.pop_front()
+        } else {
+            self.turns = 0;
+            self.rest.pop_front()
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.is_empty() && self.rest.is_empty()
+    }
+
+    fn remove(&mut self, entry: T) -> bool {
+        [&mut self.first, &mut self.rest].into_iter().any(|queue| {
+            let at = queue.iter().position(|&other| other == entry);
+            at.and_then(|at| queue.remove(at)).is_some()
+        })
+    }
+}
+
 /// A FIFO queue for each owner, which are served in turn.
 #[derive(Debug)]
 pub(crate) struct FairQueue<T> {
-    queues: BTreeMap<Owner, VecDeque<T>>,
+    queues: BTreeMap<Owner, Queue<T>>,
     /// Owners with entries, the next one first.
     turns: VecDeque<Owner>,
     len: usize,
@@ -87,43 +131,51 @@ impl<T: Copy + PartialEq> FairQueue<T> {
     }
 
     pub(crate) fn push(&mut self, owner: Owner, entry: T) {
-        let queue = self.queues.entry(owner).or_default();
-        if queue.is_empty() {
-            self.turns.push_back(owner);
-        }
-        queue.push_back(entry);
+        self.queue(owner).rest.push_back(entry);
+    }
+
+    /// Queues an entry that goes before others of its owner.
+    pub(crate) fn push_first(&mut self, owner: Owner, entry: T) {
+        self.queue(owner).first.push_back(entry);
+    }
+
+    /// The owner's queue, to which one entry is about to be added.
+    fn queue(&mut self, owner: Owner) -> &mut Queue<T> {
         self.len += 1;
+        self.queues.entry(owner).or_insert_with(|| {
+            self.turns.push_back(owner);
+            Queue { first: VecDeque::new(), rest: VecDeque::new(), turns: 0 }
+        })
     }
 
     /// The next entry; it stays the next until [`pop`](Self::pop).
     pub(crate) fn front(&self) -> Option<T> {
-        self.queues.get(self.turns.front()?)?.front().copied()
+        self.queues.get(self.turns.front()?)?.front()
     }
 
     /// Takes the next entry off; its owner's next one waits for all other owners.
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<(Owner, T)> {
         let owner = self.turns.pop_front()?;
         let queue = self.queues.get_mut(&owner)?;
-        let entry = queue.pop_front();
+        let entry = queue.pop()?;
         if queue.is_empty() {
             self.queues.remove(&owner);
         } else {
             self.turns.push_back(owner);
         }
-        self.len -= usize::from(entry.is_some());
-        entry
+        self.len -= 1;
+        Some((owner, entry))
     }
 
     /// Takes `entry` out, wherever it is among its owner's; true when it was there.
     pub(crate) fn remove(&mut self, owner: Owner, entry: T) -> bool {
         let Some(queue) = self.queues.get_mut(&owner) else { return false };
-        let Some(at) = queue.iter().position(|&other| other == entry) else { return false };
-        queue.remove(at);
+        let removed = queue.remove(entry);
         if queue.is_empty() {
             self.queues.remove(&owner);
             self.turns.retain(|&other| other != owner);
         }
-        self.len -= 1;
-        true
+        self.len -= usize::from(removed);
+        removed
     }
 }

@@ -16,6 +16,8 @@ const FLOOR_PART: u64 = 32;
 const STREAM_ALPHA: u64 = 2;
 /// Bytes after which a stream may get credit of its own.
 const GRANT_AFTER: u64 = 64 << 10;
+/// Time after which a reader that has read nothing of what waits for it is taken to have stopped.
+const STALLED: Span = Span::from_millis(500);
 /// A stream whose window would be this part of the shared credit gets its own.
 const SHARED_PART: u64 = 8;
 
@@ -89,6 +91,11 @@ impl Pool {
     pub(crate) fn is_shared_short(&self) -> bool {
         self.shared_left() < self.shared / 4
     }
+
+    /// Whether more of the shared credit is left than makes a difference to `is_shared_short`.
+    pub(crate) fn is_shared_plenty(&self) -> bool {
+        self.shared_left() > self.shared / 2
+    }
 }
 
 /// Bytes from when they arrive until they are consumed.
@@ -126,6 +133,8 @@ pub(crate) struct ReceiveHalf {
     sample_drained: u64,
     /// Bytes a second, the best of late.
     rate: u64,
+    /// While bytes are unread: since when none was read, and how many had been.
+    unread: Option<(Instant, u64)>,
 }
 
 impl ReceiveHalf {
@@ -150,6 +159,7 @@ impl ReceiveHalf {
             sample_at: None,
             sample_drained: 0,
             rate: 0,
+            unread: None,
         }
     }
 
@@ -365,7 +375,8 @@ impl ReceiveHalf {
         let drained = self.received - self.readable();
         self.sample(now, drained);
         let window = bytes_in(self.rate, round_trip) * WINDOW_ROUND_TRIPS;
-        if !own && !self.deserves_own(drained, window, pool) {
+        let stalled = self.is_stalled(now);
+        if !own && !stalled && !self.deserves_own(drained, window, pool) {
             return false;
         }
         self.grant(window, drained, pool);
@@ -375,14 +386,29 @@ impl ReceiveHalf {
     /// Whether the stream is to have a limit of its own. As long as it is not, it costs no word:
     /// one number gives the shared credit of all back.
     fn deserves_own(&self, drained: u64, window: u64, pool: &Pool) -> bool {
+        let lively = drained >= self.received / 2;
+        if pool.is_shared_short() && (self.charged_held > 0 || lively) {
+            // Who holds some of it gives it back, and who might need it needs it no more.
+            return true;
+        }
         if self.received < GRANT_AFTER {
             return false;
         }
         // A stream whose server is still being connected to is not slow yet, only young.
-        let lively = drained >= self.received / 2 && self.rate > 0;
         let fast = window >= pool.shared / SHARED_PART;
         let hogs = self.charged_held >= pool.shared / 4;
-        hogs || lively && (fast || pool.is_shared_short())
+        hogs || lively && self.rate > 0 && fast
+    }
+
+    /// Whether it holds shared credit, and nothing has been read of it for some time.
+    fn is_stalled(&mut self, now: Instant) -> bool {
+        let consumed = self.consumed();
+        self.unread = match self.unread {
+            _ if self.readable() == 0 => None,
+            Some((since, before)) if before == consumed => Some((since, before)),
+            Some(_) | None => Some((now, consumed)),
+        };
+        self.charged_held > 0 && self.unread.is_some_and(|(since, _)| now.since(since) >= STALLED)
     }
 
     fn sample(&mut self, now: Instant, drained: u64) {

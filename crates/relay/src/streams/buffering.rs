@@ -189,7 +189,7 @@ impl Streams {
             if self.send_pool.free() == 0 {
                 return;
             }
-            let Some(id) = self.send_pool.waiting.pop() else { return };
+            let Some((_, id)) = self.send_pool.waiting.pop() else { return };
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.waits_for_pool = false;
             }

@@ -53,6 +53,11 @@ impl Streams {
 
     /// Looks at whether the stream deserves more credit, and has it announced.
     pub(super) fn review(&mut self, id: StreamId) {
+        self.review_credit(id);
+        self.shared_changed();
+    }
+
+    fn review_credit(&mut self, id: StreamId) {
         let until_used = self.until_used();
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let own = stream.announced > self.receive_minimum;
@@ -61,7 +66,6 @@ impl Streams {
         if granted || self.pool.is_shared_short() {
             self.announce(id);
         }
-        self.shared_changed();
     }
 
     /// Has the stream's limit announced when it is worth it.
@@ -94,13 +98,16 @@ impl Streams {
         }
         let short = self.pool.is_shared_short();
         if short && !self.shared_was_short {
-            // Streams that waited for a share of it go on with what is their own.
+            self.shared_was_short = true;
+            // Streams that hold some of it give it back, and those that waited for a share of it
+            // go on with what is their own.
             let ids: Vec<StreamId> = self.streams.keys().copied().collect();
             for id in ids {
-                self.announce(id);
+                self.review_credit(id);
             }
+        } else if self.pool.is_shared_plenty() {
+            self.shared_was_short = false;
         }
-        self.shared_was_short = short;
     }
 
     /// How long to wait for a sign that the peer has heard a note.

@@ -16,7 +16,7 @@ use crate::datagram::Datagrams;
 use crate::fair::Owner;
 use crate::frame::Open;
 use crate::receive::Pool;
-use crate::scheduler::{Entry, Scheduler, Service, class};
+use crate::scheduler::{Class, Entry, Scheduler, Senders, Service, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
 use crate::session::announced_rate;
@@ -57,6 +57,7 @@ pub(crate) struct Streams {
     next_number: u32,
     seen: SeenNumbers,
     scheduler: Scheduler,
+    senders: Senders,
     controls: VecDeque<Control>,
     /// Control frames in packets that the peer may not have.
     controls_out: usize,
@@ -104,6 +105,7 @@ impl Streams {
             next_number: 0,
             seen: SeenNumbers::default(),
             scheduler: Scheduler::default(),
+            senders: Senders::default(),
             controls: VecDeque::new(),
             controls_out: 0,
             packets: Slab::new(),
@@ -344,8 +346,15 @@ impl Streams {
         }
         stream.scheduled = true;
         let little = stream.lately.is_little(self.now);
-        let place = class(stream.priority, stream.service, little);
-        self.scheduler.push(place, stream.owner, Entry::Stream(id));
+        let mut place = class(stream.priority, stream.service, little);
+        let owner = stream.owner;
+        if place.promoted
+            && self.scheduler.has_others(owner)
+            && !self.senders.is_little(self.now, self.rate, owner)
+        {
+            place.class = Class::Bulk;
+        }
+        self.scheduler.push(place, owner, Entry::Stream(id));
     }
 
     /// Whether the peer has reset it, behind bytes that are still to be read.

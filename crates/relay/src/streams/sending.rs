@@ -193,6 +193,7 @@ impl Streams {
         let open = Self::opening_sent(stream);
         stream.deficit -= len as i64;
         stream.lately.add(self.now, len as u64);
+        self.senders.add(self.now, self.rate, stream.owner, len as u64);
         packet.frames.push(Reference::Stream { id, offset, len: len as u32, open, end });
         self.make_room_known(id);
         Turn::Sent
