@@ -386,7 +386,9 @@ impl ReceiveHalf {
     /// Whether the stream is to have a limit of its own. As long as it is not, it costs no word:
     /// one number gives the shared credit of all back.
     fn deserves_own(&self, drained: u64, window: u64, pool: &Pool) -> bool {
-        let lively = drained >= self.received / 2;
+        // A limit that leaves a stream less than the shared credit would is no gain.
+        let gains = pool.room(self.owner, self.reserved) >= window.min(pool.shared_left());
+        let lively = drained >= self.received / 2 && gains;
         if pool.is_shared_short() && (self.charged_held > 0 || lively) {
             // Who holds some of it gives it back, and who might need it needs it no more.
             return true;
