@@ -73,6 +73,7 @@ mod hub;
 mod memory;
 mod path_mtu;
 pub mod plan;
+mod pool;
 mod ranges;
 mod receive;
 mod relay;

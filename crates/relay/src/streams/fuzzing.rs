@@ -174,16 +174,14 @@ pub(super) fn audit(streams: &Streams, config: &RelayConfig) {
 /// What each owner holds of the pools is what its streams hold.
 fn audit_owners(streams: &Streams) {
     let all = || streams.streams.values();
-    let pools: [(&Shares, fn(&Stream) -> u64); 3] = [
-        (&streams.send_pool.held, |stream| stream.send.held()),
-        (&streams.send_pool.unsent, |stream| stream.send.unsent()),
-        (&streams.pool.granted, |stream| stream.receive.reserved()),
-    ];
-    for (shares, holds) in pools {
+    let agree = |shares: &Shares, holds: fn(&Stream) -> u64| {
         assert_eq!(shares.total(), all().map(holds).sum::<u64>());
         for owner in all().map(|stream| stream.owner) {
             let of = |stream: &&Stream| stream.owner == owner;
             assert_eq!(shares.of(owner), all().filter(of).map(holds).sum::<u64>());
         }
-    }
+    };
+    agree(&streams.send_pool.held, |stream| stream.send.held());
+    agree(&streams.send_pool.unsent, |stream| stream.send.unsent());
+    agree(&streams.pool.granted, |stream| stream.receive.reserved());
 }

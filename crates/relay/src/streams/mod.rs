@@ -15,7 +15,7 @@ use crate::config::RelayConfig;
 use crate::datagram::Datagrams;
 use crate::fair::Owner;
 use crate::frame::Open;
-use crate::receive::Pool;
+use crate::pool::Pool;
 use crate::scheduler::{Class, Entry, Scheduler, Senders, Service, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
