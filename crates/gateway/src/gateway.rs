@@ -412,6 +412,7 @@ fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
         let known = u32::try_from(hub.terminals.len()).unwrap_or(u32::MAX);
         let usual = known.max(relay.max_terminals as u32);
         relay.max_terminals = config.limits.terminals.unwrap_or(usual) as usize;
+        relay.total_memory = config.limits.memory_total.or_else(crate::memory::usual_total);
     }
     // A stream lives on for a round trip after its connection is closed.
     relay.max_streams = config.limits.connections as usize * 2;

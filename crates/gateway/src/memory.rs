@@ -39,6 +39,20 @@ pub(crate) fn settle() {
     }
 }
 
+/// The part of the machine's memory that buffers may take in each direction, and their least.
+const TOTAL_PART: u64 = 4;
+const TOTAL_LEAST: u64 = 16 << 20;
+
+/// Bytes of buffer for all terminals of a hub together, in each direction, where none are
+/// configured: a quarter of the machine's memory. `None` where that is not known.
+pub(crate) fn usual_total() -> Option<u64> {
+    // SAFETY: sysconf takes a number and reads nothing else.
+    let [pages, size] =
+        unsafe { [libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)] };
+    let machine = u64::try_from(pages).ok()?.checked_mul(u64::try_from(size).ok()?)?;
+    Some((machine / TOTAL_PART).max(TOTAL_LEAST))
+}
+
 /// When to give memory back.
 #[derive(Debug)]
 pub(crate) struct Memory {

@@ -111,6 +111,9 @@ pub struct RelayConfig {
     pub shared_credit: u64,
     /// Bytes of send buffer that all streams share, sent and unsent.
     pub send_pool: u64,
+    /// Bytes of buffer that a hub has for all terminals together, in each direction; `None`: as
+    /// many as all their pools.
+    pub total_memory: Option<u64>,
     /// Bytes that one stream may hold unsent, at most: what is sent in a quarter of a second, as
     /// soon as a rate is known.
     pub unsent_limit: u64,
@@ -149,6 +152,7 @@ impl RelayConfig {
             stream_minimum: 16 << 10,
             shared_credit: 0,
             send_pool: 0,
+            total_memory: None,
             unsent_limit: 8 << 20,
             keep_alive: Span::from_secs(10),
             no_response: Span::from_secs(120),

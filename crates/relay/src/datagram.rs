@@ -9,6 +9,7 @@
 //! do. What waits too long is dropped, oldest first: a voice that comes late is of no use, and
 //! senders learn from the loss that the way is full.
 
+use crate::fair::Owner;
 use crate::frame::Writer;
 use crate::scheduler::{Lately, Level, Place, QUANTUM, Service, place};
 use flow::{Flow, Mark};
@@ -82,6 +83,8 @@ struct Queue {
     mark: Option<Mark>,
     /// How it is served, where that was decided and not asked for.
     service: Option<Service>,
+    /// The party on whose account it is.
+    owner: Owner,
     scheduled: bool,
     deficit: i64,
     lately: Lately,
@@ -130,7 +133,7 @@ impl Datagrams {
         now: Instant,
         packet: &[u8],
         rate: Option<BitRate>,
-        service: Option<Service>,
+        (owner, service): (Owner, Option<Service>),
     ) -> Option<(Place, usize)> {
         if packet.is_empty() || packet.len() > LARGEST {
             self.statistics.no_room += 1;
@@ -142,7 +145,7 @@ impl Datagrams {
         let flow = Flow::of(packet);
         let at = (flow.hash % FLOWS as u64) as usize;
         let queue = &mut self.queues[at];
-        (queue.mark, queue.service) = (Some(flow.mark), service);
+        (queue.mark, queue.service, queue.owner) = (Some(flow.mark), service, owner);
         queue.bytes += packet.len() as u64;
         self.waiting += packet.len() as u64;
         queue.packets.push_back(Waiting { packet: packet.to_vec(), since: now });
@@ -216,6 +219,11 @@ impl Datagrams {
             self.statistics.bytes_sent += len as u64;
         }
         Filled::Sent
+    }
+
+    /// The party on whose account the flow is.
+    pub(crate) fn owner(&self, at: usize) -> Owner {
+        self.queues.get(at).map_or_else(Owner::default, |queue| queue.owner)
     }
 
     /// Whether the flow's turn goes on.

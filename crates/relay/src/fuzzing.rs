@@ -56,7 +56,10 @@ pub fn datagrams(script: &[u8]) {
         let seed = [&[kind, a, b][..], rest].concat();
         let mut packet = seed.repeat(len.div_ceil(seed.len()));
         packet.truncate(len);
-        let Some((_, flow)) = sender.push(now, &packet, rate, None) else { continue };
+        let Some((_, flow)) = sender.push(now, &packet, rate, (crate::Owner::default(), None))
+        else {
+            continue;
+        };
         sent.push(packet);
         let mut rounds = 0;
         loop {

@@ -1,5 +1,6 @@
 //! Relays with many terminals over one socket.
 
+mod buffers;
 mod due;
 mod families;
 mod grants;
@@ -17,6 +18,7 @@ use crate::{
     Transmit, TransmitBatch,
 };
 use association::{Entropy, HubReceived, Keys, PublicKey, Sealed};
+use buffers::Buffers;
 use due::Due;
 use grants::Grants;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -34,14 +36,6 @@ struct Peer {
     made: Instant,
     /// Where it was when it was last heard from.
     address: Option<SocketAddr>,
-}
-
-/// What a terminal has of memory.
-#[derive(Clone, Copy, Debug)]
-struct Buffers {
-    bytes: u64,
-    /// Paths that have it together.
-    paths: u64,
 }
 
 /// The hub's end: a [`Relay`] for each terminal.
@@ -80,6 +74,7 @@ pub struct Hub {
 impl Hub {
     /// A hub that knows no terminal yet.
     pub fn new(config: &RelayConfig, entropy: impl Entropy + 'static) -> Self {
+        let config = &buffers::within_total(config);
         Self {
             config: config.clone(),
             association: association::Hub::new(association_config(config), entropy),
@@ -137,50 +132,6 @@ impl Hub {
     /// next session begins there.
     pub fn remember(&mut self, name: &str, learnt: Learnt) {
         self.memory.put(name.to_owned(), learnt, None);
-    }
-
-    /// Bounds the buffers for the terminal whose paths are called `names`, in each direction, from
-    /// its next association on: `bytes`, at least 1 MiB for each path, which all of them have
-    /// together. No more than a quarter of it is credit for young streams, which the terminal is
-    /// told. See [`share_memory`](Self::share_memory).
-    pub fn set_memory(&mut self, names: &[&str], bytes: u64) {
-        let buffers = Buffers { bytes, paths: names.len().max(1) as u64 };
-        self.buffers.push(buffers);
-        for &name in names {
-            self.buffered.insert(name.to_owned(), self.buffers.len() - 1);
-            let limits = bounded(&self.config, buffers).limits();
-            self.association.set_limits(name, limits);
-        }
-    }
-
-    /// Divides the memory of terminals that are here by several paths anew among these: to be
-    /// called every few seconds.
-    pub fn share_memory(&mut self) {
-        if self.buffers.iter().all(|buffers| buffers.paths < 2) {
-            return;
-        }
-        let mut groups: BTreeMap<usize, Vec<&mut Relay>> = BTreeMap::new();
-        for (&id, peer) in &mut self.peers {
-            let name = self.association.name(id);
-            if let Some(&group) = name.and_then(|name| self.buffered.get(name))
-                && self.buffers[group].paths > 1
-            {
-                groups.entry(group).or_default().push(&mut peer.relay);
-                // Writers may have room.
-                self.due.touch(id);
-            }
-        }
-        for (group, mut relays) in groups {
-            crate::share_memory(&mut relays, self.buffers[group].bytes);
-        }
-    }
-
-    /// The configuration for a relay with the terminal.
-    fn config_for(&self, id: PeerId) -> RelayConfig {
-        match self.association.name(id).and_then(|name| self.buffered.get(name)) {
-            Some(&group) => bounded(&self.config, self.buffers[group]),
-            None => self.config.clone(),
-        }
     }
 
     /// What sessions of this life found out about the ways to terminals, by name, and when:
@@ -479,11 +430,4 @@ impl Hub {
         }
         None
     }
-}
-
-/// `config` with a path's part of `buffers` in each direction.
-fn bounded(config: &RelayConfig, buffers: Buffers) -> RelayConfig {
-    let own = config.clone().with_memory(buffers.bytes / buffers.paths);
-    let shared_credit = own.shared_credit.min(config.shared_credit);
-    RelayConfig { shared_credit, ..own }
 }

@@ -64,6 +64,7 @@
 mod buffer;
 mod config;
 mod datagram;
+mod fair;
 mod families;
 mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -73,6 +74,7 @@ mod hub;
 mod memory;
 mod path_mtu;
 pub mod plan;
+mod pool;
 mod ranges;
 mod receive;
 mod relay;
@@ -92,6 +94,7 @@ pub use association::{
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;
+pub use fair::Owner;
 pub use families::{Families, FamilyReach};
 pub use hub::{Hub, Plans, Standing};
 pub use relay::{ReceiveError, Relay, Sight};

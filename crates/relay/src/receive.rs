@@ -1,6 +1,8 @@
 //! The half of a stream that the peer writes, and the credit it is given.
 
 use crate::buffer::{CHUNK, ChunkBuffer};
+use crate::fair::Owner;
+use crate::pool::Pool;
 use crate::ranges::RangeSet;
 use units::{Instant, Span};
 
@@ -8,10 +10,13 @@ use units::{Instant, Span};
 const SAMPLE: Span = Span::from_millis(100);
 /// Round trips at its rate that a stream's window covers.
 const WINDOW_ROUND_TRIPS: u64 = 8;
-/// A stream's window is at least this part of what is free in the pool.
+/// A stream's window is at least as much as it has drained, up to this part of what its owner may
+/// still be granted.
 const FLOOR_PART: u64 = 32;
 /// Bytes after which a stream may get credit of its own.
 const GRANT_AFTER: u64 = 64 << 10;
+/// Time after which a reader that has read nothing of what waits for it is taken to have stopped.
+const STALLED: Span = Span::from_millis(500);
 /// A stream whose window would be this part of the shared credit gets its own.
 const SHARED_PART: u64 = 8;
 
@@ -32,40 +37,6 @@ pub(crate) enum Violation {
     Charge,
 }
 
-/// Receive memory that all streams share, and what of it is promised.
-///
-/// Streams hold promises of three kinds: `stream_minimum` each, in any case; what a stream was
-/// granted beyond that, `used` in all, at most `size`; and shared credit, `shared` in all.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pool {
-    /// Bytes that can be granted.
-    pub(crate) size: u64,
-    /// Bytes granted and not yet consumed, beyond each stream's minimum.
-    pub(crate) used: u64,
-    /// Shared credit that the peer may have out.
-    pub(crate) shared: u64,
-    /// Bytes that came on shared credit, ever.
-    pub(crate) shared_received: u64,
-    /// Of those, what was given back, ever.
-    pub(crate) shared_returned: u64,
-    /// Bytes between the limits of streams and what they have reached on shared credit, come or
-    /// not: memory is taken for all of them.
-    pub(crate) shared_span: u64,
-    /// Ranges of bytes ahead of a gap, in all streams.
-    pub(crate) ranges: usize,
-}
-
-impl Pool {
-    fn shared_left(&self) -> u64 {
-        self.shared.saturating_sub(self.shared_received - self.shared_returned)
-    }
-
-    /// Whether slow readers hold most of the shared credit.
-    pub(crate) fn is_shared_short(&self) -> bool {
-        self.shared_left() < self.shared / 4
-    }
-}
-
 /// Bytes from when they arrive until they are consumed.
 #[derive(Debug)]
 pub(crate) struct ReceiveHalf {
@@ -83,8 +54,9 @@ pub(crate) struct ReceiveHalf {
     minimum: u64,
     /// What the peer may send up to, shared credit aside.
     granted: u64,
-    /// What `granted` holds of the pool.
+    /// What `granted` holds of the pool, and on whose account.
     reserved: u64,
+    owner: Owner,
     /// Bytes from `minimum` to here came, or may come, on shared credit.
     charged_end: u64,
     /// Bytes that came on shared credit, ever.
@@ -100,6 +72,8 @@ pub(crate) struct ReceiveHalf {
     sample_drained: u64,
     /// Bytes a second, the best of late.
     rate: u64,
+    /// While bytes are unread: since when none was read, and how many had been.
+    unread: Option<(Instant, u64)>,
 }
 
 impl ReceiveHalf {
@@ -114,6 +88,7 @@ impl ReceiveHalf {
             minimum,
             granted: minimum,
             reserved: 0,
+            owner: Owner::default(),
             charged_end: minimum,
             charged_received: 0,
             charged_held: 0,
@@ -123,7 +98,21 @@ impl ReceiveHalf {
             sample_at: None,
             sample_drained: 0,
             rate: 0,
+            unread: None,
         }
+    }
+
+    /// Bytes of the pool that the stream holds.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Puts what the stream holds of the pool on another owner's account.
+    pub(crate) fn set_owner(&mut self, owner: Owner, pool: &mut Pool) {
+        pool.granted.sub(self.owner, self.reserved);
+        pool.granted.add(owner, self.reserved);
+        self.owner = owner;
     }
 
     fn consumed(&self) -> u64 {
@@ -300,7 +289,7 @@ impl ReceiveHalf {
         let bound = self.final_offset.map_or(self.granted, |end| end.min(self.granted));
         let reserved =
             if self.discarding { 0 } else { bound.saturating_sub(self.consumed() + self.minimum) };
-        pool.used = pool.used + reserved - self.reserved;
+        pool.granted.replace(self.owner, self.reserved, reserved);
         self.reserved = reserved;
     }
 
@@ -325,24 +314,42 @@ impl ReceiveHalf {
         let drained = self.received - self.readable();
         self.sample(now, drained);
         let window = bytes_in(self.rate, round_trip) * WINDOW_ROUND_TRIPS;
-        if !own && !self.deserves_own(drained, window, pool) {
+        let stalled = self.is_stalled(now);
+        if !own && !stalled && !self.deserves_own(drained, window, pool) {
             return false;
         }
-        self.grant(window, pool);
+        self.grant(window, drained, pool);
         true
     }
 
     /// Whether the stream is to have a limit of its own. As long as it is not, it costs no word:
     /// one number gives the shared credit of all back.
     fn deserves_own(&self, drained: u64, window: u64, pool: &Pool) -> bool {
+        // A limit that leaves a stream less than the shared credit would is no gain.
+        let gains = pool.room(self.owner, self.reserved) >= window.min(pool.shared_left());
+        let lively = drained >= self.received / 2 && gains;
+        if pool.is_shared_short() && (self.charged_held > 0 || lively) {
+            // Who holds some of it gives it back, and who might need it needs it no more.
+            return true;
+        }
         if self.received < GRANT_AFTER {
             return false;
         }
         // A stream whose server is still being connected to is not slow yet, only young.
-        let lively = drained >= self.received / 2 && self.rate > 0;
         let fast = window >= pool.shared / SHARED_PART;
         let hogs = self.charged_held >= pool.shared / 4;
-        hogs || lively && (fast || pool.is_shared_short())
+        hogs || lively && self.rate > 0 && fast
+    }
+
+    /// Whether it holds shared credit, and nothing has been read of it for some time.
+    fn is_stalled(&mut self, now: Instant) -> bool {
+        let consumed = self.consumed();
+        self.unread = match self.unread {
+            _ if self.readable() == 0 => None,
+            Some((since, before)) if before == consumed => Some((since, before)),
+            Some(_) | None => Some((now, consumed)),
+        };
+        self.charged_held > 0 && self.unread.is_some_and(|(since, _)| now.since(since) >= STALLED)
     }
 
     fn sample(&mut self, now: Instant, drained: u64) {
@@ -359,14 +366,15 @@ impl ReceiveHalf {
         }
     }
 
-    fn grant(&mut self, window: u64, pool: &mut Pool) {
-        let free = pool.size.saturating_sub(pool.used);
-        let mut wanted = self.consumed() + window.max(free / FLOOR_PART).max(self.minimum);
-        if pool.used < pool.size / 2 && self.charged_held > 0 {
+    fn grant(&mut self, window: u64, drained: u64, pool: &mut Pool) {
+        let room = pool.room(self.owner, self.reserved);
+        let floor = drained.min(pool.left(self.owner) / FLOOR_PART);
+        let mut wanted = self.consumed() + window.max(floor).max(self.minimum);
+        if self.charged_held > 0 {
             // What it holds of the shared credit becomes its own, so that others can use that.
             wanted = wanted.max(self.high);
         }
-        self.granted = wanted.min(self.granted + free).max(self.granted);
+        self.granted = wanted.min(self.granted + room).max(self.granted);
         self.settle(pool);
     }
 

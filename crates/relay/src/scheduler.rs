@@ -1,8 +1,9 @@
 //! Whose turn it is.
 
+use crate::fair::{FairQueue, Owner};
 use crate::target::{Priority, StreamId};
-use std::collections::VecDeque;
-use units::{Instant, Span};
+use std::collections::BTreeMap;
+use units::{BitRate, Instant, Span};
 
 /// Bytes that a stream may send in one turn: about a packet.
 pub(crate) const QUANTUM: i64 = 1_500;
@@ -12,6 +13,14 @@ const TURNS: u32 = 7;
 const LITTLE: u64 = 64 << 10;
 /// Bytes a second that are forgotten.
 const FORGOTTEN: u64 = 32 << 10;
+/// Time of the link that an owner's streams may have sent lately and still go before others' bulk,
+/// within bounds, and the part of the rate that is forgotten. It is small beside the share of the
+/// link that each owner has.
+const OWNER_TIME: Span = Span::from_millis(250);
+const OWNER_BOUNDS: [u64; 2] = [16 << 10, 1 << 20];
+const OWNER_PART: u64 = 32;
+/// Owners beyond those that wait for a turn of which it is known how much they have sent.
+const OWNERS_KEPT: usize = 256;
 
 /// How much a stream has sent lately.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,28 +31,67 @@ pub(crate) struct Lately {
 
 impl Lately {
     pub(crate) fn add(&mut self, now: Instant, bytes: u64) {
-        self.forget(now);
+        self.forget(now, FORGOTTEN);
         self.level += bytes;
     }
 
-    fn forget(&mut self, now: Instant) {
+    /// Forgets `forgotten` bytes of each second, at least one.
+    fn forget(&mut self, now: Instant, forgotten: u64) {
         let second = u128::from(Span::from_secs(1).as_nanos());
         let span = u128::from(now.since(self.at).as_nanos());
-        let gone = (u128::from(FORGOTTEN) * span / second) as u64;
+        let gone = u64::try_from(u128::from(forgotten) * span / second).unwrap_or(u64::MAX);
         if gone >= self.level {
             self.level = 0;
             self.at = self.at.max(now);
         } else {
             self.level -= gone;
             // What a rounding left over is forgotten next time.
-            let accounted = u128::from(gone) * second / u128::from(FORGOTTEN);
+            let accounted = u128::from(gone) * second / u128::from(forgotten);
             self.at += Span::from_nanos(accounted as u64);
         }
     }
 
     pub(crate) fn is_little(&mut self, now: Instant) -> bool {
-        self.forget(now);
+        self.forget(now, FORGOTTEN);
         self.level < LITTLE
+    }
+}
+
+/// How much each owner's streams have sent lately.
+#[derive(Debug, Default)]
+pub(crate) struct Senders {
+    owners: BTreeMap<Owner, Lately>,
+    /// From how many on those are left out that have sent nothing lately.
+    review_at: usize,
+}
+
+impl Senders {
+    /// What is forgotten in a second at `rate`.
+    fn forgotten(rate: Option<BitRate>) -> u64 {
+        rate.map_or(FORGOTTEN, |rate| (rate.as_bps() / 8 / OWNER_PART).max(1))
+    }
+
+    pub(crate) fn add(&mut self, now: Instant, rate: Option<BitRate>, owner: Owner, bytes: u64) {
+        let forgotten = Self::forgotten(rate);
+        let lately = self.owners.entry(owner).or_default();
+        lately.forget(now, forgotten);
+        lately.level += bytes;
+        if self.owners.len() > self.review_at.max(OWNERS_KEPT) {
+            self.owners.retain(|_, lately| {
+                lately.forget(now, forgotten);
+                lately.level > 0
+            });
+            self.review_at = self.owners.len() * 2;
+        }
+    }
+
+    pub(crate) fn is_little(&mut self, now: Instant, rate: Option<BitRate>, owner: Owner) -> bool {
+        let [least, most] = OWNER_BOUNDS;
+        let little = rate.map_or(most / 4, |rate| rate.bytes_in(OWNER_TIME).clamp(least, most));
+        self.owners.get_mut(&owner).is_none_or(|lately| {
+            lately.forget(now, Self::forgotten(rate));
+            lately.level < little
+        })
     }
 }
 
@@ -74,7 +122,7 @@ pub enum Level {
     Background,
 }
 
-/// The class that a stream of `priority` is served in now.
+/// Where a stream of `priority` waits now, that has sent `little` lately.
 pub(crate) fn class(priority: Priority, service: Option<Service>, little: bool) -> Place {
     let level = match priority {
         Priority::Interactive => Level::Interactive,
@@ -93,7 +141,8 @@ pub(crate) fn place(service: Service, little: bool) -> Place {
         (Level::Normal, false) => Class::Bulk,
         (Level::Background, _) => Class::Background,
     };
-    Place { class, band: service.class, weight: service.weight.max(1) }
+    let promoted = service.level == Level::Normal && little;
+    Place { class, band: service.class, weight: service.weight.max(1), promoted }
 }
 
 /// Which queue a stream or a flow waits in.
@@ -112,11 +161,13 @@ pub(crate) struct Place {
     pub(crate) class: Class,
     pub(crate) band: u8,
     pub(crate) weight: u32,
+    /// It is normal, and goes before others because it has sent little.
+    pub(crate) promoted: bool,
 }
 
 impl From<Class> for Place {
     fn from(class: Class) -> Self {
-        Self { class, band: 0, weight: 1 }
+        Self { class, band: 0, weight: 1, promoted: false }
     }
 }
 
@@ -133,7 +184,7 @@ pub(crate) enum Entry {
 struct Band {
     number: u8,
     weight: u32,
-    queue: VecDeque<Entry>,
+    queue: FairQueue<Entry>,
 }
 
 /// The queues of a class, which have turns in a row by their weights.
@@ -146,17 +197,22 @@ struct Bands {
 }
 
 impl Bands {
-    fn push(&mut self, place: Place, entry: Entry) {
+    fn push(&mut self, place: Place, owner: Owner, entry: Entry) {
         let at = match self.bands.iter().position(|band| band.number == place.band) {
             Some(at) => at,
             None => {
                 let (number, weight) = (place.band, place.weight);
-                self.bands.push(Band { number, weight, queue: VecDeque::new() });
+                self.bands.push(Band { number, weight, queue: FairQueue::default() });
                 self.bands.len() - 1
             }
         };
-        self.bands[at].weight = place.weight;
-        self.bands[at].queue.push_back(entry);
+        let band = &mut self.bands[at];
+        band.weight = place.weight;
+        if place.promoted && place.class == Class::Bulk {
+            band.queue.push_first(owner, entry);
+        } else {
+            band.queue.push(owner, entry);
+        }
     }
 
     fn first(&self) -> Option<usize> {
@@ -165,10 +221,10 @@ impl Bands {
     }
 
     fn front(&self) -> Option<Entry> {
-        self.bands[self.first()?].queue.front().copied()
+        self.bands[self.first()?].queue.front()
     }
 
-    fn finish_turn(&mut self) -> Option<Entry> {
+    fn finish_turn(&mut self) -> Option<(Owner, Entry)> {
         let at = self.first()?;
         if at != self.at {
             (self.at, self.had) = (at, 0);
@@ -177,7 +233,7 @@ impl Bands {
         if self.had >= self.bands[at].weight {
             (self.at, self.had) = ((at + 1) % self.bands.len(), 0);
         }
-        self.bands[at].queue.pop_front()
+        self.bands[at].queue.pop()
     }
 
     fn is_empty(&self) -> bool {
@@ -191,12 +247,17 @@ impl Bands {
 
 /// Streams and flows that have something to send, each in one queue, once.
 ///
-/// Within a class they take turns (deficit round robin: a turn is a quantum of bytes, and what a
-/// stream took too much it waits for); where an operator has made several classes of it, those
-/// have turns by their weights. A higher class goes first, but for one turn in eight.
+/// Within a class owners take turns, and each owner's streams and flows take its turns in turn
+/// (deficit round robin: a turn is a quantum of bytes, and what a stream took too much it waits
+/// for). A normal stream that has sent little goes before bulk; while other owners wait only as
+/// far as its owner's streams have sent little too, and else before its owner's bulk alone. Where
+/// an operator has made several classes of it, those have turns by their weights. A
+/// higher class goes first, but for one turn in eight.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     queues: [Bands; 4],
+    /// Entries of each owner that has some.
+    waiting: BTreeMap<Owner, usize>,
     /// Turns that each class has had since a lower one that waited had one.
     turns: [u32; 4],
 }
@@ -210,9 +271,24 @@ impl Scheduler {
         self.queues.iter().map(Bands::len).sum()
     }
 
-    pub(crate) fn push(&mut self, place: impl Into<Place>, entry: Entry) {
+    pub(crate) fn push(&mut self, place: impl Into<Place>, owner: Owner, entry: Entry) {
         let place = place.into();
-        self.queues[place.class as usize].push(place, entry);
+        *self.waiting.entry(owner).or_default() += 1;
+        self.queues[place.class as usize].push(place, owner, entry);
+    }
+
+    /// Whether streams or flows of others than `owner` wait.
+    pub(crate) fn has_others(&self, owner: Owner) -> bool {
+        self.waiting.keys().any(|&other| other != owner)
+    }
+
+    fn left(&mut self, owner: Owner) {
+        if let Some(count) = self.waiting.get_mut(&owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.waiting.remove(&owner);
+            }
+        }
     }
 
     /// Whose turn it is; it stays at the front until [`finish_turn`](Self::finish_turn).
@@ -236,13 +312,16 @@ impl Scheduler {
             }
         }
         self.turns[class as usize] = 0;
-        self.queues[class as usize].finish_turn()
+        let (owner, entry) = self.queues[class as usize].finish_turn()?;
+        self.left(owner);
+        Some(entry)
     }
 
-    /// Takes a stream out, wherever it is.
-    pub(crate) fn remove(&mut self, id: StreamId) {
-        for band in self.queues.iter_mut().flat_map(|bands| &mut bands.bands) {
-            band.queue.retain(|&other| other != Entry::Stream(id));
+    /// Takes a stream of `owner` out, wherever it is.
+    pub(crate) fn remove(&mut self, owner: Owner, id: StreamId) {
+        let mut bands = self.queues.iter_mut().flat_map(|bands| &mut bands.bands);
+        if bands.any(|band| band.queue.remove(owner, Entry::Stream(id))) {
+            self.left(owner);
         }
     }
 }
@@ -250,6 +329,8 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NONE: Owner = Owner(0);
 
     fn id(number: u32) -> StreamId {
         StreamId::new(number, false)
@@ -263,19 +344,19 @@ mod tests {
     #[test]
     fn interactive_goes_first_but_for_one_turn_in_eight() {
         let mut scheduler = Scheduler::default();
-        scheduler.push(Class::Bulk, stream(1));
-        scheduler.push(Class::Interactive, stream(2));
+        scheduler.push(Class::Bulk, NONE, stream(1));
+        scheduler.push(Class::Interactive, NONE, stream(2));
         let mut turns = Vec::new();
         for _ in 0..16 {
             let (class, who) = scheduler.front().expect("both wait");
             assert_eq!(scheduler.finish_turn(class), Some(who));
-            scheduler.push(class, who);
+            scheduler.push(class, NONE, who);
             turns.push(if who == stream(1) { 1 } else { 2 });
         }
         assert_eq!(turns, [2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 2, 1]);
-        scheduler.remove(id(2));
+        scheduler.remove(NONE, id(2));
         assert_eq!(scheduler.front(), Some((Class::Bulk, stream(1))));
-        scheduler.remove(id(1));
+        scheduler.remove(NONE, id(1));
         assert!(scheduler.is_empty());
     }
 
@@ -305,24 +386,24 @@ mod tests {
         assert_eq!(usual(Priority::Background, true), Class::Background);
         let service = Service { level: Level::Urgent, class: 3, weight: 0 };
         let told = class(Priority::Background, Some(service), false);
-        assert_eq!(told, Place { class: Class::Urgent, band: 3, weight: 1 });
+        assert_eq!(told, Place { class: Class::Urgent, band: 3, weight: 1, promoted: false });
     }
 
     /// RLY-3.3
     #[test]
     fn classes_of_one_level_have_turns_by_weight_however_many_streams_they_have() {
         let mut scheduler = Scheduler::default();
-        let place = |band, weight| Place { class: Class::Bulk, band, weight };
-        scheduler.push(place(1, 3), stream(1));
+        let place = |band, weight| Place { class: Class::Bulk, band, weight, promoted: false };
+        scheduler.push(place(1, 3), NONE, stream(1));
         for number in 10..20 {
-            scheduler.push(place(2, 1), stream(number));
+            scheduler.push(place(2, 1), NONE, stream(number));
         }
         let mut had = [0; 2];
         for _ in 0..40 {
             let (class, who) = scheduler.front().expect("both wait");
             assert_eq!(scheduler.finish_turn(class), Some(who));
             let one = who == stream(1);
-            scheduler.push(if one { place(1, 3) } else { place(2, 1) }, who);
+            scheduler.push(if one { place(1, 3) } else { place(2, 1) }, NONE, who);
             had[usize::from(!one)] += 1;
         }
         assert_eq!(had, [30, 10]);

@@ -97,9 +97,15 @@ impl SendHalf {
         self.end - self.buffer.base()
     }
 
-    /// Bytes that were never in a packet.
+    /// Bytes in memory that were never in a packet.
     pub(crate) fn unsent(&self) -> u64 {
-        self.end - self.next
+        self.end - self.next.max(self.buffer.base())
+    }
+
+    /// Bytes beyond what was sent that may be sent, given `shared` bytes of shared credit.
+    pub(crate) fn credit(&self, shared: u64) -> u64 {
+        let shared = if self.granted { 0 } else { shared };
+        self.limit.saturating_sub(self.next).saturating_add(shared)
     }
 
     /// What was sent: the final offset of a reset.

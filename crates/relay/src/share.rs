@@ -10,7 +10,7 @@ use crate::Relay;
 impl Relay {
     /// Bytes of buffer promised to the peer, shared credit included, and bytes that wait to be
     /// known to have arrived there.
-    fn taken(&self) -> [u64; 2] {
+    pub(crate) fn taken(&self) -> [u64; 2] {
         self.streams.taken()
     }
 }
@@ -18,11 +18,16 @@ impl Relay {
 /// Divides `bytes` of buffer in each direction among `relays`, which are the paths of one terminal.
 /// To be called now and then, and when one is added.
 pub fn share_memory(relays: &mut [&mut Relay], bytes: u64) {
+    divide(relays, [bytes; 2]);
+}
+
+/// Divides these bytes of buffer for what is received and for what is sent among `relays`.
+pub(crate) fn divide(relays: &mut [&mut Relay], bytes: [u64; 2]) {
     let count = relays.len().max(1) as u64;
     let taken: Vec<[u64; 2]> = relays.iter().map(|relay| relay.taken()).collect();
     let free = [0, 1].map(|way: usize| {
         let all: u64 = taken.iter().map(|taken| taken[way]).sum();
-        bytes.saturating_sub(all) / count
+        bytes[way].saturating_sub(all) / count
     });
     for (relay, taken) in relays.iter_mut().zip(taken) {
         relay.streams.set_pools(taken[0] + free[0], taken[1] + free[1]);
@@ -32,7 +37,7 @@ pub fn share_memory(relays: &mut [&mut Relay], bytes: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Priority, RelayConfig, Target};
+    use crate::{Owner, Priority, RelayConfig, Target};
     use units::{Instant, RngStream, Span};
 
     const ALL: u64 = 8 << 20;
@@ -57,9 +62,12 @@ mod tests {
             pools
         };
         assert_eq!(share(&mut relays).map(|pools| pools[1]), [ALL / 2; 2], "send buffer");
-        // Streams want to send by the first, each a quarter of a MB, and nobody by the second.
-        let streams = [(); 36].map(|()| {
-            relays[0].open(now, Target::name("x", 1), Priority::Normal).expect("a stream")
+        // Many clients want to send by the first, each what it has credit for, and nobody by the second.
+        let streams: [_; 300] = std::array::from_fn(|client| {
+            let target = Target::name("x", 1);
+            let stream = relays[0].open(now, target, Priority::Normal).expect("a stream");
+            relays[0].set_owner(stream, Owner(client as u128));
+            stream
         });
         for _ in 0..10 {
             for stream in streams {

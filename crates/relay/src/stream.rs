@@ -1,5 +1,6 @@
 //! One stream: its two halves and how far it has come.
 
+use crate::fair::Owner;
 use crate::frame::Open;
 use crate::receive::ReceiveHalf;
 use crate::scheduler::{Lately, Service};
@@ -42,8 +43,12 @@ pub(crate) struct Stream {
     /// Bytes it may still send in this turn.
     pub(crate) deficit: i64,
     pub(crate) lately: Lately,
+    /// The party on whose account it is.
+    pub(crate) owner: Owner,
     /// A write was cut short, or would have been.
     pub(crate) wants_room: bool,
+    /// Among the writers that wait for the pool.
+    pub(crate) waits_for_pool: bool,
     /// `Readable` waits in the queue of events.
     pub(crate) readable_told: bool,
     /// `Ended` has been told.
@@ -80,7 +85,9 @@ impl Stream {
             scheduled: false,
             deficit: 0,
             lately: Lately::default(),
+            owner: Owner::default(),
             wants_room: false,
+            waits_for_pool: false,
             readable_told: false,
             ended_told: false,
             announced: receive_minimum,

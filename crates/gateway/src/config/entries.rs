@@ -228,6 +228,7 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
         connections,
         terminals,
         memory,
+        memory_total,
         terminal,
         client,
         connect,
@@ -241,6 +242,7 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
     put(all, "limits.connections", connections.to_string());
     put(all, "limits.terminals", optional(terminals.as_ref(), "usual"));
     put(all, "limits.memory", optional(memory.as_ref(), "auto"));
+    put(all, "limits.memory_total", optional(memory_total.as_ref(), "auto"));
     share_entries(all, "limits.terminal", *terminal);
     share_entries(all, "limits.client", *client);
     put(all, "limits.connect", connect.to_string());

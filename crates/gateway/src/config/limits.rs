@@ -15,6 +15,9 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
         section.or(reader, "terminals", None, |r, i| i.integer(r, 1..=10_000).map(Some));
     let memory = section
         .or(reader, "memory", None, |r, i| i.parsed(r, values::MEMORY, values::memory).map(Some));
+    let memory_total = section.or(reader, "memory_total", None, |r, i| {
+        i.parsed(r, values::MEMORY_TOTAL, values::memory_total).map(Some)
+    });
     let connect = section.or(reader, "connect", usual.connect, |r, i| positive_span(r, i, hour));
     let first_bytes = section.or(reader, "first_bytes", usual.first_bytes, |r, i| i.span(r));
     let handshake =
@@ -41,6 +44,7 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
         connections: connections?,
         terminals: terminals?,
         memory: memory?,
+        memory_total: memory_total?,
         terminal: terminal?,
         client: client?,
         connect: connect?,

@@ -55,8 +55,8 @@ impl Config {
         let link = LinkSection { rate_up: *rate_up, rate_down: *rate_down, ..self.link.clone() };
         let paths = self.paths.iter().map(|path| path_like(path, paths)).collect();
         // Buffers and patience are what a session began with, places what the hub did.
-        let Limits { memory, outage, terminals, .. } = self.limits;
-        let limits = Limits { memory, outage, terminals, ..limits.clone() };
+        let Limits { memory, memory_total, outage, terminals, .. } = self.limits;
+        let limits = Limits { memory, memory_total, outage, terminals, ..limits.clone() };
         let LogSection { level, format: _, connections } = log;
         let log = LogSection { level: *level, connections: *connections, ..self.log.clone() };
         let role = match (&self.role, role) {

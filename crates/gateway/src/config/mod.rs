@@ -252,6 +252,9 @@ pub struct Limits {
     pub terminals: Option<u32>,
     /// Bytes of buffer for each peer in each direction; `None`: what the rates ask for.
     pub memory: Option<u64>,
+    /// Bytes of buffer for all terminals of a hub together, in each direction; `None`: a quarter of
+    /// the machine's memory.
+    pub memory_total: Option<u64>,
     /// What each terminal of a hub may take.
     pub terminal: ShareLimits,
     /// What each client of a terminal may take.
@@ -337,6 +340,7 @@ impl Default for Limits {
             connections: 4096,
             terminals: None,
             memory: None,
+            memory_total: None,
             terminal: ShareLimits::default(),
             client: ShareLimits::default(),
             connect: Span::from_secs(20),

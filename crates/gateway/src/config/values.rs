@@ -7,6 +7,8 @@ pub(super) const RATE: &str =
     "a rate from \"1bit\" to \"10000gbit\", such as \"512kbit\", or \"auto\"";
 /// What an amount of memory looks like, for messages.
 pub(super) const MEMORY: &str = "an amount from \"1mb\" to \"4gb\"";
+/// What an amount of memory for all terminals looks like, for messages.
+pub(super) const MEMORY_TOTAL: &str = "an amount from \"16mb\" to \"1000gb\"";
 /// What a length of time looks like, for messages.
 pub(super) const SPAN: &str = "a length of time, such as \"4ms\" or \"20s\"";
 /// What ports look like, for messages.
@@ -33,6 +35,15 @@ pub(super) fn rate(text: &str) -> Option<BitRate> {
 
 /// An amount of memory: a number and `kb`, `mb` or `gb`, thousands.
 pub(super) fn memory(text: &str) -> Option<u64> {
+    amount(text).filter(|bytes| (1_000_000..=4_000_000_000).contains(bytes))
+}
+
+/// An amount of memory for all terminals together.
+pub(super) fn memory_total(text: &str) -> Option<u64> {
+    amount(text).filter(|bytes| (16_000_000..=1_000_000_000_000).contains(bytes))
+}
+
+fn amount(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let (number, unit) = split_number(&text)?;
     let scale = match unit {
@@ -42,7 +53,7 @@ pub(super) fn memory(text: &str) -> Option<u64> {
         _ => return None,
     };
     let bytes = (number * scale).round();
-    (1e6..=4e9).contains(&bytes).then_some(bytes as u64)
+    (0.0..=1e15).contains(&bytes).then_some(bytes as u64)
 }
 
 /// A length of time: a number and `us`, `ms`, `s`, `m` or `h`; at most a year.
@@ -87,6 +98,8 @@ mod tests {
     fn memory_carries_its_unit() {
         assert_eq!(memory("64mb"), Some(64_000_000));
         assert_eq!(memory("1.5 GB"), Some(1_500_000_000));
+        assert_eq!((memory("5gb"), memory_total("5gb")), (None, Some(5_000_000_000)));
+        assert_eq!(memory_total("15mb"), None);
         for wrong in ["", "64", "64mib", "100kb", "5gb", "-1mb"] {
             assert_eq!(memory(wrong), None, "{wrong}");
         }

@@ -10,6 +10,7 @@ use naming::plain;
 pub(crate) use naming::target;
 pub(super) use naming::{hub_name, is_same};
 
+use super::client_network::owner;
 use super::path::{self, Route};
 use super::paths::{PathPlan, Paths};
 use super::strangers::Strangers;
@@ -23,7 +24,7 @@ use relay::{
     Service, StreamError, StreamId, Target, TransmitBatch,
 };
 use std::cmp::Reverse;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use units::{BitRate, Instant, Span};
 
@@ -114,8 +115,12 @@ impl Carrier {
     pub(crate) fn open(&mut self, now: Instant, target: Target) -> Result<StreamKey, RefuseReason> {
         let Side::Terminal(paths) = &mut self.side else { return Err(RefuseReason::Policy) };
         let number = paths.choose();
-        match paths.all[number].relay.open(now, target, Priority::Normal) {
-            Ok(stream) => Ok(StreamKey { peer: Peer::Path(number), stream }),
+        let (relay, owner) = (&mut paths.all[number].relay, owner(target.source));
+        match relay.open(now, target, Priority::Normal) {
+            Ok(stream) => {
+                relay.set_owner(stream, owner);
+                Ok(StreamKey { peer: Peer::Path(number), stream })
+            }
             Err(error @ relay::OpenError::Limit { .. }) => {
                 tracing::info!(%error, "no stream");
                 Err(RefuseReason::Limit)
@@ -217,15 +222,23 @@ impl Carrier {
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
     }
 
-    /// Carries a packet as it is; false when there is no way to the peer.
+    /// Carries a packet of a client as it is; false when there is no way to the peer.
     pub(super) fn send_datagram(
         &mut self,
         now: Instant,
         peer: Peer,
         packet: &[u8],
-        service: Option<Service>,
+        (client, service): (IpAddr, Option<Service>),
     ) -> bool {
-        self.relay(peer).is_some_and(|relay| relay.send_datagram_as(now, packet, service))
+        let owner = owner(Some((client, 0).into()));
+        self.relay(peer).is_some_and(|relay| relay.send_datagram_as(now, packet, (owner, service)))
+    }
+
+    /// The stream is on the account of the client at `source`.
+    pub(super) fn set_client(&mut self, key: StreamKey, source: Option<SocketAddr>) {
+        if let Some(relay) = self.relay(key.peer) {
+            relay.set_owner(key.stream, owner(source));
+        }
     }
 
     /// Serves a stream as told from here on.

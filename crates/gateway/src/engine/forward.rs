@@ -137,12 +137,12 @@ impl Engine {
                 core.carrier.peer_at_home(|names| homes.home_of(ends.destination.ip(), names))
             }
         };
-        let service = match &self.role {
-            Role::Terminal(_) => None,
-            Role::Hub(hub) => hub.classes.of_packet(packet, &ends),
+        let served = match &self.role {
+            Role::Terminal(_) => (ends.source, None),
+            Role::Hub(hub) => (ends.destination.ip(), hub.classes.of_packet(packet, &ends)),
         };
         match peer {
-            Some(peer) if core.carrier.send_datagram(now, peer, packet, service) => {
+            Some(peer) if core.carrier.send_datagram(now, peer, packet, served) => {
                 core.counters.forwarded.sent += 1;
             }
             Some(_) | None => core.counters.forwarded.nowhere += 1,

@@ -176,6 +176,7 @@ impl Hub {
             core.carrier.refuse(key, RefuseReason::Limit);
             return;
         };
+        core.carrier.set_client(key, target.source);
         let limit = now + core.limits.connect;
         let client = target.source.filter(|client| {
             self.source == SourceMode::Client

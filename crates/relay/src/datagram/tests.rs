@@ -25,7 +25,9 @@ fn push(
     packet: &[u8],
     rate: Option<BitRate>,
 ) -> Option<(Class, usize)> {
-    datagrams.push(now, packet, rate, None).map(|(place, flow)| (place.class, flow))
+    datagrams
+        .push(now, packet, rate, (Owner::default(), None))
+        .map(|(place, flow)| (place.class, flow))
 }
 
 /// Fills one packet of `room` bytes from the flow; how that ended, and the packets in it.

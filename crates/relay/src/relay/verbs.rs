@@ -2,7 +2,7 @@
 
 use super::Relay;
 use crate::{
-    Families, Learnt, OpenError, Priority, RefuseReason, ResetReason, Service, Statistics,
+    Families, Learnt, OpenError, Owner, Priority, RefuseReason, ResetReason, Service, Statistics,
     StreamError, StreamId, Target, Totals, health,
 };
 use association::Terminal;
@@ -34,6 +34,13 @@ impl Relay {
         }
         self.wake();
         opened
+    }
+
+    /// Puts the stream on the account of `owner`: buffer, credit and the link are divided among
+    /// owners first, and then among the streams of each. Of a stream that is gone nothing is
+    /// changed.
+    pub fn set_owner(&mut self, stream: StreamId, owner: Owner) {
+        self.streams.set_owner(stream, owner);
     }
 
     /// Tells the peer that the server has been connected to.
@@ -129,20 +136,21 @@ impl Relay {
     /// Carries an IP packet as it is: it goes in its turn, with a bounded wait, and is not sent
     /// again when it is lost. False when there is no session; then it is gone.
     pub fn send_datagram(&mut self, now: Instant, packet: &[u8]) -> bool {
-        self.send_datagram_as(now, packet, None)
+        self.send_datagram_as(now, packet, (Owner::default(), None))
     }
 
-    /// As [`send_datagram`](Self::send_datagram), served as told and not as its DSCP asks.
+    /// As [`send_datagram`](Self::send_datagram), on behalf of an owner, and served as told and not
+    /// as its DSCP asks.
     pub fn send_datagram_as(
         &mut self,
         now: Instant,
         packet: &[u8],
-        service: Option<Service>,
+        (owner, service): (Owner, Option<Service>),
     ) -> bool {
         if !self.connected {
             return false;
         }
-        self.streams.send_datagram(now, packet, service);
+        self.streams.send_datagram(now, packet, (owner, service));
         self.wake();
         true
     }

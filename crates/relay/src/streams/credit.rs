@@ -35,24 +35,29 @@ impl SharedAnnouncement {
 impl Streams {
     /// Bytes that are promised to the peer, shared credit included, and that are held to be sent.
     pub(crate) fn taken(&self) -> [u64; 2] {
-        [self.pool.used + self.pool.shared, self.send_used]
+        [self.pool.used() + self.pool.shared, self.send_pool.held.total()]
     }
 
     /// Bytes that may be promised, shared credit included, and held to be sent.
     pub(crate) fn pools(&self) -> [u64; 2] {
-        [self.pool.size + self.pool.shared, self.send_pool]
+        [self.pool.size + self.pool.shared, self.send_pool.size]
     }
 
     /// From here on no more than `receive` bytes are promised, shared credit included, and no more
     /// than `send` held. What is promised and held already stays.
     pub(crate) fn set_pools(&mut self, receive: u64, send: u64) {
         self.pool.size = receive.saturating_sub(self.pool.shared);
-        self.send_pool = send;
+        self.send_pool.size = send;
         self.make_room_known_to_some();
     }
 
     /// Looks at whether the stream deserves more credit, and has it announced.
     pub(super) fn review(&mut self, id: StreamId) {
+        self.review_credit(id);
+        self.shared_changed();
+    }
+
+    fn review_credit(&mut self, id: StreamId) {
         let until_used = self.until_used();
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let own = stream.announced > self.receive_minimum;
@@ -61,7 +66,6 @@ impl Streams {
         if granted || self.pool.is_shared_short() {
             self.announce(id);
         }
-        self.shared_changed();
     }
 
     /// Has the stream's limit announced when it is worth it.
@@ -94,13 +98,16 @@ impl Streams {
         }
         let short = self.pool.is_shared_short();
         if short && !self.shared_was_short {
-            // Streams that waited for a share of it go on with what is their own.
+            self.shared_was_short = true;
+            // Streams that hold some of it give it back, and those that waited for a share of it
+            // go on with what is their own.
             let ids: Vec<StreamId> = self.streams.keys().copied().collect();
             for id in ids {
-                self.announce(id);
+                self.review_credit(id);
             }
+        } else if self.pool.is_shared_plenty() {
+            self.shared_was_short = false;
         }
-        self.shared_was_short = short;
     }
 
     /// How long to wait for a sign that the peer has heard a note.

@@ -1,8 +1,10 @@
 //! Streams in the hands of a peer and an owner that a script commands.
 
 use super::Streams;
+use crate::fair::Shares;
 use crate::families::Families;
 use crate::frame::{Frame, Open, StreamHead, Writer};
+use crate::stream::Stream;
 use crate::{Priority, RelayConfig, ResetReason, StreamId, Target};
 use units::{Instant, Span};
 
@@ -163,17 +165,31 @@ pub(super) fn audit(streams: &Streams, config: &RelayConfig) {
     let all = streams.streams.values();
     assert_eq!(streams.open_local, all.clone().filter(|s| s.is_local()).count());
     assert_eq!(streams.open_remote, all.clone().filter(|s| !s.is_local()).count());
-    assert_eq!(streams.send_used, all.clone().map(|s| s.send.held()).sum::<u64>());
-    assert!(streams.pool.used <= streams.pool.size, "{:?}", streams.pool);
+    audit_owners(streams);
+    assert!(streams.pool.used() <= streams.pool.size, "{:?}", streams.pool);
     let out = streams.pool.shared_received - streams.pool.shared_returned;
     assert!(out <= streams.pool.shared, "{:?}", streams.pool);
     assert!(out <= streams.pool.shared_span, "{:?}", streams.pool);
     assert!(streams.pool.shared_span <= streams.pool.shared, "{:?}", streams.pool);
-    let unfinished =
-        |s: &&crate::stream::Stream| !s.is_local() && s.is_readable() && !s.receive.is_done();
+    let unfinished = |s: &&Stream| !s.is_local() && s.is_readable() && !s.receive.is_done();
     assert_eq!(streams.unfinished_remote, all.clone().filter(unfinished).count());
     assert!(streams.streams.len() <= 3 * streams.max_streams + 64 + streams.open_local);
     let chunks = streams.streams.len() as u64 * 2 * (16 << 10);
     assert!(streams.receive_allocated() as u64 <= config.receive_bound() + chunks);
     assert_eq!(streams.scheduler.len(), all.filter(|s| s.scheduled).count());
+}
+
+/// What each owner holds of the pools is what its streams hold.
+fn audit_owners(streams: &Streams) {
+    let all = || streams.streams.values();
+    let agree = |shares: &Shares, holds: fn(&Stream) -> u64| {
+        assert_eq!(shares.total(), all().map(holds).sum::<u64>());
+        for owner in all().map(|stream| stream.owner) {
+            let of = |stream: &&Stream| stream.owner == owner;
+            assert_eq!(shares.of(owner), all().filter(of).map(holds).sum::<u64>());
+        }
+    };
+    agree(&streams.send_pool.held, |stream| stream.send.held());
+    agree(&streams.send_pool.unsent, |stream| stream.send.unsent());
+    agree(&streams.pool.granted, |stream| stream.receive.reserved());
 }

@@ -88,7 +88,7 @@ impl Streams {
             return;
         }
         self.grants.looked_at = Some(self.now);
-        let unsent: u64 = self.streams.values().map(|stream| stream.send.unsent()).sum();
+        let unsent = self.send_pool.unsent.total();
         let value = (unsent + self.datagrams.waiting()) / CREDIT_UNIT;
         // The hub counts off what comes, and is told again that as much waits as before.
         if value > 0 || self.grants.value > 0 {

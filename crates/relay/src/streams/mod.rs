@@ -3,6 +3,7 @@
 //! What the session asks of them is in [`sending`], what it brings in [`receiving`], and the
 //! announcing of credit in [`credit`].
 
+mod buffering;
 mod credit;
 mod families;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -13,9 +14,10 @@ mod sending;
 
 use crate::config::RelayConfig;
 use crate::datagram::Datagrams;
+use crate::fair::Owner;
 use crate::frame::Open;
-use crate::receive::Pool;
-use crate::scheduler::{Entry, Scheduler, Service, class};
+use crate::pool::Pool;
+use crate::scheduler::{Class, Entry, Scheduler, Senders, Service, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
 use crate::session::announced_rate;
@@ -26,6 +28,7 @@ use crate::{
     Target,
 };
 use association::Limits;
+use buffering::SendPool;
 use credit::SharedAnnouncement;
 use families::Announcement;
 use grants::Grants;
@@ -35,19 +38,6 @@ use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{BitRate, Instant, Span};
 
-/// What a stream may hold unsent at the rate that was found: so much time of it, or so many bytes
-/// if they are no more than another time; and in any case as many as a short request has.
-const UNSENT_TIME: Span = Span::from_millis(250);
-const UNSENT_USUAL: u64 = 64 << 10;
-const UNSENT_LONGEST: Span = Span::from_secs(4);
-const UNSENT_LEAST: u64 = 4 << 10;
-/// As long as there is no rate.
-const UNSENT_UNKNOWN: u64 = 256 << 10;
-/// Send buffer that each stream may use however full the pool is.
-const SEND_MINIMUM: u64 = 16 << 10;
-/// Room below which a writer is told to wait for more.
-const LITTLE_ROOM: u64 = 4 << 10;
-
 /// The streams of one session with one peer.
 #[derive(Debug)]
 pub(crate) struct Streams {
@@ -55,8 +45,7 @@ pub(crate) struct Streams {
     is_hub: bool,
     max_streams: usize,
     receive_minimum: u64,
-    send_pool: u64,
-    send_used: u64,
+    send_pool: SendPool,
     /// Bytes that one stream may hold unsent at any rate.
     unsent_most: u64,
     /// What the peer announced.
@@ -70,6 +59,7 @@ pub(crate) struct Streams {
     next_number: u32,
     seen: SeenNumbers,
     scheduler: Scheduler,
+    senders: Senders,
     controls: VecDeque<Control>,
     /// Control frames in packets that the peer may not have.
     controls_out: usize,
@@ -82,8 +72,6 @@ pub(crate) struct Streams {
     shared: SharedCredit,
     /// Streams that wait for shared credit.
     wait_shared: BTreeSet<StreamId>,
-    /// Streams that wait for room in the send pool.
-    wait_room: BTreeSet<StreamId>,
     pool: Pool,
     announcing: BTreeSet<StreamId>,
     shared_announcement: SharedAnnouncement,
@@ -110,8 +98,7 @@ impl Streams {
             is_hub,
             max_streams: config.max_streams,
             receive_minimum: config.stream_minimum,
-            send_pool: config.send_pool,
-            send_used: 0,
+            send_pool: SendPool::new(config.send_pool),
             unsent_most: config.unsent_limit,
             peer: config.limits(),
             streams: BTreeMap::new(),
@@ -121,6 +108,7 @@ impl Streams {
             next_number: 0,
             seen: SeenNumbers::default(),
             scheduler: Scheduler::default(),
+            senders: Senders::default(),
             controls: VecDeque::new(),
             controls_out: 0,
             packets: Slab::new(),
@@ -130,7 +118,6 @@ impl Streams {
             largest_released: 0,
             shared: SharedCredit::default(),
             wait_shared: BTreeSet::new(),
-            wait_room: BTreeSet::new(),
             pool: Pool { size, shared, ..Pool::default() },
             announcing: BTreeSet::new(),
             shared_announcement: SharedAnnouncement::new(shared),
@@ -154,6 +141,11 @@ impl Streams {
         for stream in self.streams.values_mut() {
             stream.send.set_minimum(u64::from(limits.minimum_credit));
         }
+        // There is more credit than was assumed.
+        let ids: Vec<StreamId> = self.streams.keys().copied().collect();
+        for id in ids {
+            self.make_room_known(id);
+        }
     }
 
     /// The rate that the peer's link takes, as it has announced it.
@@ -173,29 +165,27 @@ impl Streams {
         self.rate = rate.or(self.rate);
     }
 
-    /// Bytes that one stream may hold unsent: on a slow link more would only be late.
-    fn unsent_limit(&self) -> u64 {
-        let limit = self.rate.map_or(UNSENT_UNKNOWN, |rate| {
-            let usual = rate.bytes_in(UNSENT_LONGEST).min(UNSENT_USUAL);
-            rate.bytes_in(UNSENT_TIME).max(usual).max(UNSENT_LEAST)
-        });
-        limit.min(self.unsent_most)
-    }
-
     pub(crate) fn statistics(&self) -> Statistics {
         Statistics {
             streams: self.streams.len(),
-            send_buffered: self.send_used,
-            receive_promised: self.pool.used,
+            send_buffered: self.send_pool.held.total(),
+            receive_promised: self.pool.used(),
             ..self.statistics
         }
     }
 
-    /// Queues a packet that is carried as it is, to be served as told or as its DSCP asks.
-    pub(crate) fn send_datagram(&mut self, now: Instant, packet: &[u8], service: Option<Service>) {
+    /// Queues a packet of `owner` that is carried as it is, to be served as told or as its DSCP
+    /// asks.
+    pub(crate) fn send_datagram(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        (owner, service): (Owner, Option<Service>),
+    ) {
         self.now = now;
-        if let Some((place, flow)) = self.datagrams.push(now, packet, self.rate, service) {
-            self.scheduler.push(place, Entry::Flow(flow));
+        let pushed = self.datagrams.push(now, packet, self.rate, (owner, service));
+        if let Some((place, flow)) = pushed {
+            self.scheduler.push(place, owner, Entry::Flow(flow));
         }
     }
 
@@ -298,55 +288,17 @@ impl Streams {
         Ok(())
     }
 
-    /// Bytes that [`write`](Self::write) would take.
-    pub(crate) fn room(&mut self, id: StreamId) -> usize {
-        let Ok(stream) = self.live(id) else { return 0 };
-        if !stream.send.is_open() {
-            return 0;
-        }
-        let (unsent, held) = (stream.send.unsent(), stream.send.held());
-        let pool = self.send_pool.saturating_sub(self.send_used);
-        let pool = pool.max(SEND_MINIMUM.saturating_sub(held));
-        let room = self.unsent_limit().saturating_sub(unsent).min(pool);
-        if room < LITTLE_ROOM {
-            if let Ok(stream) = self.live(id) {
-                stream.wants_room = true;
-            }
-            self.wait_room.insert(id);
-        }
-        usize::try_from(room).unwrap_or(usize::MAX)
-    }
-
-    pub(crate) fn write(
-        &mut self,
-        now: Instant,
-        id: StreamId,
-        data: &[u8],
-    ) -> Result<usize, StreamError> {
-        self.now = now;
-        if !self.live(id)?.send.is_open() {
-            return Err(StreamError::Ended(id));
-        }
-        let len = self.room(id).min(data.len());
-        self.send_used += len as u64;
-        let stream = self.live(id)?;
-        stream.send.write(&data[..len]);
-        if len < data.len() {
-            stream.wants_room = true;
-            self.wait_room.insert(id);
-        }
-        self.schedule(id);
-        Ok(len)
-    }
-
     pub(crate) fn end(&mut self, id: StreamId) -> Result<(), StreamError> {
-        let stream = self.live(id)?;
+        let stream = match self.streams.get_mut(&id) {
+            Some(stream) if !stream.cut => stream,
+            Some(_) | None => return Err(StreamError::Unknown(id)),
+        };
         if !stream.send.is_open() {
             return Err(StreamError::Ended(id));
         }
         stream.send.finish();
         stream.wants_room = false;
-        self.wait_room.remove(&id);
+        self.send_pool.stop_waiting(id, stream);
         self.schedule(id);
         Ok(())
     }
@@ -398,8 +350,15 @@ impl Streams {
         }
         stream.scheduled = true;
         let little = stream.lately.is_little(self.now);
-        let place = class(stream.priority, stream.service, little);
-        self.scheduler.push(place, Entry::Stream(id));
+        let mut place = class(stream.priority, stream.service, little);
+        let owner = stream.owner;
+        if place.promoted
+            && self.scheduler.has_others(owner)
+            && !self.senders.is_little(self.now, self.rate, owner)
+        {
+            place.class = Class::Bulk;
+        }
+        self.scheduler.push(place, owner, Entry::Stream(id));
     }
 
     /// Whether the peer has reset it, behind bytes that are still to be read.
@@ -427,7 +386,7 @@ impl Streams {
         let (final_offset, charged) = (stream.send.sent(), stream.send.charged());
         self.controls.push_back(Control::Reset { id, final_offset, charged, code: cut.code() });
         self.statistics.resets_sent += 1;
-        self.send_used -= stream.send.discard();
+        self.send_pool.discard(stream.owner, &mut stream.send);
         self.stop_waiting(id);
     }
 
@@ -445,14 +404,13 @@ impl Streams {
 
     /// Takes the stream out of every queue.
     fn stop_waiting(&mut self, id: StreamId) {
-        if let Some(stream) = self.streams.get_mut(&id)
-            && stream.scheduled
-        {
-            stream.scheduled = false;
-            self.scheduler.remove(id);
+        if let Some(stream) = self.streams.get_mut(&id) {
+            if std::mem::take(&mut stream.scheduled) {
+                self.scheduler.remove(stream.owner, id);
+            }
+            self.send_pool.stop_waiting(id, stream);
         }
         self.wait_shared.remove(&id);
-        self.wait_room.remove(&id);
         self.announcing.remove(&id);
     }
 
@@ -460,7 +418,7 @@ impl Streams {
     fn remove(&mut self, id: StreamId) {
         self.stop_waiting(id);
         let Some(mut stream) = self.streams.remove(&id) else { return };
-        self.send_used -= stream.send.discard();
+        self.send_pool.discard(stream.owner, &mut stream.send);
         stream.receive.forget(&mut self.pool);
         if stream.counted {
             self.unfinished_remote -= 1;

@@ -251,6 +251,7 @@ impl Streams {
         if let Some(stream) = self.streams.get_mut(&id) {
             if stream.send.grant(limit) {
                 self.schedule(id);
+                self.make_room_known(id);
             }
         } else if self.is_mine(id) && id.number() >= self.next_number {
             self.statistics.bad_frames += 1;
@@ -265,6 +266,7 @@ impl Streams {
             let waiting = core::mem::take(&mut self.wait_shared);
             for id in waiting {
                 self.schedule(id);
+                self.make_room_known(id);
             }
         }
     }

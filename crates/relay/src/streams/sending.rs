@@ -1,7 +1,6 @@
 //! What goes under each number: frames into packets, and packets into frames again.
 
 use super::Streams;
-use crate::Event;
 use crate::datagram::Filled;
 use crate::frame::{Frame, StreamHead, Writer};
 use crate::scheduler::{Class, Entry, QUANTUM, Service};
@@ -91,7 +90,8 @@ impl Streams {
         let Ok(stream) = self.live(id) else { return };
         stream.service = Some(service);
         if std::mem::take(&mut stream.scheduled) {
-            self.scheduler.remove(id);
+            let owner = stream.owner;
+            self.scheduler.remove(owner, id);
             self.schedule(id);
         }
     }
@@ -198,13 +198,16 @@ impl Streams {
         let before = stream.send.sent();
         self.shared.charged += stream.send.take(piece, len as u64);
         // What was cut off from a packet that shrank was counted with that.
-        self.statistics.bytes_sent += stream.send.sent() - before;
+        let first = stream.send.sent() - before;
+        self.statistics.bytes_sent += first;
+        self.send_pool.unsent.sub(stream.owner, first);
         if end {
             stream.send.take_end();
         }
         let open = Self::opening_sent(stream);
         stream.deficit -= len as i64;
         stream.lately.add(self.now, len as u64);
+        self.senders.add(self.now, self.rate, stream.owner, len as u64);
         packet.frames.push(Reference::Stream { id, offset, len: len as u32, open, end });
         self.make_room_known(id);
         Turn::Sent
@@ -226,7 +229,7 @@ impl Streams {
         let left = self.scheduler.finish_turn(class);
         debug_assert_eq!(left, Some(Entry::Flow(flow)));
         if let Some(class) = self.datagrams.finish_turn(self.now, flow) {
-            self.scheduler.push(class, Entry::Flow(flow));
+            self.scheduler.push(class, self.datagrams.owner(flow), Entry::Flow(flow));
         }
     }
 
@@ -386,38 +389,12 @@ impl Streams {
 
     fn release(&mut self, id: StreamId, offset: u64, stop: u64, end: bool) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.cut) else { return };
-        self.send_used -= stream.send.release(offset, stop);
+        self.send_pool.held.sub(stream.owner, stream.send.release(offset, stop));
         if end {
             stream.send.release_end();
         }
         self.make_room_known(id);
         self.after_receiving(id);
         self.make_room_known_to_some();
-    }
-
-    /// Tells some of the writers that wait, where there is room for them.
-    pub(super) fn make_room_known_to_some(&mut self) {
-        if !self.wait_room.is_empty() && self.send_used < self.send_pool / 16 * 15 {
-            let waiting: SmallVec<[StreamId; 8]> = self.wait_room.iter().copied().take(8).collect();
-            for id in waiting {
-                self.make_room_known(id);
-            }
-        }
-    }
-
-    /// Tells a writer that waits that there is room.
-    fn make_room_known(&mut self, id: StreamId) {
-        let enough = (self.unsent_limit() / 4).max(1) as usize;
-        match self.streams.get(&id) {
-            Some(stream) if stream.wants_room && stream.send.is_open() => {}
-            Some(_) | None => return,
-        }
-        if self.room(id) >= enough.min(super::SEND_MINIMUM as usize)
-            && let Some(stream) = self.streams.get_mut(&id)
-        {
-            stream.wants_room = false;
-            self.wait_room.remove(&id);
-            self.events.push_back(Event::Writable { stream: id });
-        }
     }
 }

@@ -3,11 +3,11 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the rig")]
 
 use relay::{
-    DisconnectReason, Event, Hub, PeerId, Priority, RefuseReason, Relay, RelayConfig, ResetReason,
-    StreamId, Target, TransmitBatch,
+    DisconnectReason, Event, Hub, Owner, PeerId, Priority, RefuseReason, Relay, RelayConfig,
+    ResetReason, StreamId, Target, TransmitBatch,
 };
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use units::{BitRate, Instant, RngStream, Serializer, Span};
 
 /// What the pipe does to each datagram, with these probabilities.
@@ -41,6 +41,8 @@ pub struct App {
     pub echoed: bool,
     /// It does not read.
     pub deaf: bool,
+    /// It reads so many bytes and then no more.
+    pub deaf_after: Option<u64>,
     pub accepted: bool,
     pub ended: bool,
     pub refused: Option<RefuseReason>,
@@ -101,6 +103,15 @@ pub struct Rig {
     seed: u64,
 }
 
+/// The client that a stream is for.
+fn owner(target: &Target) -> Owner {
+    let source = target.source.map(|source| source.ip());
+    match source {
+        Some(IpAddr::V4(address)) => Owner(u128::from(u32::from(address))),
+        Some(IpAddr::V6(_)) | None => Owner::default(),
+    }
+}
+
 fn home() -> SocketAddr {
     "192.0.2.1:4500".parse().expect("address")
 }
@@ -141,6 +152,11 @@ impl Rig {
         }
     }
 
+    /// The lines from the terminal and from the hub have these rates.
+    pub fn set_lines(&mut self, up: BitRate, down: BitRate) {
+        self.lines = [up, down].map(Serializer::new);
+    }
+
     pub fn restart_hub(&mut self) {
         self.seed += 1;
         self.hub = Hub::new(&self.hub_config, RngStream::new(self.seed, 0, "hub"));
@@ -175,7 +191,26 @@ impl Rig {
         priority: Priority,
         app: &App,
     ) -> Result<StreamId, relay::OpenError> {
-        let stream = self.terminal.open(self.now, Target::name(server, 80), priority)?;
+        self.open_for(Target::name(server, 80), priority, app)
+    }
+
+    /// Opens a stream on behalf of the client with this number, at both ends.
+    pub fn open_by(&mut self, client: u8, server: &str, app: &App) -> StreamId {
+        let source = SocketAddr::from(([10, 0, 0, client], 1));
+        let target = Target::name(server, 80).from(source);
+        self.open_for(target, Priority::Normal, app).expect("opened")
+    }
+
+    fn open_for(
+        &mut self,
+        target: Target,
+        priority: Priority,
+        app: &App,
+    ) -> Result<StreamId, relay::OpenError> {
+        let relay::Destination::Name(server, _) = &target.destination else { panic!("{target}") };
+        let (server, owner) = (server.clone(), owner(&target));
+        let stream = self.terminal.open(self.now, target, priority)?;
+        self.terminal.set_owner(stream, owner);
         let app = App { opened_at: self.now, echoed: server == "echo", ..app.clone() };
         self.apps.insert((Side::Terminal, stream), app);
         self.pump(Side::Terminal, stream);
@@ -352,6 +387,7 @@ impl Rig {
         let relay::Destination::Name(name, 80) = &target.destination else { panic!("{target}") };
         let mut app = App { opened_at: self.now, accepted: true, ..App::default() };
         match name.split_once('-') {
+            Some(("deaf", bytes)) => app.deaf_after = bytes.parse().ok(),
             Some(("source", bytes)) => app = App { ..App::writer(bytes.parse().expect("number")) },
             _ if name == "echo" => app.echo = true,
             _ if name == "sink" => app.end = true,
@@ -364,7 +400,9 @@ impl Rig {
             _ => panic!("no server {name}"),
         }
         self.apps.insert((Side::Hub, stream), app);
-        self.relay(Side::Hub).expect("hub").accept(stream).expect("known");
+        let relay = self.relay(Side::Hub).expect("hub");
+        relay.set_owner(stream, owner(target));
+        relay.accept(stream).expect("known");
         self.pump(Side::Hub, stream);
     }
 
@@ -374,8 +412,10 @@ impl Rig {
         let Some(mut app) = self.apps.remove(&(side, stream)) else { return };
         let back = side == Side::Hub;
         let relay = self.relay(side).expect("a relay");
-        while !app.deaf && !relay.peek(stream).is_empty() {
+        let most = app.deaf_after.unwrap_or(u64::MAX);
+        while !app.deaf && app.read < most && !relay.peek(stream).is_empty() {
             let piece = relay.peek(stream);
+            let piece = &piece[..piece.len().min((most - app.read) as usize)];
             for (at, &byte) in (app.read..).zip(piece) {
                 assert_eq!(byte, pattern(stream, !back && !app.echoed, at), "{stream} at {at}");
             }

@@ -1,0 +1,224 @@
+//! Send buffer: how much of it a stream may take now, and which writers are told that there is more.
+//!
+//! A stream holds little beyond what its credit lets it send, so one whose reader has stopped
+//! holds next to none of the pool. What is unsent is divided among owners by dynamic thresholds
+//! ([`fair`](crate::fair)), and what an owner may hold among its streams in the same way. What is
+//! in flight is bounded by the session, and by a threshold that binds only where the pool is
+//! smaller than that.
+
+use super::Streams;
+use crate::fair::{FairQueue, Owner, Shares, headroom};
+use crate::stream::Stream;
+use crate::{Event, StreamError, StreamId};
+use units::{Instant, Span};
+
+/// Unsent bytes of a stream at the rate that was found: this time of it, or this many bytes where
+/// they take no longer than another time; and in any case as many as a short request has.
+const UNSENT_TIME: Span = Span::from_millis(250);
+const UNSENT_USUAL: u64 = 64 << 10;
+const UNSENT_LONGEST: Span = Span::from_secs(4);
+const UNSENT_LEAST: u64 = 4 << 10;
+/// As long as there is no rate.
+const UNSENT_UNKNOWN: u64 = 256 << 10;
+/// Unsent bytes beyond what credit allows to be sent: ready when more credit comes.
+const BEYOND_CREDIT: u64 = 16 << 10;
+/// Send buffer that each stream may use however full the pool is: while it has credit, and while
+/// it has none.
+const MINIMUM: u64 = 16 << 10;
+const MINIMUM_WITHOUT_CREDIT: u64 = 4 << 10;
+/// An owner may hold this many times what is free, sent and unsent.
+const HELD_ALPHA: u64 = 8;
+/// Room below which a writer is told to wait for more.
+const LITTLE_ROOM: u64 = 4 << 10;
+/// Writers that are looked at when something has been released.
+const WOKEN: usize = 8;
+
+/// The send buffer of all streams.
+#[derive(Debug, Default)]
+pub(super) struct SendPool {
+    /// Bytes that may be held, beside each stream's minimum.
+    pub(super) size: u64,
+    /// Bytes that the peer is not known to have.
+    pub(super) held: Shares,
+    /// Of those, bytes that were never in a packet.
+    pub(super) unsent: Shares,
+    /// Writers that wait for others to give room back.
+    waiting: FairQueue<StreamId>,
+}
+
+impl SendPool {
+    pub(super) fn new(size: u64) -> Self {
+        Self { size, ..Self::default() }
+    }
+
+    fn free(&self) -> u64 {
+        self.size.saturating_sub(self.held.total())
+    }
+
+    /// Bytes that the pool has for a stream of `owner` with `unsent` bytes.
+    fn room(&self, owner: Owner, unsent: u64) -> u64 {
+        let free = self.free();
+        // What the owner may hold beyond what it holds, of which the stream may hold as much as is
+        // left: both shrink by each byte that is taken.
+        let left = free.saturating_sub(self.unsent.of(owner));
+        let held = headroom(self.held.of(owner), free, HELD_ALPHA);
+        (left.saturating_sub(unsent) / 3).min(held)
+    }
+
+    /// Forgets what a stream of `owner` holds.
+    pub(super) fn discard(&mut self, owner: Owner, send: &mut crate::send::SendHalf) {
+        self.unsent.sub(owner, send.unsent());
+        self.held.sub(owner, send.discard());
+    }
+
+    /// Takes the writer from those that wait.
+    pub(super) fn stop_waiting(&mut self, id: StreamId, stream: &mut Stream) {
+        if std::mem::take(&mut stream.waits_for_pool) {
+            self.waiting.remove(stream.owner, id);
+        }
+    }
+}
+
+/// What bounds the bytes that a stream may take.
+struct Room {
+    /// The rate, and the stream's credit.
+    own: u64,
+    /// The pool.
+    pool: u64,
+}
+
+impl Room {
+    fn bytes(&self) -> u64 {
+        self.own.min(self.pool)
+    }
+}
+
+impl Streams {
+    /// Bytes that one stream may hold unsent: on a slow link more would only be late.
+    fn unsent_limit(&self) -> u64 {
+        let limit = self.rate.map_or(UNSENT_UNKNOWN, |rate| {
+            let usual = rate.bytes_in(UNSENT_LONGEST).min(UNSENT_USUAL);
+            rate.bytes_in(UNSENT_TIME).max(usual).max(UNSENT_LEAST)
+        });
+        limit.min(self.unsent_most)
+    }
+
+    fn room_of(&self, stream: &Stream) -> Room {
+        let (unsent, held) = (stream.send.unsent(), stream.send.held());
+        let sendable = stream.send.credit(self.shared.left());
+        let own = self.unsent_limit().min(sendable.saturating_add(BEYOND_CREDIT));
+        let minimum = if sendable > unsent { MINIMUM } else { MINIMUM_WITHOUT_CREDIT };
+        let pool = self.send_pool.room(stream.owner, unsent);
+        Room { own: own.saturating_sub(unsent), pool: pool.max(minimum.saturating_sub(held)) }
+    }
+
+    /// Bytes that [`write`](Self::write) would take.
+    pub(crate) fn room(&mut self, id: StreamId) -> usize {
+        let Some(stream) = self.streams.get(&id).filter(|stream| !stream.cut) else { return 0 };
+        if !stream.send.is_open() {
+            return 0;
+        }
+        let room = self.room_of(stream).bytes();
+        if room < LITTLE_ROOM {
+            self.wait_for_room(id);
+        }
+        usize::try_from(room).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        data: &[u8],
+    ) -> Result<usize, StreamError> {
+        self.now = now;
+        if !self.live(id)?.send.is_open() {
+            return Err(StreamError::Ended(id));
+        }
+        let len = self.room(id).min(data.len());
+        let stream = self.live(id)?;
+        stream.send.write(&data[..len]);
+        let owner = stream.owner;
+        self.send_pool.held.add(owner, len as u64);
+        self.send_pool.unsent.add(owner, len as u64);
+        if len < data.len() {
+            self.wait_for_room(id);
+        }
+        self.schedule(id);
+        Ok(len)
+    }
+
+    /// The stream's writer is to be told when there is room.
+    fn wait_for_room(&mut self, id: StreamId) {
+        let enough = self.enough_room();
+        let Some(stream) = self.streams.get(&id) else { return };
+        // Where it is not the pool, what the stream sends and what credit it gets makes room.
+        let pool = self.room_of(stream).pool < enough;
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.wants_room = true;
+        if pool && !stream.waits_for_pool {
+            stream.waits_for_pool = true;
+            self.send_pool.waiting.push(stream.owner, id);
+        }
+    }
+
+    /// Room that is worth telling a writer of.
+    fn enough_room(&self) -> u64 {
+        (self.unsent_limit() / 4).clamp(1, MINIMUM)
+    }
+
+    /// Tells a writer that waits that there is room, if there is.
+    pub(super) fn make_room_known(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(&id) else { return };
+        if !stream.wants_room || !stream.send.is_open() {
+            return;
+        }
+        if self.room_of(stream).bytes() < self.enough_room() {
+            self.wait_for_room(id);
+        } else if let Some(stream) = self.streams.get_mut(&id) {
+            stream.wants_room = false;
+            self.send_pool.stop_waiting(id, stream);
+            self.events.push_back(Event::Writable { stream: id });
+        }
+    }
+
+    /// Tells some of the writers that wait for the pool, where there is room for them: owners take
+    /// turns.
+    pub(super) fn make_room_known_to_some(&mut self) {
+        for _ in 0..WOKEN.min(self.send_pool.waiting.len()) {
+            if self.send_pool.free() == 0 {
+                return;
+            }
+            let Some((_, id)) = self.send_pool.waiting.pop() else { return };
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.waits_for_pool = false;
+            }
+            self.make_room_known(id);
+        }
+    }
+
+    /// Puts the stream on another owner's account.
+    pub(crate) fn set_owner(&mut self, id: StreamId, owner: Owner) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut stream.owner, owner);
+        if before == owner {
+            return;
+        }
+        let (held, unsent) = (stream.send.held(), stream.send.unsent());
+        stream.receive.set_owner(owner, &mut self.pool);
+        if std::mem::take(&mut stream.waits_for_pool) {
+            self.send_pool.waiting.remove(before, id);
+            stream.waits_for_pool = true;
+            self.send_pool.waiting.push(owner, id);
+        }
+        let rescheduled = std::mem::take(&mut stream.scheduled);
+        self.send_pool.held.sub(before, held);
+        self.send_pool.held.add(owner, held);
+        self.send_pool.unsent.sub(before, unsent);
+        self.send_pool.unsent.add(owner, unsent);
+        if rescheduled {
+            self.scheduler.remove(before, id);
+            self.schedule(id);
+        }
+    }
+}

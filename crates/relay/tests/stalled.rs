@@ -1,0 +1,208 @@
+//! Clients that stop reading, or whose servers do: others keep their throughput, in both
+//! directions.
+
+mod rig;
+
+use relay::{Priority, RelayConfig, StreamId};
+use rig::{App, Rig, Side};
+use units::{BitRate, Span};
+
+/// The honest client; clients that abuse their share have other numbers.
+const HONEST: u8 = 1;
+const FOREVER: u64 = 1 << 40;
+/// Until streams hold all that they get, and how long is measured.
+const SETTLE: Span = Span::from_secs(40);
+const MEASURED: Span = Span::from_secs(20);
+
+/// Which way the honest client's bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Download,
+    Upload,
+}
+
+/// A link of 500 ms and `rate`, whose gateways are told that rate or nothing.
+fn link(rate: BitRate, told: bool) -> Rig {
+    let config = |name| match told {
+        true => RelayConfig::new(name).with_rates(Some(rate), Some(rate)),
+        false => RelayConfig::new(name),
+    };
+    let mut rig = Rig::with(1, config("site"), config("hub"));
+    rig.set_lines(rate, rate);
+    rig.delay = Span::from_millis(250);
+    assert!(rig.run(Span::from_secs(5), |rig| rig.connected.len() == 2), "no session");
+    rig.run(Span::from_secs(1), |_| false);
+    rig
+}
+
+fn download(rig: &mut Rig, client: u8, app: &App) -> StreamId {
+    rig.open_by(client, &format!("source-{FOREVER}"), app)
+}
+
+fn upload(rig: &mut Rig, client: u8, server: &str) -> StreamId {
+    rig.open_by(client, server, &App::writer(FOREVER))
+}
+
+/// A stream that stalls once it has carried `bytes`.
+fn stall(rig: &mut Rig, client: u8, direction: Direction, bytes: u64) {
+    match direction {
+        Direction::Download => {
+            download(rig, client, &App { deaf_after: Some(bytes), ..App::default() });
+        }
+        Direction::Upload => {
+            upload(rig, client, &format!("deaf-{bytes}"));
+        }
+    }
+}
+
+fn begin(rig: &mut Rig, direction: Direction) -> StreamId {
+    match direction {
+        Direction::Download => download(rig, HONEST, &App::default()),
+        Direction::Upload => upload(rig, HONEST, "sink"),
+    }
+}
+
+/// Bytes of the honest client's stream that arrive while it is measured.
+fn measure(rig: &mut Rig, direction: Direction, stream: StreamId) -> u64 {
+    let side = match direction {
+        Direction::Download => Side::Terminal,
+        Direction::Upload => Side::Hub,
+    };
+    let read = |rig: &Rig| rig.apps.get(&(side, stream)).map_or(0, |app| app.read);
+    let before = read(rig);
+    rig.run(MEASURED, |_| false);
+    read(rig) - before
+}
+
+/// What part of the throughput that it has alone an honest client keeps beside `attack`, with a
+/// stream that ran before, and with one that is opened when others have all they get.
+fn kept(mbps: u64, told: bool, direction: Direction, attack: impl Fn(&mut Rig)) -> [f64; 2] {
+    let rate = BitRate::from_mbps(mbps);
+    let alone = {
+        let mut rig = link(rate, told);
+        let stream = begin(&mut rig, direction);
+        rig.run(Span::from_secs(10), |_| false);
+        measure(&mut rig, direction, stream)
+    };
+    [true, false].map(|before| {
+        let mut rig = link(rate, told);
+        let early = before.then(|| begin(&mut rig, direction));
+        rig.run(Span::from_secs(10), |_| false);
+        attack(&mut rig);
+        rig.run(SETTLE, |_| false);
+        let stream = early.unwrap_or_else(|| begin(&mut rig, direction));
+        if !before {
+            rig.run(Span::from_secs(5), |_| false);
+        }
+        measure(&mut rig, direction, stream) as f64 / alone as f64
+    })
+}
+
+fn assert_kept(kept: [f64; 2], least: f64) {
+    assert!(kept.iter().all(|&kept| kept >= least), "{kept:?} where {least} is promised");
+}
+
+/// RLY-4.7, RLY-4.8
+#[test]
+fn stalled_downloads_of_one_client_cost_another_nothing() {
+    let attack = |rig: &mut Rig| (0..200).for_each(|_| stall(rig, 2, Direction::Download, 0));
+    assert_kept(kept(20, true, Direction::Download, attack), 0.95);
+}
+
+/// RLY-4.7, RLY-4.8
+#[test]
+fn stalled_uploads_of_one_client_cost_another_nothing() {
+    let attack = |rig: &mut Rig| (0..200).for_each(|_| stall(rig, 2, Direction::Upload, 0));
+    assert_kept(kept(20, true, Direction::Upload, attack), 0.95);
+}
+
+/// RLY-4.7
+#[test]
+fn gateways_that_are_told_no_rate_keep_the_promise_too() {
+    for direction in [Direction::Download, Direction::Upload] {
+        let attack = |rig: &mut Rig| (0..200).for_each(|_| stall(rig, 2, direction, 0));
+        assert_kept(kept(20, false, direction, attack), 0.95);
+    }
+}
+
+/// RLY-4.7: windows that were deserved when they were granted.
+#[test]
+fn streams_that_stall_at_full_speed_leave_others_their_windows() {
+    for direction in [Direction::Download, Direction::Upload] {
+        let attack = |rig: &mut Rig| {
+            for number in 0..30 {
+                stall(rig, 2 + number % 2, direction, 2_000_000);
+                rig.run(Span::from_secs(2), |_| false);
+            }
+        };
+        assert_kept(kept(20, true, direction, attack), 0.95);
+    }
+}
+
+/// RLY-4.7
+#[test]
+fn a_thousand_stalled_streams_at_60_mbit_cost_another_client_nothing() {
+    let attack = |rig: &mut Rig| {
+        for number in 0..1000_u64 {
+            let direction = [Direction::Download, Direction::Upload][number as usize % 2];
+            stall(rig, 2 + (number % 5) as u8, direction, number * 100);
+        }
+    };
+    assert_kept(kept(60, true, Direction::Download, attack), 0.95);
+}
+
+/// RLY-3.2
+#[test]
+fn a_client_with_many_streams_has_no_more_of_the_link_than_one_with_few() {
+    let mut rig = link(BitRate::from_mbps(20), true);
+    let many: Vec<_> = (0..100).map(|_| download(&mut rig, 2, &App::default())).collect();
+    let one = download(&mut rig, HONEST, &App::default());
+    rig.run(Span::from_secs(10), |_| false);
+    let read = |rig: &Rig, stream| rig.app(Side::Terminal, stream).read;
+    let sum = |rig: &Rig| many.iter().map(|&stream| read(rig, stream)).sum::<u64>();
+    let before = [sum(&rig), read(&rig, one)];
+    rig.run(MEASURED, |_| false);
+    let [many, one] = [sum(&rig) - before[0], read(&rig, one) - before[1]];
+    assert!(one.abs_diff(many) < many / 10, "{one} bytes beside {many} of all others");
+}
+
+/// RLY-3.2: streams that are new go before bulk, but not before another client's for ever.
+#[test]
+fn a_client_that_opens_one_stream_after_another_has_no_more_than_its_share() {
+    let mut rig = link(BitRate::from_mbps(20), true);
+    let bulk = download(&mut rig, HONEST, &App::default());
+    rig.run(Span::from_secs(10), |_| false);
+    let churn = |rig: &mut Rig, rounds: u64| {
+        for _ in 0..rounds {
+            // 50 kB, 100 times a second: twice what the link carries.
+            let app = App { end: true, ..App::default() };
+            rig.open_by(2, "source-50000", &app);
+            rig.run(Span::from_millis(10), |_| false);
+        }
+    };
+    churn(&mut rig, 500);
+    let before = rig.app(Side::Terminal, bulk).read;
+    churn(&mut rig, 1_000);
+    let read = rig.app(Side::Terminal, bulk).read - before;
+    // Half of 10 s at 20 Mbit/s.
+    assert!(read > 10_000_000, "{read} bytes of {}", 12_500_000);
+}
+
+/// A request of a client is answered as fast beside its own bulk as before.
+#[test]
+fn a_request_goes_before_its_own_clients_bulk_and_before_others() {
+    let mut rig = link(BitRate::from_mbps(20), true);
+    for client in [HONEST, 2, 3] {
+        download(&mut rig, client, &App::default());
+    }
+    rig.run(Span::from_secs(10), |_| false);
+    for _ in 0..3 {
+        let stream = rig.open_by(HONEST, "source-4096", &App { end: true, ..App::default() });
+        assert!(rig.run(Span::from_secs(5), |rig| rig.app(Side::Terminal, stream).ended));
+        let app = rig.app(Side::Terminal, stream);
+        let took = app.ended_at.expect("ended").since(app.opened_at);
+        assert!(took < Span::from_millis(650), "{took}");
+    }
+    let background = rig.open_as("source-100", Priority::Background, &App::default());
+    assert!(background.is_ok());
+}
