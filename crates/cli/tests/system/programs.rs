@@ -57,7 +57,10 @@ fn the_server_sees_the_clients_own_address_when_it_is_to() {
     if !have(&["nginx", "curl"]) {
         return;
     }
-    let setup = Setup { hub: "source = \"client\"\nclients = [\"10.1.0.0/16\", \"fd00:1::/32\"]", ..Setup::default() };
+    let setup = Setup {
+        hub: "source = \"client\"\nclients = [\"10.1.0.0/16\", \"fd00:1::/32\"]",
+        ..Setup::default()
+    };
     let Some(bed) = Bed::build("source", &setup) else { return };
     for (server, client) in [("10.3.0.2", "10.1.0.2"), ("fd00:3::2", "fd00:1::2")] {
         let server: std::net::IpAddr = server.parse().unwrap();

@@ -106,9 +106,7 @@ pub(crate) struct Engine {
     /// The sockets for datagrams: a hub's one, or one for each path of a terminal.
     outlets: Vec<Outlet>,
     sweep_at: Instant,
-    /// When to look whether the sockets' interfaces and addresses are there.
-    look_at: Instant,
-    /// The addresses that the configuration names.
+    /// The addresses that the configuration names, and when to look for them.
     host: HostAddresses,
     memory: Memory,
     state: State,
@@ -210,7 +208,6 @@ impl Engine {
         let core = Core::new(carrier, poll.registry().try_clone()?, limits.clone());
         Ok(Self {
             sweep_at: clock.now() + core.sweep_interval(),
-            look_at: clock.now(),
             host: HostAddresses::default(),
             memory: Memory::new(clock.now()),
             poll,

@@ -116,23 +116,23 @@ fn other_forms_of_a_denied_address_are_denied() {
 
 /// Metadata services, by what their providers document.
 const METADATA_SERVICES: [&str; 17] = [
-    "169.254.169.254",    // Amazon, Azure, Google, Oracle, IBM, DigitalOcean, Hetzner, Huawei, ...
-    "169.254.170.2",      // Amazon ECS
-    "169.254.170.23",     // Amazon EKS
-    "169.254.0.23",       // Tencent
-    "169.254.42.42",      // Scaleway
-    "fe80::a9fe:a9fe",    // OpenStack
-    "fd00:ec2::254",      // Amazon
-    "fd00:ec2::23",       // Amazon EKS
-    "fd20:ce::254",       // Google
+    "169.254.169.254", // Amazon, Azure, Google, Oracle, IBM, DigitalOcean, Hetzner, Huawei, ...
+    "169.254.170.2",   // Amazon ECS
+    "169.254.170.23",  // Amazon EKS
+    "169.254.0.23",    // Tencent
+    "169.254.42.42",   // Scaleway
+    "fe80::a9fe:a9fe", // OpenStack
+    "fd00:ec2::254",   // Amazon
+    "fd00:ec2::23",    // Amazon EKS
+    "fd20:ce::254",    // Google
     "fd00:c1::a9fe:a9fe", // Oracle
-    "192.0.0.192",        // Oracle Cloud Classic
-    "168.63.129.16",      // Azure
-    "100.100.100.200",    // Alibaba
-    "fd00:100::100:200",  // Alibaba
-    "fd00:a9fe:a9fe::1",  // Akamai
-    "fd00:42::42",        // Scaleway
-    "100.96.0.96",        // Volcano Engine
+    "192.0.0.192",     // Oracle Cloud Classic
+    "168.63.129.16",   // Azure
+    "100.100.100.200", // Alibaba
+    "fd00:100::100:200", // Alibaba
+    "fd00:a9fe:a9fe::1", // Akamai
+    "fd00:42::42",     // Scaleway
+    "100.96.0.96",     // Volcano Engine
 ];
 
 /// All that a translator or a tunnel would take for `address`.

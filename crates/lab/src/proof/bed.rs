@@ -134,6 +134,12 @@ impl Bed {
         })
     }
 
+    /// Changes what a gateway is configured with when it is started next.
+    pub(super) fn reconfigure(&mut self, side: Side, from: &str, to: &str) {
+        let config = &mut self.configs[side as usize];
+        *config = config.replacen(from, to, 1);
+    }
+
     /// The file server, as the client knows it.
     pub(super) fn server(&self) -> SocketAddr {
         SocketAddr::new(addresses::SERVER.0.into(), FILES)
@@ -197,6 +203,11 @@ impl Bed {
             }
         }
         Ok(())
+    }
+
+    /// Whether a gateway has ended, or was not started.
+    pub(super) fn has_ended(&mut self, side: Side) -> bool {
+        self.gateway(side).as_mut().is_none_or(|gateway| gateway.check().is_err())
     }
 
     /// Ends the emulator, and later another begins.

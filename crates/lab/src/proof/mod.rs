@@ -17,7 +17,9 @@ mod flood;
 mod hostile;
 mod interface_gone;
 mod kill;
+mod late_address;
 mod load;
+mod log_blocked;
 mod long;
 mod slow_cpu;
 mod soak;
@@ -79,6 +81,16 @@ pub const ALL: &[Entry] = &[
         name: "interface-gone",
         about: "interfaces of the LAN and the satellite are deleted and made again, elsewhere",
         run: interface_gone::run,
+    },
+    Entry {
+        name: "log-blocked",
+        about: "nobody reads the standard error of either gateway, at level debug",
+        run: log_blocked::run,
+    },
+    Entry {
+        name: "late-address",
+        about: "gateways start before their addresses are there, lose them, and have them again",
+        run: late_address::run,
     },
     Entry {
         name: "slow-cpu",

@@ -271,6 +271,27 @@ impl Netlink {
         )
     }
 
+    /// Removes `address` from the interface.
+    ///
+    /// # Errors
+    /// The kernel's, such as `EADDRNOTAVAIL` when the interface does not have it.
+    pub fn delete_address(
+        &mut self,
+        name: &str,
+        address: IpAddr,
+        prefix: u8,
+    ) -> Result<(), NetlinkError> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = prefix;
+        message.header.index = self.link_index(name)?;
+        message.attributes.push(AddressAttribute::Local(address));
+        self.change(
+            &format!("RTM_DELADDR ({address}/{prefix} on {name})"),
+            RouteNetlinkMessage::DelAddress(message),
+        )
+    }
+
     /// Waits until packets to the namespace's own `address` reach it. The kernel adds an IPv6
     /// address's host route in the background; a connection made before that waits for a
     /// neighbour that does not exist.
