@@ -2,7 +2,7 @@
 //! more capabilities than it needs.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -102,18 +102,25 @@ fn connect(address: SocketAddr) -> TcpStream {
 #[test]
 fn a_gateway_whose_output_is_not_read_works_and_ends() {
     let folder = Folder::new("unread");
-    let socks = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let [socks, metrics] =
+        [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let config = folder.write(
         "terminal.toml",
         &format!(
             "role = \"terminal\"\nsecurity = \"none\"\n[link]\npeer = \"127.0.0.1:9\"\n\
-             [socks5]\nlisten = \"{socks}\"\n[control]\nsocket = \"off\"\n"
+             [socks5]\nlisten = \"{socks}\"\n[control]\nsocket = \"off\"\n\
+             [metrics]\nlisten = \"{metrics}\"\n[log]\nconnections = \"on\"\n"
         ),
     );
-    let (errors, _unread) = full_pipe();
-    let (output, _unread_too) = full_pipe();
+    let (errors, log) = full_pipe();
+    let (output, _unread) = full_pipe();
     let mut child = Running(gateway(&config).stdout(output).stderr(errors).spawn().unwrap());
-    for _ in 0..50 {
+    for number in 0.. {
+        if number % 500 == 499 && !page(metrics).contains("\nbentpipe_log_lines_dropped_total 0\n")
+        {
+            break;
+        }
+        assert!(number < 20_000, "no line was dropped");
         let mut client = connect(socks);
         client.set_read_timeout(Some(TOO_LONG)).unwrap();
         client.write_all(&[5, 1, 0]).unwrap();
@@ -123,9 +130,23 @@ fn a_gateway_whose_output_is_not_read_works_and_ends() {
         // It is logged that this makes no sense.
         client.write_all(&[9; 10]).unwrap();
     }
+    // Read again, it says how many lines it dropped.
+    let mut lines = BufReader::new(log).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("log lines were dropped")), "it has ended");
     child.terminate();
     child.terminate();
+    // Not read to its end.
     assert!(child.ended().expect("it does not end").success());
+}
+
+/// The page of metrics.
+fn page(metrics: SocketAddr) -> String {
+    let mut client = connect(metrics);
+    client.set_read_timeout(Some(TOO_LONG)).unwrap();
+    client.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    let mut page = String::new();
+    client.read_to_string(&mut page).unwrap();
+    page
 }
 
 #[test]
@@ -165,11 +186,7 @@ fn granted(folder: &Folder, command: &mut Command) -> [u64; 4] {
     folder.write("hub-now.toml", &text);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let child = Running(child);
-    let mut client = connect(metrics);
-    client.set_read_timeout(Some(TOO_LONG)).unwrap();
-    client.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-    let mut page = String::new();
-    client.read_to_string(&mut page).unwrap();
+    let page = page(metrics);
     assert!(page.contains("\nbentpipe_log_lines_dropped_total 0\n"), "{page}");
     let tasks = fs::read_dir(format!("/proc/{}/task", child.0.id())).unwrap();
     let tasks: Vec<PathBuf> = tasks.map(|task| task.unwrap().path()).collect();

@@ -10,7 +10,7 @@ use satlink::{LinkConfig, words};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 use testbed::traffic::{self, FileServer, Way};
-use testbed::{Satellite, SatelliteConfig, addresses};
+use testbed::{Host, Satellite, SatelliteConfig, addresses};
 use units::{Instant, Span};
 
 /// The hub's UDP port.
@@ -167,10 +167,7 @@ impl Bed {
     /// Starts a gateway by another command.
     pub(super) fn start_by(&mut self, side: Side, command: Command) -> Result<(), LabError> {
         let config = &self.configs[side as usize];
-        let host = match side {
-            Side::Terminal => &self.net.terminal,
-            Side::Hub => &self.net.hub,
-        };
+        let host = self.host(side);
         let started = Gateway::start_by(Some(host), side.name(), command, config)?;
         *self.gateway(side) = Some(started);
         Ok(())
@@ -203,6 +200,14 @@ impl Bed {
             }
         }
         Ok(())
+    }
+
+    /// The host of a gateway.
+    pub(super) fn host(&self, side: Side) -> &Host {
+        match side {
+            Side::Terminal => &self.net.terminal,
+            Side::Hub => &self.net.hub,
+        }
     }
 
     /// Whether a gateway has ended, or was not started.

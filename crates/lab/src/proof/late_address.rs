@@ -13,8 +13,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use testbed::addresses;
 use testbed::traffic::{self, Way};
-use testbed::{Host, Satellite, addresses};
 use units::Span;
 
 /// The download that must live through it.
@@ -39,8 +39,8 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     bed.reconfigure(Side::Terminal, "[link]\n", &own);
     for (number, (side, interface, address, _)) in (1..).zip(LATE) {
         // Without any address the kernel would forget the interface's routes and neighbours.
-        add(&bed.net, side, interface, Ipv4Addr::new(10, 99, 0, number), 32)?;
-        remove(&bed.net, side, interface, address)?;
+        add(&bed, side, interface, Ipv4Addr::new(10, 99, 0, number), 32)?;
+        remove(&bed, side, interface, address)?;
     }
     for side in [Side::Hub, Side::Terminal] {
         bed.start(side)?;
@@ -58,7 +58,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
         verdict.demand(said, &promise);
     }
     for (side, interface, address, _) in LATE {
-        add(&bed.net, side, interface, address, 24)?;
+        add(&bed, side, interface, address, 24)?;
     }
     let back = bed.await_path(PATIENCE)?;
     verdict.figure("path_after_s", back.as_secs_f64());
@@ -71,12 +71,12 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     let long = Long::start(&bed, SEED);
     for (side, interface, address, key) in LATE {
         pause_ms(if config.quick { 1_500 } else { 4_000 });
-        remove(&bed.net, side, interface, address)?;
+        remove(&bed, side, interface, address)?;
         let said = sockets.await_waiting(side, address, true)?;
         let name = side.name();
         verdict.demand(said, &format!("the {name} says that it has lost {address} ({key})"));
         pause_ms(if config.quick { 500 } else { 5_000 });
-        add(&bed.net, side, interface, address, 24)?;
+        add(&bed, side, interface, address, 24)?;
         let before = long.bytes();
         let back = bed.await_path(PATIENCE)?;
         verdict.figure(&format!("{name}_{interface}_back_after_s"), back.as_secs_f64());
@@ -92,27 +92,20 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     bed.check()
 }
 
-fn host(net: &Satellite, side: Side) -> &Host {
-    match side {
-        Side::Terminal => &net.terminal,
-        Side::Hub => &net.hub,
-    }
-}
-
 fn add(
-    net: &Satellite,
+    bed: &Bed,
     side: Side,
     interface: &str,
     address: Ipv4Addr,
     prefix: u8,
 ) -> Result<(), LabError> {
     let add = || Netlink::open()?.add_address(interface, IpAddr::V4(address), prefix);
-    host(net, side).run(add).map_err(|error| LabError::Proof(error.to_string()))
+    bed.host(side).run(add).map_err(|error| LabError::Proof(error.to_string()))
 }
 
-fn remove(net: &Satellite, side: Side, interface: &str, address: Ipv4Addr) -> Result<(), LabError> {
+fn remove(bed: &Bed, side: Side, interface: &str, address: Ipv4Addr) -> Result<(), LabError> {
     let remove = || Netlink::open()?.delete_address(interface, IpAddr::V4(address), 24);
-    host(net, side).run(remove).map_err(|error| LabError::Proof(error.to_string()))
+    bed.host(side).run(remove).map_err(|error| LabError::Proof(error.to_string()))
 }
 
 /// The control sockets, in a folder that goes with this.
