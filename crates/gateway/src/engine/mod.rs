@@ -51,7 +51,6 @@ mod wait;
 
 use self::core::{Core, FIRST_CONNECTION};
 use crate::gateway::unix_seconds;
-use crate::host::HostAddresses;
 use crate::intercept::Doorkeeper;
 use crate::memory::Memory;
 use crate::observe::{self, AssociationCounters, Observer};
@@ -107,7 +106,7 @@ pub(crate) struct Engine {
     outlets: Vec<Outlet>,
     sweep_at: Instant,
     /// The addresses that the configuration names, and when to look for them.
-    host: HostAddresses,
+    host: crate::host::HostAddresses,
     memory: Memory,
     state: State,
     /// What was known of peers at the end.
@@ -208,7 +207,7 @@ impl Engine {
         let core = Core::new(carrier, poll.registry().try_clone()?, limits.clone());
         Ok(Self {
             sweep_at: clock.now() + core.sweep_interval(),
-            host: HostAddresses::default(),
+            host: crate::host::HostAddresses::default(),
             memory: Memory::new(clock.now()),
             poll,
             clock,

@@ -17,6 +17,7 @@
 //! # Ok::<(), rt::netlink::NetlinkError>(())
 //! ```
 
+mod address;
 mod ethtool;
 mod lookup;
 mod reverse;
@@ -268,27 +269,6 @@ impl Netlink {
         self.create(
             &format!("RTM_NEWADDR ({address}/{prefix} on {name})"),
             RouteNetlinkMessage::NewAddress(message),
-        )
-    }
-
-    /// Removes `address` from the interface.
-    ///
-    /// # Errors
-    /// The kernel's, such as `EADDRNOTAVAIL` when the interface does not have it.
-    pub fn delete_address(
-        &mut self,
-        name: &str,
-        address: IpAddr,
-        prefix: u8,
-    ) -> Result<(), NetlinkError> {
-        let mut message = AddressMessage::default();
-        message.header.family = family(address);
-        message.header.prefix_len = prefix;
-        message.header.index = self.link_index(name)?;
-        message.attributes.push(AddressAttribute::Local(address));
-        self.change(
-            &format!("RTM_DELADDR ({address}/{prefix} on {name})"),
-            RouteNetlinkMessage::DelAddress(message),
         )
     }
 
