@@ -158,6 +158,21 @@ fn the_manager_hears_of_everything_and_keeps_the_sockets() {
 }
 
 #[test]
+fn a_gateway_that_waits_for_its_addresses_is_ready_and_says_so() {
+    let mut manager = Manager::new("waiting");
+    // 192.0.2.0/24 is for documentation (RFC 5737): this host has none of it.
+    let config = "role = \"hub\"\nsecurity = \"none\"\n[link]\nlisten = \"192.0.2.77:7000\"\n\
+                  [metrics]\nlisten = \"[2001:db8::77]:9100\"\n[control]\nsocket = \"off\"\n";
+    let mut child = manager.start(config);
+    manager.hear_until("READY=1");
+    let status = manager.hear_until("STATUS=waiting for address 192.0.2.77 (link.listen)");
+    assert!(status.contains("address 2001:db8::77 (metrics.listen)"), "{status}");
+    signal(&child, "TERM");
+    manager.hear_until("STOPPING=1");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn a_path_that_is_to_go_by_an_interface_goes_on_with_the_socket_that_is_kept() {
     let mut manager = Manager::new("interface");
     let link = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -81,7 +81,7 @@ fn ports(found: &mut Findings, config: &Config) {
         };
         let advice = match error.raw_os_error() {
             Some(libc::EADDRINUSE) => "; it is in use now, by a gateway that runs or another",
-            Some(libc::EADDRNOTAVAIL) => "; this machine has no such address now",
+            Some(libc::EADDRNOTAVAIL) => "; this machine has no such address now: it is waited for",
             Some(libc::EACCES) => "; ports below 1024 need CAP_NET_BIND_SERVICE",
             Some(_) | None => "",
         };

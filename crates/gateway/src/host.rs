@@ -14,6 +14,11 @@ use socket2::{Domain, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use units::{Instant, Span};
+
+/// How often it is looked whether interfaces and addresses are there. Someone has plugged one in and
+/// waits.
+pub(crate) const LOOK: Span = Span::from_secs(1);
 
 /// Binds `socket` to `address`, which this host need not have yet.
 pub(crate) fn bind(socket: &Socket, address: SocketAddr) -> io::Result<()> {
@@ -28,9 +33,11 @@ pub(crate) fn bind(socket: &Socket, address: SocketAddr) -> io::Result<()> {
 }
 
 /// The addresses that the configuration names, and whether this host has them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HostAddresses {
     all: Vec<Watched>,
+    /// When to look next.
+    due: Instant,
 }
 
 #[derive(Debug)]
@@ -42,9 +49,17 @@ struct Watched {
     missing: bool,
 }
 
+impl Default for HostAddresses {
+    /// Of a configuration without addresses.
+    fn default() -> Self {
+        Self { all: Vec::new(), due: Instant::ZERO }
+    }
+}
+
 impl HostAddresses {
     /// Watches the addresses of `config`, and no others any more.
     pub(crate) fn watch(&mut self, config: &Config) {
+        self.due = Instant::ZERO;
         let before = std::mem::take(&mut self.all);
         for (key, address) in named(config) {
             let ip = address.ip();
@@ -63,8 +78,28 @@ impl HostAddresses {
         }
     }
 
-    /// Looks which of them this host has, and logs what has changed.
-    pub(crate) fn review(&mut self) {
+    /// When to look again.
+    pub(crate) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Has it look again at `due` at the latest.
+    pub(crate) fn look_by(&mut self, due: Instant) {
+        self.due = self.due.min(due);
+    }
+
+    /// Looks which of them this host has, if it is time for that, and logs what has changed. False
+    /// when it was not.
+    pub(crate) fn review(&mut self, now: Instant) -> bool {
+        if now < self.due {
+            return false;
+        }
+        self.due = if self.all.is_empty() { Instant::FAR_FUTURE } else { now + LOOK };
+        self.look();
+        true
+    }
+
+    fn look(&mut self) {
         for watched in &mut self.all {
             let Some(is_there) = has(watched.address) else { continue };
             if watched.missing != is_there {
@@ -78,11 +113,6 @@ impl HostAddresses {
                 tracing::warn!(%address, keys, "waiting for an address that this host has not");
             }
         }
-    }
-
-    /// Whether there is anything to look for.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
     }
 
     /// Whether this host lacks `address`, as far as it was looked.
@@ -147,17 +177,18 @@ mod tests {
         let mut host = HostAddresses::default();
         host.watch(&config("192.0.2.77:7000", "192.0.2.77:9100"));
         assert_eq!(host.missing().count(), 0, "not looked yet");
-        host.review();
+        assert!(host.review(Instant::ZERO) && !host.review(Instant::ZERO));
         let missing: Vec<String> = host.missing().collect();
         assert_eq!(missing, ["address 192.0.2.77 (link.listen, metrics.listen)"]);
         assert!(host.lacks("192.0.2.77:1".parse().unwrap()));
         // Another configuration: what is known of an address is kept.
         host.watch(&config("192.0.2.77:7000", "[2001:db8::77]:9100"));
         assert_eq!(host.missing().collect::<Vec<_>>(), ["address 192.0.2.77 (link.listen)"]);
-        host.review();
-        assert_eq!(host.missing().count(), 2);
+        assert!(host.review(Instant::ZERO));
+        assert_eq!((host.missing().count(), host.due()), (2, Instant::ZERO + LOOK));
         host.watch(&config("0.0.0.0:7000", "127.0.0.1:9100"));
-        assert!(host.is_empty(), "these are always there");
+        assert!(host.review(Instant::ZERO));
+        assert_eq!(host.due(), Instant::FAR_FUTURE, "these are always there");
     }
 
     #[test]

@@ -126,7 +126,10 @@ pub(crate) fn dropped_lines() -> u64 {
 fn log_panic(info: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("unnamed");
-    let message = info.payload_as_str().unwrap_or("a value that is no text");
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let message = text.unwrap_or("a value that is no text");
     let place = info.location().map(ToString::to_string).unwrap_or_default();
     let trace = Backtrace::capture();
     match trace.status() {

@@ -72,6 +72,16 @@ fn the_hubs_examples_are_taken() {
 }
 
 #[test]
+fn the_lines_that_refuse_private_networks_are_taken() {
+    let blocks = blocks_of(include_str!("../../../docs/guide/reach.md"));
+    let private = blocks.iter().find(|block| block.contains("100.64.0.0/10")).unwrap();
+    let hub = find("role = \"hub\"");
+    let config = Config::parse("hub.toml", &format!("{hub}{private}")).unwrap();
+    let Role::Hub(section) = config.role else { panic!("a hub") };
+    assert_eq!((section.destinations.deny.len(), section.destinations.allow.len()), (5, 1));
+}
+
+#[test]
 fn the_terminals_examples_are_taken() {
     let terminal = find("role = \"terminal\"");
     Config::parse("terminal.toml", terminal).unwrap();

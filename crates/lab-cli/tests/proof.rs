@@ -48,6 +48,11 @@ fn what_is_killed_ends_by_resets_and_comes_back() {
 }
 
 #[test]
+fn a_log_that_is_not_read_and_addresses_that_come_late_hold_nothing_up() {
+    prove(&["log-blocked", "late-address"]);
+}
+
+#[test]
 #[ignore = "two minutes and more"]
 fn all_proofs_hold_in_short() {
     prove(&[]);

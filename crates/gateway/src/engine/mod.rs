@@ -53,7 +53,6 @@ mod wait;
 
 use self::core::{Core, FIRST_CONNECTION};
 use crate::gateway::unix_seconds;
-use crate::host::HostAddresses;
 use crate::intercept::Doorkeeper;
 use crate::memory::Memory;
 use crate::observe::{self, AssociationCounters, Observer};
@@ -109,10 +108,8 @@ pub(crate) struct Engine {
     /// The sockets for datagrams: a hub's one, or one for each path of a terminal.
     outlets: Vec<Outlet>,
     sweep_at: Instant,
-    /// When to look whether the sockets' interfaces and addresses are there.
-    look_at: Instant,
-    /// The addresses that the configuration names.
-    host: HostAddresses,
+    /// The addresses that the configuration names, and when to look for them.
+    host: crate::host::HostAddresses,
     memory: Memory,
     state: State,
     /// What was known of peers at the end.
@@ -216,8 +213,7 @@ impl Engine {
         let core = Core::new(carrier, poll.registry().try_clone()?, limits.clone());
         Ok(Self {
             sweep_at: clock.now() + core.sweep_interval(),
-            look_at: clock.now(),
-            host: HostAddresses::default(),
+            host: crate::host::HostAddresses::default(),
             memory: Memory::new(clock.now()),
             poll,
             clock,

@@ -10,12 +10,13 @@ use super::carrier::{Carrier, Outgoing};
 use super::udp::{Sent, Udp};
 use super::{Engine, FIRST_CONNECTION, UDP};
 use crate::config::MOST_PATHS;
+use crate::host::LOOK;
 use crate::report::UdpCounters;
 use crate::{Config, PathSection};
 use mio::{Registry, Token};
 use std::io;
 use std::net::SocketAddr;
-use units::{Instant, Span};
+use units::Instant;
 
 /// Receiving calls in one round.
 const RECEIVE_BUDGET: usize = 8;
@@ -27,9 +28,6 @@ const BATCH: usize = 63 * 1024;
 const FURTHER: usize = FIRST_CONNECTION - MOST_PATHS;
 /// Tokens of listeners are below this.
 pub(super) const END_OF_LISTENERS: usize = FURTHER;
-
-/// How often it is looked whether interfaces and addresses are there. Someone has plugged one in and waits.
-pub(super) const LOOK: Span = Span::from_secs(1);
 
 /// One socket.
 #[derive(Debug)]
@@ -277,10 +275,9 @@ pub(super) fn counted(outlets: &[Outlet]) -> UdpCounters {
 impl Engine {
     /// Where sockets wait for interfaces, or may lose them: looks after them now and then.
     pub(super) fn look_after_outlets(&mut self, now: Instant) {
-        if now < self.look_at {
+        if !self.host.review(now) {
             return;
         }
-        self.host.review();
         let mut moved = false;
         for (number, outlet) in self.outlets.iter_mut().enumerate() {
             let before = outlet.is_working();
@@ -295,20 +292,15 @@ impl Engine {
             // The interface may take less, or more.
             self.core.carrier.check_paths();
         }
-        self.look_at = self.next_look(now);
-    }
-
-    /// When to look after sockets again; never where none can lose its place.
-    pub(super) fn next_look(&self, now: Instant) -> Instant {
         let watched = |outlet: &Outlet| outlet.udp.is_none() || outlet.place.interface.is_some();
-        let any = !self.host.is_empty() || self.outlets.iter().any(watched);
-        if any { now + LOOK } else { Instant::FAR_FUTURE }
+        if self.outlets.iter().any(watched) {
+            self.host.look_by(now + LOOK);
+        }
     }
 
     /// Watches the addresses that `config` names.
     pub(crate) fn watch_addresses(&mut self, config: &Config) {
         self.host.watch(config);
-        self.look_at = self.clock.now();
     }
 
     /// The addresses and interfaces that it waits for.

@@ -54,7 +54,8 @@ impl Engine {
     }
 
     fn next_due(&self, now: Instant) -> Instant {
-        let mut due = self.sweep_at.min(self.draining.unwrap_or(self.sweep_at)).min(self.look_at);
+        let mut due =
+            self.sweep_at.min(self.draining.unwrap_or(self.sweep_at)).min(self.host.due());
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);
         }

@@ -1,7 +1,7 @@
 //! The queue between the threads that log and the one thread that writes.
 //!
 //! ```text
-//!   formatted lines ──▶ pending, at most 1 MiB ──▶ writer thread ──▶ standard error
+//!   formatted lines ──▶ pending, at most 256 KiB ──▶ writer thread ──▶ standard error
 //!                         └── full: the line is dropped and counted
 //! ```
 //!
@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Octets that wait for the writer; as many may be in its hands.
-const MAX_PENDING: usize = 1 << 20;
+const MAX_PENDING: usize = 256 * 1024;
 /// A buffer that has grown beyond this is returned to the system after use, octets.
 const KEPT_CAPACITY: usize = 64 * 1024;
 
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_blocked_reader_costs_lines_and_never_time() {
         let (queue, mut reader) = piped();
-        // A pipe holds 64 KiB, the writer and the queue 1 MiB each: 100 octets a line.
+        // A pipe holds 64 KiB, the writer and the queue 256 KiB each: 100 octets a line.
         let lines = 50_000;
         (0..lines).for_each(|number| log(&queue, number));
         let dropped = queue.dropped();

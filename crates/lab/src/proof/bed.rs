@@ -10,7 +10,7 @@ use satlink::{LinkConfig, words};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 use testbed::traffic::{self, FileServer, Way};
-use testbed::{Satellite, SatelliteConfig, addresses};
+use testbed::{Host, Satellite, SatelliteConfig, addresses};
 use units::{Instant, Span};
 
 /// The hub's UDP port.
@@ -139,6 +139,12 @@ impl Bed {
         })
     }
 
+    /// Changes what a gateway is configured with when it is started next.
+    pub(super) fn reconfigure(&mut self, side: Side, from: &str, to: &str) {
+        let config = &mut self.configs[side as usize];
+        *config = config.replacen(from, to, 1);
+    }
+
     /// The file server, as the client knows it.
     pub(super) fn server(&self) -> SocketAddr {
         SocketAddr::new(addresses::SERVER.0.into(), FILES)
@@ -166,10 +172,7 @@ impl Bed {
     /// Starts a gateway by another command.
     pub(super) fn start_by(&mut self, side: Side, command: Command) -> Result<(), LabError> {
         let config = &self.configs[side as usize];
-        let host = match side {
-            Side::Terminal => &self.net.terminal,
-            Side::Hub => &self.net.hub,
-        };
+        let host = self.host(side);
         let started = Gateway::start_by(Some(host), side.name(), command, config)?;
         *self.gateway(side) = Some(started);
         Ok(())
@@ -202,6 +205,19 @@ impl Bed {
             }
         }
         Ok(())
+    }
+
+    /// The host of a gateway.
+    pub(super) fn host(&self, side: Side) -> &Host {
+        match side {
+            Side::Terminal => &self.net.terminal,
+            Side::Hub => &self.net.hub,
+        }
+    }
+
+    /// Whether a gateway has ended, or was not started.
+    pub(super) fn has_ended(&mut self, side: Side) -> bool {
+        self.gateway(side).as_mut().is_none_or(|gateway| gateway.check().is_err())
     }
 
     /// Ends the emulator, and later another begins.

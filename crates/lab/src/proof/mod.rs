@@ -18,7 +18,9 @@ mod flood;
 mod hostile;
 mod interface_gone;
 mod kill;
+mod late_address;
 mod load;
+mod log_blocked;
 mod long;
 mod slow_cpu;
 mod soak;
@@ -85,6 +87,16 @@ pub const ALL: &[Entry] = &[
         name: "families",
         about: "a hub without IPv6, that gets it; servers that refuse: clients that have a second choice",
         run: families::run,
+    },
+    Entry {
+        name: "log-blocked",
+        about: "nobody reads the standard error of either gateway, at level debug",
+        run: log_blocked::run,
+    },
+    Entry {
+        name: "late-address",
+        about: "gateways start before their addresses are there, lose them, and have them again",
+        run: late_address::run,
     },
     Entry {
         name: "slow-cpu",

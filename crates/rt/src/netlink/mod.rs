@@ -17,6 +17,7 @@
 //! # Ok::<(), rt::netlink::NetlinkError>(())
 //! ```
 
+mod address;
 mod ethtool;
 mod lookup;
 mod reverse;

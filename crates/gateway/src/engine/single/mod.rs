@@ -22,7 +22,6 @@ pub(crate) use satellite::available_congestion_controls;
 
 use super::hub::reason_of;
 use super::listener::Listener;
-use super::outlet::LOOK;
 use super::socket;
 use super::timer::{Alarm, Deadlines};
 use crate::config::SingleSection;
@@ -122,9 +121,8 @@ pub(crate) struct Single {
     /// Each connection is logged at its end.
     log_ends: bool,
     service: Service,
-    /// The addresses that the configuration names, and when to look for them again.
+    /// The addresses that the configuration names, and when to look for them.
     host: HostAddresses,
-    look_at: Instant,
     /// Taken away when it is dropped.
     _initial_window: Option<InitialWindow>,
 }
@@ -184,7 +182,6 @@ impl Single {
             log_ends,
             service: Service::new(),
             host: HostAddresses::default(),
-            look_at: now,
             _initial_window: InitialWindow::install(section)?,
         })
     }
@@ -271,10 +268,7 @@ impl Single {
             self.sweep(now);
         }
         self.memory.review(now, self.counters.bytes_from_sockets);
-        if self.look_at <= now {
-            self.host.review();
-            self.look_at = if self.host.is_empty() { Instant::FAR_FUTURE } else { now + LOOK };
-        }
+        self.host.review(now);
         let more_clients = self.accept(now);
         for _ in 0..self.turns.len() {
             let Some(index) = self.turns.pop_front() else { break };
@@ -323,7 +317,7 @@ impl Single {
             self.accept_again,
             self.end_at,
             Some(self.service.next()),
-            Some(self.look_at),
+            Some(self.host.due()),
             self.observer.as_ref().and_then(Observer::poll_timeout),
             tokens.map(|bucket| bucket.when(bucket.segment())),
         ] {
