@@ -46,12 +46,8 @@ pub(super) fn welcome(
             socket::close_with_reset(stream);
             return;
         }
-        // A proxy tells its clients in words. What the packet filter has not refused in time is
-        // refused here.
-        (Kind::Transparent, Some(server))
-            if fate == Fate::Refused
-                || fate == Fate::Carried && door.reachability.is_unreachable(server.ip()) =>
-        {
+        // A proxy tells its clients in words.
+        (Kind::Transparent, Some(server)) if door.must_reset(server) => {
             core.counters.refused(RefuseReason::NetworkUnreachable);
             socket::close_with_reset(stream);
             return;

@@ -1,6 +1,7 @@
 //! Ending without breaking what runs: no new connections, and time for the others to finish.
 
 use super::{Engine, Kind, Listener, Role};
+use crate::report::PeerReport;
 use units::{Instant, Span};
 
 /// How long the farewell to the other gateway may take.
@@ -39,6 +40,11 @@ impl Engine {
         // A connection is gone here as soon as its last byte is the other gateway's to deliver;
         // its stream, when that gateway has it.
         now >= limit || (self.core.connections.is_empty() && self.core.carrier.open_streams() == 0)
+    }
+
+    /// What was known of the ways to peers when it stopped.
+    pub(crate) fn take_peers(&mut self) -> Vec<PeerReport> {
+        std::mem::take(&mut self.peers)
     }
 
     /// Ends everything, and tells the other gateway, which would otherwise have to find out.

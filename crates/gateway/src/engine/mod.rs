@@ -286,11 +286,6 @@ impl Engine {
         self.state.close();
     }
 
-    /// What was known of the ways to peers when it stopped.
-    pub(crate) fn take_peers(&mut self) -> Vec<PeerReport> {
-        std::mem::take(&mut self.peers)
-    }
-
     /// What became of connections.
     pub(crate) fn counters(&self) -> &Counters {
         &self.core.counters

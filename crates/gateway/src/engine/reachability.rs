@@ -16,6 +16,7 @@ mod failures;
 
 use super::client_network::{IPV6_PREFIX_BITS, client_network};
 use super::door::Door;
+use super::fail::Fate;
 use super::{Engine, Role};
 use crate::intercept::is_global;
 use crate::proxy::{Destination, RefuseReason};
@@ -169,6 +170,16 @@ impl Reachability {
 }
 
 impl Door {
+    /// Whether an intercepted client that has been accepted is reset at once, because no hub
+    /// answers or the hub does not reach `server`. The packet filter has not refused it in time.
+    pub(super) fn must_reset(&self, server: SocketAddr) -> bool {
+        match self.fail.fate() {
+            Fate::Refused => true,
+            Fate::Carried => self.reachability.is_unreachable(server.ip()),
+            Fate::Direct => false,
+        }
+    }
+
     /// How a client is answered that asks for `destination` by `protocol`.
     pub(super) fn decide(
         &self,
