@@ -24,6 +24,7 @@ mod log_blocked;
 mod long;
 mod slow_cpu;
 mod soak;
+mod stalled;
 mod usage;
 mod verdict;
 
@@ -122,6 +123,11 @@ pub const ALL: &[Entry] = &[
         name: "hostile-client",
         about: "slow, silent, garbled and half-open clients in their thousands",
         run: hostile::client::run,
+    },
+    Entry {
+        name: "stalled",
+        about: "hundreds of connections that nobody reads, beside an honest client",
+        run: stalled::run,
     },
     Entry {
         name: "soak",

@@ -81,6 +81,19 @@ impl Streams {
         Some(units.saturating_mul(CREDIT_UNIT))
     }
 
+    /// Unsent bytes that credit allows to be sent now.
+    fn sendable(&self) -> u64 {
+        let (mut own, mut on_shared) = (0, 0);
+        for send in self.streams.values().map(|stream| &stream.send) {
+            let covered = send.unsent().min(send.credit(0));
+            own += covered;
+            if send.credit(1) > send.credit(0) {
+                on_shared += send.unsent() - covered;
+            }
+        }
+        own + on_shared.min(self.shared.left())
+    }
+
     /// A terminal that was granted a rate tells now and then what waits, with what it sends.
     pub(super) fn tell_need(&mut self) {
         let waits = |at: Instant| self.now.since(at) < NEED_INTERVAL;
@@ -88,8 +101,7 @@ impl Streams {
             return;
         }
         self.grants.looked_at = Some(self.now);
-        let unsent = self.send_pool.unsent.total();
-        let value = (unsent + self.datagrams.waiting()) / CREDIT_UNIT;
+        let value = (self.sendable() + self.datagrams.waiting()) / CREDIT_UNIT;
         // The hub counts off what comes, and is told again that as much waits as before.
         if value > 0 || self.grants.value > 0 {
             self.say(value);
