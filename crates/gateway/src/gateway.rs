@@ -168,6 +168,7 @@ impl Gateway {
             gateway.engine.set_forwarding(Forwarding::open(section, &config.role)?)?;
         }
         gateway.engine.log_ends(config);
+        gateway.engine.set_resolver(&config.resolver);
         gateway.keep_sockets();
         Ok(gateway)
     }

@@ -12,6 +12,7 @@
 
 mod bed;
 mod clock_step;
+mod dead_names;
 mod disk_full;
 mod flood;
 mod hostile;
@@ -104,6 +105,11 @@ pub const ALL: &[Entry] = &[
         name: "hostile-client",
         about: "slow, silent, garbled and half-open clients in their thousands",
         run: hostile::client::run,
+    },
+    Entry {
+        name: "dead-names",
+        about: "1,000 names whose servers never answer, asked for beside names that are there",
+        run: dead_names::run,
     },
     Entry {
         name: "soak",

@@ -4,7 +4,9 @@ use super::Single;
 use super::pair::{Pair, Phase};
 use crate::engine::Sight;
 use crate::gateway::unix_seconds;
-use crate::observe::{AssociationCounters, ConnectionStatus, Counted, Observer, Page};
+use crate::observe::{
+    AssociationCounters, ConnectionStatus, Counted, Observer, Page, ResolverStatus,
+};
 use crate::report::{Traffic, UdpCounters};
 use rt::Clock;
 use std::io;
@@ -48,6 +50,7 @@ impl Single {
             udp: UdpCounters::default(),
             association: AssociationCounters::default(),
             traffic: Traffic::default(),
+            resolver: ResolverStatus::default(),
             promised: Vec::new(),
             single: Some(self.report.clone()),
         }
