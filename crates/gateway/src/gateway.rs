@@ -178,6 +178,7 @@ impl Gateway {
         }
         gateway.engine.log_ends(config);
         gateway.engine.watch_addresses(config);
+        gateway.engine.set_resolver(&config.resolver);
         Ok(gateway)
     }
 

@@ -49,8 +49,9 @@ pub use config::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, ClientProtocol, Config, ConfigError,
     ConfirmSection, ControlSocket, FailSection, ForwardSection, HealthSection, HubSection,
     InterceptSection, KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking,
-    Mistake, NoiseSection, PathSection, PeerKey, PlanSection, Promised, Role, SecuritySection,
-    ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection, WhenFail, WhenFull,
+    Mistake, NoiseSection, PathSection, PeerKey, PlanSection, Promised, ResolverSection, Role,
+    SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
+    WhenFail, WhenFull,
 };
 pub use forward::ForwardError;
 pub use gateway::{Addresses, Error, Gateway, run};

@@ -168,6 +168,8 @@ pub struct Counters {
     pub opened: u64,
     /// Servers reached, at a hub.
     pub connected: u64,
+    /// Attempts to reach them: several addresses of one server may be tried at a time.
+    pub connect_attempts: u64,
     /// Connections refused, by reason.
     pub refused: BTreeMap<&'static str, u64>,
     /// Connections refused or clients turned away because somebody had his share, by what of it.

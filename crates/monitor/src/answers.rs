@@ -19,6 +19,8 @@ pub struct Status {
     pub udp: Udp,
     /// Associations.
     pub association: Association,
+    /// Names that are looked up.
+    pub resolver: Resolver,
     /// Each terminal's way.
     pub terminals: Vec<Terminal>,
     /// The readiness loop.
@@ -76,6 +78,26 @@ pub struct Connections {
     pub bytes_from_sockets: u64,
     /// Bytes to clients and servers.
     pub bytes_to_sockets: u64,
+}
+
+/// Names that are looked up.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Resolver {
+    /// Names asked for.
+    pub queries: u64,
+    /// Of these, answered from the cache.
+    pub cache_hits: u64,
+    /// Without addresses.
+    pub not_found: u64,
+    /// Without an answer.
+    pub no_answer: u64,
+    /// Refused because too many waited.
+    pub refused: u64,
+    /// Lookups in flight now.
+    pub in_flight: u64,
+    /// Queries that wait for their lookup to begin.
+    pub queued: u64,
 }
 
 /// The datagram socket.

@@ -75,6 +75,21 @@ fn head(status: &Status) -> String {
         bytes(udp.received_bytes),
         reasons(&status.association.dropped),
     );
+    let resolver = &status.resolver;
+    // Most gateways are never asked for a name.
+    if resolver.queries > 0 {
+        let _ = writeln!(
+            out,
+            "names        {} asked for, {} cached, {} looked up now, {} wait; {} not found, {} not answered, {} refused",
+            count(resolver.queries),
+            count(resolver.cache_hits),
+            count(resolver.in_flight),
+            count(resolver.queued),
+            count(resolver.not_found),
+            count(resolver.no_answer),
+            count(resolver.refused),
+        );
+    }
     let of = |some: Option<u64>| or_dash(some.map(count));
     let _ = writeln!(
         out,
@@ -190,5 +205,17 @@ pub(crate) mod tests {
         let page = table(&waiting);
         assert!(page.contains("\nwaiting for  address 10.2.0.2 (link.listen)\n"), "{page}");
         assert!(table(&Status::default()).ends_with("no terminal is here\n"));
+        assert!(!page.contains("names"), "none was asked for: {page}");
+    }
+
+    #[test]
+    fn names_have_a_line_once_there_are_some() {
+        let mut status = example();
+        status.resolver.queries = 1_200;
+        status.resolver.no_answer = 7;
+        let page = table(&status);
+        let line = page.lines().nth(3).unwrap();
+        assert!(line.starts_with("names        1200 asked for, 0 cached"), "{line}");
+        assert!(line.ends_with("0 not found, 7 not answered, 0 refused"), "{line}");
     }
 }

@@ -6,8 +6,9 @@
 use super::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfirmSection, FailSection,
     ForwardSection, HealthSection, HubSection, InterceptSection, KeySource, Limits, LinkSection,
-    LogSection, Marking, NoiseSection, PathSection, PeerKey, PlanSection, Role, SecuritySection,
-    ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection, WhenFull,
+    LogSection, Marking, NoiseSection, PathSection, PeerKey, PlanSection, ResolverSection, Role,
+    SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
+    WhenFull,
 };
 use crate::reach::Destinations;
 use relay::PrivateKey;
@@ -32,6 +33,7 @@ impl Config {
             health,
             fail: FailSection { unreachable, full },
             limits,
+            resolver,
             state,
             control,
             metrics,
@@ -47,6 +49,7 @@ impl Config {
         forward_entries(all, forward.as_ref());
         link_entries(all, "link", link);
         limit_entries(all, limits);
+        resolver_entries(all, resolver);
         let state = state.as_ref().map(|path| path.display());
         put(all, "state", optional(state, "none"));
         let control = control.as_ref().map(|control| format!("{control:?}"));
@@ -252,6 +255,14 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
     put(all, "limits.vanished", vanished.to_string());
     put(all, "limits.outage", outage.to_string());
     put(all, "limits.drain", drain.to_string());
+}
+
+fn resolver_entries(all: &mut Entries, resolver: &ResolverSection) {
+    let ResolverSection { nameservers, search, timeout, attempts } = resolver;
+    put(all, "resolver.nameservers", list(nameservers));
+    put(all, "resolver.search", search.as_ref().map_or_else(|| "usual".into(), |all| list(all)));
+    put(all, "resolver.timeout", optional(timeout.as_ref(), "usual"));
+    put(all, "resolver.attempts", optional(attempts.as_ref(), "usual"));
 }
 
 fn share_entries(all: &mut Entries, table: &str, share: ShareLimits) {

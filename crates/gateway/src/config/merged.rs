@@ -32,6 +32,7 @@ impl Config {
             health,
             fail,
             limits,
+            resolver,
             state: _,
             control: _,
             metrics: _,
@@ -74,6 +75,7 @@ impl Config {
             health: health.clone(),
             fail: *fail,
             limits,
+            resolver: resolver.clone(),
             log,
             ..self.clone()
         };

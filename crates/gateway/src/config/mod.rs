@@ -33,6 +33,7 @@ mod plans;
 mod reach;
 mod read;
 mod reader;
+mod resolver;
 mod security;
 mod share;
 mod single;
@@ -60,6 +61,7 @@ pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
 pub use plans::{ClassSection, PlanSection, Promised};
 pub(crate) use plans::{for_relay, promised, strangers};
 pub(crate) use read::MOST_LISTENERS;
+pub use resolver::ResolverSection;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
 pub(crate) use share::Terms;
 pub use share::{ShareLimits, TerminalEntry};
@@ -82,6 +84,8 @@ pub struct Config {
     pub fail: FailSection,
     /// Bounds and times.
     pub limits: Limits,
+    /// Which name servers are asked.
+    pub resolver: ResolverSection,
     /// Where rates that were found are remembered.
     pub state: Option<PathBuf>,
     /// Where the control socket is; `None`: the configuration says nothing of it.

@@ -5,10 +5,11 @@ use super::security::{self, PeerKey, Word};
 use super::single::read_single;
 use super::values;
 use super::{
-    Config, FailSection, HealthSection, HubSection, InterceptSection, LinkSection, Marking, Role,
-    SecuritySection, SourceMode, TerminalEntry, TerminalSection, terminal_of,
+    Config, FailSection, HealthSection, HubSection, InterceptSection, LinkSection, Marking,
+    ResolverSection, Role, SecuritySection, SourceMode, TerminalEntry, TerminalSection,
+    terminal_of,
 };
-use super::{accept, fail, forward, limits, paths, plans, reach, terminals};
+use super::{accept, fail, forward, limits, paths, plans, reach, resolver, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -52,6 +53,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         RoleWord::Hub | RoleWord::Single => Some(FailSection::default()),
     };
     let limits = limits::read(reader, &mut top);
+    let resolver = resolver::read(reader, &mut top);
     let state = top.or(reader, "state", None, |r, i| state(r, i).map(Some));
     let control = super::observe::control(reader, &mut top);
     let metrics = super::observe::metrics(reader, &mut top);
@@ -81,6 +83,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         health: health?,
         fail: fail?,
         limits: limits?,
+        resolver: resolver?,
         state: state?,
         control: control?,
         metrics: metrics?,
@@ -107,6 +110,7 @@ fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
         health: HealthSection::default(),
         fail: FailSection::default(),
         limits: limits?,
+        resolver: ResolverSection::default(),
         state: None,
         control: control?,
         metrics: metrics?,

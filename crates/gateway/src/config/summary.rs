@@ -94,6 +94,10 @@ fn beside(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
         };
         writeln!(f, "while no hub answers, new connections {word}")?;
     }
+    if !config.resolver.nameservers.is_empty() {
+        let servers = config.resolver.nameservers.iter().map(ToString::to_string);
+        writeln!(f, "names are looked up at {}", servers.collect::<Vec<_>>().join(", "))?;
+    }
     match config.metrics {
         Some(address) => writeln!(f, "metrics at http://{address}/metrics"),
         None => Ok(()),

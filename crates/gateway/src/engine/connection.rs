@@ -3,15 +3,16 @@
 use super::about::About;
 use super::carrier::{Carrier, StreamKey};
 use super::confirm::Knock;
+use super::connecting::Connecting;
 use super::direct::Bypass;
 use super::emptying::Emptying;
 use super::ending::Ending;
 use super::quota::Holder;
+use super::resolver::QueryId;
 use super::splice::{Splice, Stream};
 use crate::proxy::Handshake;
 use mio::net::TcpStream;
 use relay::Target;
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use units::Instant;
 
@@ -54,7 +55,7 @@ impl Connection {
 
     /// Whether a hub is still connecting to its server.
     pub(super) fn is_on_its_way(&self) -> bool {
-        matches!(self.phase, Phase::Resolving(_) | Phase::Connecting(_))
+        matches!(self.phase, Phase::Connecting(_))
     }
 }
 
@@ -84,10 +85,8 @@ pub(super) enum Phase {
         /// The client was told that nothing more follows.
         ended: bool,
     },
-    /// Hub: the server's name is being looked up.
-    Resolving(Onward),
-    /// Hub: the server is being connected to.
-    Connecting(Onward),
+    /// Hub: the server's name is being looked up, or the server is being connected to.
+    Connecting(Box<Onward>),
     /// Socket and stream are one.
     Spliced(Splice),
     /// The stream was reset; what came by it before that is handed out, and a reset follows.
@@ -97,6 +96,22 @@ pub(super) enum Phase {
 }
 
 impl Phase {
+    /// The query whose answer is waited for.
+    pub(super) fn query(&self) -> Option<QueryId> {
+        match self {
+            Self::Connecting(onward) => onward.server.query(),
+            Self::Direct(bypass) => bypass.query(),
+            Self::Asking(_)
+            | Self::Greeting { .. }
+            | Self::Knocking(_)
+            | Self::Confirming(_)
+            | Self::Farewell { .. }
+            | Self::Spliced(_)
+            | Self::Emptying(_)
+            | Self::Breaking(_) => None,
+        }
+    }
+
     /// Where to, while that is kept here.
     pub(super) fn target(&self) -> Option<&Target> {
         if let Self::Greeting { target, .. } = self { Some(target) } else { None }
@@ -130,12 +145,9 @@ pub(super) struct Asking {
 /// A server that a hub tries to reach.
 #[derive(Debug)]
 pub(super) struct Onward {
-    /// Its addresses that were not tried yet.
-    pub(super) addresses: VecDeque<SocketAddr>,
-    /// The client's own address.
+    pub(super) server: Connecting,
+    /// The client's own address, from which to connect.
     pub(super) source: Option<SocketAddr>,
-    /// When to give up on all of them.
-    pub(super) limit: Instant,
 }
 
 /// A carrier's stream, as a splice sees it.

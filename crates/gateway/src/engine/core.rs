@@ -5,6 +5,7 @@ use super::carrier::{Carrier, Peer, StreamKey};
 use super::connection::{Breaking, Carried, Connection, Phase};
 use super::ending::{EndLog, Ending};
 use super::quota::{Holder, Quotas};
+use super::resolver::Resolver;
 use super::socket;
 use super::splice::{Splice, Turn};
 use super::timer::Deadlines;
@@ -39,6 +40,7 @@ pub(super) struct Core {
     pub(super) deadlines: Deadlines,
     /// What each terminal or client has of the places.
     pub(super) quotas: Quotas,
+    pub(super) resolver: Resolver,
     /// A connection has closed since accepting was paused.
     pub(super) room_again: bool,
     /// A hub that takes no new streams any more.
@@ -52,7 +54,12 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(carrier: Carrier, registry: Registry, limits: Limits) -> Self {
+    pub(super) fn new(
+        carrier: Carrier,
+        registry: Registry,
+        limits: Limits,
+        resolver: Resolver,
+    ) -> Self {
         Self {
             carrier,
             registry,
@@ -61,6 +68,7 @@ impl Core {
             connections: Slab::new(),
             deadlines: Deadlines::default(),
             quotas: Quotas::default(),
+            resolver,
             room_again: false,
             draining: false,
             end_log: EndLog::default(),
@@ -323,6 +331,7 @@ impl Core {
     /// Takes the connection out of the table; its socket resets if it is dropped.
     pub(super) fn remove(&mut self, index: usize) -> Option<TcpStream> {
         self.set_due(index, None);
+        self.cancel_query(index);
         self.detach(index);
         self.room_again = true;
         let connection = self.connections.remove(index);
@@ -332,6 +341,13 @@ impl Core {
             self.quotas.give_back(&holder);
         }
         socket
+    }
+
+    /// Nobody waits for the connection's query any more.
+    pub(super) fn cancel_query(&mut self, index: usize) {
+        if let Some(query) = self.connections[index].phase.query() {
+            self.resolver.cancel(query);
+        }
     }
 
     /// Ends connections whose other end has left TCP without an answer for too long.
@@ -349,7 +365,6 @@ impl Core {
                     | Phase::Knocking(_)
                     | Phase::Confirming(_)
                     | Phase::Farewell { .. }
-                    | Phase::Resolving(_)
                     | Phase::Connecting(_)
                     | Phase::Emptying(_)
                     | Phase::Breaking(_) => return None,

@@ -2,19 +2,20 @@
 //! acceleration, which is better than nothing.
 //!
 //! ```text
-//!   Resolving ──▶ Connecting ──▶ Open: client ⇄ server ──one breaks──▶ Breaking: the other gets
-//!        └──────────────┴─ refused, as the hub would have told          what came before, and a
-//! ```                                                                   reset
+//!   Connecting ──▶ Open: client ⇄ server ──one breaks──▶ Breaking: the other gets what came
+//!        └─ refused, as the hub would have told           before, and a reset
+//! ```
 //!
 //! A client that was answered early, or that asked a proxy, cannot go its ordinary way any more;
 //! all others the kernel lets pass.
 
 use super::asking::say_farewell;
+use super::connecting::{Connecting, Reached};
 use super::connection::Phase;
-use super::core::Core;
+use super::core::{Core, FIRST_CONNECTION};
 use super::hub::reason_of;
-use super::quota::Holder;
-use super::resolver::{Answer, Resolver};
+use super::quota::TOGETHER;
+use super::resolver::{Answer, Owner, QueryId};
 use super::single::pair::{BREAKING_LOOKS, LastBytes, Out, Tally};
 use super::single::pipe::{Broken, Pipe};
 use super::socket;
@@ -23,19 +24,14 @@ use crate::proxy::{Destination, Handshake, RefuseReason};
 use crate::reach::{Destinations, Reach};
 use mio::net::TcpStream;
 use mio::{Interest, Token};
-use std::collections::VecDeque;
-use std::net::SocketAddr;
 use units::{Instant, Span};
 
-/// Addresses of one name that are tried.
-const MAX_ADDRESSES: usize = 8;
 /// Bytes that one connection moves in each direction before others have their turn.
 const BUDGET: usize = 64 * 1024;
 
 /// What makes them.
 #[derive(Debug)]
 pub(super) struct Direct {
-    resolver: Resolver,
     /// Where they may go: not to what runs on this machine for itself, unless only this machine's
     /// own programs ask. Nowhere when it is not known what that is.
     reach: Option<Reach>,
@@ -56,6 +52,14 @@ pub(super) struct Bypass {
 }
 
 impl Bypass {
+    /// The query for the server's name, while its answer is waited for.
+    pub(super) fn query(&self) -> Option<QueryId> {
+        match &self.stage {
+            Stage::Connecting(server) => server.query(),
+            Stage::Open | Stage::Breaking { .. } => None,
+        }
+    }
+
     /// Whether the server has left TCP without an answer for `longest`.
     pub(super) fn server_has_vanished(&mut self, now: Instant, longest: Span) -> bool {
         let Some(server) = self.server.as_ref().filter(|_| matches!(self.stage, Stage::Open))
@@ -68,11 +72,7 @@ impl Bypass {
 
 #[derive(Debug)]
 enum Stage {
-    Resolving,
-    Connecting {
-        left: VecDeque<SocketAddr>,
-        limit: Instant,
-    },
+    Connecting(Connecting),
     Open,
     /// A socket broke: the other gets what came before that, and then a reset.
     Breaking {
@@ -92,8 +92,8 @@ impl Drop for Bypass {
 
 impl Direct {
     /// For nobody yet.
-    pub(super) fn new(resolver: Resolver) -> Self {
-        Self { resolver, reach: None }
+    pub(super) fn new() -> Self {
+        Self { reach: None }
     }
 
     /// For the clients of `section` from here on.
@@ -120,115 +120,77 @@ impl Direct {
         kept: Vec<u8>,
     ) {
         core.counters.direct += 1;
-        let limit = now + core.limits.connect;
+        let port = match &destination {
+            Destination::Address(address) => address.port(),
+            Destination::Name(_, port) => *port,
+        };
+        let mut server = Connecting::new(now, port, core.limits.connect);
+        match destination {
+            Destination::Address(address) => server.address(now, address),
+            Destination::Name(name, _) => {
+                let client = core.connections[index].holder.clone().unwrap_or(TOGETHER);
+                let owner = Owner { terminal: "".into(), client };
+                let resolution = core.resolver.resolve(now, &owner, &name, index);
+                server.resolution(now, resolution);
+            }
+        }
         let bypass = Bypass {
-            stage: Stage::Resolving,
+            stage: Stage::Connecting(server),
             server: None,
             up: Pipe::with(kept),
             down: Pipe::new(),
             proxy,
             owing: None,
         };
-        let connection = &mut core.connections[index];
-        connection.phase = Phase::Direct(Box::new(bypass));
-        let id = connection.id;
-        let holder = connection.holder.clone();
-        match destination {
-            Destination::Address(address) => {
-                self.connect(core, now, index, [address].into(), limit, RefuseReason::Other);
-            }
-            Destination::Name(name, port) => {
-                core.set_due(index, Some(limit));
-                let asked =
-                    holder.is_some_and(|who: Holder| self.resolver.ask(id, who, name, port));
-                if !asked {
-                    refuse(core, now, index, RefuseReason::Limit);
-                }
-            }
+        core.connections[index].phase = Phase::Direct(Box::new(bypass));
+        self.connecting(core, now, index);
+    }
+
+    /// An answer of the resolver.
+    pub(super) fn answered(&mut self, core: &mut Core, now: Instant, answer: Answer) {
+        let Answer { id, token: index, result } = answer;
+        if let Some(connection) = core.connections.get_mut(index)
+            && let Phase::Direct(bypass) = &mut connection.phase
+            && let Stage::Connecting(server) = &mut bypass.stage
+            && server.query() == Some(id)
+        {
+            server.answer(now, result);
+            self.connecting(core, now, index);
         }
     }
 
-    /// The names that were looked up.
-    pub(super) fn resolved(&mut self, core: &mut Core, now: Instant) {
-        for Answer { key, addresses } in self.resolver.answers() {
-            let waits = |phase: &Phase| matches!(phase, Phase::Direct(bypass) if matches!(bypass.stage, Stage::Resolving));
-            let mut all = core.connections.iter();
-            let asked = all.find(|(_, one)| one.id == key && waits(&one.phase));
-            let Some(index) = asked.map(|(index, _)| index) else { continue };
-            let left = addresses.into_iter().take(MAX_ADDRESSES).collect();
-            let limit = core.connections[index].due.unwrap_or(now);
-            self.connect(core, now, index, left, limit, RefuseReason::NameNotFound);
-        }
-    }
-
-    /// Tries the next address; refuses with `reason`, which the last one gave, without one.
-    fn connect(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        index: usize,
-        mut left: VecDeque<SocketAddr>,
-        limit: Instant,
-        mut reason: RefuseReason,
-    ) {
-        while let Some(address) = left.pop_front().filter(|_| now < limit) {
+    /// Goes on with connecting to the server.
+    fn connecting(&mut self, core: &mut Core, now: Instant, index: usize) {
+        let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
+        let Stage::Connecting(server) = &mut bypass.stage else { return };
+        let reached = server.turn(now, |address| {
             let judged = self.reach.as_mut().map(|reach| reach.judge(address));
             if judged.is_none_or(|judged| judged.is_err()) {
                 tracing::info!(server = %address, "not reached directly");
-                reason = RefuseReason::Policy;
-                continue;
+                return Err(RefuseReason::Policy);
             }
-            let share = limit.since(now) / (left.len() as u64 + 1);
-            let token = Token(super::FIRST_CONNECTION + index);
+            core.counters.connect_attempts += 1;
             let made = TcpStream::connect(address).and_then(|mut server| {
-                // The same token: news of either socket is a turn for both.
-                let both = Interest::READABLE | Interest::WRITABLE;
+                // The same token: news of any of the sockets is a turn for all of them.
+                let (token, both) =
+                    (Token(FIRST_CONNECTION + index), Interest::READABLE | Interest::WRITABLE);
                 core.registry.register(&mut server, token, both)?;
                 Ok(server)
             });
-            match made {
-                Ok(server) => {
-                    let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
-                    bypass.server = Some(server);
-                    bypass.stage = Stage::Connecting { left, limit };
-                    core.set_due(index, Some(now + share));
-                    return;
-                }
-                Err(error) => reason = reason_of(&error),
-            }
+            made.map_err(|error| reason_of(&error))
+        });
+        match reached {
+            Reached::Pending(due) => core.set_due(index, Some(due)),
+            Reached::Failed(reason) => refuse(core, now, index, reason),
+            Reached::Connected(server) => open(core, now, index, server),
         }
-        refuse(core, now, index, reason);
     }
 
     /// A turn of the connection.
     pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
         let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
         match &mut bypass.stage {
-            Stage::Resolving => {}
-            Stage::Connecting { left, limit } => {
-                let Some(server) = &bypass.server else { return };
-                if let Some(error) = socket::taken_error(server) {
-                    let (left, limit) = (std::mem::take(left), *limit);
-                    bypass.server = None;
-                    self.connect(core, now, index, left, limit, reason_of(&error));
-                    return;
-                }
-                // Without an error, either it is connected or the news was of another kind.
-                if server.peer_addr().is_err() {
-                    return;
-                }
-                if let Err(error) = socket::prepare(server, &core.limits) {
-                    refuse(core, now, index, reason_of(&error));
-                    return;
-                }
-                if let Some((handshake, mut reply)) = bypass.proxy.take() {
-                    reply.extend_from_slice(&handshake.granted(None));
-                    bypass.down = Pipe::with(reply);
-                }
-                bypass.stage = Stage::Open;
-                core.set_due(index, None);
-                turn_open(core, now, index);
-            }
+            Stage::Connecting(_) => self.connecting(core, now, index),
             Stage::Open => turn_open(core, now, index),
             Stage::Breaking { .. } => turn_breaking(core, now, index),
         }
@@ -238,16 +200,29 @@ impl Direct {
     pub(super) fn expired(&mut self, core: &mut Core, now: Instant, index: usize) {
         let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
         match &mut bypass.stage {
-            Stage::Resolving => refuse(core, now, index, RefuseReason::NameNotFound),
-            Stage::Connecting { left, limit } => {
-                let (left, limit) = (std::mem::take(left), *limit);
-                bypass.server = None;
-                self.connect(core, now, index, left, limit, RefuseReason::TimedOut);
-            }
+            Stage::Connecting(_) => self.connecting(core, now, index),
             Stage::Open => {}
             Stage::Breaking { .. } => turn_breaking(core, now, index),
         }
     }
+}
+
+/// The server has answered.
+fn open(core: &mut Core, now: Instant, index: usize, server: TcpStream) {
+    core.cancel_query(index);
+    if let Err(error) = socket::prepare(&server, &core.limits) {
+        refuse(core, now, index, reason_of(&error));
+        return;
+    }
+    let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
+    bypass.server = Some(server);
+    if let Some((handshake, mut reply)) = bypass.proxy.take() {
+        reply.extend_from_slice(&handshake.granted(None));
+        bypass.down = Pipe::with(reply);
+    }
+    bypass.stage = Stage::Open;
+    core.set_due(index, None);
+    turn_open(core, now, index);
 }
 
 /// Moves what can be moved, both ways.
@@ -374,6 +349,7 @@ fn move_both(core: &mut Core, index: usize, scratch: &mut [u8]) -> Turned {
 
 /// The client is told as well as it can be.
 fn refuse(core: &mut Core, now: Instant, index: usize, reason: RefuseReason) {
+    core.cancel_query(index);
     core.counters.refused(reason);
     core.because(index, reason.words());
     let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };

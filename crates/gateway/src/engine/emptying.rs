@@ -54,7 +54,6 @@ impl Core {
             | Phase::Confirming(_)
             | Phase::Direct(_)
             | Phase::Farewell { .. }
-            | Phase::Resolving(_)
             | Phase::Connecting(_)
             | Phase::Breaking(_) => self.reset_socket(index),
         }

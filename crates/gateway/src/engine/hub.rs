@@ -1,36 +1,36 @@
 //! The hub's part: connecting streams on to their servers.
 //!
 //! ```text
-//!   opened by name ──▶ Resolving ──▶ Connecting ──▶ Spliced
-//!   by address ─────────────────────────┘ └── next address, or refused
+//!   opened, by name or by address ──▶ Connecting ──▶ Spliced
+//!                                          └── no address can be reached: refused
 //! ```
 
 use super::about::About;
 use super::admission::Admission;
 use super::carrier::{Peer, StreamKey};
 use super::classes::Classes;
+use super::client_network::{IPV6_PREFIX_BITS, client_network};
+use super::connecting::{Connecting, Reached};
 use super::connection::{Onward, Phase};
-use super::core::Core;
+use super::core::{Core, FIRST_CONNECTION};
 use super::families::FamilyWatch;
 use super::mac::Mac;
-use super::resolver::{Answer, Resolver};
+use super::quota::Holder;
+use super::resolver::{Answer, Owner};
 use super::socket;
 use crate::intercept;
 use crate::proxy::RefuseReason;
 use crate::{Promised, SourceMode};
 use mio::net::TcpStream;
+use mio::{Interest, Token};
 use relay::{Event, ResetReason, Target};
 use std::io;
 use std::net::SocketAddr;
-use units::{Instant, Span};
-
-/// Addresses of one name that are tried.
-const MAX_ADDRESSES: usize = 8;
+use units::Instant;
 
 /// What only a hub has.
 #[derive(Debug)]
 pub(super) struct Hub {
-    pub(super) resolver: Resolver,
     pub(super) source: SourceMode,
     pub(super) admission: Admission,
     /// Tells a MAC scheduler of connections, where one is named.
@@ -53,7 +53,6 @@ impl Hub {
     /// A connection's turn.
     pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
         match core.connections[index].phase {
-            Phase::Resolving(_) => {}
             Phase::Connecting(_) => self.connecting(core, now, index),
             Phase::Spliced(_) => core.turn_splice(now, index),
             Phase::Emptying(_) => core.turn_emptying(now, index),
@@ -71,8 +70,7 @@ impl Hub {
     pub(super) fn expired(&mut self, core: &mut Core, now: Instant, index: usize) {
         core.set_due(index, None);
         match core.connections[index].phase {
-            Phase::Resolving(_) => refuse(core, index, RefuseReason::NameNotFound),
-            Phase::Connecting(_) => self.try_next(core, now, index, RefuseReason::TimedOut),
+            Phase::Connecting(_) => self.connecting(core, now, index),
             Phase::Spliced(_) => {}
             Phase::Emptying(_) => core.turn_emptying(now, index),
             Phase::Breaking(_) => core.turn_breaking(now, index),
@@ -145,20 +143,15 @@ impl Hub {
         }
     }
 
-    /// The names that were looked up.
-    pub(super) fn resolved(&mut self, core: &mut Core, now: Instant) {
-        for Answer { key: id, addresses } in self.resolver.answers() {
-            let asked = core.connections.iter_mut().find(|(_, connection)| {
-                connection.id == id && matches!(connection.phase, Phase::Resolving(_))
-            });
-            let Some((index, connection)) = asked else { continue };
-            let Phase::Resolving(onward) = &mut connection.phase else { continue };
-            onward.addresses.extend(addresses.into_iter().take(MAX_ADDRESSES));
-            if onward.addresses.is_empty() {
-                refuse(core, index, RefuseReason::NameNotFound);
-            } else {
-                self.try_next(core, now, index, RefuseReason::NameNotFound);
-            }
+    /// An answer of the resolver.
+    pub(super) fn answered(&mut self, core: &mut Core, now: Instant, answer: Answer) {
+        let Answer { id, token: index, result } = answer;
+        if let Some(connection) = core.connections.get_mut(index)
+            && let Phase::Connecting(onward) = &mut connection.phase
+            && onward.server.query() == Some(id)
+        {
+            onward.server.answer(now, result);
+            self.connecting(core, now, index);
         }
     }
 
@@ -177,7 +170,6 @@ impl Hub {
             return;
         };
         core.carrier.set_client(key, target.source);
-        let limit = now + core.limits.connect;
         let client = target.source.filter(|client| {
             self.source == SourceMode::Client
                 && self.admission.may_speak_for(Some(&holder), client.ip())
@@ -189,78 +181,72 @@ impl Hub {
             core.carrier.set_service(key, service);
         }
         let about = About::new(now, target.source, Some(target.destination.clone()));
-        let (addresses, name) = match target.destination {
-            relay::Destination::Address(address) => ([address].into(), None),
-            relay::Destination::Name(name, port) => ([].into(), Some((name, port))),
+        let port = match &target.destination {
+            relay::Destination::Address(address) => address.port(),
+            relay::Destination::Name(_, port) => *port,
         };
-        let onward = Onward { addresses, source: client, limit };
-        let index = core.add(None, Some(key), Phase::Resolving(onward));
+        let server = Connecting::new(now, port, core.limits.connect);
+        let onward = Onward { server, source: client };
+        let index = core.add(None, Some(key), Phase::Connecting(Box::new(onward)));
         core.connections[index].about = about;
         core.hold(index, holder.clone());
-        match name {
-            None => self.try_next(core, now, index, RefuseReason::Other),
-            Some((name, port)) => {
-                core.set_due(index, Some(limit));
-                if !self.resolver.ask(core.connections[index].id, holder, name, port) {
-                    core.counters.limited("names");
-                    refuse(core, index, RefuseReason::Limit);
-                }
+        let Phase::Connecting(onward) = &mut core.connections[index].phase else { return };
+        match target.destination {
+            relay::Destination::Address(address) => onward.server.address(now, address),
+            relay::Destination::Name(name, _) => {
+                let owner = owner(holder, target.source);
+                let resolution = core.resolver.resolve(now, &owner, &name, index);
+                onward.server.resolution(now, resolution);
             }
         }
+        self.connecting(core, now, index);
     }
 
-    /// Tries the next address; refuses with `reason`, which the last one gave, when there is none.
-    fn try_next(&mut self, core: &mut Core, now: Instant, index: usize, mut reason: RefuseReason) {
-        loop {
-            let connection = &mut core.connections[index];
-            connection.socket = None;
-            let (Phase::Resolving(onward) | Phase::Connecting(onward)) = &mut connection.phase
-            else {
-                return;
-            };
-            let left = onward.addresses.len() as u64;
-            let Some(address) = onward.addresses.pop_front().filter(|_| now < onward.limit) else {
-                refuse(core, index, reason);
-                return;
-            };
-            let (limit, source) = (onward.limit, onward.source);
+    /// Goes on with connecting to the server.
+    fn connecting(&mut self, core: &mut Core, now: Instant, index: usize) {
+        let connection = &mut core.connections[index];
+        let Phase::Connecting(onward) = &mut connection.phase else { return };
+        let Onward { server, source } = &mut **onward;
+        let reached = server.turn(now, |address| {
             // The address that is judged is the one that is connected to.
             if !self.admission.may_reach(now, connection.holder.as_ref(), address) {
-                reason = RefuseReason::Policy;
-                continue;
+                return Err(RefuseReason::Policy);
             }
-            // Each of them gets its share of the time that is left.
-            let share = limit.since(now) / left;
-            match start(source, address) {
-                Ok((socket, own)) => {
-                    core.counters.own_address_instead += u64::from(own && source.is_some());
-                    if let Err(error) = watch(core, now, index, socket, share) {
-                        reason = reason_of(&error);
-                        continue;
-                    }
-                    return;
+            core.counters.connect_attempts += 1;
+            let started = start(*source, address).and_then(|(mut socket, own)| {
+                core.counters.own_address_instead += u64::from(own && source.is_some());
+                // The same token: news of any of the sockets is a turn for all of them.
+                let (token, both) =
+                    (Token(FIRST_CONNECTION + index), Interest::READABLE | Interest::WRITABLE);
+                core.registry.register(&mut socket, token, both)?;
+                Ok(socket)
+            });
+            started.map_err(|error| {
+                tracing::debug!(%address, %error, "not connected");
+                reason_of(&error)
+            })
+        });
+        let no_address = server.has_no_address();
+        match reached {
+            Reached::Pending(due) => core.set_due(index, Some(due)),
+            Reached::Connected(socket) => {
+                core.cancel_query(index);
+                core.connections[index].socket = Some(socket);
+                self.connected(core, now, index);
+            }
+            Reached::Failed(reason) => {
+                if reason == RefuseReason::Limit && no_address {
+                    core.counters.limited("names");
                 }
-                Err(error) => {
-                    tracing::debug!(%address, %error, "not connected");
-                    reason = reason_of(&error);
-                }
+                refuse(core, index, reason);
             }
         }
     }
 
-    /// The socket that is being connected has news.
-    fn connecting(&mut self, core: &mut Core, now: Instant, index: usize) {
-        let Some(socket) = &core.connections[index].socket else { return };
-        if let Some(error) = socket::taken_error(socket) {
-            tracing::debug!(%error, "not connected");
-            self.try_next(core, now, index, reason_of(&error));
-            return;
-        }
-        // Without an error, either it is connected or the news was of another kind.
-        if socket.peer_addr().is_err() {
-            return;
-        }
-        if let Err(error) = socket::prepare(socket, &core.limits) {
+    fn connected(&mut self, core: &mut Core, now: Instant, index: usize) {
+        let prepared = core.connections[index].socket.as_ref();
+        let prepared = prepared.map(|socket| socket::prepare(socket, &core.limits));
+        if let Some(Err(error)) = prepared {
             core.broken(now, index, &error);
             return;
         }
@@ -270,6 +256,17 @@ impl Hub {
         }
         core.splice(index, Vec::new(), Vec::new());
     }
+}
+
+/// On whose behalf a name is looked up: a client of a terminal, where the terminal tells its
+/// address.
+fn owner(terminal: Holder, client: Option<SocketAddr>) -> Owner {
+    let name = match &terminal {
+        Holder::Terminal(name) => std::sync::Arc::clone(name),
+        Holder::Client(_) | Holder::Neighbour(_) => "".into(),
+    };
+    let client = client.map(|client| client_network(client.ip(), IPV6_PREFIX_BITS));
+    Owner { terminal: name, client: client.map_or(terminal, Holder::Client) }
 }
 
 /// Starts connecting; true beside the socket when it has the hub's own address.
@@ -283,25 +280,6 @@ fn start(source: Option<SocketAddr>, address: SocketAddr) -> io::Result<(TcpStre
         }
     }
     TcpStream::connect(address).map(|socket| (socket, true))
-}
-
-fn watch(
-    core: &mut Core,
-    now: Instant,
-    index: usize,
-    socket: TcpStream,
-    share: Span,
-) -> io::Result<()> {
-    let connection = &mut core.connections[index];
-    connection.socket = Some(socket);
-    let resolving = Phase::Connecting(Onward { addresses: [].into(), source: None, limit: now });
-    let phase = std::mem::replace(&mut connection.phase, resolving);
-    if let Phase::Resolving(onward) | Phase::Connecting(onward) = phase {
-        connection.phase = Phase::Connecting(onward);
-    }
-    core.register(index)?;
-    core.set_due(index, Some(now + share));
-    Ok(())
 }
 
 fn refuse(core: &mut Core, index: usize, reason: RefuseReason) {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Nothing here blocks but the wait at the end, nothing is handed to another thread but names to
-//! look up, and every part of a round has a budget, so that no client holds up the pacing of the
+//! look up ([`resolver`]), and every part of a round has a budget, so that no client holds up the pacing of the
 //! link for more than a moment.
 
 mod about;
@@ -15,12 +15,13 @@ mod arrival;
 mod asking;
 mod carrier;
 mod classes;
-#[allow(dead_code, reason = "used by the limits that count clients")]
 mod client_network;
 mod complaints;
 mod confirm;
+mod connecting;
 mod connection;
 mod core;
+mod destination;
 mod direct;
 mod door;
 mod drain;
@@ -29,6 +30,7 @@ mod ending;
 mod fail;
 mod families;
 mod forward;
+mod happy_eyeballs;
 mod hub;
 mod listener;
 mod mac;
@@ -71,6 +73,7 @@ use mac::Mac;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use relay::{Keys, PublicKey};
+use resolver::Resolver;
 use rt::Clock;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -168,8 +171,7 @@ impl Engine {
             keeper.register(poll.registry(), KNOCKS)?;
         }
         let confirm = keeper.map(|keeper| Confirm::new(keeper, bounds));
-        let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
-        let mut direct = Direct::new(resolver);
+        let mut direct = Direct::new();
         direct.guard(config);
         let door = Door::new(config.accept.clone(), limits, Fail::new(fail), direct);
         let mut terminal = Terminal::new(door, confirm);
@@ -187,11 +189,10 @@ impl Engine {
         state: State,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let resolver = resolver::Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
         let mac = config.mac.as_ref().and_then(|path| Mac::new(path, &config.id));
         let (classes, promised) = (Classes::new(&config.classes), Vec::new());
         let (source, families) = (config.source, FamilyWatch::default());
-        let hub = Hub { resolver, source, admission, classes, mac, promised, families };
+        let hub = Hub { source, admission, classes, mac, promised, families };
         Self::new(poll, carrier, vec![outlet], limits, Role::Hub(Box::new(hub)), state)
     }
 
@@ -210,7 +211,8 @@ impl Engine {
             carrier.set_bound(number, outlet.udp().is_some());
         }
         let clock = Clock::new();
-        let core = Core::new(carrier, poll.registry().try_clone()?, limits.clone());
+        let resolver = Resolver::new(mio::Waker::new(poll.registry(), NAMES)?);
+        let core = Core::new(carrier, poll.registry().try_clone()?, limits.clone(), resolver);
         Ok(Self {
             sweep_at: clock.now() + core.sweep_interval(),
             host: crate::host::HostAddresses::default(),
@@ -336,20 +338,15 @@ impl Engine {
         let more_clients = match &mut self.role {
             Role::Terminal(terminal) => {
                 terminal.review(&self.core, now);
-                if std::mem::take(&mut self.names_answered) {
-                    terminal.door.direct.resolved(&mut self.core, now);
-                }
                 let more_knock = terminal.answer_knocks(&mut self.core, now);
                 terminal.accept(&mut self.core, now) || more_knock
             }
             Role::Hub(hub) => {
                 hub.announce_families(&mut self.core, now);
-                if std::mem::take(&mut self.names_answered) {
-                    hub.resolved(&mut self.core, now);
-                }
                 false
             }
         };
+        self.names(now);
         self.lead_packets(now);
         self.events(now);
         for _ in 0..self.core.waiting() {

@@ -6,7 +6,7 @@ use super::ending::EndLog;
 use super::mac::Mac;
 use super::{Admission, Engine, KNOCKS, Listener, Outlet, Role, Udp};
 use crate::intercept::Doorkeeper;
-use crate::{Config, ConfirmSection, Promised, Role as RoleConfig};
+use crate::{Config, ConfirmSection, Promised, ResolverSection, Role as RoleConfig};
 use std::io;
 use units::BitRate;
 
@@ -15,6 +15,7 @@ impl Engine {
     /// they began with.
     pub(crate) fn apply(&mut self, config: &Config, admission: Option<Admission>) {
         self.core.limits.clone_from(&config.limits);
+        self.core.resolver.configure(&config.resolver);
         self.log_ends(config);
         self.watch_addresses(config);
         match (&mut self.role, &config.role) {
@@ -41,6 +42,11 @@ impl Engine {
         }
         // There may be room again, or none any more.
         self.core.room_again = true;
+    }
+
+    /// Looks names up as `section` has it.
+    pub(crate) fn set_resolver(&mut self, section: &ResolverSection) {
+        self.core.resolver.configure(section);
     }
 
     /// A hub's plans promise so much: what an observer is told.
@@ -137,17 +143,14 @@ mod tests {
     use super::super::door::Door;
     use super::super::fail::Fail;
     use super::super::listener::Kind;
-    use super::super::resolver::Resolver;
     use super::super::terminal::Terminal;
     use super::*;
     use crate::Limits;
     use crate::config::MOST_LISTENERS;
 
-    fn terminal(poll: &mio::Poll) -> Terminal {
+    fn terminal() -> Terminal {
         let rules = crate::AcceptRules { rules: Vec::new(), others: crate::AcceptMode::Early };
-        let waker = mio::Waker::new(poll.registry(), mio::Token(1)).unwrap();
-        let direct = Direct::new(Resolver::new(waker));
-        let door = Door::new(rules, &Limits::default(), Fail::default(), direct);
+        let door = Door::new(rules, &Limits::default(), Fail::default(), Direct::new());
         Terminal::new(door, None)
     }
 
@@ -155,7 +158,7 @@ mod tests {
     fn more_listeners_than_there_is_room_for_are_refused() {
         crate::engine::raise_descriptor_limit();
         let poll = mio::Poll::new().unwrap();
-        let mut terminal = terminal(&poll);
+        let mut terminal = terminal();
         let listener = || Listener::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
         let many = |count: usize| (0..count).map(|_| listener()).collect::<Vec<_>>();
         // As many as a configuration may have, twice.
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn new_listeners_are_all_there_or_none_of_them() {
         let poll = mio::Poll::new().unwrap();
-        let mut terminal = terminal(&poll);
+        let mut terminal = terminal();
         let listener = || Listener::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
         assert_eq!(terminal.listen(poll.registry(), vec![listener()]).unwrap(), [0]);
         // The kernel refuses to watch one of them.

@@ -107,6 +107,7 @@ impl Sight<'_> {
             udp: *udp,
             association: core.carrier.association(),
             traffic,
+            resolver: core.resolver.status(),
             promised: promised.iter().map(PromisedStatus::of).collect(),
             single: None,
         }
@@ -189,7 +190,7 @@ fn phase(phase: &Phase) -> &'static str {
         Phase::Confirming(_) | Phase::Knocking(_) => "confirming",
         Phase::Direct(_) => "direct",
         Phase::Farewell { .. } => "farewell",
-        Phase::Resolving(_) => "resolving",
+        Phase::Connecting(onward) if onward.server.is_resolving() => "resolving",
         Phase::Connecting(_) => "connecting",
         Phase::Spliced(_) => "open",
         Phase::Emptying(_) => "emptying",

@@ -227,7 +227,7 @@ impl Terminal {
             Phase::Confirming(_) | Phase::Knocking(_) => {}
             Phase::Farewell { .. } => farewell(core, index),
             Phase::Direct(_) => self.door.direct.turn(core, now, index),
-            Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
+            Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) => core.turn_splice(now, index),
             Phase::Emptying(_) => core.turn_emptying(now, index),
             Phase::Breaking(_) => core.turn_breaking(now, index),
@@ -259,7 +259,7 @@ impl Terminal {
             }
             Phase::Farewell { .. } => core.reset_socket(index),
             Phase::Direct(_) => self.door.direct.expired(core, now, index),
-            Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
+            Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) => {}
             Phase::Emptying(_) => core.turn_emptying(now, index),
             Phase::Breaking(_) => core.turn_breaking(now, index),
@@ -360,7 +360,6 @@ impl Terminal {
             | Phase::Greeting { .. }
             | Phase::Direct(_)
             | Phase::Farewell { .. }
-            | Phase::Resolving(_)
             | Phase::Connecting(_)
             | Phase::Spliced(_)
             | Phase::Emptying(_)
@@ -388,7 +387,7 @@ impl Terminal {
             | Phase::Greeting { .. }
             | Phase::Direct(_)
             | Phase::Farewell { .. } => {}
-            Phase::Resolving(_) | Phase::Connecting(_) => unreachable!("a hub's phase"),
+            Phase::Connecting(_) => unreachable!("a hub's phase"),
             Phase::Spliced(_) | Phase::Emptying(_) | Phase::Breaking(_) => {
                 core.reset_socket(index);
             }

@@ -24,7 +24,7 @@ pub use histogram::Histogram;
 pub use question::VERSION as CONTROL_VERSION;
 pub use status::{
     AssociationCounters, ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters,
-    ProcessStatus, PromisedStatus, Status, TerminalStatus,
+    ProcessStatus, PromisedStatus, ResolverStatus, Status, TerminalStatus,
 };
 
 #[cfg(any(test, feature = "fuzzing"))]

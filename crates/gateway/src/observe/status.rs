@@ -60,6 +60,8 @@ pub struct Counted {
     pub association: AssociationCounters,
     /// Sessions and streams, all terminals together, those included that are gone.
     pub traffic: Traffic,
+    /// Names that are looked up.
+    pub resolver: ResolverStatus,
     /// What a hub's plans promise; none where no rate is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub promised: Vec<PromisedStatus>,
@@ -111,6 +113,33 @@ pub struct AssociationCounters {
     pub withheld: BTreeMap<&'static str, u64>,
     /// Datagrams that were not taken, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
+}
+
+/// Names that are looked up, for connections by name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ResolverStatus {
+    /// Names asked for.
+    pub queries: u64,
+    /// Of these, answered from the cache.
+    pub cache_hits: u64,
+    /// Lookups that have ended; queries for one name share one.
+    pub lookups: u64,
+    /// Queries for names that do not exist or have no addresses, those from the cache left out.
+    pub not_found: u64,
+    /// Queries that no name server has answered in time, or all with an error.
+    pub no_answer: u64,
+    /// Queries refused because too many waited.
+    pub refused: u64,
+    /// Queries given up before they were answered.
+    pub cancelled: u64,
+    /// Lookups in flight now.
+    pub in_flight: u64,
+    /// Queries that wait for their lookup to begin.
+    pub queued: u64,
+    /// Names in the cache.
+    pub cached: u64,
+    /// How long queries took that were looked up and answered.
+    pub latency: super::Histogram,
 }
 
 /// One terminal's way, as this side sees it.

@@ -258,7 +258,7 @@ fn destination(host: &[u8], port: u16) -> Result<Destination, String> {
 }
 
 /// Whether `host` may be handed to a resolver: letters, digits, `-`, `.` and `_`.
-fn is_name(host: &[u8]) -> bool {
+pub(crate) fn is_name(host: &[u8]) -> bool {
     let letter = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     (1..=255).contains(&host.len())
         && host.iter().all(letter)

@@ -12,6 +12,7 @@
 
 mod bed;
 mod clock_step;
+mod dead_names;
 mod disk_full;
 mod families;
 mod flood;
@@ -128,6 +129,11 @@ pub const ALL: &[Entry] = &[
         name: "stalled",
         about: "hundreds of connections that nobody reads, beside an honest client",
         run: stalled::run,
+    },
+    Entry {
+        name: "dead-names",
+        about: "1,000 names whose servers never answer, asked for beside names that are there",
+        run: dead_names::run,
     },
     Entry {
         name: "soak",

@@ -5,7 +5,9 @@ use super::pair::{Pair, Phase};
 use crate::Config;
 use crate::engine::Sight;
 use crate::gateway::unix_seconds;
-use crate::observe::{AssociationCounters, ConnectionStatus, Counted, Observer, Page};
+use crate::observe::{
+    AssociationCounters, ConnectionStatus, Counted, Observer, Page, ResolverStatus,
+};
 use crate::report::{Traffic, UdpCounters};
 use rt::Clock;
 use std::io;
@@ -59,6 +61,7 @@ impl Single {
             udp: UdpCounters::default(),
             association: AssociationCounters::default(),
             traffic: Traffic::default(),
+            resolver: ResolverStatus::default(),
             promised: Vec::new(),
             single: Some(self.report.clone()),
         }

@@ -66,6 +66,30 @@ pub(super) const WHOLE: &[Whole] = &[
     ("bentpipe_connections_connected_total", Counter, "Servers reached, at a hub.", |s| {
         num(s.counted.connections.connected)
     }),
+    (
+        "bentpipe_connect_attempts_total",
+        Counter,
+        "Addresses of servers to which a connection was begun.",
+        |s| num(s.counted.connections.connect_attempts),
+    ),
+    ("bentpipe_resolver_queries_total", Counter, "Names to be resolved.", |s| {
+        num(s.counted.resolver.queries)
+    }),
+    ("bentpipe_resolver_cache_hits_total", Counter, "Names answered from the cache.", |s| {
+        num(s.counted.resolver.cache_hits)
+    }),
+    ("bentpipe_resolver_lookups_total", Counter, "Lookups done; queries share them.", |s| {
+        num(s.counted.resolver.lookups)
+    }),
+    ("bentpipe_resolver_lookups_in_flight", Gauge, "Lookups in flight.", |s| {
+        num(s.counted.resolver.in_flight)
+    }),
+    ("bentpipe_resolver_queued_queries", Gauge, "Queries that wait for a lookup.", |s| {
+        num(s.counted.resolver.queued)
+    }),
+    ("bentpipe_resolver_cached_names", Gauge, "Names in the cache.", |s| {
+        num(s.counted.resolver.cached)
+    }),
     ("bentpipe_proxy_bad_requests_total", Counter, "Clients of a proxy that made no sense.", |s| {
         num(s.counted.connections.bad_requests)
     }),
@@ -214,6 +238,21 @@ pub(super) const WORDED: &[Worded] = &[
         values: |s| words(&s.counted.connections.limited),
     },
     Worded {
+        name: "bentpipe_resolver_failures_total",
+        kind: Counter,
+        help: "Names that were not resolved, by reason.",
+        label: "reason",
+        values: |s| {
+            let resolver = &s.counted.resolver;
+            vec![
+                ("not_found", resolver.not_found),
+                ("no_answer", resolver.no_answer),
+                ("refused", resolver.refused),
+                ("cancelled", resolver.cancelled),
+            ]
+        },
+    },
+    Worded {
         name: "bentpipe_connections_ended_total",
         kind: Counter,
         help: "Connections ended, by how.",
@@ -297,6 +336,9 @@ pub(super) const WORDED: &[Worded] = &[
 
 pub(super) const TIMES: &[Times] = &[
     ("bentpipe_loop_late_seconds", "How late the loop woke for what was due.", |s| &s.rounds.late),
+    ("bentpipe_resolver_seconds", "How long names took that were looked up.", |s| {
+        &s.counted.resolver.latency
+    }),
     ("bentpipe_loop_busy_seconds", "How long a round of the loop took.", |s| &s.rounds.busy),
 ];
 

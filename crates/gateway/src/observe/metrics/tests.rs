@@ -72,6 +72,11 @@ pub(crate) fn example() -> Status {
                 ..AssociationCounters::default()
             },
             traffic: crate::Traffic::default(),
+            resolver: crate::observe::ResolverStatus {
+                queries: 7,
+                refused: 2,
+                ..Default::default()
+            },
             promised: vec![PromisedStatus {
                 way: "down",
                 plan: None,
