@@ -71,6 +71,12 @@ fn a_rule_may_be_for_some_protocols_only() {
     assert_eq!(modes(27), [Early, Early, Early]);
     assert!(accept.confirms_intercepted());
     assert_eq!(accept.for_interception().len(), 1, "the packet filter has only its own");
+    let text = TERMINAL.replace(
+        "[link]",
+        "[[accept_rule]]\nprotocols = [\"socks5\", \"connect\"]\naccept = \"confirm\"\n[link]",
+    );
+    let summary = Config::parse("g.toml", &text).unwrap().to_string();
+    assert!(summary.contains("rule 1 is for socks5 and connect only"), "{summary}");
     let proxies = "[[accept_rule]]\nprotocols = [\"socks5\", \"connect\"]\naccept = \"confirm\"";
     assert!(!terminal(proxies).accept.confirms_intercepted());
 }
