@@ -17,7 +17,7 @@ use crate::datagram::Datagrams;
 use crate::fair::Owner;
 use crate::frame::Open;
 use crate::pool::Pool;
-use crate::scheduler::{Class, Entry, Scheduler, Senders, Service, class};
+use crate::scheduler::{Class, Entry, Place, Scheduler, Senders, Service, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
 use crate::session::announced_rate;
@@ -349,16 +349,24 @@ impl Streams {
             return;
         }
         stream.scheduled = true;
+        let owner = stream.owner;
+        let Some(place) = self.place_of(id) else { return };
+        self.scheduler.push(place, owner, Entry::Stream(id));
+    }
+
+    /// Where the stream waits for its turn: one that has sent little goes before the bulk of others
+    /// only as long as its owner has sent little too.
+    fn place_of(&mut self, id: StreamId) -> Option<Place> {
+        let stream = self.streams.get_mut(&id)?;
         let little = stream.lately.is_little(self.now);
         let mut place = class(stream.priority, stream.service, little);
-        let owner = stream.owner;
         if place.promoted
-            && self.scheduler.has_others(owner)
-            && !self.senders.is_little(self.now, self.rate, owner)
+            && self.scheduler.has_others(stream.owner)
+            && !self.senders.is_little(self.now, self.rate, stream.owner)
         {
             place.class = Class::Bulk;
         }
-        self.scheduler.push(place, owner, Entry::Stream(id));
+        Some(place)
     }
 
     /// Whether the peer has reset it, behind bytes that are still to be read.

@@ -121,6 +121,14 @@ impl Streams {
         }
         self.controls_out += packet.frames.len();
         while let Some((class, entry)) = self.scheduler.front() {
+            if let (Class::Interactive, Entry::Stream(id)) = (class, entry)
+                && self.place_of(id).is_some_and(|place| place.promoted && place.class != class)
+            {
+                // Since it was queued its owner has had more than its share of that class.
+                self.leave_queue(class, id);
+                self.schedule(id);
+                continue;
+            }
             let turn = match entry {
                 Entry::Stream(id) => self.fill_from(id, &mut writer, &mut packet),
                 Entry::Flow(flow) => self.fill_datagram(flow, &mut writer, &mut packet),
