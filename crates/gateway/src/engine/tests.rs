@@ -9,6 +9,7 @@ mod interfaces;
 mod limits;
 mod line;
 mod losing;
+mod names;
 mod observe;
 mod outages;
 mod passing;
