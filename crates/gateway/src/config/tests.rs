@@ -258,7 +258,8 @@ fn unknown_keys_are_named_with_the_known_ones() {
         said(TERMINAL, "[link]", "sekurity = \"none\"\n[link]"),
         "g.toml:3: sekurity: found a key that is not known here, expected one of accept, \
          accept_rule, connect, control, fail, forward, health, intercept, limits, link, log, \
-         metrics, name, path, private_key, private_key_file, role, security, socks5, state, user"
+         metrics, name, path, private_key, private_key_file, resolver, role, security, socks5, \
+         state, user"
     );
     assert_eq!(
         said(HUB, "rate_up", "rate_upp"),
@@ -270,7 +271,7 @@ fn unknown_keys_are_named_with_the_known_ones() {
         said(HUB, "[link]", "[socks5]\nlisten = \"127.0.0.1:1080\"\n[link]"),
         "g.toml:3: socks5: found a key that is not known here, expected one of class, \
          control, forward, hub, limits, link, log, mac, metrics, plan, private_key, \
-         private_key_file, role, security, state, terminal, user"
+         private_key_file, resolver, role, security, state, terminal, user"
     );
 }
 

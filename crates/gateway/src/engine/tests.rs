@@ -10,6 +10,7 @@ mod interfaces;
 mod limits;
 mod line;
 mod losing;
+mod names;
 mod observe;
 mod outages;
 mod passing;

@@ -30,7 +30,7 @@ fn what_makes_no_sense_is_told() {
         ("nameservers = \"192.0.2.1:0\"", "a name server's address"),
         ("nameservers = [1, 2]", "a name server's address"),
         ("search = \"a b\"", "a domain"),
-        ("timeout = \"31s\"", "at most 30 s"),
+        ("timeout = \"31s\"", "at most 30.000 s"),
         ("attempts = 0", "from 1 to 5"),
         ("ndots = 1", "not known"),
     ] {

@@ -250,4 +250,4 @@ fn seconds(ttl: u32) -> Span {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -11,15 +11,15 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// A name server that knows `*.good.test` and that there is no `*.none.test`, and that does not
-/// answer for anything else. It ends with the process.
-struct NameServer {
+/// A name server that knows `*.good.test`, `one.loop.test` and `two.loop.test`, and that there is
+/// no `*.none.test`, and that does not answer for anything else. It ends with the process.
+pub(in crate::engine) struct NameServer {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl NameServer {
-    fn start() -> Self {
+    pub(in crate::engine) fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -37,8 +37,12 @@ impl NameServer {
         Self { address, asked }
     }
 
+    pub(in crate::engine) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// How often it was asked for a name, in either family.
-    fn asked_for(&self, name: &str) -> usize {
+    pub(in crate::engine) fn asked_for(&self, name: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|asked| *asked == name).count()
     }
 }
@@ -56,6 +60,13 @@ fn answer(query: &Message) -> Option<Message> {
             _ => RData::AAAA(AAAA::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 7)),
         };
         answer.add_answer(Record::from_rdata(name, 60, data));
+    } else if text.ends_with(".loop.test.") {
+        // 127.0.0.9 first for `two`; of IPv6 there is none.
+        let addresses = if text.starts_with("two") { &[9, 1][..] } else { &[1] };
+        for &last in addresses.iter().filter(|_| question.query_type() == RecordType::A) {
+            let data = RData::A(A::new(127, 0, 0, last));
+            answer.add_answer(Record::from_rdata(name.clone(), 60, data));
+        }
     } else if text.ends_with("none.test.") {
         answer.metadata.response_code = ResponseCode::NXDomain;
         let zone = Name::from_ascii("test.").unwrap();
