@@ -54,8 +54,9 @@ pub fn check(config: &Config) -> Vec<Warning> {
         }
     }
     let (wanted, has) = (config.limits.connections, engine::raise_descriptor_limit());
-    if has < u64::from(wanted) + 100 {
-        let text = format!("{wanted} connections want as many descriptors, and {has} are allowed");
+    let needed = engine::slots::descriptors_for(wanted, 1);
+    if has < needed {
+        let text = format!("{wanted} connections want {needed} descriptors, and {has} are allowed");
         found.add("limits.connections", text + "; see LimitNOFILE or ulimit -n");
     }
     found.warnings

@@ -158,7 +158,7 @@ impl Gateway {
     /// there is any thread.
     fn open_then(config: &Config, bound: impl FnOnce()) -> Result<Self, Error> {
         let descriptors = engine::raise_descriptor_limit();
-        if descriptors < u64::from(config.limits.connections) + 100 {
+        if descriptors < engine::slots::descriptors_for(config.limits.connections, 1) {
             tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
         }
         let sockets = config.ways().iter().map(bind).collect::<Result<Vec<Outlet>, Error>>()?;

@@ -184,6 +184,10 @@ pub struct Counters {
     pub lost_with_peer: u64,
     /// Connections whose client or server had vanished without a word.
     pub vanished: u64,
+    /// Idle connections that were reset because a client with fewer wanted one.
+    pub reclaimed: u64,
+    /// Connections that moved no byte for `limits.idle`.
+    pub idle: u64,
     /// Clients whose words to a proxy made no sense, or came too slowly.
     pub bad_requests: u64,
     /// Intercepted clients for which a server was asked before they were answered.

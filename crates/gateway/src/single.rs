@@ -2,6 +2,7 @@
 
 use crate::engine::raise_descriptor_limit;
 use crate::engine::single::{Facing, Owner, Single};
+use crate::engine::slots::descriptors_for;
 use crate::gateway::{listen_transparently, log_notes};
 use crate::intercept::{HubRules, Interception, TerminalRules};
 use crate::observe::{AssociationCounters, Observer};
@@ -53,7 +54,7 @@ impl SingleGateway {
         let limits = &config.limits;
         // Two for each connection.
         let descriptors = raise_descriptor_limit();
-        if descriptors < 2 * u64::from(limits.connections) + 100 {
+        if descriptors < descriptors_for(limits.connections, 2) {
             tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
         }
         let mut listeners = Vec::new();

@@ -241,6 +241,8 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
         vanished,
         outage,
         drain,
+        idle,
+        ipv6_prefix,
     } = limits;
     put(all, "limits.connections", connections.to_string());
     put(all, "limits.terminals", optional(terminals.as_ref(), "usual"));
@@ -255,6 +257,8 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
     put(all, "limits.vanished", vanished.to_string());
     put(all, "limits.outage", outage.to_string());
     put(all, "limits.drain", drain.to_string());
+    put(all, "limits.idle", optional(idle.as_ref(), "off"));
+    put(all, "limits.ipv6_prefix", ipv6_prefix.to_string());
 }
 
 fn resolver_entries(all: &mut Entries, resolver: &ResolverSection) {

@@ -4,10 +4,9 @@
 use super::reader::{Reader, Section};
 
 /// What becomes of new connections that the gateway cannot carry now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFail {
     /// They wait until it can.
-    #[default]
     Wait,
     /// They are refused at once.
     Refuse,
@@ -27,12 +26,20 @@ impl WhenFail {
 }
 
 /// What becomes of new connections, when.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailSection {
     /// While no path has a hub that answers.
     pub unreachable: WhenFail,
     /// Beyond `limits.connections`.
     pub full: WhenFail,
+}
+
+impl Default for FailSection {
+    /// An outage ends, so new connections wait for that; a table may stay full, so clients hear at
+    /// once that it is.
+    fn default() -> Self {
+        Self { unreachable: WhenFail::Wait, full: WhenFail::Refuse }
+    }
 }
 
 const WORDS: [(&str, WhenFail); 3] =

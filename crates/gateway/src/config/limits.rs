@@ -29,6 +29,13 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
     let drain = section.or(reader, "drain", usual.drain, |r, i| {
         i.parsed(r, expected, |text| values::span(text).filter(|&span| span <= hour))
     });
+    let expected = "\"off\", or a length of time from \"1s\" to \"9h\"";
+    let idle = section.or(reader, "idle", usual.idle, |r, i| match i.as_str() {
+        Some("off") => Some(None),
+        Some(_) | None => i.parsed(r, expected, values::whole_seconds).map(Some),
+    });
+    let ipv6_prefix =
+        section.or(reader, "ipv6_prefix", usual.ipv6_prefix, |r, i| i.integer(r, 1..=128));
     let mut share = |reader: &mut Reader<'_>, key| match section.section(reader, key) {
         Some(mut section) => {
             let share = read_share(reader, &mut section);
@@ -54,6 +61,8 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
         vanished: vanished?,
         outage: outage?,
         drain: drain?,
+        idle: idle?,
+        ipv6_prefix: ipv6_prefix?,
     })
 }
 

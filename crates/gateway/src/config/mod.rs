@@ -277,6 +277,10 @@ pub struct Limits {
     pub outage: Span,
     /// How long running connections may take to finish when the gateway is asked to stop.
     pub drain: Span,
+    /// How long a connection may move no byte before it is ended; `None`: for ever.
+    pub idle: Option<Span>,
+    /// Length of the prefix by which IPv6 clients are counted, bits.
+    pub ipv6_prefix: u32,
 }
 
 /// Why a configuration was not taken: every mistake in the file.
@@ -338,7 +342,7 @@ impl Default for LinkSection {
 impl Default for Limits {
     /// 4,096 connections; 20 s to connect, 4 ms for first bytes, 10 s for a proxy's handshake,
     /// keep-alive after 60 s, a peer that says nothing for 120 s has vanished, outages of up to
-    /// 120 s, and 10 s to finish.
+    /// 120 s, and 10 s to finish. Idle connections stay, and IPv6 clients count by their /64.
     fn default() -> Self {
         Self {
             connections: 4096,
@@ -354,6 +358,8 @@ impl Default for Limits {
             vanished: Span::from_secs(120),
             outage: Span::from_secs(120),
             drain: Span::from_secs(10),
+            idle: None,
+            ipv6_prefix: 64,
         }
     }
 }

@@ -392,10 +392,7 @@ pub(super) fn positive_span(reader: &mut Reader<'_>, item: Item<'_>, most: Span)
 /// The kernel counts these in seconds.
 pub(super) fn whole_seconds(reader: &mut Reader<'_>, item: Item<'_>) -> Option<Span> {
     let expected = "a length of time from \"1s\" to \"9h\"";
-    item.parsed(reader, expected, |text| {
-        let range = Span::from_secs(1)..=Span::from_secs(9 * 3600);
-        values::span(text).filter(|span| range.contains(span))
-    })
+    item.parsed(reader, expected, values::whole_seconds)
 }
 
 pub(super) fn interface(reader: &mut Reader<'_>, item: Item<'_>) -> Option<String> {

@@ -4,10 +4,10 @@ use super::PeerKey;
 use crate::intercept::Prefix;
 use crate::reach::Destinations;
 
-/// What one terminal, or one client, may take; what is not told follows from the rest.
+/// What one terminal, or one client, may take at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShareLimits {
-    /// Connections at once; unless told half of all where there are several to share them.
+    /// Connections at once; unless told no more than its fair share of all.
     pub connections: Option<u32>,
     /// New connections a second; no bound unless told.
     pub rate: Option<u32>,
@@ -58,12 +58,11 @@ impl ShareLimits {
         }
     }
 
-    /// In numbers, for one of `several` that share `connections`.
-    pub(crate) fn of(self, connections: u32, several: bool) -> Terms {
-        let usual = if several { connections.div_ceil(2) } else { connections };
-        let most = self.connections.unwrap_or(usual);
+    /// In numbers.
+    pub(crate) fn terms(self) -> Terms {
+        let connections = self.connections.unwrap_or(u32::MAX);
         let burst = self.burst.or(self.rate.map(|rate| rate.saturating_mul(2))).unwrap_or(1);
-        Terms { connections: most.min(connections), rate: self.rate, burst }
+        Terms { connections, rate: self.rate, burst }
     }
 }
 
@@ -75,11 +74,10 @@ mod tests {
     fn what_is_not_told_follows_from_the_rest() {
         let usual = ShareLimits { connections: None, rate: Some(10), burst: Some(50) };
         let terms = |connections, rate, burst| Terms { connections, rate, burst };
-        assert_eq!(ShareLimits::default().of(101, true), terms(51, None, 1));
-        assert_eq!(ShareLimits::default().of(101, false), terms(101, None, 1));
-        assert_eq!(usual.of(100, true), terms(50, Some(10), 50));
+        assert_eq!(ShareLimits::default().terms(), terms(u32::MAX, None, 1));
+        assert_eq!(usual.terms(), terms(u32::MAX, Some(10), 50));
         let one = ShareLimits { connections: Some(500), rate: Some(3), burst: None };
-        assert_eq!(one.or(usual).of(100, true), terms(100, Some(3), 6));
+        assert_eq!(one.or(usual).terms(), terms(500, Some(3), 6));
         assert_eq!(ShareLimits::default().or(usual), usual);
     }
 }

@@ -33,6 +33,9 @@ impl fmt::Display for Config {
             "at most {} connections; asked to stop, those that run have {} to finish",
             limits.connections, limits.drain
         )?;
+        if let Some(idle) = limits.idle {
+            writeln!(f, "connections that move no byte for {idle} are ended")?;
+        }
         if let Some(user) = &self.user {
             writeln!(f, "started by root it becomes {user}")?;
         }

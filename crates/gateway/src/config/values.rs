@@ -56,6 +56,12 @@ fn amount(text: &str) -> Option<u64> {
     (0.0..=1e15).contains(&bytes).then_some(bytes as u64)
 }
 
+/// A length of time from 1 s to 9 h.
+pub(super) fn whole_seconds(text: &str) -> Option<Span> {
+    let range = Span::from_secs(1)..=Span::from_secs(9 * 3600);
+    span(text).filter(|span| range.contains(span))
+}
+
 /// A length of time: a number and `us`, `ms`, `s`, `m` or `h`; at most a year.
 pub(super) fn span(text: &str) -> Option<Span> {
     let (number, unit) = split_number(text.trim())?;

@@ -4,7 +4,8 @@
 use super::carrier::Peer;
 use super::complaints::Complaints;
 use super::core::Core;
-use super::quota::{Holder, Over};
+use super::quota::Holder;
+use super::slots::{Full, Owner};
 use crate::config::terminal_of;
 use crate::forward::packet::Ends;
 use crate::intercept::Prefix;
@@ -12,7 +13,7 @@ use crate::reach::{Because, Reach, may_speak_for};
 use crate::{HubSection, Limits, Terms};
 use rt::netlink::NetlinkError;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use units::Instant;
 
@@ -42,41 +43,49 @@ impl Admission {
     pub(crate) fn new(section: &HubSection, limits: &Limits) -> Result<Self, NetlinkError> {
         // A further path has the terminal's own.
         let terminals =
-            || section.terminals.iter().filter(|entry| terminal_of(&entry.name) == entry.name);
-        let several = terminals().count() > 1;
-        let known = terminals().map(|entry| {
-            let terms = entry.share.or(limits.terminal).of(limits.connections, several);
+            section.terminals.iter().filter(|entry| terminal_of(&entry.name) == entry.name);
+        let known = terminals.map(|entry| {
+            let terms = entry.share.or(limits.terminal).terms();
             let reach = Reach::listed(&entry.destinations);
             (entry.name.clone(), Known { terms, reach, clients: entry.clients.clone() })
         });
         Ok(Self {
             reach: Reach::hub(&section.destinations, section.guarded)?,
-            usual: limits.terminal.of(limits.connections, several),
+            usual: limits.terminal.terms(),
             clients: section.clients.clone(),
             known: known.collect(),
             complaints: Complaints::default(),
         })
     }
 
-    /// Whether the terminal may have one more connection; who has it then.
-    pub(super) fn one_more(&mut self, core: &mut Core, now: Instant, peer: Peer) -> Option<Holder> {
-        let name = terminal_of(core.carrier.name(peer));
-        let terms = self.known.get(name).map_or(self.usual, |known| known.terms);
-        let holder = Holder::Terminal(name.into());
-        let what = if !core.has_room() {
-            "connections"
+    /// Whether the terminal may have one more connection, for this client of its own; who has it
+    /// then. An idle connection of another client may lose its slot for that.
+    pub(super) fn one_more(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        peer: Peer,
+        client: Option<SocketAddr>,
+    ) -> Option<(Holder, Owner<Arc<str>>)> {
+        let name: Arc<str> = terminal_of(core.carrier.name(peer)).into();
+        let terms = self.known.get(&*name).map_or(self.usual, |known| known.terms);
+        let client = client.map_or(Ipv4Addr::UNSPECIFIED.into(), |client| client.ip());
+        let owner = core.slots.owner(&name, client);
+        let holder = Holder::Terminal(name);
+        let what = if !core.quotas.has_token(now, &holder, &terms) {
+            "terminal_rate"
         } else {
-            match core.quotas.ask(now, &holder, &terms) {
-                Ok(()) => return Some(holder),
-                Err(Over::Connections) => "terminal_connections",
-                Err(Over::Rate) => "terminal_rate",
+            match core.admit(now, &owner, (terms.connections as usize, usize::MAX)) {
+                Ok(()) => {
+                    core.quotas.take(now, &holder, &terms);
+                    return Some((holder, owner));
+                }
+                Err(Full::Group) => "terminal_connections",
+                Err(Full::Table | Full::Client) => "connections",
             }
         };
         core.counters.limited(what);
-        if self.complaints.may_say(now) {
-            let terminal = core.carrier.describe(peer);
-            tracing::warn!(%terminal, name = core.carrier.name(peer), limit = what, "refused");
-        }
+        core.slots.refused(now, &owner, what);
         None
     }
 

@@ -10,12 +10,23 @@ use super::door::Door;
 use super::fail::Fate;
 use super::listener::{Kind, Listener};
 use super::opening::open_now;
+use super::quota::Holder;
+use super::slots::Owner;
 use super::socket;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, RefuseReason};
 use mio::net::TcpStream;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use units::Instant;
+
+/// What a client has been given.
+enum Admitted {
+    /// The slot of a connection.
+    Connection(Owner<Arc<str>>),
+    /// Time to tell a proxy what it wants.
+    Asking(Owner<()>),
+}
 
 /// A client is there: what it wants is known, or it is asked.
 pub(super) fn welcome(
@@ -28,10 +39,6 @@ pub(super) fn welcome(
     client: SocketAddr,
 ) {
     core.counters.accepted += 1;
-    if let Err(error) = socket::prepare(&stream, &core.limits) {
-        tracing::debug!(%client, %error, "a client was gone at once");
-        return;
-    }
     let wanted = wanted(listener, &stream, client);
     if let (Some(confirm), Some(server)) = (confirm, wanted)
         && let Some(index) = confirm.claim(core, client, server)
@@ -40,7 +47,7 @@ pub(super) fn welcome(
         return;
     }
     let fate = door.fail.fate();
-    let holder = match (listener.kind, wanted) {
+    let admitted = match (listener.kind, wanted) {
         (Kind::Transparent, None) => {
             core.counters.not_intercepted += 1;
             socket::close_with_reset(stream);
@@ -52,14 +59,20 @@ pub(super) fn welcome(
             socket::close_with_reset(stream);
             return;
         }
-        (Kind::Transparent, Some(_)) => door.one_more(core, now, client),
-        (Kind::Socks5 | Kind::HttpConnect, _) => door.one_more_to_ask(core, now, client),
+        (Kind::Transparent, Some(_)) => door.one_more(core, now, client).map(Admitted::Connection),
+        (Kind::Socks5 | Kind::HttpConnect, _) => {
+            door.one_more_to_ask(core, now, client).map(Admitted::Asking)
+        }
     };
-    let Some(holder) = holder.filter(|_| core.has_room()) else {
+    let Some(admitted) = admitted else {
         core.counters.refused(RefuseReason::Limit);
         socket::close_with_reset(stream);
         return;
     };
+    if let Err(error) = socket::prepare(&stream, &core.limits) {
+        tracing::debug!(%client, %error, "a client was gone at once");
+        return;
+    }
     let (phase, due) = match listener.kind {
         Kind::Transparent => {
             let Some(server) = wanted else { return };
@@ -67,7 +80,6 @@ pub(super) fn welcome(
             (Phase::Greeting { target, preface: Vec::new() }, core.limits.first_bytes)
         }
         Kind::Socks5 | Kind::HttpConnect => {
-            make_room_to_ask(core);
             let handshake = match listener.kind {
                 Kind::Socks5 => Handshake::socks5(),
                 Kind::Transparent | Kind::HttpConnect => Handshake::http_connect(),
@@ -78,7 +90,13 @@ pub(super) fn welcome(
     };
     let server = phase.target().map(|target| target.destination.clone());
     let index = core.add(Some(stream), None, phase);
-    core.hold(index, holder);
+    match admitted {
+        Admitted::Connection(owner) => {
+            let holder = Holder::Client(owner.client);
+            core.hold(now, index, owner, holder);
+        }
+        Admitted::Asking(owner) => core.asking.occupy(now, owner, index),
+    }
     core.connections[index].about = About::new(now, Some(client), server);
     if let Err(error) = core.register(index) {
         tracing::warn!(%client, %error, "a client cannot be watched");
@@ -114,32 +132,14 @@ fn wanted(listener: &Listener, stream: &TcpStream, client: SocketAddr) -> Option
 
 /// A client comes out of the listener whose server has answered.
 fn enter(core: &mut Core, now: Instant, index: usize, stream: TcpStream) {
+    let prepared = socket::prepare(&stream, &core.limits);
     core.connections[index].socket = Some(stream);
     if core.connections[index].key.is_none() {
         // The server has left again.
         core.reset_socket(index);
-    } else if let Err(error) = core.register(index) {
+    } else if let Err(error) = prepared.and_then(|()| core.register(index)) {
         core.broken(now, index, &error);
     } else {
         core.splice(index, Vec::new(), Vec::new());
-    }
-}
-
-/// Clients that are still being asked have half of the places at most: beyond that the one that
-/// has taken longest goes, so that many who say nothing keep out nobody who does.
-fn make_room_to_ask(core: &mut Core) {
-    let most = (core.limits.connections as usize / 2).max(1);
-    // Most of the time there is nothing to count.
-    if core.connections.len() < most {
-        return;
-    }
-    let asked =
-        || core.connections.iter().filter(|(_, client)| matches!(client.phase, Phase::Asking(_)));
-    let oldest = asked().min_by_key(|(_, client)| client.due).map(|(index, _)| index);
-    if let Some(index) = oldest.filter(|_| asked().count() >= most) {
-        tracing::debug!("a client of a proxy makes room for another");
-        core.counters.bad_requests += 1;
-        core.because(index, "it made room for another");
-        core.reset_socket(index);
     }
 }

@@ -13,6 +13,7 @@ pub(super) use naming::{hub_name, is_same};
 use super::client_network::owner;
 use super::path::{self, Route};
 use super::paths::{PathPlan, Paths};
+use super::slots::SHARE_OF_FREE;
 use super::strangers::Strangers;
 use crate::HubSection;
 use crate::SystemEntropy;
@@ -62,6 +63,8 @@ pub(crate) struct Carrier {
     /// Datagrams that were not taken: broken, replayed, or from nobody known.
     bad_datagrams: u64,
     strangers: Strangers,
+    /// Length of the prefix by which IPv6 clients are counted, in bits.
+    ipv6_prefix: u32,
 }
 
 #[derive(Debug)]
@@ -77,6 +80,7 @@ impl Carrier {
             side: Side::Terminal(Box::new(Paths::new(plans, demands, now))),
             bad_datagrams: 0,
             strangers: Strangers::default(),
+            ipv6_prefix: crate::Limits::default().ipv6_prefix,
         };
         carrier.check_paths();
         carrier
@@ -92,7 +96,12 @@ impl Carrier {
         for (names, bytes) in memory {
             hub.set_memory(names, *bytes);
         }
-        Self { side: Side::Hub(hub), bad_datagrams: 0, strangers: Strangers::default() }
+        Self {
+            side: Side::Hub(hub),
+            bad_datagrams: 0,
+            strangers: Strangers::default(),
+            ipv6_prefix: crate::Limits::default().ipv6_prefix,
+        }
     }
 
     /// A hub's own public key, where it has keys.
@@ -111,11 +120,20 @@ impl Carrier {
     }
 
     /// Opens a stream; what is written before the next [`Carrier::poll_transmit`] rides with the
-    /// opening. Only at a terminal.
-    pub(crate) fn open(&mut self, now: Instant, target: Target) -> Result<StreamKey, RefuseReason> {
+    /// opening. Only at a terminal. A client that has `held` streams already gets no more than its
+    /// share of those that the hub allows.
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        target: Target,
+        held: usize,
+    ) -> Result<StreamKey, RefuseReason> {
         let Side::Terminal(paths) = &mut self.side else { return Err(RefuseReason::Policy) };
         let number = paths.choose();
-        let (relay, owner) = (&mut paths.all[number].relay, owner(target.source));
+        let (relay, owner) = (&mut paths.all[number].relay, owner(target.source, self.ipv6_prefix));
+        if held > SHARE_OF_FREE.saturating_mul(relay.free_streams()) {
+            return Err(RefuseReason::Limit);
+        }
         match relay.open(now, target, Priority::Normal) {
             Ok(stream) => {
                 relay.set_owner(stream, owner);
@@ -230,14 +248,20 @@ impl Carrier {
         packet: &[u8],
         (client, service): (IpAddr, Option<Service>),
     ) -> bool {
-        let owner = owner(Some((client, 0).into()));
+        let owner = owner(Some((client, 0).into()), self.ipv6_prefix);
         self.relay(peer).is_some_and(|relay| relay.send_datagram_as(now, packet, (owner, service)))
+    }
+
+    /// IPv6 clients are counted by prefixes of this length from here on.
+    pub(super) fn set_ipv6_prefix(&mut self, bits: u32) {
+        self.ipv6_prefix = bits;
     }
 
     /// The stream is on the account of the client at `source`.
     pub(super) fn set_client(&mut self, key: StreamKey, source: Option<SocketAddr>) {
+        let owner = owner(source, self.ipv6_prefix);
         if let Some(relay) = self.relay(key.peer) {
-            relay.set_owner(key.stream, owner(source));
+            relay.set_owner(key.stream, owner);
         }
     }
 

@@ -1,13 +1,11 @@
 //! The unit by which clients are told apart where capacity is shared among them.
 //!
 //! An IPv4 client counts by its address. An IPv6 host has a whole /64 of addresses to choose from
-//! (RFC 4291 §2.5.1, RFC 8981), so IPv6 clients count by their /64.
+//! (RFC 4291 §2.5.1, RFC 8981), so IPv6 clients count by their /64, or by
+//! the prefix that `limits.ipv6_prefix` says.
 
 use relay::Owner;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
-/// Length of the prefix by which IPv6 clients are counted, in bits.
-pub(super) const IPV6_PREFIX_BITS: u32 = 64;
 
 /// Returns the first address of the network by which `client` is counted. An IPv4-mapped IPv6
 /// address (RFC 4291 §2.5.5.2) counts as the IPv4 address.
@@ -24,8 +22,8 @@ pub(super) fn client_network(client: IpAddr, ipv6_prefix_bits: u32) -> IpAddr {
 
 /// Returns the account on which the streams and packets of the client at `source` are. Those
 /// without a client's address share one.
-pub(super) fn owner(source: Option<SocketAddr>) -> Owner {
-    let network = source.map(|source| client_network(source.ip(), IPV6_PREFIX_BITS));
+pub(super) fn owner(source: Option<SocketAddr>, ipv6_prefix_bits: u32) -> Owner {
+    let network = source.map(|source| client_network(source.ip(), ipv6_prefix_bits));
     let key = |network| match network {
         IpAddr::V4(address) => Ipv4Addr::to_ipv6_mapped(&address),
         IpAddr::V6(address) => address,
@@ -51,12 +49,12 @@ mod tests {
 
     #[test]
     fn clients_of_one_network_are_one_owner() {
-        let of = |client: &str| owner(Some(client.parse().unwrap()));
+        let of = |client: &str| owner(Some(client.parse().unwrap()), 64);
         assert_eq!(of("10.1.0.7:80"), of("10.1.0.7:443"));
         assert_eq!(of("10.1.0.7:80"), of("[::ffff:10.1.0.7]:80"));
         assert_ne!(of("10.1.0.7:80"), of("10.1.0.8:80"));
         assert_eq!(of("[2001:db8::1]:80"), of("[2001:db8::2]:80"));
         assert_ne!(of("[2001:db8::1]:80"), of("[2001:db8:0:1::1]:80"));
-        assert_ne!(of("[2001:db8::1]:80"), owner(None));
+        assert_ne!(of("[2001:db8::1]:80"), owner(None, 64));
     }
 }

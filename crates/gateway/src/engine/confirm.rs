@@ -14,10 +14,12 @@ mod places;
 
 use super::about::About;
 use super::carrier::target;
+use super::client_network::client_network;
 use super::connection::Phase;
 use super::core::Core;
 use super::door::Door;
 use super::fail::Fate;
+use super::quota::Holder;
 use crate::intercept::{Doorkeeper, Syn};
 use crate::proxy::{Destination, RefuseReason};
 use crate::{ConfirmSection, WhenFull};
@@ -148,14 +150,16 @@ impl Confirm {
             return;
         }
         let (client, server) = (syn.client, syn.server);
-        let verdict = if core.has_room() {
-            let may_enter = || door.one_more(core, now, client);
-            self.waiting.judge(now, (client.ip(), syn.neighbour), self.bounds, may_enter)
-        } else {
-            Verdict::Full
-        };
-        let holder = match (verdict, self.bounds.when_full) {
-            (Verdict::Ask(holder), _) => holder,
+        let who = (client_network(client.ip(), core.limits.ipv6_prefix), syn.neighbour);
+        let may_enter = || door.one_more(core, now, client);
+        let verdict = self.waiting.judge(now, who, self.bounds, may_enter);
+        let owner = match (verdict, self.bounds.when_full) {
+            (Verdict::Ask(owner, reclaimed), _) => {
+                if let Some(index) = reclaimed {
+                    core.reclaim(index);
+                }
+                owner
+            }
             (Verdict::Full, when_full) => {
                 core.counters.limited("confirming");
                 match when_full {
@@ -170,17 +174,18 @@ impl Confirm {
             }
         };
         core.counters.knocked += 1;
-        match core.carrier.open(now, target(Destination::Address(server), Some(client))) {
+        let wanted = target(Destination::Address(server), Some(client));
+        match core.open_stream(now, &owner, wanted) {
             Ok(key) => {
                 core.counters.opened += 1;
-                let neighbour = syn.neighbour;
+                let holder = Holder::Client(owner.client);
                 let knock = Knock { syn, let_in: false };
                 let index = core.add(None, Some(key), Phase::Knocking(knock));
                 let wanted = relay::Destination::Address(server);
                 core.connections[index].about = About::new(now, Some(client), Some(wanted));
-                core.hold(index, holder);
+                core.hold(now, index, owner, holder);
                 core.set_due(index, Some(now + core.limits.connect + GRACE));
-                self.waiting.insert(ends(client, server), neighbour, index);
+                self.waiting.insert(now, ends(client, server), who, index);
             }
             Err(reason) => self.turn_away(core, &syn, reason),
         }
@@ -210,6 +215,19 @@ impl Confirm {
             self.keeper.refuse(&knock.syn, reason);
             self.forget(core, index);
         }
+    }
+
+    /// Another has its slot. A client that has been let in may still come out of the listener, and
+    /// is judged there as any other.
+    pub(super) fn reclaimed(&mut self, core: &mut Core, index: usize) {
+        let connection = &core.connections[index];
+        let Phase::Knocking(knock) = &connection.phase else { return };
+        if let Some(key) = connection.key {
+            core.carrier.reset(key, ResetReason::Local);
+        }
+        core.counters.refused(RefuseReason::Limit);
+        self.keeper.refuse(&knock.syn, RefuseReason::Limit);
+        self.forget(core, index);
     }
 
     /// Neither an answer of the hub's nor the client has come.

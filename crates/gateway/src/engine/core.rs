@@ -4,8 +4,9 @@ use super::about::About;
 use super::carrier::{Carrier, Peer, StreamKey};
 use super::connection::{Breaking, Carried, Connection, Phase};
 use super::ending::{EndLog, Ending};
-use super::quota::{Holder, Quotas};
+use super::quota::Quotas;
 use super::resolver::Resolver;
+use super::slots::{Closing, SlotPool, SlotTable};
 use super::socket;
 use super::splice::{Splice, Turn};
 use super::timer::Deadlines;
@@ -38,7 +39,14 @@ pub(super) struct Core {
     pub(super) counters: Counters,
     pub(super) connections: Slab<Connection>,
     pub(super) deadlines: Deadlines,
-    /// What each terminal or client has of the places.
+    /// The slots of connections, and of clients that tell a proxy what they want.
+    pub(super) slots: SlotPool,
+    pub(super) asking: SlotTable<()>,
+    /// Connections that have lost their slots and are to be reset.
+    pub(super) reclaimed: Vec<(usize, u64)>,
+    /// Streams whose connections are over.
+    pub(super) closing: Closing,
+    /// New connections a second of each terminal or client.
     pub(super) quotas: Quotas,
     pub(super) resolver: Resolver,
     /// A connection has closed since accepting was paused.
@@ -55,12 +63,17 @@ pub(super) struct Core {
 
 impl Core {
     pub(super) fn new(
-        carrier: Carrier,
+        mut carrier: Carrier,
         registry: Registry,
         limits: Limits,
         resolver: Resolver,
     ) -> Self {
+        carrier.set_ipv6_prefix(limits.ipv6_prefix);
         Self {
+            slots: SlotPool::new(&limits, 1),
+            asking: SlotTable::default(),
+            reclaimed: Vec::new(),
+            closing: Closing::default(),
             carrier,
             registry,
             limits,
@@ -77,11 +90,6 @@ impl Core {
             scratch: vec![0; SCRATCH],
             last_id: 0,
         }
-    }
-
-    /// Whether one more connection is within the limit.
-    pub(super) fn has_room(&self) -> bool {
-        self.connections.len() < self.limits.connections as usize
     }
 
     /// Puts a connection into the table.
@@ -110,14 +118,7 @@ impl Core {
         if let Some(key) = key {
             self.streams.insert(key, index);
         }
-        self.counters.most_at_once = self.counters.most_at_once.max(self.connections.len() as u64);
         index
-    }
-
-    /// The connection counts as one of `holder`'s.
-    pub(super) fn hold(&mut self, index: usize, holder: Holder) {
-        self.quotas.take(&holder);
-        self.connections[index].holder = Some(holder);
     }
 
     /// Makes the loop wake for the connection's socket.
@@ -234,6 +235,9 @@ impl Core {
         let turned = splice.turn(socket, &mut stream, &mut self.scratch);
         connection.about.from_socket += self.counters.bytes_from_sockets - before.0;
         connection.about.to_socket += self.counters.bytes_to_sockets - before.1;
+        if before != (self.counters.bytes_from_sockets, self.counters.bytes_to_sockets) {
+            self.slots.table.touch(now, index);
+        }
         match turned {
             Turn::Wait => {}
             Turn::More => self.queue(index),
@@ -332,15 +336,12 @@ impl Core {
     pub(super) fn remove(&mut self, index: usize) -> Option<TcpStream> {
         self.set_due(index, None);
         self.cancel_query(index);
+        self.vacate(index, self.connections[index].key);
         self.detach(index);
         self.room_again = true;
         let connection = self.connections.remove(index);
         self.log_end(&connection);
-        let Connection { socket, holder, .. } = connection;
-        if let Some(holder) = holder {
-            self.quotas.give_back(&holder);
-        }
-        socket
+        connection.socket
     }
 
     /// Nobody waits for the connection's query any more.
@@ -350,8 +351,10 @@ impl Core {
         }
     }
 
-    /// Ends connections whose other end has left TCP without an answer for too long.
+    /// Ends connections whose other end has left TCP without an answer for too long, and those
+    /// that have moved no byte for as long as is allowed.
     pub(super) fn sweep(&mut self, now: Instant) {
+        self.end_idle(now);
         let longest = self.limits.vanished;
         let gone: Vec<usize> = self
             .connections
@@ -384,7 +387,9 @@ impl Core {
 
     /// How often to sweep.
     pub(super) fn sweep_interval(&self) -> Span {
-        (self.limits.vanished / 8).clamp(Span::from_millis(250), Span::from_secs(5))
+        let shortest =
+            self.limits.idle.map_or(self.limits.vanished, |it| it.min(self.limits.vanished));
+        (shortest / 8).clamp(Span::from_millis(250), Span::from_secs(5))
     }
 
     /// Room for one read from a socket.

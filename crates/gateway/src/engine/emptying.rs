@@ -105,6 +105,9 @@ impl Core {
             None => emptying.splice.hand_out(socket, &mut NoStream),
         };
         connection.about.to_socket += self.counters.bytes_to_sockets - before;
+        if self.counters.bytes_to_sockets > before {
+            self.slots.table.touch(now, index);
+        }
         let Ok(more) = handed else {
             self.give_up(index, relay::ResetReason::Aborted);
             return;

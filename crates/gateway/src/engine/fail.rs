@@ -78,7 +78,8 @@ impl Fail {
             }
         }
         self.unreachable = unreachable;
-        self.full = open >= limit || self.full && open > limit - limit / 10;
+        // Clients' shares leave some slots free, more of them the fewer clients there are.
+        self.full = open >= limit - limit / 16 || self.full && open > limit - limit / 10;
     }
 
     /// When to look again although nothing has happened.
@@ -96,9 +97,9 @@ impl Fail {
         }
     }
 
-    /// Whether clients beyond the limit are taken in only to be refused.
-    pub(super) fn refuses_when_full(&self) -> bool {
-        self.section.full == WhenFail::Refuse
+    /// Whether clients beyond the limit wait to be accepted.
+    pub(super) fn waits_when_full(&self) -> bool {
+        self.section.full == WhenFail::Wait
     }
 
     /// Whether the kernel is to let new connections pass, if that is news and it may be asked.

@@ -9,7 +9,7 @@ use super::about::About;
 use super::admission::Admission;
 use super::carrier::{Peer, StreamKey};
 use super::classes::Classes;
-use super::client_network::{IPV6_PREFIX_BITS, client_network};
+use super::client_network::client_network;
 use super::connecting::{Connecting, Reached};
 use super::connection::{Onward, Phase};
 use super::core::{Core, FIRST_CONNECTION};
@@ -17,6 +17,7 @@ use super::families::FamilyWatch;
 use super::mac::Mac;
 use super::quota::Holder;
 use super::resolver::{Answer, Owner};
+use super::slots::reserve::is_out_of_descriptors;
 use super::socket;
 use crate::intercept;
 use crate::proxy::RefuseReason;
@@ -164,7 +165,9 @@ impl Hub {
             core.carrier.refuse(key, RefuseReason::Other);
             return;
         }
-        let Some(holder) = self.admission.one_more(core, now, key.peer) else {
+        let admitted = self.admission.one_more(core, now, key.peer, target.source);
+        reset_reclaimed(core);
+        let Some((holder, slot_owner)) = admitted else {
             core.counters.refused(RefuseReason::Limit);
             core.carrier.refuse(key, RefuseReason::Limit);
             return;
@@ -189,12 +192,12 @@ impl Hub {
         let onward = Onward { server, source: client };
         let index = core.add(None, Some(key), Phase::Connecting(Box::new(onward)));
         core.connections[index].about = about;
-        core.hold(index, holder.clone());
+        core.hold(now, index, slot_owner, holder.clone());
         let Phase::Connecting(onward) = &mut core.connections[index].phase else { return };
         match target.destination {
             relay::Destination::Address(address) => onward.server.address(now, address),
             relay::Destination::Name(name, _) => {
-                let owner = owner(holder, target.source);
+                let owner = owner(holder, target.source, core.limits.ipv6_prefix);
                 let resolution = core.resolver.resolve(now, &owner, &name, index);
                 onward.server.resolution(now, resolution);
             }
@@ -223,6 +226,12 @@ impl Hub {
             });
             started.map_err(|error| {
                 tracing::debug!(%address, %error, "not connected");
+                if is_out_of_descriptors(&error) {
+                    // This one is refused; the next that may have a slot takes another's.
+                    core.slots.descriptors_ran_out(now);
+                    core.slots.restore_reserve();
+                    core.counters.limited("descriptors");
+                }
                 reason_of(&error)
             })
         });
@@ -260,12 +269,12 @@ impl Hub {
 
 /// On whose behalf a name is looked up: a client of a terminal, where the terminal tells its
 /// address.
-fn owner(terminal: Holder, client: Option<SocketAddr>) -> Owner {
+fn owner(terminal: Holder, client: Option<SocketAddr>, ipv6_prefix: u32) -> Owner {
     let name = match &terminal {
         Holder::Terminal(name) => std::sync::Arc::clone(name),
         Holder::Client(_) | Holder::Neighbour(_) => "".into(),
     };
-    let client = client.map(|client| client_network(client.ip(), IPV6_PREFIX_BITS));
+    let client = client.map(|client| client_network(client.ip(), ipv6_prefix));
     Owner { terminal: name, client: client.map_or(terminal, Holder::Client) }
 }
 
@@ -289,6 +298,17 @@ fn refuse(core: &mut Core, index: usize, reason: RefuseReason) {
         core.carrier.refuse(key, reason);
     }
     core.remove(index);
+}
+
+/// Resets the connections whose slots others have.
+fn reset_reclaimed(core: &mut Core) {
+    while let Some(index) = core.next_reclaimed() {
+        if core.connections[index].is_on_its_way() {
+            refuse(core, index, RefuseReason::Limit);
+        } else {
+            core.give_up(index, ResetReason::Local);
+        }
+    }
 }
 
 /// What a failed attempt means to the client.

@@ -1,7 +1,7 @@
 //! Telling a MAC scheduler how many connections each terminal has ([`rt::counts`]): what has
 //! changed within a tenth of a second, everything once a second.
 
-use super::quota::Quotas;
+use super::slots::SlotTable;
 use crate::report::Counters;
 use rt::counts::{MOST_TERMINALS, Message, Sender, TerminalCount};
 use std::collections::BTreeMap;
@@ -72,18 +72,25 @@ impl Mac {
     }
 
     /// When to call [`Mac::tell`].
-    pub(super) fn poll_timeout(&self, quotas: &Quotas) -> Instant {
-        self.known.due(quotas.have_changed())
+    pub(super) fn poll_timeout(&self, slots: &SlotTable<Arc<str>>) -> Instant {
+        self.known.due(slots.has_changed())
     }
 
     /// Says what is to be said by now.
-    pub(super) fn tell(&mut self, now: Instant, quotas: &mut Quotas, counters: &mut Counters) {
-        if now < self.poll_timeout(quotas) {
+    pub(super) fn tell(
+        &mut self,
+        now: Instant,
+        slots: &mut SlotTable<Arc<str>>,
+        counters: &mut Counters,
+    ) {
+        if now < self.poll_timeout(slots) {
             return;
         }
         // A scheduler that is new has not been told of what was there before it.
-        let changed = quotas.take_changed() || self.known.terminals.is_empty();
-        let say = self.known.say(now, changed, || quotas.terminals());
+        let changed = slots.take_changed() || self.known.terminals.is_empty();
+        let count = |held| u32::try_from(held).unwrap_or(u32::MAX);
+        let counts = || slots.groups().map(|(name, held)| (name, count(held)));
+        let say = self.known.say(now, changed, counts);
         for terminals in say.chunks(MOST_TERMINALS) {
             let message = Message::new(&self.hub, self.sequence, terminals.to_vec());
             self.sequence += 1;
@@ -182,15 +189,17 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::quota::Holder;
+    use crate::engine::slots::Owner;
     use rt::counts::Receiver;
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Span::from_millis(1_000 + ms)
     }
 
-    fn terminal(name: &str) -> Holder {
-        Holder::Terminal(name.into())
+    /// A connection of the terminal called `name`, with this number.
+    fn connect(slots: &mut SlotTable<Arc<str>>, name: &str, index: usize) {
+        let owner = Owner { group: name.into(), client: [10, 0, 0, 1].into() };
+        slots.occupy(at(0), owner, index);
     }
 
     fn ends(name: &str) -> (Mac, Receiver) {
@@ -212,40 +221,41 @@ mod tests {
     #[test]
     fn changes_are_told_soon_and_everything_once_a_second() {
         let (mut mac, mut receiver) = ends("soon");
-        let (mut quotas, mut counters) = (Quotas::default(), Counters::default());
-        let mut tell = |ms, quotas: &mut Quotas| {
-            mac.tell(at(ms), quotas, &mut counters);
-            (said(&mut receiver), mac.poll_timeout(quotas))
+        let (mut slots, mut counters) = (SlotTable::default(), Counters::default());
+        let mut tell = |ms, slots: &mut SlotTable<Arc<str>>| {
+            mac.tell(at(ms), slots, &mut counters);
+            (said(&mut receiver), mac.poll_timeout(slots))
         };
         let own = |name: &str, count| (name.to_owned(), count);
-        assert_eq!(tell(0, &mut quotas), (vec![], at(1_000)), "nothing to say");
-        for holder in ["boat", "hut", "boat"].map(terminal) {
-            quotas.take(&holder);
+        assert_eq!(tell(0, &mut slots), (vec![], at(1_000)), "nothing to say");
+        for (index, name) in ["boat", "hut", "boat"].into_iter().enumerate() {
+            connect(&mut slots, name, index);
         }
-        quotas.take(&Holder::Client([10, 0, 0, 1].into()));
-        assert_eq!(tell(5, &mut quotas), (vec![own("boat", 2), own("hut", 1)], at(1_000)));
-        quotas.give_back(&terminal("hut"));
-        assert_eq!(tell(50, &mut quotas), (vec![], at(105)), "not more often than that");
-        assert_eq!(tell(105, &mut quotas).0, [own("hut", 0)]);
-        assert_eq!(tell(999, &mut quotas).0, []);
-        assert_eq!(tell(1_000, &mut quotas).0, [own("boat", 2), own("hut", 0)]);
+        assert_eq!(tell(5, &mut slots), (vec![own("boat", 2), own("hut", 1)], at(1_000)));
+        slots.release(1);
+        assert_eq!(tell(50, &mut slots), (vec![], at(105)), "not more often than that");
+        assert_eq!(tell(105, &mut slots).0, [own("hut", 0)]);
+        assert_eq!(tell(999, &mut slots).0, []);
+        assert_eq!(tell(1_000, &mut slots).0, [own("boat", 2), own("hut", 0)]);
         // Who has none for a while is not spoken of for ever.
-        assert_eq!(tell(10_500, &mut quotas), (vec![own("boat", 2)], at(11_500)));
+        assert_eq!(tell(10_500, &mut slots), (vec![own("boat", 2)], at(11_500)));
         assert_eq!((counters.mac_messages, counters.mac_unheard), (4, 0));
     }
 
     #[test]
     fn many_terminals_are_told_of_piece_by_piece() {
         let (mut mac, mut receiver) = ends("many");
-        let (mut quotas, mut counters) = (Quotas::default(), Counters::default());
+        let (mut slots, mut counters) = (SlotTable::default(), Counters::default());
         let names: Vec<String> = (0..450).map(|number| format!("site-{number:03}")).collect();
-        names.iter().for_each(|name| quotas.take(&terminal(name)));
-        mac.tell(at(0), &mut quotas, &mut counters);
+        for (index, name) in names.iter().enumerate() {
+            connect(&mut slots, name, index);
+        }
+        mac.tell(at(0), &mut slots, &mut counters);
         assert_eq!(said(&mut receiver).len(), 450);
         let mut again = Vec::new();
         for step in 1..=10 {
-            assert_eq!(mac.poll_timeout(&quotas), at(step * 100));
-            mac.tell(at(step * 100), &mut quotas, &mut counters);
+            assert_eq!(mac.poll_timeout(&slots), at(step * 100));
+            mac.tell(at(step * 100), &mut slots, &mut counters);
             let piece = said(&mut receiver);
             assert_eq!(piece.len(), 45);
             again.extend(piece.into_iter().map(|(name, _)| name));
@@ -258,12 +268,12 @@ mod tests {
     fn a_hub_does_not_need_to_be_heard() {
         let (mut mac, receiver) = ends("deaf");
         drop(receiver);
-        let (mut quotas, mut counters) = (Quotas::default(), Counters::default());
-        quotas.take(&terminal("boat"));
-        mac.tell(at(0), &mut quotas, &mut counters);
+        let (mut slots, mut counters) = (SlotTable::default(), Counters::default());
+        connect(&mut slots, "boat", 0);
+        mac.tell(at(0), &mut slots, &mut counters);
         assert_eq!((counters.mac_messages, counters.mac_unheard), (0, 1));
         let mut again = Receiver::bind(mac.path()).unwrap();
-        mac.tell(at(1_000), &mut quotas, &mut counters);
+        mac.tell(at(1_000), &mut slots, &mut counters);
         assert_eq!(said(&mut again), [("boat".to_owned(), 1)], "a second later it is");
     }
 }

@@ -45,6 +45,7 @@ mod reload;
 mod resolver;
 mod sight;
 pub(crate) mod single;
+pub(crate) mod slots;
 mod socket;
 mod splice;
 mod strangers;
@@ -362,7 +363,7 @@ impl Engine {
         if let Role::Hub(hub) = &mut self.role
             && let Some(mac) = &mut hub.mac
         {
-            mac.tell(now, &mut self.core.quotas, &mut self.core.counters);
+            mac.tell(now, &mut self.core.slots.table, &mut self.core.counters);
         }
         let more_asked = self.observe(now);
         self.still = if moved == self.moved() { self.still.saturating_add(1) } else { 0 };

@@ -1,11 +1,12 @@
 //! From what a client wants to a stream that is opened for it, or to why there is none.
 
 use super::asking::{flush, say_farewell};
-use super::carrier::target;
+use super::carrier::{StreamKey, target};
 use super::connection::Phase;
 use super::core::Core;
 use super::door::Door;
 use super::fail::Fate;
+use super::quota::Holder;
 use super::reachability::Answer;
 use super::socket;
 use crate::AcceptMode;
@@ -30,13 +31,15 @@ pub(super) fn wants(
     let Phase::Asking(mut asking) = std::mem::replace(&mut connection.phase, asking) else {
         return;
     };
-    if !door.may_have(core, now, asking.client) {
+    let Some(owner) = door.one_more(core, now, asking.client) else {
         core.counters.refused(RefuseReason::Limit);
         let mut message = asking.reply;
         message.extend(asking.handshake.refused(RefuseReason::Limit, "this client has its share"));
         say_farewell(core, now, index, message);
         return;
-    }
+    };
+    let holder = Holder::Client(owner.client);
+    core.hold(now, index, owner, holder);
     match door.fail.fate() {
         Fate::Carried => {}
         Fate::Refused => {
@@ -85,6 +88,13 @@ pub(super) fn wants(
             }
         }
         AcceptMode::Confirm => {
+            // A client may have asked without waiting for the answer to its greeting.
+            if let Some(socket) = &connection.socket
+                && let Err(error) = flush(socket, &mut asking.reply)
+            {
+                core.broken(now, index, &error);
+                return;
+            }
             connection.phase = Phase::Confirming(asking.handshake);
             confirm(core, now, index, target, kept);
         }
@@ -95,7 +105,7 @@ pub(super) fn wants(
 fn confirm(core: &mut Core, now: Instant, index: usize, target: Target, mut kept: Vec<u8>) {
     let due = now + core.limits.connect + CONFIRM_GRACE;
     core.set_due(index, Some(due));
-    match core.carrier.open(now, target) {
+    match open_stream(core, now, index, target) {
         Ok(key) => {
             core.counters.opened += 1;
             core.attach(index, key);
@@ -128,7 +138,7 @@ pub(super) fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8
     let phase = std::mem::replace(&mut core.connections[index].phase, greeted);
     let Phase::Greeting { target, preface } = phase else { return };
     tracing::debug!(server = %target.destination, "opens");
-    match core.carrier.open(now, target) {
+    match open_stream(core, now, index, target) {
         Ok(key) => {
             core.counters.opened += 1;
             core.attach(index, key);
@@ -141,6 +151,19 @@ pub(super) fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8
             core.because(index, reason.words());
             core.reset_socket(index);
         }
+    }
+}
+
+fn open_stream(
+    core: &mut Core,
+    now: Instant,
+    index: usize,
+    target: Target,
+) -> Result<StreamKey, RefuseReason> {
+    match core.slots.table.get(index).map(|(owner, _)| owner.clone()) {
+        Some(owner) => core.open_stream(now, &owner, target),
+        // Its slot was reclaimed a moment ago.
+        None => Err(RefuseReason::Limit),
     }
 }
 

@@ -14,7 +14,6 @@
 
 mod failures;
 
-use super::client_network::{IPV6_PREFIX_BITS, client_network};
 use super::door::Door;
 use super::fail::Fate;
 use super::{Engine, Role};
@@ -138,13 +137,12 @@ impl Reachability {
     pub(super) fn failed(
         &mut self,
         now: Instant,
-        client: Option<SocketAddr>,
+        client: Option<IpAddr>,
         server: Option<&relay::Destination>,
         reason: RefuseReason,
     ) {
         let (Some(client), Some(server)) = (client, server) else { return };
-        let network = client_network(client.ip(), IPV6_PREFIX_BITS);
-        self.stale |= self.failures.add(now, network, Server::from(server), reason);
+        self.stale |= self.failures.add(now, client, Server::from(server), reason);
     }
 
     /// The hub has connected a client to `server`.

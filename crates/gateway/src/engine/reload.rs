@@ -16,6 +16,8 @@ impl Engine {
     pub(crate) fn apply(&mut self, config: &Config, admission: Option<Admission>) {
         self.core.limits.clone_from(&config.limits);
         self.core.resolver.configure(&config.resolver);
+        self.core.slots.set(&config.limits);
+        self.core.carrier.set_ipv6_prefix(config.limits.ipv6_prefix);
         self.log_ends(config);
         self.watch_addresses(config);
         match (&mut self.role, &config.role) {

@@ -101,8 +101,8 @@ impl Sight<'_> {
             ..core.carrier.traffic()
         };
         Counted {
-            open: core.connections.len() as u64,
-            limit: u64::from(core.limits.connections),
+            open: core.slots.table.len() as u64,
+            limit: core.slots.total(self.now) as u64,
             connections: core.counters.clone(),
             udp: *udp,
             association: core.carrier.association(),

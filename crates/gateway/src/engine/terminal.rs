@@ -12,6 +12,7 @@ use super::about::About;
 use super::arrival::welcome;
 use super::asking::{ask, farewell};
 use super::carrier::{Peer, StreamKey};
+use super::client_network::client_network;
 use super::confirm::Confirm;
 use super::connection::Phase;
 use super::core::Core;
@@ -20,6 +21,7 @@ use super::listener::{Accepted, Kind, Listener};
 use super::opening::{open_greeted, open_now, refuse};
 use super::outlet::END_OF_LISTENERS;
 use super::pause::Pause;
+use super::slots::reserve::is_out_of_descriptors;
 use crate::config::MOST_LISTENERS;
 use crate::proxy::RefuseReason;
 use mio::{Registry, Token};
@@ -85,7 +87,9 @@ impl Terminal {
     /// Takes who has knocked; true when there may be more.
     pub(super) fn answer_knocks(&mut self, core: &mut Core, now: Instant) -> bool {
         let door = &mut self.door;
-        self.confirm.as_mut().is_some_and(|confirm| confirm.answer(core, now, door))
+        let more = self.confirm.as_mut().is_some_and(|confirm| confirm.answer(core, now, door));
+        self.reset_reclaimed(core);
+        more
     }
 
     /// Accepts from all of `new` as well, or from none of them. Returns their numbers.
@@ -152,7 +156,7 @@ impl Terminal {
 
     /// Looks whether new connections can be carried.
     pub(super) fn review(&mut self, core: &Core, now: Instant) {
-        let (open, limit) = (core.connections.len(), core.limits.connections as usize);
+        let (open, limit) = (core.slots.table.len(), core.slots.total(now));
         self.door.fail.review(now, core.carrier.answers(), open, limit);
         let (connected, announced) = core.carrier.families();
         self.door.reachability.review(now, connected, announced);
@@ -160,6 +164,7 @@ impl Terminal {
 
     /// Accepts who waits; true when more wait.
     pub(super) fn accept(&mut self, core: &mut Core, now: Instant) -> bool {
+        core.review_closing();
         let expected = self.ready_listener(false).is_some();
         if self.pause.holds(now, core.room_again, expected) {
             return false;
@@ -168,7 +173,7 @@ impl Terminal {
         core.room_again = false;
         // One from each in turn, so that a crowd at one does not keep out those at another.
         for _ in 0..ACCEPT_BUDGET {
-            let room = core.has_room() || self.door.fail.refuses_when_full();
+            let room = core.slots.has_room(now) || !self.door.fail.waits_when_full();
             let Some(turn) = self.next_listener(room) else {
                 if !room && self.listeners.iter().any(|(_, listener)| listener.may_accept()) {
                     core.counters.accept_pauses += 1;
@@ -181,12 +186,18 @@ impl Terminal {
                 Accepted::Client(stream, client) => {
                     let confirm = self.confirm.as_mut();
                     welcome(core, now, listener, &mut self.door, confirm, stream, client);
+                    self.reset_reclaimed(core);
+                    core.slots.restore_reserve();
                 }
                 Accepted::Nobody => {}
                 Accepted::NoRoom(error) => {
                     if now >= self.complain_again {
                         self.complain_again = now + COMPLAINTS;
-                        tracing::warn!(%error, "accepting pauses until there is room");
+                        let open = core.slots.table.len();
+                        tracing::warn!(%error, open, "no more clients than there are");
+                    }
+                    if is_out_of_descriptors(&error) && core.slots.descriptors_ran_out(now) {
+                        continue;
                     }
                     core.counters.accept_pauses += 1;
                     self.pause = Pause::without_descriptors(now);
@@ -195,6 +206,16 @@ impl Terminal {
             }
         }
         self.listeners.iter().any(|(_, listener)| listener.may_accept())
+    }
+
+    /// Resets the connections whose slots others have.
+    fn reset_reclaimed(&mut self, core: &mut Core) {
+        while let Some(index) = core.next_reclaimed() {
+            match (&core.connections[index].phase, &mut self.confirm) {
+                (Phase::Knocking(_), Some(confirm)) => confirm.reclaimed(core, index),
+                (_, _) => core.give_up(index, ResetReason::Local),
+            }
+        }
     }
 
     /// The next listener at which clients may be waiting, whose turn it is then.
@@ -221,7 +242,10 @@ impl Terminal {
     /// A connection's turn.
     pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
         match core.connections[index].phase {
-            Phase::Asking(_) => ask(core, now, index, &mut self.door),
+            Phase::Asking(_) => {
+                ask(core, now, index, &mut self.door);
+                self.reset_reclaimed(core);
+            }
             Phase::Greeting { .. } => open_greeted(core, now, index),
             // What the client sends meanwhile waits in its socket.
             Phase::Confirming(_) | Phase::Knocking(_) => {}
@@ -296,7 +320,9 @@ impl Terminal {
                 if let Some(index) = core.connection_of(key(stream)) {
                     tracing::debug!(%stream, ?reason, "refused by the hub");
                     let About { client, server, .. } = &core.connections[index].about;
-                    self.door.reachability.failed(now, *client, server.as_ref(), reason);
+                    let network =
+                        client.map(|client| client_network(client.ip(), core.limits.ipv6_prefix));
+                    self.door.reachability.failed(now, network, server.as_ref(), reason);
                     core.counters.refused(reason);
                     core.because(index, reason.words());
                     core.detach(index);

@@ -20,4 +20,5 @@ mod refusals;
 mod reload;
 mod security;
 mod shares;
+mod slots;
 mod transfers;

@@ -72,7 +72,7 @@ impl Engine {
         if let Role::Hub(hub) = &self.role {
             due = due.min(hub.families.next());
             if let Some(mac) = &hub.mac {
-                due = due.min(mac.poll_timeout(&self.core.quotas));
+                due = due.min(mac.poll_timeout(&self.core.slots.table));
             }
         }
         if let Some(wanted) = self.observer.as_ref().and_then(Observer::poll_timeout) {

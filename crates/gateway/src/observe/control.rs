@@ -10,6 +10,7 @@ use super::question::{self, MAX_LINE, MAX_PAGE, Question};
 use super::socket::{self, Place};
 use super::{Identity, Status};
 use crate::engine::Sight;
+use crate::engine::slots::reserve::{Reserve, is_out_of_descriptors};
 use mio::net::{UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 use relay::Tap;
@@ -23,6 +24,8 @@ use units::{Instant, Span};
 pub(super) const MAX_CLIENTS: usize = 16;
 /// Clients accepted in one round.
 const ACCEPTS: usize = 4;
+/// How soon to try again to accept a client for which there was no descriptor.
+const RETRY: Span = Span::from_millis(200);
 /// How long a client may say nothing, or not read its answer.
 const PATIENCE: Span = Span::from_secs(300);
 /// How long a capture may last.
@@ -40,6 +43,10 @@ pub(super) struct Control {
     clients: Slab<Client>,
     first: usize,
     capture: Option<Running>,
+    /// For a client while the process has no descriptors.
+    reserve: Reserve,
+    /// When to try again to accept, after that was not enough.
+    retry: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -77,6 +84,8 @@ impl Control {
             clients: Slab::new(),
             first: 0,
             capture: None,
+            reserve: Reserve::new(),
+            retry: None,
         })
     }
 
@@ -104,6 +113,7 @@ impl Control {
     pub(super) fn has_work(&self, now: Instant) -> bool {
         let due = |until: Option<Instant>| until.is_some_and(|until| until <= now);
         self.ready
+            || due(self.retry)
             || self.more
             || self.capture.is_some()
             || self.clients.iter().any(|(_, one)| one.pipe.has_work() || due(Some(one.until)))
@@ -112,7 +122,7 @@ impl Control {
     /// When it wants a turn although nobody says anything.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let capture = self.capture.as_ref().and_then(|running| running.until);
-        self.clients.iter().map(|(_, client)| client.until).chain(capture).min()
+        self.clients.iter().map(|(_, client)| client.until).chain(capture).chain(self.retry).min()
     }
 
     /// Does what can be done; true when a client waits for more.
@@ -129,6 +139,7 @@ impl Control {
                 Ok(Served::Over) | Err(_) => self.remove(key, desk),
             }
         }
+        self.reserve.restore();
         self.more
     }
 
@@ -142,12 +153,24 @@ impl Control {
     }
 
     fn accept(&mut self, now: Instant, registry: &Registry) {
+        if self.retry.is_some_and(|at| at <= now) {
+            (self.ready, self.retry) = (true, None);
+        }
         for _ in 0..ACCEPTS {
             if !self.ready {
                 return;
             }
             let mut stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
+                Err(error) if is_out_of_descriptors(&error) => {
+                    if self.reserve.give_up() {
+                        continue;
+                    }
+                    // Until one who has come in by the reserve has gone.
+                    self.ready = false;
+                    self.retry = Some(now + RETRY);
+                    return;
+                }
                 Err(error) => {
                     if error.kind() != io::ErrorKind::WouldBlock {
                         tracing::warn!(%error, "a client of the control socket was not accepted");

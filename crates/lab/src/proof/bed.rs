@@ -35,6 +35,8 @@ pub(super) struct Setup {
     /// Keys before the first table and further tables, of both.
     pub(super) top: String,
     pub(super) tables: String,
+    /// Further tables of the terminal.
+    pub(super) terminal_tables: String,
     /// Further tables of the hub.
     pub(super) hub_tables: String,
     pub(super) seed: u64,
@@ -49,6 +51,7 @@ impl Setup {
             limits: "",
             top: String::new(),
             tables: String::new(),
+            terminal_tables: String::new(),
             hub_tables: String::new(),
             seed,
         }
@@ -268,14 +271,14 @@ fn configs(
     terminal_key: &PrivateKey,
     wild_key: &PrivateKey,
 ) -> [String; 2] {
-    let Setup { rates, accept, limits, top, tables, hub_tables, .. } = setup;
+    let Setup { rates, accept, limits, top, tables, terminal_tables, hub_tables, .. } = setup;
     let (hub, lan) = (addresses::HUB.0, addresses::TERMINAL_LAN.0);
     let terminal = format!(
         "role = \"terminal\"\nprivate_key = \"{}\"\naccept = \"{accept}\"\n{top}\n\
          [link]\npeer = \"{hub}:{PORT}\"\npeer_public_key = \"{}\"\n{rates}\n\
          [intercept]\ninterfaces = [\"lan\"]\n\
          [socks5]\nlisten = \"{lan}:{SOCKS}\"\n[connect]\nlisten = \"{lan}:{CONNECT}\"\n\
-         [limits]\ndrain = \"0s\"\n{limits}\n{tables}\n",
+         [limits]\ndrain = \"0s\"\n{limits}\n{tables}\n{terminal_tables}\n",
         terminal_key.to_text(),
         hub_key.public(),
     );

@@ -23,6 +23,7 @@ mod late_address;
 mod load;
 mod log_blocked;
 mod long;
+mod slots;
 mod slow_cpu;
 mod soak;
 mod stalled;
@@ -134,6 +135,11 @@ pub const ALL: &[Entry] = &[
         name: "dead-names",
         about: "1,000 names whose servers never answer, asked for beside names that are there",
         run: dead_names::run,
+    },
+    Entry {
+        name: "slots",
+        about: "clients and a terminal that take all the connections that they can get",
+        run: slots::run,
     },
     Entry {
         name: "soak",

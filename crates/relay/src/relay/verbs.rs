@@ -238,6 +238,16 @@ impl Relay {
         self.session.as_ref()
     }
 
+    /// Streams that this side may open now, beside those that are open or not yet forgotten.
+    pub fn free_streams(&self) -> usize {
+        self.streams.free_local()
+    }
+
+    /// Whether the stream is open, or not yet forgotten by both sides.
+    pub fn has_stream(&self, id: StreamId) -> bool {
+        self.streams.has(id)
+    }
+
     /// What has happened on the streams of this session.
     pub fn statistics(&self) -> Statistics {
         self.streams.statistics()

@@ -57,6 +57,8 @@ pub(crate) struct Streams {
     /// Streams that the peer opened and that can still hold received bytes.
     unfinished_remote: usize,
     next_number: u32,
+    /// Numbers that this side has used and the peer may not have seen yet.
+    unseen: BTreeSet<u32>,
     seen: SeenNumbers,
     scheduler: Scheduler,
     senders: Senders,
@@ -106,6 +108,7 @@ impl Streams {
             open_local: 0,
             unfinished_remote: 0,
             next_number: 0,
+            unseen: BTreeSet::new(),
             seen: SeenNumbers::default(),
             scheduler: Scheduler::default(),
             senders: Senders::default(),
@@ -226,8 +229,8 @@ impl Streams {
             return Err(OpenError::Name { len: name.len() });
         }
         let limit = self.peer.streams as usize;
-        // A number too far above the oldest that is open would look like mischief.
-        let oldest = self.first_local().unwrap_or(self.next_number);
+        // The peer refuses a number too far above the oldest that it has not seen.
+        let oldest = self.unseen.first().copied().unwrap_or(self.next_number);
         if self.open_local >= limit || self.next_number - oldest >= NUMBER_SPAN {
             return Err(OpenError::Limit { open: self.open_local, limit });
         }
@@ -235,6 +238,7 @@ impl Streams {
             return Err(OpenError::Numbers);
         }
         let id = StreamId::new(self.next_number, self.is_hub);
+        self.unseen.insert(self.next_number);
         self.next_number += 1;
         self.open_local += 1;
         self.statistics.opened += 1;
@@ -248,12 +252,6 @@ impl Streams {
     #[cfg(test)]
     pub(crate) fn use_up_numbers(&mut self) {
         self.next_number = MAX_NUMBER + 1;
-    }
-
-    fn first_local(&self) -> Option<u32> {
-        let from = StreamId::new(0, self.is_hub);
-        let to = StreamId::new(MAX_NUMBER, self.is_hub);
-        self.streams.range(from..=to).next().map(|(id, _)| id.number())
     }
 
     /// The stream, unless it is cut off or was never told of.
@@ -432,6 +430,8 @@ impl Streams {
             self.unfinished_remote -= 1;
         }
         if stream.is_local() {
+            // The peer has had its final word.
+            self.unseen.remove(&id.number());
             self.open_local -= 1;
         } else {
             self.open_remote -= 1;

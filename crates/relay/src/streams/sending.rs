@@ -372,6 +372,22 @@ impl Streams {
         Some(core::mem::take(&mut self.largest_released)).filter(|&len| len > 0)
     }
 
+    /// Streams that the peer lets this side open beside those that there are.
+    pub(crate) fn free_local(&self) -> usize {
+        (self.peer.streams as usize).saturating_sub(self.open_local)
+    }
+
+    pub(crate) fn has(&self, id: StreamId) -> bool {
+        self.streams.contains_key(&id)
+    }
+
+    /// The peer has had a frame of the stream.
+    fn peer_has_seen(&mut self, id: StreamId) {
+        if id.opened_by_hub() == self.is_hub {
+            self.unseen.remove(&id.number());
+        }
+    }
+
     /// The peer has what went under a number.
     pub(crate) fn released(&mut self, handle: u64) {
         let Some(packet) = self.packets.try_remove(handle as usize) else { return };
@@ -381,14 +397,11 @@ impl Streams {
             match reference {
                 Reference::Control(Control::Credit { id, limit }) => self.credit_known(id, limit),
                 Reference::Control(Control::Shared { returned }) => self.shared_known(returned),
-                Reference::Control(
-                    Control::Accept { .. }
-                    | Control::Reset { .. }
-                    | Control::Rate
-                    | Control::Families,
-                )
+                Reference::Control(Control::Reset { id, .. }) => self.peer_has_seen(id),
+                Reference::Control(Control::Accept { .. } | Control::Rate | Control::Families)
                 | Reference::Datagram => {}
                 Reference::Stream { id, offset, len, end, .. } => {
+                    self.peer_has_seen(id);
                     self.release(id, offset, offset + u64::from(len), end);
                 }
             }

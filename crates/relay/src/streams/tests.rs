@@ -87,6 +87,29 @@ fn audit(streams: &Streams) {
     fuzzing::audit(streams, &config());
 }
 
+#[test]
+fn a_stream_that_stays_open_does_not_use_up_the_numbers_above_it() {
+    let now = Instant::ZERO + Span::from_secs(1);
+    let mut terminal = Streams::new(&config(), false, now);
+    let open = |terminal: &mut Streams| {
+        let target = Target::name("server", 80);
+        terminal.open(now, target, Priority::Normal)
+    };
+    let stays = open(&mut terminal).unwrap();
+    sent(&mut terminal);
+    for number in 1..NUMBER_SPAN + 100 {
+        let id = open(&mut terminal).expect("the peer has seen all before it");
+        assert_eq!(id.number(), number);
+        sent(&mut terminal);
+        let over = Frame::Reset { id, final_offset: 0, charged: 0, code: 0 };
+        terminal.deliver(&control(&over));
+        sent(&mut terminal);
+        events(&mut terminal);
+    }
+    assert!(terminal.has(stays) && terminal.streams.len() == 1);
+    assert_eq!(terminal.free_local(), 7);
+}
+
 /// RLY-4.1, RLY-4.4
 #[test]
 fn credit_is_not_to_be_taken() {

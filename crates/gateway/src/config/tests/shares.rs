@@ -93,6 +93,23 @@ fn shares_are_read() {
 }
 
 #[test]
+fn idle_connections_and_the_prefix_of_ipv6_clients_are_read() {
+    let limits = |more: &str| {
+        let text = format!("{TERMINAL}[limits]\n{more}");
+        Config::parse("g.toml", &text).map(|config| (config.limits.idle, config.limits.ipv6_prefix))
+    };
+    assert_eq!(limits(""), Ok((None, 64)));
+    assert_eq!(limits("idle = \"off\"\nipv6_prefix = 48"), Ok((None, 48)));
+    let text = format!("{TERMINAL}[limits]\nidle = \"30m\"\n");
+    let config = Config::parse("g.toml", &text).unwrap();
+    assert_eq!(config.limits.idle, Some(Span::from_secs(1_800)));
+    assert!(config.to_string().contains("connections that move no byte for"), "{config}");
+    for wrong in ["idle = \"0s\"", "idle = 5", "ipv6_prefix = 0", "ipv6_prefix = 129"] {
+        assert!(limits(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn proxies_listen_on_loopback_unless_told_otherwise() {
     let own = |port: u16| vec![SocketAddr::from(([127, 0, 0, 1], port))];
     let both = terminal("socks5 = true\nconnect = true");

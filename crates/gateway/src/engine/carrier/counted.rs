@@ -1,7 +1,7 @@
 //! What the carrier's relays have counted and found out.
 
 use super::super::paths::Path;
-use super::{Carrier, Side};
+use super::{Carrier, Peer, Side, StreamKey};
 use crate::report::{PeerReport, Traffic};
 use crate::state::State;
 use relay::PeerId;
@@ -48,6 +48,12 @@ impl Carrier {
                 peers.into_iter().filter_map(report).collect()
             }
         }
+    }
+
+    /// Whether a terminal's stream counts against what its hub allows.
+    pub(in crate::engine) fn has_opened(&mut self, key: StreamKey) -> bool {
+        matches!(key.peer, Peer::Path(_))
+            && self.relay(key.peer).is_some_and(|relay| relay.has_stream(key.stream))
     }
 
     /// Streams that are not over at both ends yet.

@@ -57,11 +57,11 @@ fn a_path_that_was_well_is_missed_at_once() {
 #[test]
 fn beyond_the_limit_connections_pass_until_a_tenth_is_free() {
     let mut fail = fail(WhenFail::Wait, WhenFail::Open);
-    for (open, wants) in [(99, None), (100, Some(true)), (91, Some(true)), (90, None), (99, None)] {
+    for (open, wants) in [(93, None), (94, Some(true)), (91, Some(true)), (90, None), (93, None)] {
         fail.review(at(10_000), Verdict::Well, open, 100);
         assert_eq!((fail.wants_passing(at(10_000)), fail.fate()), (wants, Fate::Carried), "{open}");
     }
-    assert!(!fail.refuses_when_full());
+    assert!(!fail.waits_when_full());
 }
 
 #[test]

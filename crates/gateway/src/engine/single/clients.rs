@@ -5,11 +5,16 @@ use super::pair::{Pair, Side};
 use crate::SourceMode;
 use crate::engine::hub::reason_of;
 use crate::engine::listener::Accepted;
+use crate::engine::quota::Holder;
+use crate::engine::slots::reserve::is_out_of_descriptors;
+use crate::engine::slots::{Full, Owner, RECLAIMED};
 use crate::engine::socket;
 use crate::intercept;
+use crate::proxy::RefuseReason;
 use mio::net::TcpStream;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use units::{Instant, Span};
 
 /// Clients accepted before others have their turn.
@@ -30,15 +35,16 @@ impl Single {
                     return true;
                 }
                 budget -= 1;
-                if self.pairs.len() >= self.limits.connections as usize {
-                    self.counters.accept_pauses += 1;
-                    self.accept_again = Some(Instant::FAR_FUTURE);
-                    return false;
-                }
                 match self.listeners[number].listener.accept() {
-                    Accepted::Client(stream, client) => self.welcome(now, number, stream, client),
+                    Accepted::Client(stream, client) => {
+                        self.welcome(now, number, stream, client);
+                        self.slots.restore_reserve();
+                    }
                     Accepted::Nobody => {}
                     Accepted::NoRoom(error) => {
+                        if is_out_of_descriptors(&error) && self.slots.descriptors_ran_out(now) {
+                            continue;
+                        }
                         tracing::debug!(%error, "accepting pauses until there is room");
                         self.counters.accept_pauses += 1;
                         self.accept_again = Some(now + ACCEPT_PAUSE);
@@ -63,12 +69,21 @@ impl Single {
             return;
         };
         let satellite = if facing.clients { Side::Client } else { Side::Server };
+        let Some(owner) = self.admit(now, from) else {
+            self.counters.refused(RefuseReason::Limit);
+            socket::close_with_reset(client);
+            return;
+        };
         let onward = socket::prepare(&client, &self.limits)
             .and_then(|()| self.connect(from, server, satellite));
         let onward = match onward {
             Ok(onward) => onward,
             Err(error) => {
                 tracing::debug!(client = %from, %server, %error, "not connected");
+                if is_out_of_descriptors(&error) {
+                    self.slots.descriptors_ran_out(now);
+                    self.counters.limited("descriptors");
+                }
                 self.counters.refused(reason_of(&error));
                 socket::close_with_reset(client);
                 return;
@@ -78,6 +93,7 @@ impl Single {
         self.last_number += 1;
         pair.number = self.last_number;
         let index = self.pairs.insert(pair);
+        self.slots.table.occupy(now, owner, index);
         self.counters.most_at_once = self.counters.most_at_once.max(self.pairs.len() as u64);
         if let Err(error) = self.register(index) {
             tracing::warn!(client = %from, %error, "a client cannot be watched");
@@ -85,6 +101,34 @@ impl Single {
             return;
         }
         self.set_due(index, Some(now + self.limits.connect));
+    }
+
+    /// Whether the client may have one more connection; an idle one of another client may lose its
+    /// slot for that.
+    fn admit(&mut self, now: Instant, client: SocketAddr) -> Option<Owner<Arc<str>>> {
+        let owner = self.slots.owner(&self.group, client.ip());
+        let terms = self.limits.client.terms();
+        let holder = Holder::Client(owner.client);
+        let what = if !self.quotas.has_token(now, &holder, &terms) {
+            "client_rate"
+        } else {
+            match self.slots.admit(now, &owner, (usize::MAX, terms.connections as usize)) {
+                Ok(reclaimed) => {
+                    self.quotas.take(now, &holder, &terms);
+                    if let Some(index) = reclaimed {
+                        self.counters.reclaimed += 1;
+                        self.pairs[index].cause = RECLAIMED;
+                        self.remove(index).reset();
+                    }
+                    return Some(owner);
+                }
+                Err(Full::Client) => "client_connections",
+                Err(Full::Table | Full::Group) => "connections",
+            }
+        };
+        self.counters.limited(what);
+        self.slots.refused(now, &owner, what);
+        None
     }
 
     /// Begins to connect onwards.

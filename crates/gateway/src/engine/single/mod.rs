@@ -22,6 +22,8 @@ pub(crate) use satellite::available_congestion_controls;
 
 use super::hub::reason_of;
 use super::listener::Listener;
+use super::quota::Quotas;
+use super::slots::SlotPool;
 use super::socket;
 use super::timer::{Alarm, Deadlines};
 use crate::config::SingleSection;
@@ -43,6 +45,7 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::Duration;
 use sweep::SWEEP;
 use units::Instant;
@@ -99,6 +102,11 @@ pub(crate) struct Single {
     tuning: Tuning,
     bucket: Option<Bucket>,
     pairs: Slab<Pair>,
+    slots: SlotPool,
+    /// All clients are of one group.
+    group: Arc<str>,
+    /// New connections a second of each client.
+    quotas: Quotas,
     deadlines: Deadlines,
     turns: VecDeque<usize>,
     /// Whose bytes wait for tokens, in the order of their turns.
@@ -165,6 +173,10 @@ impl Single {
             tuning,
             bucket,
             pairs: Slab::new(),
+            // Each has two sockets.
+            slots: SlotPool::new(limits, 2),
+            group: "".into(),
+            quotas: Quotas::default(),
             deadlines: Deadlines::default(),
             turns: VecDeque::new(),
             thirsty: VecDeque::new(),
@@ -231,6 +243,7 @@ impl Single {
                 && let Some((limits, log_ends)) = owner.reload()
             {
                 (self.limits, self.log_ends) = (limits, log_ends);
+                self.slots.set(&self.limits);
                 // There may be room again.
                 self.accept_again = None;
             }
@@ -412,7 +425,7 @@ impl Single {
         let mut tally = Tally::default();
         let pair = &mut self.pairs[index];
         let turn = pair.turn(now, self.bucket.as_mut(), &mut self.scratch, &mut tally);
-        self.count(index, tally);
+        self.count(now, index, tally);
         match turn {
             Turn::Wait => {}
             Turn::More => self.queue(index),
@@ -433,13 +446,16 @@ impl Single {
         }
     }
 
-    fn count(&mut self, index: usize, tally: Tally) {
+    fn count(&mut self, now: Instant, index: usize, tally: Tally) {
         let moved = &mut self.pairs[index].moved;
         moved.read += tally.read;
         moved.written += tally.written;
         self.counters.bytes_from_sockets += tally.read;
         self.counters.bytes_to_sockets += tally.written;
         self.report.bytes_to_satellite += tally.to_satellite;
+        if tally.read + tally.written > 0 {
+            self.slots.table.touch(now, index);
+        }
     }
 
     fn broken(&mut self, now: Instant, index: usize, side: Side, error: &io::Error) {
@@ -457,7 +473,7 @@ impl Single {
     fn breaking(&mut self, now: Instant, index: usize) {
         let mut tally = Tally::default();
         let over = self.pairs[index].turn_breaking(now, &mut self.scratch, &mut tally);
-        self.count(index, tally);
+        self.count(now, index, tally);
         if over {
             self.remove(index).reset();
         } else {

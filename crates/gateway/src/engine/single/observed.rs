@@ -56,7 +56,7 @@ impl Single {
     pub(crate) fn counted(&self) -> Counted {
         Counted {
             open: self.pairs.len() as u64,
-            limit: u64::from(self.limits.connections),
+            limit: self.slots.total(self.clock.now()) as u64,
             connections: self.counters.clone(),
             udp: UdpCounters::default(),
             association: AssociationCounters::default(),

@@ -2,6 +2,7 @@
 
 use super::Single;
 use super::pair::{Pair, Phase};
+use crate::engine::slots::IDLE;
 use crate::logging::CONNECTIONS;
 use units::{Instant, Span};
 
@@ -18,7 +19,7 @@ impl Single {
         self.sweeps = self.sweeps.wrapping_add(1);
         crate::logging::report_omissions();
         let longest = self.limits.vanished;
-        let mut gone = Vec::new();
+        let (mut gone, mut idlers) = (Vec::new(), Vec::new());
         let (sweeps, all) = (self.sweeps, self.pairs.len());
         for (index, pair) in self.pairs.iter_mut().filter(|(place, _)| is_due(*place, sweeps, all))
         {
@@ -30,7 +31,18 @@ impl Single {
             }
             if pair.phase == Phase::Open && pair.has_vanished(now, longest) {
                 gone.push(index);
+            } else if pair.phase == Phase::Open
+                && let (Some(idle), Some((_, since))) =
+                    (self.limits.idle, self.slots.table.get(index))
+                && now.since(since) >= idle
+            {
+                idlers.push(index);
             }
+        }
+        for index in idlers {
+            self.counters.idle += 1;
+            self.pairs[index].cause = IDLE;
+            self.remove(index).reset();
         }
         for index in gone {
             tracing::info!(client = %self.pairs[index].addresses.0, "the other end has vanished");
@@ -45,6 +57,7 @@ impl Single {
         self.set_due(index, None);
         self.accept_again = None;
         let pair = self.pairs.remove(index);
+        self.slots.table.release(index);
         if self.log_ends {
             self.log_end(&pair);
         }

@@ -4,9 +4,9 @@ use super::harness::*;
 use std::io::{Read, Write};
 
 #[test]
-fn clients_beyond_the_limit_wait_for_their_turn() {
-    let pair =
-        Pair::with("accept = \"early\"\n[limits]\nconnections = 4\nclient.connections = 4", "");
+fn clients_beyond_the_limit_wait_for_their_turn_where_that_is_wanted() {
+    let waits = "accept = \"early\"\n[fail]\nfull = \"wait\"\n[limits]\nconnections = 4";
+    let pair = Pair::with(waits, "");
     let server = echo();
     let held: Vec<_> = (0..4).map(|_| pair.connect(server)).collect();
     // The fifth is in the listener's queue: its handshake is answered once another has gone.
@@ -42,9 +42,9 @@ fn a_client_that_says_nothing_to_a_proxy_is_dropped() {
 
 #[test]
 fn clients_that_say_nothing_to_a_proxy_keep_out_nobody_who_does() {
-    let pair =
-        Pair::with("[limits]\nconnections = 4\nclient.connections = 4\nhandshake = \"1h\"", "");
-    let mut silent: Vec<_> = (0..10).map(|_| open(pair.terminal.addresses.socks5[0])).collect();
+    // Sixteen may say nothing at one time.
+    let pair = Pair::with("[limits]\nconnections = 4\nhandshake = \"1h\"", "");
+    let mut silent: Vec<_> = (0..20).map(|_| open(pair.terminal.addresses.socks5[0])).collect();
     let server = echo();
     let mut client = pair.connect(server);
     client.write_all(b"x").unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use units::RngStream;
 
 /// A connection from another address of this machine.
-fn open_from(client: &str, to: SocketAddr) -> TcpStream {
+pub(super) fn open_from(client: &str, to: SocketAddr) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let client: SocketAddr = format!("{client}:0").parse().unwrap();
     socket.bind(&client.into()).unwrap();
@@ -48,12 +48,21 @@ fn one_client_has_its_share_and_no_more() {
 
 #[test]
 fn a_client_that_only_asks_is_bounded_too() {
-    let pair = Pair::with("[limits]\nconnections = 1000\nclient.connections = 4", "");
+    // A quarter as many may ask as may have connections.
+    let pair = Pair::with("[limits]\nconnections = 120", "");
     let mut silent: Vec<_> = (0..50).map(|_| open(pair.terminal.addresses.socks5[0])).collect();
-    let error = silent.last_mut().unwrap().read(&mut [0]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    for first in &mut silent[..20] {
+        assert_eq!(first.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    }
+    // Another client has its share of them, and neither makes way for the first one's next.
+    let mut other = open_from("127.0.0.2", pair.terminal.addresses.socks5[0]);
+    silent.extend((0..50).map(|_| open(pair.terminal.addresses.socks5[0])));
+    other.write_all(&[5, 1, 0]).unwrap();
+    assert_eq!(read_exactly(&mut other, 2), [5, 0]);
+    // It has 27 of 30 at most.
+    assert_eq!(silent[72].read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     let report = pair.terminal.stop().connections;
-    assert_eq!((report.most_at_once, report.limited["client_connections"]), (20, 30));
+    assert_eq!((report.most_at_once, report.reclaimed), (0, 73));
 }
 
 #[test]

@@ -265,6 +265,8 @@ pub(super) const WORDED: &[Worded] = &[
                 ("reset_by_peer", counters.reset_by_peer),
                 ("lost_with_peer", counters.lost_with_peer),
                 ("vanished", counters.vanished),
+                ("reclaimed", counters.reclaimed),
+                ("idle", counters.idle),
             ]
         },
     },
