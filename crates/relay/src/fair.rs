@@ -254,9 +254,9 @@ mod tests {
             .map(|_| {
                 let (owner, entry) = queue.pop().expect("entries");
                 if entry == 200 {
-                    queue.push_first(owner, entry)
+                    queue.push_first(owner, entry);
                 } else {
-                    queue.push(owner, entry)
+                    queue.push(owner, entry);
                 }
                 entry
             })

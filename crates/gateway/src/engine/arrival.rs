@@ -47,25 +47,7 @@ pub(super) fn welcome(
         return;
     }
     let fate = door.fail.fate();
-    let admitted = match (listener.kind, wanted) {
-        (Kind::Transparent, None) => {
-            core.counters.not_intercepted += 1;
-            socket::close_with_reset(stream);
-            return;
-        }
-        // A proxy tells its clients in words.
-        (Kind::Transparent, Some(server)) if door.must_reset(server) => {
-            core.counters.refused(RefuseReason::NetworkUnreachable);
-            socket::close_with_reset(stream);
-            return;
-        }
-        (Kind::Transparent, Some(_)) => door.one_more(core, now, client).map(Admitted::Connection),
-        (Kind::Socks5 | Kind::HttpConnect, _) => {
-            door.one_more_to_ask(core, now, client).map(Admitted::Asking)
-        }
-    };
-    let Some(admitted) = admitted else {
-        core.counters.refused(RefuseReason::Limit);
+    let Some(admitted) = admit(core, now, listener.kind, door, wanted, client) else {
         socket::close_with_reset(stream);
         return;
     };
@@ -115,6 +97,36 @@ pub(super) fn welcome(
     } else if due.is_zero() {
         open_now(core, now, index, Vec::new());
     }
+}
+
+/// Gives a client its slot, or counts why it gets none.
+fn admit(
+    core: &mut Core,
+    now: Instant,
+    kind: Kind,
+    door: &mut Door,
+    wanted: Option<SocketAddr>,
+    client: SocketAddr,
+) -> Option<Admitted> {
+    let admitted = match (kind, wanted) {
+        (Kind::Transparent, None) => {
+            core.counters.not_intercepted += 1;
+            return None;
+        }
+        // A proxy tells its clients in words.
+        (Kind::Transparent, Some(server)) if door.must_reset(server) => {
+            core.counters.refused(RefuseReason::NetworkUnreachable);
+            return None;
+        }
+        (Kind::Transparent, Some(_)) => door.one_more(core, now, client).map(Admitted::Connection),
+        (Kind::Socks5 | Kind::HttpConnect, _) => {
+            door.one_more_to_ask(core, now, client).map(Admitted::Asking)
+        }
+    };
+    if admitted.is_none() {
+        core.counters.refused(RefuseReason::Limit);
+    }
+    admitted
 }
 
 /// Where an intercepted client wanted to go.
