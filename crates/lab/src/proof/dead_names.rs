@@ -177,7 +177,7 @@ impl ResolvConf {
     }
 
     fn command(&self) -> Result<Command, LabError> {
-        let program = std::env::current_exe().map_err(failed("this program"))?;
+        let program = crate::live::gateway_program().map_err(failed("this program"))?;
         let mut command = Command::new("unshare");
         let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
         command.args(["--mount", "sh", "-c", script]).arg(&self.file).arg(program);
