@@ -335,8 +335,12 @@ fn each_port_has_its_own_manner() {
     std::thread::scope(|scope| {
         let bed = &bed;
         let wait = move || bed.try_connect(SERVER.0, 22, Duration::from_millis(900)).is_err();
-        let four = [(); 4].map(|()| scope.spawn(wait));
-        pause(Duration::from_millis(300));
+        // One after the other: one client has half of the new ones a second.
+        let four = [(); 4].map(|()| {
+            let client = scope.spawn(wait);
+            pause(Duration::from_millis(100));
+            client
+        });
         let fifth = bed.try_connect(SERVER.0, 22, SHORT * 5);
         assert!(fifth.is_ok(), "answered early: {fifth:?}");
         for client in four {
