@@ -65,6 +65,9 @@ pub(crate) fn headroom(held: u64, free: u64, alpha: u64) -> u64 {
 /// Turns that an owner's first entries have while others of its own wait.
 const FIRST_TURNS: u32 = 7;
 
+/// Bytes that an owner may take in one turn: about a packet.
+pub(crate) const QUANTUM: u64 = 1_500;
+
 /// What an owner has in a [`FairQueue`].
 #[derive(Debug)]
 struct Queue<T> {
@@ -73,6 +76,14 @@ struct Queue<T> {
     rest: VecDeque<T>,
     /// Turns that `first` has had since `rest` had one.
     turns: u32,
+    /// Bytes that the owner may still take in this turn, or has taken too many.
+    deficit: i64,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { first: VecDeque::new(), rest: VecDeque::new(), turns: 0, deficit: 0 }
+    }
 }
 
 impl<T: Copy + PartialEq> Queue<T> {
@@ -106,11 +117,16 @@ impl<T: Copy + PartialEq> Queue<T> {
     }
 }
 
-/// A FIFO queue for each owner, which are served in turn.
+/// A FIFO queue for each owner, which are served in turn: by deficit round robin (Shreedhar and
+/// Varghese, "Efficient Fair Queuing Using Deficit Round-Robin", IEEE/ACM Transactions on
+/// Networking 4(3), 1996), where entries are charged with bytes, and else an entry a turn.
+///
+/// The debt of an owner whose last entry has left is kept until his next turn, so that nobody takes
+/// more by leaving and coming back.
 #[derive(Debug)]
 pub(crate) struct FairQueue<T> {
     queues: BTreeMap<Owner, Queue<T>>,
-    /// Owners with entries, the next one first.
+    /// Owners that have entries, or had some since their last turn, the next one first.
     turns: VecDeque<Owner>,
     len: usize,
 }
@@ -144,37 +160,67 @@ impl<T: Copy + PartialEq> FairQueue<T> {
         self.len += 1;
         self.queues.entry(owner).or_insert_with(|| {
             self.turns.push_back(owner);
-            Queue { first: VecDeque::new(), rest: VecDeque::new(), turns: 0 }
+            Queue::default()
         })
     }
 
     /// The next entry; it stays the next until [`pop`](Self::pop).
     pub(crate) fn front(&self) -> Option<T> {
-        self.queues.get(self.turns.front()?)?.front()
+        self.turns.iter().find_map(|owner| self.queues.get(owner)?.front())
     }
 
-    /// Takes the next entry off; its owner's next one waits for all other owners.
+    /// The owner whose turn it is. Those before him have nothing, and their turns are over.
+    fn owner(&mut self) -> Option<Owner> {
+        while let Some(&owner) = self.turns.front() {
+            if self.queues.get(&owner).is_some_and(|queue| !queue.is_empty()) {
+                return Some(owner);
+            }
+            self.queues.remove(&owner);
+            self.turns.pop_front();
+        }
+        None
+    }
+
+    /// The next entry has taken `bytes` of its owner's turn.
+    pub(crate) fn charge(&mut self, bytes: u64) {
+        let Some(owner) = self.owner() else { return };
+        let Some(queue) = self.queues.get_mut(&owner) else { return };
+        if queue.deficit <= 0 {
+            queue.deficit += QUANTUM as i64;
+        }
+        // What a packet larger than two turns takes is not all made up for.
+        queue.deficit = queue.deficit.saturating_sub_unsigned(bytes).max(-(QUANTUM as i64));
+    }
+
+    /// Whether something is left of the turn in which the next entry is.
+    pub(crate) fn goes_on(&self) -> bool {
+        let queues = self.turns.iter().filter_map(|owner| self.queues.get(owner));
+        let mut waiting = queues.filter(|queue| !queue.is_empty());
+        waiting.next().is_some_and(|queue| queue.deficit > 0)
+    }
+
+    /// Takes the next entry off. When nothing is left of its owner's turn, or he has no other entry,
+    /// his next one waits for all other owners.
     pub(crate) fn pop(&mut self) -> Option<(Owner, T)> {
-        let owner = self.turns.pop_front()?;
+        let owner = self.owner()?;
         let queue = self.queues.get_mut(&owner)?;
         let entry = queue.pop()?;
-        if queue.is_empty() {
-            self.queues.remove(&owner);
-        } else {
-            self.turns.push_back(owner);
-        }
         self.len -= 1;
+        if queue.deficit <= 0 || queue.is_empty() {
+            queue.deficit = queue.deficit.min(0);
+            self.turns.rotate_left(1);
+        }
+        if self.is_empty() {
+            // Nobody has waited for any of them.
+            self.turns.clear();
+            self.queues.clear();
+        }
         Some((owner, entry))
     }
 
     /// Takes `entry` out, wherever it is among its owner's; true when it was there.
     pub(crate) fn remove(&mut self, owner: Owner, entry: T) -> bool {
-        let Some(queue) = self.queues.get_mut(&owner) else { return false };
-        let removed = queue.remove(entry);
-        if queue.is_empty() {
-            self.queues.remove(&owner);
-            self.turns.retain(|&other| other != owner);
-        }
+        let removed = self.queues.get_mut(&owner).is_some_and(|queue| queue.remove(entry));
         self.len -= usize::from(removed);
         removed
     }

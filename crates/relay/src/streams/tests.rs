@@ -472,7 +472,7 @@ fn a_packet_whose_room_shrank_sends_the_rest_anew() {
     }
     peer.consume(now, id, 1000).expect("open");
     assert!(events(&mut peer).contains(&Event::Ended { stream: id }));
-    assert_eq!(hub.send_pool.held.total(), 0);
+    assert_eq!(hub.send_pool.buffered, 0);
     assert!(hub.packets.is_empty());
 }
 

@@ -89,20 +89,19 @@ impl Mix {
         // matter of congestion control.
         let told = terminals > 1 || rng.chance(0.7);
         let control = if rng.chance(0.5) { Control::Steady } else { Control::Fixed };
-        let mut mix = Self {
-            seed,
-            lines,
-            terminals,
-            told,
-            control,
-            memory: None,
-            clients: Vec::new(),
-        };
+        let mut mix =
+            Self { seed, lines, terminals, told, control, memory: None, clients: Vec::new() };
         mix.draw_clients(rng);
         if rng.chance(0.5) {
             mix.memory = Some(mix.least_memory() << rng.below(4));
         }
         mix
+    }
+
+    /// The same without hostile clients.
+    pub(super) fn without_hostile(&self) -> Self {
+        let clients = self.clients.iter().copied().filter(|client| client.honest).collect();
+        Self { clients, ..self.clone() }
     }
 
     fn draw_clients(&mut self, rng: &mut RngStream) {
@@ -189,6 +188,13 @@ impl Direction {
             Self::Up => 0,
             Self::Down => 1,
         }
+    }
+}
+
+impl Client {
+    /// Whether the promise is for it, on this line.
+    pub(super) fn is_measured(&self, line: usize) -> bool {
+        self.honest && self.direction.line() == line
     }
 }
 

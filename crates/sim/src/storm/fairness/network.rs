@@ -12,13 +12,12 @@ use super::mix::{BEGIN, Client, Direction, LineSetup, Manner, Mix};
 use super::users::{Carried, PRIORITY, Users};
 use crate::{Agenda, TraceHash};
 use relay::{
-    Destination, Event, Hub, Owner, PeerId, Relay, RelayConfig, StreamId, Target,
-    TransmitBatch,
+    Destination, Event, Hub, Owner, PeerId, Relay, RelayConfig, StreamId, Target, TransmitBatch,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use units::{Instant, RngStream, Serializer, Span};
-use xstp::session::{Coverage, Session};
+use xstp::session::Coverage;
 
 /// Octets of IP and UDP around each datagram.
 const HEADERS: u64 = 28;
@@ -42,23 +41,27 @@ struct Line {
     rng: RngStream,
     /// With the terminal that sends or receives.
     flying: Agenda<(usize, Vec<u8>)>,
-    offered: u64,
+    packets: u64,
+    /// Octets of IP packets that went for each terminal.
+    octets: Vec<u64>,
 }
 
 impl Line {
-    fn new(setup: LineSetup, rng: RngStream) -> Self {
-        let serializer = Serializer::new(setup.rate);
-        let LineSetup { delay, loss, .. } = setup;
-        Self { serializer, delay, loss, rng, flying: Agenda::new(), offered: 0 }
+    fn new(setup: LineSetup, terminals: usize, rng: RngStream) -> Self {
+        let LineSetup { rate, delay, loss } = setup;
+        let (serializer, flying) = (Serializer::new(rate), Agenda::new());
+        Self { serializer, delay, loss, rng, flying, packets: 0, octets: vec![0; terminals] }
     }
 
     /// Takes a datagram; says whether it was not lost.
     fn offer(&mut self, now: Instant, terminal: usize, bytes: &[u8]) -> bool {
-        self.offered += 1;
+        self.packets += 1;
         if self.serializer.free_at().since(now) > QUEUE {
             return false;
         }
-        let out = self.serializer.send(now, bytes.len() as u64 + HEADERS);
+        let octets = bytes.len() as u64 + HEADERS;
+        self.octets[terminal] += octets;
+        let out = self.serializer.send(now, octets);
         let lost = self.loss > 0.0 && self.rng.chance(self.loss);
         if !lost {
             self.flying.put(out + self.delay, (terminal, bytes.to_vec()));
@@ -140,7 +143,7 @@ impl<'m> Network<'m> {
             peers: BTreeMap::new(),
             servers: (0..mix.terminals).map(|_| users(true)).collect(),
             hub_wake: None,
-            lines: [0, 1].map(|line| Line::new(mix.lines[line], rng(line, "line"))),
+            lines: [0, 1].map(|line| Line::new(mix.lines[line], mix.terminals, rng(line, "line"))),
             agenda: Agenda::new(),
             books: (0..=mix.terminals).map(|_| Books::new(false)).collect(),
             strikes: Strikes::default(),
@@ -163,7 +166,7 @@ impl<'m> Network<'m> {
     }
 
     pub(super) fn packets(&self) -> u64 {
-        self.lines.iter().map(|line| line.offered).sum()
+        self.lines.iter().map(|line| line.packets).sum()
     }
 
     /// What sessions met.
@@ -443,13 +446,19 @@ impl<'m> Network<'m> {
         }
     }
 
-    /// Octets of control that sessions have sent on each line.
-    pub(super) fn control(&self) -> [u64; 2] {
-        let sum = |relays: &mut dyn Iterator<Item = &Relay>| {
-            relays.filter_map(Relay::session).map(control).sum()
-        };
-        let up = sum(&mut self.sites.iter().map(|site| &site.relay));
-        [up, sum(&mut self.hub.relays().map(|(_, relay)| relay))]
+    /// Octets of IP packets that went on each line for each terminal, and those of them that were no
+    /// data: POLLs, STATs and USTATs, alone or beside data.
+    pub(super) fn octets(&mut self) -> [Vec<[u64; 2]>; 2] {
+        let mut octets =
+            self.lines.each_ref().map(|line| line.octets.iter().map(|&all| [all, 0]).collect());
+        let [up, down]: &mut [Vec<[u64; 2]>; 2] = &mut octets;
+        for (site, up) in self.sites.iter().zip(up) {
+            up[1] = control(&site.relay);
+        }
+        for (peer, &terminal) in &self.peers {
+            down[terminal][1] = self.hub.peer(*peer).map_or(0, |relay| control(relay));
+        }
+        octets
     }
 
     /// What each client has had of each line: payload that was read at its end, and all that was
@@ -457,29 +466,38 @@ impl<'m> Network<'m> {
     pub(super) fn carried(&mut self) -> Vec<[Carried; 2]> {
         let flooded = |&[up, down]: &[u64; 2]| [up, down].map(|sent| Carried { sent, read: 0 });
         let mut sums: Vec<[Carried; 2]> = self.flooded.iter().map(flooded).collect();
-        let mut add = |up_is_sent: bool, carried: Vec<Carried>| {
-            for (sum, carried) in sums.iter_mut().zip(carried) {
-                let (sent, read) = if up_is_sent { (0, 1) } else { (1, 0) };
-                sum[sent].sent += carried.sent;
-                sum[read].read += carried.read;
-            }
-        };
         for site in &mut self.sites {
-            add(true, site.users.carried(&site.relay));
+            let (carried, _) = site.users.carried(&site.relay);
+            for (sum, carried) in sums.iter_mut().zip(carried) {
+                sum[0].sent += carried.sent;
+                sum[1].read += carried.read;
+            }
         }
         for (&peer, &terminal) in &self.peers {
-            if let Some(relay) = self.hub.peer(peer) {
-                add(false, self.servers[terminal].carried(relay));
+            let Some(relay) = self.hub.peer(peer) else { continue };
+            let (carried, lost) = self.servers[terminal].carried(relay);
+            for (sum, carried) in sums.iter_mut().zip(carried) {
+                sum[1].sent += carried.sent;
+                sum[0].read += carried.read;
+            }
+            let resets = |client: &Client| {
+                client.terminal == terminal
+                    && matches!(client.manner, Manner::Churn { reset: Some(_), .. })
+            };
+            let resetters = self.mix.clients.iter().filter(|client| resets(client)).count() as u64;
+            for (sum, client) in sums.iter_mut().zip(&self.mix.clients) {
+                if resets(client) {
+                    sum[1].sent += lost / resetters;
+                }
             }
         }
         sums
     }
 }
 
-/// Octets that a session has sent as IP packets without data in them, and as POLLs, STATs and
-/// USTATs beside data.
-fn control(session: &Session) -> u64 {
-    let counted = session.statistics();
+/// Octets that a session has sent as IP packets without data in them, and as control beside data.
+fn control(relay: &Relay) -> u64 {
+    let Some(counted) = relay.session_statistics() else { return 0 };
     let data = counted.data_sent + counted.data_retransmitted;
     let payload = counted.data_bytes_sent + counted.data_bytes_retransmitted;
     let all = counted.octets_sent + counted.segments_sent * BELOW;

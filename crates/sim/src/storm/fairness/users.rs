@@ -45,13 +45,15 @@ pub(super) struct Users {
     seed: u64,
     flows: BTreeMap<StreamId, Flow>,
     carried: Vec<Carried>,
+    /// Octets of streams that are in `carried` as sent.
+    counted: u64,
     wrong: Option<String>,
 }
 
 impl Users {
     pub(super) fn new(seed: u64, is_hub: bool, clients: usize) -> Self {
         let carried = vec![Carried::default(); clients];
-        Self { is_hub, seed, flows: BTreeMap::new(), carried, wrong: None }
+        Self { is_hub, seed, flows: BTreeMap::new(), carried, counted: 0, wrong: None }
     }
 
     /// The first thing that was wrong.
@@ -116,20 +118,29 @@ impl Users {
 
     /// Cuts the client's stream off.
     pub(super) fn reset(&mut self, stream: StreamId, relay: &mut Relay) {
-        let held = relay.held(stream);
-        self.forget(stream, held);
+        self.count(stream, relay.unsent(stream));
+        self.forget(stream);
         // It is gone otherwise.
         let _ = relay.reset(stream, ResetReason::Aborted);
     }
 
-    /// What each client has had until now.
-    pub(super) fn carried(&mut self, relay: &Relay) -> Vec<Carried> {
-        for (&stream, flow) in &mut self.flows {
-            let sent = flow.written - relay.held(stream).min(flow.written);
-            self.carried[flow.client].sent += sent.saturating_sub(flow.counted);
-            flow.counted = flow.counted.max(sent);
-        }
-        self.carried.clone()
+    /// What each client has had until now, and octets of streams that were sent by this end for
+    /// clients whose streams its peer has reset: nobody says how many each of them had sent.
+    pub(super) fn carried(&mut self, relay: &Relay) -> (&[Carried], u64) {
+        let streams: Vec<StreamId> = self.flows.keys().copied().collect();
+        streams.into_iter().for_each(|stream| self.count(stream, relay.unsent(stream)));
+        let lost = relay.statistics().bytes_sent - self.counted;
+        (&self.carried, lost)
+    }
+
+    /// Counts what the stream has sent, of which it holds `unsent` octets more.
+    fn count(&mut self, stream: StreamId, unsent: u64) {
+        let Some(flow) = self.flows.get_mut(&stream) else { return };
+        let sent = flow.written - unsent;
+        let news = sent.saturating_sub(flow.counted);
+        flow.counted += news;
+        self.counted += news;
+        self.carried[flow.client].sent += news;
     }
 
     /// Takes in what happened to a stream.
@@ -142,9 +153,12 @@ impl Users {
                 // A stream that is gone needs no end.
                 let _ = relay.end(stream);
             }
-            Event::Refused { stream, .. }
-            | Event::Reset { stream, .. }
-            | Event::Released { stream } => self.forget(stream, 0),
+            Event::Released { stream } => {
+                // All that was written has arrived.
+                self.count(stream, 0);
+                self.forget(stream);
+            }
+            Event::Refused { stream, .. } | Event::Reset { stream, .. } => self.forget(stream),
             Event::Disconnected { .. } => {
                 self.wrong.get_or_insert(format!("{event:?} although nobody gave up"));
             }
@@ -152,12 +166,12 @@ impl Users {
         }
     }
 
-    /// The stream is gone, with `held` octets that did not arrive.
-    fn forget(&mut self, stream: StreamId, held: u64) {
-        let Some(flow) = self.flows.remove(&stream) else { return };
-        let sent = flow.written.saturating_sub(held).max(flow.counted);
-        // Both ends say a last word.
-        self.carried[flow.client].sent += sent - flow.counted + FRAME;
+    /// The stream is gone.
+    fn forget(&mut self, stream: StreamId) {
+        if let Some(flow) = self.flows.remove(&stream) {
+            // Both ends say a last word.
+            self.carried[flow.client].sent += FRAME;
+        }
     }
 
     /// Reads and writes what can be.
