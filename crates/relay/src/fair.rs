@@ -311,6 +311,68 @@ mod tests {
         assert_eq!(queue.len(), 51);
     }
 
+    /// RLY-3.2
+    #[test]
+    fn owners_share_by_bytes_whatever_sizes_their_entries_have() {
+        let mut queue = FairQueue::default();
+        // One has many entries of a packet each; one a single entry that goes on; one has one of 60
+        // bytes each time, and leaves in between.
+        for entry in 0..400_u64 {
+            queue.push(Owner(1), entry);
+        }
+        queue.push(Owner(2), 1_000);
+        queue.push(Owner(3), 2_000);
+        let mut had = [0; 3];
+        for _ in 0..300 {
+            let entry = queue.front().expect("entries");
+            let (owner, bytes) = match entry {
+                0..1_000 => (0, 1_436),
+                1_000..2_000 => (1, 1_436),
+                _ => (2, 60),
+            };
+            queue.charge(bytes);
+            had[owner] += bytes;
+            if owner == 1 && queue.goes_on() {
+                continue;
+            }
+            queue.pop();
+            if owner > 0 {
+                queue.push(Owner(owner as u128 + 1), entry);
+            }
+        }
+        assert!(had[0].abs_diff(had[1]) <= 2 * QUANTUM, "{had:?}");
+        // It had a turn in each round.
+        assert!(had[2] >= had[1] / QUANTUM * 60 - 60, "{had:?}");
+    }
+
+    /// RLY-3.2
+    #[test]
+    fn who_leaves_with_a_debt_and_comes_back_in_the_same_round_still_has_it() {
+        let mut queue = FairQueue::default();
+        queue.push(Owner(1), 1);
+        queue.push(Owner(2), 2);
+        queue.charge(2 * QUANTUM - 100);
+        assert_eq!(queue.pop(), Some((Owner(1), 1)));
+        queue.push(Owner(1), 3);
+        assert_eq!(queue.front(), Some(2), "it waits for the other");
+        queue.charge(QUANTUM);
+        queue.pop();
+        queue.push(Owner(2), 4);
+        // The next turn makes up for what it took too much.
+        queue.charge(100);
+        assert!(!queue.goes_on(), "{queue:?}");
+        queue.pop();
+        // It has none for a round, and begins anew.
+        queue.charge(QUANTUM);
+        queue.pop();
+        queue.push(Owner(2), 5);
+        queue.charge(QUANTUM);
+        queue.pop();
+        queue.push(Owner(1), 6);
+        queue.charge(100);
+        assert!(queue.goes_on(), "{queue:?}");
+    }
+
     proptest! {
         /// Against a list of what everybody holds.
         #[test]

@@ -85,10 +85,13 @@ impl Mix {
             delay,
             loss: if lossy { 0.02 * rng.uniform() } else { 0.0 },
         });
-        // Terminals that share a link that nobody knows find their shares by themselves: that is a
-        // matter of congestion control.
-        let told = terminals > 1 || rng.chance(0.7);
-        let control = if rng.chance(0.5) { Control::Steady } else { Control::Fixed };
+        // Terminals that share a link whose rate nobody knows find their shares by themselves: that
+        // is a matter of congestion control. So is what `steady` finds of a low rate over a short
+        // round trip, which is between a half and all of it, by chance, with honest clients alone.
+        let is_hard = back < 1_500_000 && delay < Span::from_millis(25);
+        let told = rng.chance(0.7) || terminals > 1 || is_hard;
+        let steady = rng.chance(0.5) && !is_hard;
+        let control = if steady { Control::Steady } else { Control::Fixed };
         let mut mix =
             Self { seed, lines, terminals, told, control, memory: None, clients: Vec::new() };
         mix.draw_clients(rng);
