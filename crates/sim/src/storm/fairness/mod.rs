@@ -29,6 +29,7 @@
 //! without being told a rate, where shares are what their congestion control finds.
 
 mod judge;
+mod line;
 mod mix;
 mod network;
 mod users;

@@ -8,7 +8,8 @@
 
 use super::super::gateways::Books;
 use super::super::{Damage, Fault, Strikes};
-use super::mix::{BEGIN, Client, Direction, LineSetup, Manner, Mix};
+use super::line::{HEADERS, Line};
+use super::mix::{BEGIN, Client, Direction, Manner, Mix};
 use super::users::{Carried, PRIORITY, Users};
 use crate::{Agenda, TraceHash};
 use relay::{
@@ -16,59 +17,18 @@ use relay::{
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use units::{Instant, RngStream, Serializer, Span};
+use units::{Instant, RngStream, Span};
 use xstp::session::Coverage;
 
-/// Octets of IP and UDP around each datagram.
-const HEADERS: u64 = 28;
 /// Octets of the head of a DATAGRAM frame.
 const HEAD: u64 = 3;
 /// Octets of IP, UDP and association around each segment, and of the head of an SD.
 const BELOW: u64 = HEADERS + 24;
 const SD: u64 = 4;
-/// How long a packet may wait before a line.
-const QUEUE: Span = Span::from_secs(1);
 /// The shortest time between two looks.
 const TICK: Span = Span::from_micros(10);
 /// How long terminals may take to connect.
 const CONNECT: Span = Span::from_secs(60);
-
-/// One direction of the link.
-struct Line {
-    serializer: Serializer,
-    delay: Span,
-    loss: f64,
-    rng: RngStream,
-    /// With the terminal that sends or receives.
-    flying: Agenda<(usize, Vec<u8>)>,
-    packets: u64,
-    /// Octets of IP packets that went for each terminal.
-    octets: Vec<u64>,
-}
-
-impl Line {
-    fn new(setup: LineSetup, terminals: usize, rng: RngStream) -> Self {
-        let LineSetup { rate, delay, loss } = setup;
-        let (serializer, flying) = (Serializer::new(rate), Agenda::new());
-        Self { serializer, delay, loss, rng, flying, packets: 0, octets: vec![0; terminals] }
-    }
-
-    /// Takes a datagram; says whether it was not lost.
-    fn offer(&mut self, now: Instant, terminal: usize, bytes: &[u8]) -> bool {
-        self.packets += 1;
-        if self.serializer.free_at().since(now) > QUEUE {
-            return false;
-        }
-        let octets = bytes.len() as u64 + HEADERS;
-        self.octets[terminal] += octets;
-        let out = self.serializer.send(now, octets);
-        let lost = self.loss > 0.0 && self.rng.chance(self.loss);
-        if !lost {
-            self.flying.put(out + self.delay, (terminal, bytes.to_vec()));
-        }
-        !lost
-    }
-}
 
 /// What clients do by themselves.
 #[derive(Clone, Copy, Debug)]
