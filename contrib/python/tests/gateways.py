@@ -103,14 +103,23 @@ class Gateway:
             self.process = subprocess.Popen([program(), "gateway", "--config", str(file)],
                                             stdout=log, stderr=subprocess.STDOUT)
 
+    async def listening(self, port: int) -> None:
+        """Waits until the hub has bound its UDP port, so that the first Hello finds it."""
+        for _ in range(500):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the gateway did not start:\n{self.log.read_text()}")
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError:
+                    return
+            await asyncio.sleep(0.02)
+        raise RuntimeError("the gateway does not listen")
+
     def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        """Ends the process; what it would still do is of no interest by then."""
+        self.process.kill()
+        self.process.wait()
 
 
 def content(octets: int, seed: int) -> bytes:
@@ -127,7 +136,6 @@ class Server:
     """A TCP server that sends `download` to each client and keeps what it receives."""
 
     download: bytes
-    pause_after: int | None = None
 
     async def start(self) -> int:
         self.uploads: list[bytes] = []
