@@ -178,7 +178,7 @@ def note_key(key: Key) -> int:
 
 
 def _varint(reader: Reader) -> int:
-    return reader.varint(max_octets=9, max_bits=63)
+    return reader.varint(max_octets=9, max_bits=63, shortest=False)
 
 
 def _stream_number(reader: Reader) -> int:
@@ -249,8 +249,20 @@ def _decode_other(reader: Reader, first: int) -> Frame:
     if kind == 5:
         return Datagram(_data(reader, first))
     if kind == 6:
-        return Piece(_varint(reader), _varint(reader), _varint(reader), _data(reader, first))
+        return _decode_piece(reader, first)
     return (Grant, Need, Families)[kind - 7](_varint(reader), _varint(reader))
+
+
+def _decode_piece(reader: Reader, first: int) -> Piece:
+    """Reads a PIECE, which lies within its packet and is not too short (RLY-6.4)."""
+    number, total, offset = _varint(reader), _varint(reader), _varint(reader)
+    data = _data(reader, first)
+    after = offset + len(data)
+    if number > 65_535 or total > 65_535 or after > total or not data:
+        raise Malformed("a PIECE outside its packet")
+    if len(data) < 32 and after < total:
+        raise Malformed("a PIECE that is too short")
+    return Piece(number, total, offset, data)
 
 
 def _encode_address(host: str, port: int) -> bytes:

@@ -153,7 +153,7 @@ def decode(data: bytes) -> Segment:
 
 
 def _varint(reader: Reader) -> int:
-    return reader.varint(max_octets=5, max_bits=32)
+    return reader.varint(max_octets=5, max_bits=32, shortest=True)
 
 
 def _encode_begin(begin: Begin) -> bytes:

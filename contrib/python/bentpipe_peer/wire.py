@@ -52,15 +52,16 @@ class Reader:
         """Returns the next big-endian number of that many octets."""
         return int.from_bytes(self.take(octets), "big")
 
-    def varint(self, max_octets: int, max_bits: int) -> int:
-        """Returns the next variable-length integer in its shortest form."""
+    def varint(self, max_octets: int, max_bits: int, shortest: bool) -> int:
+        """Returns the next variable-length integer. Segments allow only the shortest form of a
+        value (XSTP-3.1.2), frames any form of up to nine octets (RLY-1.8)."""
         value = shift = 0
         for position in range(max_octets):
             octet = self.uint(1)
             value |= (octet & 0x7F) << shift
             shift += 7
             if octet < 0x80:
-                if position > 0 and octet == 0:
+                if shortest and position > 0 and octet == 0:
                     raise Malformed("integer not in its shortest form")
                 if value >> max_bits:
                     raise Malformed("integer too large")
