@@ -198,8 +198,8 @@ class TerminalAssociation:
         self._heeded_unknown = False
         self.peer_limits = welcome.limits
         self.attempt = None
-        # The hub's keys come into force with a datagram under them (ASC-2.4, 8.1).
-        self._outbox.append(self.keys[0].seal(Kind.DATA, b""))
+        if continued:  # The hub's new keys come into force without waiting for data (ASC-8.1).
+            self._outbox.append(self.keys[0].seal(Kind.DATA, b""))
 
     def _cookie(self, header: Header, datagram: bytes, now: float) -> None:
         attempt = self.attempt

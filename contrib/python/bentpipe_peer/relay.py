@@ -1,8 +1,8 @@
 """The relay: streams over one session (docs/spec/relay.md). It is the `Upper` of a `Session`.
 
-Policies are as simple as the specification allows: streams take turns whatever their priority
-(RLY-3.2 is a SHOULD of the sender's), each stream has a window of its own from the start, and
-IP packets (RLY-6) are only handed up.
+Policies are simple: streams take turns whatever their priority (RLY-3.2 is left out), each stream
+has a window of its own from the start (RLY-4.5 allows that), and IP packets (RLY-6) are handed up
+where they come whole.
 """
 
 from __future__ import annotations
@@ -266,9 +266,15 @@ class Relay:
     def deliver(self, payload: bytes) -> None:
         try:
             for frame in frames.decode(payload):
-                self._on_frame(frame)
-        except Malformed as error:
-            self.errors[str(error)] = self.errors.get(str(error), 0) + 1
+                try:
+                    self._on_frame(frame)
+                except Malformed as error:  # It is passed over alone.
+                    self._count(error)
+        except Malformed as error:  # It ends the reading of the payload (RLY-1.8).
+            self._count(error)
+
+    def _count(self, error: Malformed) -> None:
+        self.errors[str(error)] = self.errors.get(str(error), 0) + 1
 
     def _on_frame(self, frame: Frame) -> None:
         match frame:
@@ -344,7 +350,7 @@ class Relay:
             if came > self.own.shared_credit + self._shared_announced:
                 raise Malformed("data beyond the shared credit")
         except Malformed as error:
-            self.errors[str(error)] = self.errors.get(str(error), 0) + 1
+            self._count(error)
             self.reset(stream, Reason.PROTOCOL)
             stream.on_change()
             return
@@ -360,7 +366,7 @@ class Relay:
         if stream.reset_reason is None:
             stream.reset_reason = frame.reason
         if not stream.reset_sent:
-            self._send_reset(stream, Reason.ABORTED)
+            self._send_reset(stream, frame.reason)
         if stream.refused:
             stream.inward.ready.clear()
         self._forget(stream, frame.shared_used)

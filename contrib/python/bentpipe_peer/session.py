@@ -94,14 +94,12 @@ class Session:
 
     def receive(self, data: bytes, packet_octets: int, now: float) -> None:
         """Takes a segment; `packet_octets` is the size of the IP packet that carried it."""
-        self.receiver.octets += packet_octets
         try:
-            segment = decode(data)
-            self._handle(segment, now)
+            self._handle(decode(data), packet_octets, now)
         except Malformed as error:
             self.dropped[str(error)] = self.dropped.get(str(error), 0) + 1
 
-    def _handle(self, segment: Segment, now: float) -> None:
+    def _handle(self, segment: Segment, packet_octets: int, now: float) -> None:
         """Handles the parts in the order of XSTP-4.1.2."""
         kind = segment.type
         if self.state is State.CLOSED:
@@ -117,6 +115,7 @@ class Session:
             self._on_begin(segment.begin, segment.stamp, now)
         if self.state is State.LISTENING:
             raise Malformed("no BGN yet")
+        self.receiver.octets += packet_octets  # (XSTP-5.3.5)
         if kind & Type.SD:
             self._on_data(segment, now)
         if segment.stat:
