@@ -32,6 +32,9 @@ class Relay:
         self.on_open: Callable[[Stream], None] = lambda stream: None
         self.on_datagram: Callable[[bytes], None] = lambda packet: None
         self.grant: Grant | None = None
+        """At a terminal the newest GRANT that came, at a hub the newest that was sent."""
+        self.need: Need | None = None
+        """At a hub the newest NEED that came."""
         self.families: Families | None = None
         self.draining = False
         """No new streams are opened, and those of the peer are refused."""
@@ -70,6 +73,12 @@ class Relay:
             return
         stream.reset_reason = reason if stream.reset_reason is None else stream.reset_reason
         self._send_reset(stream, reason)
+
+    def grant_rate(self, rate_bps: int) -> None:
+        """At a hub: tells the terminal what it may send (RLY-7.1)."""
+        number = self.grant.number + 1 if self.grant else 1
+        self.grant = Grant(number, rate_bps // 1000)
+        self._control.append(self.grant)
 
     def consumed(self, stream: Stream) -> None:
         """To be called after `Stream.read`: announces credit and forgets what is over."""
@@ -166,6 +175,8 @@ class Relay:
                     continue
             elif isinstance(frame, Need):
                 frame = self._newest_need()
+            elif isinstance(frame, Grant) and self.grant:
+                frame = self.grant
             kept.append(frame)
             encoded = frames.encode(frame)
             if len(out) + len(encoded) > room:
@@ -239,7 +250,7 @@ class Relay:
 
     def _need(self) -> Need | None:
         """NEED, where the hub has granted a rate (RLY-7.2)."""
-        if not self.grant or self.clock() < self._need_at + NEED_DISTANCE:
+        if not self.grant or self.is_hub or self.clock() < self._need_at + NEED_DISTANCE:
             return None
         need = self._newest_need()
         if need.waiting == 0 and self._need_was_zero:
@@ -255,7 +266,7 @@ class Relay:
     def rate_limit(self) -> float:
         """The rate that GRANT and the peer's limits allow, in bits per second (RLY-7.1)."""
         limits = [float("inf")]
-        if self.grant:
+        if self.grant and not self.is_hub:
             limits.append(max(self.grant.rate, 8) * 1000)
         if self.peer.receive_rate:
             limits.append(max(self.peer.receive_rate, 1000))
@@ -301,9 +312,11 @@ class Relay:
                     raise Malformed("a GRANT from a terminal")
                 if not self.grant or number > self.grant.number:
                     self.grant = frame
-            case Need():
+            case Need(number):
                 if not self.is_hub:
                     raise Malformed("a NEED from a hub")
+                if not self.need or number > self.need.number:
+                    self.need = frame
             case Families(number):
                 if self.is_hub:
                     raise Malformed("FAMILIES from a terminal")

@@ -69,15 +69,17 @@ def _base64(key: bytes) -> str:
     return base64.b64encode(key).decode()
 
 
-def hub_configuration(pair: Pair, port: int) -> str:
+def hub_configuration(pair: Pair, port: int, others: tuple[bytes, ...] = ()) -> str:
+    """The hub's configuration; `others` are the private keys of further terminals."""
     head = 'role = "hub"\n'
     tail = f'[link]\nlisten = "127.0.0.1:{port}"\nrate_up = "{RATE}"\nrate_down = "{RATE}"\n' \
         '[control]\nsocket = "off"\n'
     if pair.suite is Suite.NULL:
         return head + 'security = "none"\n' + tail
-    key = _base64(noise.public_key(pair.terminal_private))
-    return head + f'private_key = "{_base64(pair.hub_private)}"\n' + tail \
-        + f'[[terminal]]\nname = "boat"\npublic_key = "{key}"\n'
+    for number, private in enumerate((pair.terminal_private, *others)):
+        key = _base64(noise.public_key(private))
+        tail += f'[[terminal]]\nname = "boat{number or ""}"\npublic_key = "{key}"\n'
+    return head + f'private_key = "{_base64(pair.hub_private)}"\n' + tail
 
 
 def terminal_configuration(pair: Pair, hub: tuple[str, int], socks_port: int) -> str:

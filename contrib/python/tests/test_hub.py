@@ -45,6 +45,15 @@ class Setting:
         assert digest(down) == digest(DOWN)
         assert digest(self.server.uploads.pop()) == digest(UP)
 
+    async def upload(self) -> None:
+        """The upload alone."""
+        reader, writer = await self.connect()
+        writer.write(UP)
+        writer.write_eof()
+        await wait_for(lambda: bool(self.server.uploads))
+        assert digest(self.server.uploads.pop()) == digest(UP)
+        writer.close()
+
     def association(self) -> int:
         return self.hub.associations.terminals["boat"].association
 
@@ -143,6 +152,26 @@ def test_key_renewal(tmp_path: Path, run: Runner) -> None:
                 await asyncio.sleep(0.3)
             await transfer
             assert s.association() == before
+
+    run(test())
+
+
+def test_grant(tmp_path: Path, run: Runner) -> None:
+    """The terminal sends no faster than it is granted, and says what waits (RLY-7.1, 7.2)."""
+
+    async def test() -> None:
+        async with setting(tmp_path, BAD) as s:
+            s.server.download = b""
+            connection = s.hub.connections["boat"]
+            connection.relay.grant_rate(4_000_000)
+            connection.wake()
+            await asyncio.sleep(0.2)
+            began = asyncio.get_running_loop().time()
+            await s.upload()
+            took = asyncio.get_running_loop().time() - began
+            assert took > len(UP) * 8 / 4e6
+            need = connection.relay.need
+            assert need and need.number > 1
 
     run(test())
 

@@ -75,12 +75,12 @@ async def wait_for(condition: object, seconds: float = 8.0) -> None:
 
 
 @contextlib.asynccontextmanager
-async def setting(directory: Path, impairments: Impairments, suite: Suite = Suite.NOISE
-                  ) -> AsyncIterator[Setting]:
+async def setting(directory: Path, impairments: Impairments, suite: Suite = Suite.NOISE,
+                  others: tuple[bytes, ...] = ()) -> AsyncIterator[Setting]:
     pair, address = Pair.new(suite), ("127.0.0.1", free_port(socket.SOCK_DGRAM))
     proxy, server = Proxy(address, impairments), Server(DOWN)
     terminal = None
-    hub = Gateway(directory, "hub", hub_configuration(pair, address[1]))
+    hub = Gateway(directory, "hub", hub_configuration(pair, address[1], others))
     try:
         await hub.listening(address[1])
         await proxy.start()
@@ -232,6 +232,34 @@ def test_cookies_during_a_flood(tmp_path: Path, run: Runner) -> None:
             await wait_for(lambda: s.terminal.association.renewals == 1)
             assert s.terminal.association.cookies_received
             await s.transfer()
+
+    run(test())
+
+
+def test_grants(tmp_path: Path, run: Runner) -> None:
+    """Two terminals share the return link by what the hub grants them (RLY-7)."""
+
+    async def test() -> None:
+        second = noise.generate_key()
+        async with setting(tmp_path, BAD, others=(second,)) as s:
+            identity = Pair(Suite.NOISE, s.pair.hub_private, second).terminal_identity()
+            other = TerminalPeer(identity, s.proxy.address, RATE_BPS)
+            try:
+                await other.start()
+                streams = [terminal.open(Opening("127.0.0.1", s.server_port))
+                           for terminal in (s.terminal, other)]
+                data = content(2_000_000, 5)
+                transfers = [asyncio.gather(read_all(stream), write_all(stream, data))
+                             for stream in streams]
+                relays = [terminal.connection.relay for terminal in (s.terminal, other)
+                          if terminal.connection]
+                await wait_for(lambda: all(relay.grant for relay in relays))
+                assert all(relay.rate_limit() < RATE_BPS for relay in relays)
+                await asyncio.gather(*transfers)
+                await wait_for(lambda: len(s.server.uploads) == 2)
+                assert {digest(upload) for upload in s.server.uploads} == {digest(data)}
+            finally:
+                other.close()
 
     run(test())
 
