@@ -51,14 +51,16 @@ def test_transfer_with_renewals(run: Runner, suite: Suite) -> None:
 
     async def test() -> None:
         async with pair(WORSE, suite, renewal_age=0.5) as (terminal, _, server, port):
-            stream = terminal.open(Opening("127.0.0.1", port))
-            down, _ = await asyncio.gather(read_all(stream), write_all(stream, UP))
-            await wait_for(lambda: bool(server.uploads))
-            assert digest(down) == digest(DOWN) and digest(server.uploads[0]) == digest(UP)
+            wanted = 2 if suite is Suite.NOISE else 0
+            while True:
+                stream = terminal.open(Opening("127.0.0.1", port))
+                down, _ = await asyncio.gather(read_all(stream), write_all(stream, UP))
+                await wait_for(lambda: bool(server.uploads))
+                assert digest(down) == digest(DOWN) and digest(server.uploads.pop()) == digest(UP)
+                if terminal.association.renewals >= wanted:
+                    break
             assert terminal.association.generation == 1
-            if suite is Suite.NOISE:
-                assert terminal.association.renewals
-                assert terminal.connection and terminal.connection.session.sender.retransmissions
+            assert terminal.connection and terminal.connection.session.sender.retransmissions
 
     run(test())
 
