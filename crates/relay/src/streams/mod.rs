@@ -151,7 +151,7 @@ impl Streams {
         }
     }
 
-    /// The rate that the peer's link takes, as it has announced it.
+    /// Rate at which the peer can receive, as it has announced it.
     pub(crate) fn peer_rate(&self) -> Option<BitRate> {
         announced_rate(self.peer)
     }
