@@ -61,7 +61,11 @@ fn owners_take_turns_however_many_entries_they_have() {
         let (owner, entry) = queue.pop().expect("entries");
         assert_eq!(next, Some(entry));
         had[owner.0 as usize - 1] += 1;
-        if entry == 200 { queue.push_first(owner, entry) } else { queue.push(owner, entry) }
+        if entry == 200 {
+            queue.push_first(owner, entry);
+        } else {
+            queue.push(owner, entry);
+        }
     }
     assert_eq!(had, [20, 20]);
     assert!(queue.remove(Owner(2), 100) && !queue.remove(Owner(2), 100));
