@@ -8,14 +8,13 @@ use super::connection::{Asking, Phase};
 use super::core::Core;
 use super::door::Door;
 use super::fail::Fate;
+use super::host::{Close, Socket, TcpSocket};
 use super::listener::{Kind, Listener};
 use super::opening::open_now;
 use super::quota::Holder;
 use super::slots::Owner;
-use super::socket;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, RefuseReason};
-use mio::net::TcpStream;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use units::Instant;
@@ -35,11 +34,11 @@ pub(super) fn welcome(
     listener: &Listener,
     door: &mut Door,
     confirm: Option<&mut Confirm>,
-    stream: TcpStream,
+    stream: Socket,
     client: SocketAddr,
 ) {
     core.counters.accepted += 1;
-    let wanted = wanted(listener, &stream, client);
+    let wanted = wanted(listener, &*stream, client);
     if let (Some(confirm), Some(server)) = (confirm, wanted)
         && let Some(index) = confirm.claim(core, client, server)
     {
@@ -47,29 +46,11 @@ pub(super) fn welcome(
         return;
     }
     let fate = door.fail.fate();
-    let admitted = match (listener.kind, wanted) {
-        (Kind::Transparent, None) => {
-            core.counters.not_intercepted += 1;
-            socket::close_with_reset(stream);
-            return;
-        }
-        // A proxy tells its clients in words.
-        (Kind::Transparent, Some(server)) if door.must_reset(server) => {
-            core.counters.refused(RefuseReason::NetworkUnreachable);
-            socket::close_with_reset(stream);
-            return;
-        }
-        (Kind::Transparent, Some(_)) => door.one_more(core, now, client).map(Admitted::Connection),
-        (Kind::Socks5 | Kind::HttpConnect, _) => {
-            door.one_more_to_ask(core, now, client).map(Admitted::Asking)
-        }
-    };
-    let Some(admitted) = admitted else {
-        core.counters.refused(RefuseReason::Limit);
-        socket::close_with_reset(stream);
+    let Some(admitted) = admit(core, now, listener.kind, door, (client, wanted)) else {
+        stream.close(Close::Reset);
         return;
     };
-    if let Err(error) = socket::prepare(&stream, &core.limits) {
+    if let Err(error) = stream.prepare(&core.limits) {
         tracing::debug!(%client, %error, "a client was gone at once");
         return;
     }
@@ -117,12 +98,41 @@ pub(super) fn welcome(
     }
 }
 
+/// What a new client is given; one that gets nothing is counted.
+fn admit(
+    core: &mut Core,
+    now: Instant,
+    kind: Kind,
+    door: &mut Door,
+    (client, wanted): (SocketAddr, Option<SocketAddr>),
+) -> Option<Admitted> {
+    let admitted = match (kind, wanted) {
+        (Kind::Transparent, None) => {
+            core.counters.not_intercepted += 1;
+            return None;
+        }
+        // A proxy tells its clients in words.
+        (Kind::Transparent, Some(server)) if door.must_reset(server) => {
+            core.counters.refused(RefuseReason::NetworkUnreachable);
+            return None;
+        }
+        (Kind::Transparent, Some(_)) => door.one_more(core, now, client).map(Admitted::Connection),
+        (Kind::Socks5 | Kind::HttpConnect, _) => {
+            door.one_more_to_ask(core, now, client).map(Admitted::Asking)
+        }
+    };
+    if admitted.is_none() {
+        core.counters.refused(RefuseReason::Limit);
+    }
+    admitted
+}
+
 /// Where an intercepted client wanted to go.
-fn wanted(listener: &Listener, stream: &TcpStream, client: SocketAddr) -> Option<SocketAddr> {
+fn wanted(listener: &Listener, stream: &dyn TcpSocket, client: SocketAddr) -> Option<SocketAddr> {
     if listener.kind != Kind::Transparent {
         return None;
     }
-    let local = stream.local_addr().ok()?;
+    let local = stream.local_address().ok()?;
     let server = intercept::original_destination(local, listener.address);
     if server.is_none() {
         tracing::info!(%client, "refused: it connected straight to the transparent port");
@@ -131,8 +141,8 @@ fn wanted(listener: &Listener, stream: &TcpStream, client: SocketAddr) -> Option
 }
 
 /// A client comes out of the listener whose server has answered.
-fn enter(core: &mut Core, now: Instant, index: usize, stream: TcpStream) {
-    let prepared = socket::prepare(&stream, &core.limits);
+fn enter(core: &mut Core, now: Instant, index: usize, stream: Socket) {
+    let prepared = stream.prepare(&core.limits);
     core.connections[index].socket = Some(stream);
     if core.connections[index].key.is_none() {
         // The server has left again.

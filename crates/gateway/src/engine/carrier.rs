@@ -11,14 +11,15 @@ pub(crate) use naming::target;
 pub(super) use naming::{hub_name, is_same};
 
 use super::client_network::owner;
+use super::host::Host;
 use super::path::{self, Route};
 use super::paths::{PathPlan, Paths};
 use super::slots::SHARE_OF_FREE;
 use super::strangers::Strangers;
 use crate::HubSection;
-use crate::SystemEntropy;
 use crate::config::{for_relay, terminal_of};
 use crate::state::State;
+use association::Entropy;
 use relay::health::{Demands, Verdict};
 use relay::{
     Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
@@ -75,21 +76,29 @@ enum Side {
 
 impl Carrier {
     /// A terminal's: a relay for each of `plans`, of which `demands` are made.
-    pub(crate) fn terminal(plans: Vec<PathPlan>, demands: Demands, now: Instant) -> Self {
-        let mut carrier = Self {
-            side: Side::Terminal(Box::new(Paths::new(plans, demands, now))),
+    pub(crate) fn terminal<E: Entropy + 'static>(
+        plans: Vec<PathPlan>,
+        demands: Demands,
+        now: Instant,
+        entropy: impl FnMut() -> E,
+    ) -> Self {
+        Self {
+            side: Side::Terminal(Box::new(Paths::new(plans, demands, now, entropy))),
             bad_datagrams: 0,
             strangers: Strangers::default(),
             ipv6_prefix: crate::Limits::default().ipv6_prefix,
-        };
-        carrier.check_paths();
-        carrier
+        }
     }
 
     /// A hub's: a relay with each terminal, which begins with what is remembered of it. `memory`
     /// has the bytes of buffer of terminals for which they are not the usual, by the names of their paths.
-    pub(crate) fn hub(config: &RelayConfig, state: &State, memory: &[(Vec<&str>, u64)]) -> Self {
-        let mut hub = Box::new(Hub::new(config, SystemEntropy));
+    pub(crate) fn hub(
+        config: &RelayConfig,
+        state: &State,
+        memory: &[(Vec<&str>, u64)],
+        entropy: impl Entropy + 'static,
+    ) -> Self {
+        let mut hub = Box::new(Hub::new(config, entropy));
         for (name, learnt) in state.all() {
             hub.remember(name, learnt);
         }
@@ -455,11 +464,11 @@ impl Carrier {
     }
 
     /// Tells what the kernel believes that the paths to the peers take by now.
-    pub(crate) fn check_paths(&mut self) {
+    pub(crate) fn check_paths(&mut self, host: &dyn Host) {
         match &mut self.side {
-            Side::Terminal(paths) => paths.check(),
+            Side::Terminal(paths) => paths.check(host),
             Side::Hub(hub) => {
-                on_peers(hub, |relay, address| path::tell(relay, &Route::to(address)));
+                on_peers(hub, |relay, address| path::tell(host, relay, &Route::to(address)));
             }
         }
     }

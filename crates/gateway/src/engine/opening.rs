@@ -2,7 +2,7 @@
 
 use super::asking::{flush, say_farewell};
 use super::carrier::{StreamKey, target};
-use super::connection::Phase;
+use super::connection::{Asking, Phase};
 use super::core::Core;
 use super::door::Door;
 use super::fail::Fate;
@@ -32,10 +32,7 @@ pub(super) fn wants(
         return;
     };
     let Some(owner) = door.one_more(core, now, asking.client) else {
-        core.counters.refused(RefuseReason::Limit);
-        let mut message = asking.reply;
-        message.extend(asking.handshake.refused(RefuseReason::Limit, "this client has its share"));
-        say_farewell(core, now, index, message);
+        turn_away(core, now, index, asking, RefuseReason::Limit, "this client has its share");
         return;
     };
     let holder = Holder::Client(owner.client);
@@ -44,10 +41,7 @@ pub(super) fn wants(
         Fate::Carried => {}
         Fate::Refused => {
             let reason = RefuseReason::NetworkUnreachable;
-            core.counters.refused(reason);
-            let mut message = asking.reply;
-            message.extend(asking.handshake.refused(reason, "no hub answers"));
-            say_farewell(core, now, index, message);
+            turn_away(core, now, index, asking, reason, "no hub answers");
             return;
         }
         Fate::Direct => {
@@ -61,10 +55,7 @@ pub(super) fn wants(
     let mode = match door.decide(now, asking.handshake.protocol(), &destination) {
         Answer::Accept(mode) => mode,
         Answer::Refuse(reason) => {
-            core.counters.refused(reason);
-            let mut message = asking.reply;
-            message.extend(asking.handshake.refused(reason, "the hub does not reach this family"));
-            say_farewell(core, now, index, message);
+            turn_away(core, now, index, asking, reason, "the hub does not reach this family");
             return;
         }
     };
@@ -75,7 +66,7 @@ pub(super) fn wants(
         AcceptMode::Early => {
             asking.reply.extend_from_slice(&asking.handshake.granted(None));
             if let Some(socket) = &connection.socket
-                && let Err(error) = flush(socket, &mut asking.reply)
+                && let Err(error) = flush(&**socket, &mut asking.reply)
             {
                 core.broken(now, index, &error);
                 return;
@@ -90,7 +81,7 @@ pub(super) fn wants(
         AcceptMode::Confirm => {
             // A client may have asked without waiting for the answer to its greeting.
             if let Some(socket) = &connection.socket
-                && let Err(error) = flush(socket, &mut asking.reply)
+                && let Err(error) = flush(&**socket, &mut asking.reply)
             {
                 core.broken(now, index, &error);
                 return;
@@ -99,6 +90,21 @@ pub(super) fn wants(
             confirm(core, now, index, target, kept);
         }
     }
+}
+
+/// Tells the client of a proxy why nothing is opened for it.
+fn turn_away(
+    core: &mut Core,
+    now: Instant,
+    index: usize,
+    asking: Asking,
+    reason: RefuseReason,
+    detail: &str,
+) {
+    core.counters.refused(reason);
+    let mut message = asking.reply;
+    message.extend(asking.handshake.refused(reason, detail));
+    say_farewell(core, now, index, message);
 }
 
 /// Asks the hub, whose answer the client of a proxy waits for; it has sent `kept` already.
