@@ -4,8 +4,8 @@
 //! there yet, a port that somebody has, a right that this user lacks. Nothing of that makes the
 //! file wrong, so all of it is a warning. Ports are tried for a moment; nothing else is touched.
 
-use crate::engine::{self, path};
 use crate::{Config, InterceptSection, Role, SourceMode, intercept, privileges};
+use crate::{driver, engine};
 use caps::{CapSet, Capability};
 use nix::unistd::{Uid, User};
 use socket2::{Domain, Socket, Type};
@@ -41,7 +41,7 @@ pub fn check(config: &Config) -> Vec<Warning> {
         state_file(&mut found, state);
     }
     for (path, route) in config.ways().iter().filter_map(|path| Some((path, path.route()?))) {
-        if let Err(error) = path::mtu(&route) {
+        if let Err(error) = driver::mtu(&route) {
             let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
             if let Some(interface) =
                 route.interface.as_ref().filter(|_| error.raw_os_error() == Some(libc::ENODEV))
@@ -53,7 +53,7 @@ pub fn check(config: &Config) -> Vec<Warning> {
             found.add(key, format!("there is no way to {} now: {error}", route.peer));
         }
     }
-    let (wanted, has) = (config.limits.connections, engine::raise_descriptor_limit());
+    let (wanted, has) = (config.limits.connections, driver::raise_descriptor_limit());
     let needed = engine::slots::descriptors_for(wanted, 1);
     if has < needed {
         let text = format!("{wanted} connections want {needed} descriptors, and {has} are allowed");

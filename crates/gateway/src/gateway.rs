@@ -1,7 +1,8 @@
 //! A gateway as a whole: its sockets, its place in the kernel's tables, and its loop.
 
 use crate::confirming::{self, OnDuty};
-use crate::engine::{self, Admission, Carrier, Engine, Kind, Listener, Outlet, PathPlan};
+use crate::driver::{self, Driver};
+use crate::engine::{self, Admission, Carrier, Engine, Host, Kind, Listener, Outlet, PathPlan};
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::observe::Observer;
@@ -10,7 +11,7 @@ use crate::single::SingleGateway;
 use crate::state::State;
 use crate::{
     Config, HubSection, InterceptSection, KeyError, LinkSection, PathSection, Report, Role,
-    SourceMode, Stop, TerminalSection, privileges,
+    SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
 };
 use relay::{Control, RelayConfig};
 use rt::Clock;
@@ -104,6 +105,7 @@ pub struct Gateway {
     /// Where it was read from, to be read again.
     pub(crate) file: Option<PathBuf>,
     pub(crate) engine: Engine,
+    pub(crate) driver: Driver,
     pub(crate) service: Service,
     /// The sockets that the service manager keeps, by name.
     pub(crate) kept: BTreeSet<String>,
@@ -157,22 +159,26 @@ impl Gateway {
     /// As [`Gateway::open`]; calls `bound` as soon as there are sockets for datagrams, and before
     /// there is any thread.
     fn open_then(config: &Config, bound: impl FnOnce()) -> Result<Self, Error> {
-        let descriptors = engine::raise_descriptor_limit();
+        let descriptors = driver::raise_descriptor_limit();
         if descriptors < engine::slots::descriptors_for(config.limits.connections, 1) {
             tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
         }
-        let sockets = config.ways().iter().map(bind).collect::<Result<Vec<Outlet>, Error>>()?;
+        let mut driver = Driver::new()?;
+        let mut host = driver.host()?;
+        let ways = config.ways();
+        let sockets = ways.iter().map(|way| bind(way, &mut host));
+        let sockets = sockets.collect::<Result<Vec<Outlet>, Error>>()?;
         bound();
         let link = sockets.first().and_then(Outlet::local_address);
         let addresses = Addresses { link, ..Addresses::default() };
         let observer = Observer::open(config, Clock::new().now())?;
         let addresses = Addresses { metrics: observer.metrics_address(), ..addresses };
+        driver.set_observer(observer)?;
         let mut gateway = match &config.role {
-            Role::Terminal(section) => open_terminal(config, section, sockets, addresses),
-            Role::Hub(section) => open_hub(config, section, sockets, addresses),
+            Role::Terminal(section) => open_terminal(driver, config, section, sockets, addresses),
+            Role::Hub(section) => open_hub(driver, config, section, sockets, addresses),
             Role::Single(_) => Err(Error::NoPartner),
         }?;
-        gateway.engine.set_observer(observer)?;
         if let Some(section) = &config.forward {
             gateway.engine.set_forwarding(Forwarding::open(section, &config.role)?)?;
         }
@@ -215,6 +221,7 @@ impl Gateway {
 }
 
 fn open_terminal(
+    driver: Driver,
     config: &Config,
     section: &TerminalSection,
     sockets: Vec<Outlet>,
@@ -227,7 +234,7 @@ fn open_terminal(
     ] {
         for &address in wanted {
             let listener =
-                Listener::bind(address, kind).map_err(|source| listen(key, address, source))?;
+                driver::bind(address, kind).map_err(|source| listen(key, address, source))?;
             if !address.ip().is_loopback() {
                 let proxy = key.trim_end_matches(".listen");
                 tracing::warn!(%address, "{proxy} asks nobody who he is: all that reach it may use it");
@@ -253,9 +260,18 @@ fn open_terminal(
     let state = open_state(config);
     let plans = path_plans(config, section, &state)?;
     let controller = plans.first().map_or(config.link.controller, |plan| plan.relay.control);
-    let carrier = Carrier::terminal(plans, config.health.demands, Clock::new().now());
+    let (platform, now) = (driver.platform()?, driver.now());
+    let carrier = Carrier::terminal(plans, config.health.demands, now, || SystemEntropy);
     let bounds = (&config.limits, config.fail);
-    let engine = Engine::terminal(carrier, sockets, section, bounds, (listeners, keeper), state)?;
+    let engine = Engine::terminal(
+        (platform, now),
+        carrier,
+        sockets,
+        section,
+        bounds,
+        (listeners, keeper),
+        state,
+    )?;
     log_control(config);
     tracing::info!(?addresses, "terminal");
     let config = config.clone();
@@ -265,6 +281,7 @@ fn open_terminal(
         service: Service::new(),
         kept: BTreeSet::new(),
         engine,
+        driver,
         addresses,
         interception,
         rules: capture,
@@ -275,6 +292,7 @@ fn open_terminal(
 }
 
 fn open_hub(
+    driver: Driver,
     config: &Config,
     section: &HubSection,
     mut sockets: Vec<Outlet>,
@@ -294,11 +312,13 @@ fn open_hub(
     let socket = sockets.pop().ok_or(Error::NoPeer)?;
     let mut relay = relay_config(config, &config.link);
     relay.security = config.keys()?;
-    let mut carrier = Carrier::hub(&relay, &state, &memory);
+    let mut carrier = Carrier::hub(&relay, &state, &memory, SystemEntropy);
     carrier.set_plans(section);
     log_promises(config, section);
     let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
-    let mut engine = Engine::hub(carrier, socket, section, admission, &config.limits, state)?;
+    let platform = (driver.platform()?, driver.now());
+    let mut engine =
+        Engine::hub(platform, carrier, socket, section, admission, &config.limits, state)?;
     engine.set_promised(crate::config::promised(&config.link, section));
     log_control(config);
     tracing::info!(?addresses, "hub");
@@ -309,6 +329,7 @@ fn open_hub(
         service: Service::new(),
         kept: BTreeSet::new(),
         engine,
+        driver,
         addresses,
         interception,
         rules: None,
@@ -335,7 +356,7 @@ pub(crate) fn listen_transparently(key: &'static str, port: u16) -> Result<Vec<L
     [Some(both.v4), both.v6]
         .into_iter()
         .flatten()
-        .map(|socket| Listener::from_std(socket, Kind::Transparent).map_err(Error::Loop))
+        .map(|socket| driver::from_std(socket, Kind::Transparent).map_err(Error::Loop))
         .collect()
 }
 
@@ -362,9 +383,9 @@ pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
 }
 
 /// The socket of a path.
-fn bind(path: &PathSection) -> Result<Outlet, Error> {
+fn bind(path: &PathSection, host: &mut dyn Host) -> Result<Outlet, Error> {
     let key = if path.name.is_empty() { "link.listen" } else { "path.listen or path.interface" };
-    Outlet::open(path).map_err(|source| listen(key, path.link.listen, source))
+    Outlet::open(path, host).map_err(|source| listen(key, path.link.listen, source))
 }
 
 /// A terminal's paths, as far as they are known now.

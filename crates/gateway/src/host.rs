@@ -90,16 +90,20 @@ impl HostAddresses {
 
     /// Looks which of them this host has, if it is time for that, and logs what has changed. False
     /// when it was not.
-    pub(crate) fn review(&mut self, now: Instant) -> bool {
+    pub(crate) fn review(
+        &mut self,
+        now: Instant,
+        has: impl Fn(SocketAddr) -> Option<bool>,
+    ) -> bool {
         if now < self.due {
             return false;
         }
         self.due = if self.all.is_empty() { Instant::FAR_FUTURE } else { now + LOOK };
-        self.look();
+        self.look(has);
         true
     }
 
-    fn look(&mut self) {
+    fn look(&mut self, has: impl Fn(SocketAddr) -> Option<bool>) {
         for watched in &mut self.all {
             let Some(is_there) = has(watched.address) else { continue };
             if watched.missing != is_there {
@@ -150,7 +154,7 @@ fn named(config: &Config) -> Vec<(&'static str, SocketAddr)> {
 
 /// Whether this host has `address`; `None` where that cannot be found out, for want of a
 /// descriptor for example.
-fn has(mut address: SocketAddr) -> Option<bool> {
+pub(crate) fn has(mut address: SocketAddr) -> Option<bool> {
     address.set_port(0);
     let probe = Socket::new(Domain::for_address(address), Type::DGRAM, None).ok()?;
     match probe.bind(&address.into()) {
@@ -177,17 +181,17 @@ mod tests {
         let mut host = HostAddresses::default();
         host.watch(&config("192.0.2.77:7000", "192.0.2.77:9100"));
         assert_eq!(host.missing().count(), 0, "not looked yet");
-        assert!(host.review(Instant::ZERO) && !host.review(Instant::ZERO));
+        assert!(host.review(Instant::ZERO, has) && !host.review(Instant::ZERO, has));
         let missing: Vec<String> = host.missing().collect();
         assert_eq!(missing, ["address 192.0.2.77 (link.listen, metrics.listen)"]);
         assert!(host.lacks("192.0.2.77:1".parse().unwrap()));
         // Another configuration: what is known of an address is kept.
         host.watch(&config("192.0.2.77:7000", "[2001:db8::77]:9100"));
         assert_eq!(host.missing().collect::<Vec<_>>(), ["address 192.0.2.77 (link.listen)"]);
-        assert!(host.review(Instant::ZERO));
+        assert!(host.review(Instant::ZERO, has));
         assert_eq!((host.missing().count(), host.due()), (2, Instant::ZERO + LOOK));
         host.watch(&config("0.0.0.0:7000", "127.0.0.1:9100"));
-        assert!(host.review(Instant::ZERO));
+        assert!(host.review(Instant::ZERO, has));
         assert_eq!(host.due(), Instant::FAR_FUTURE, "these are always there");
     }
 

@@ -21,6 +21,7 @@
 mod check;
 mod config;
 mod confirming;
+mod driver;
 mod engine;
 mod forward;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -5,20 +5,40 @@
 //!                 └─────────────asked twice, or at once─────────────────────────────▶
 //! ```
 
-use crate::engine::{Listener, Pause};
+use crate::driver;
 use crate::service::handed;
+use crate::stop::Asked;
 use crate::{Error, Gateway, Stop};
 use std::collections::BTreeSet;
+use std::io;
 use std::os::fd::BorrowedFd;
+use units::Instant;
+
+/// Why the loop has paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    /// To end: it was asked to, or what it was to finish is finished.
+    End,
+    /// It was asked to take no new connections, and to end when the running ones have.
+    Drain,
+    /// It was asked to read its configuration again.
+    Reload,
+    /// New connections are to pass from now on, or to be intercepted again.
+    Pass(bool),
+    /// The packet filter is to follow what is known of destinations.
+    Filter,
+    /// The time that it was to work until has come.
+    Due,
+}
 
 impl Gateway {
     /// Works until it is asked to end; the kernel's tables are the caller's to clean.
     pub(crate) fn live(&mut self, stop: &Stop) -> Result<(), Error> {
-        self.engine.watch(stop)?;
+        self.driver.watch(stop)?;
         self.keep_sockets();
         self.service.ready();
         loop {
-            match self.engine.run(stop, self.service.next())? {
+            match self.work(stop, self.service.next())? {
                 Pause::End => break,
                 Pause::Drain => self.drain(),
                 // What a drain has closed stays closed.
@@ -40,8 +60,45 @@ impl Gateway {
         if left > 0 {
             tracing::warn!(connections = left, "ends, and resets the connections that still run");
         }
-        self.engine.close();
+        self.driver.close_observer(&mut self.engine);
+        self.engine.end(self.driver.now());
+        while let Some(due) = self.engine.farewell(self.driver.now()) {
+            self.driver.sleep_until(due);
+        }
+        self.engine.save();
         Ok(())
+    }
+
+    /// Works until `stop` is asked for something, the kernel's tables are to change, or `until`.
+    fn work(&mut self, stop: &Stop, until: Instant) -> io::Result<Pause> {
+        loop {
+            if self.driver.take_asked() {
+                match stop.asked() {
+                    Asked::Stop => return Ok(Pause::End),
+                    Asked::Drain if !self.engine.is_draining() => return Ok(Pause::Drain),
+                    Asked::Drain | Asked::Nothing => {}
+                }
+                if stop.take_reload() {
+                    // There may be more to hear afterwards.
+                    self.driver.ask_again();
+                    return Ok(Pause::Reload);
+                }
+            }
+            let now = self.driver.now();
+            if self.engine.has_drained(now) {
+                return Ok(Pause::End);
+            }
+            if let Some(pass) = self.engine.wants_passing(now) {
+                return Ok(Pause::Pass(pass));
+            }
+            if self.engine.wants_filter(now) {
+                return Ok(Pause::Filter);
+            }
+            if now >= until {
+                return Ok(Pause::Due);
+            }
+            self.driver.step(&mut self.engine, until)?;
+        }
     }
 
     /// Has the service manager keep what is to be there at the next start, and nothing else.
@@ -54,12 +111,15 @@ impl Gateway {
                 continue;
             }
             let Some(socket) = socket else { continue };
-            match socket.to_keep() {
-                Ok(link) => all.push(link),
-                Err(error) => tracing::debug!(%error, "the datagram socket is not kept"),
+            match (socket.local_address(), socket.descriptor()) {
+                (Ok(address), Some(descriptor)) => {
+                    all.push((handed::name_of("link", address), descriptor));
+                }
+                (Err(error), _) => tracing::debug!(%error, "the datagram socket is not kept"),
+                (Ok(_), None) => {}
             }
         }
-        all.extend(self.engine.listeners().into_iter().map(Listener::to_keep));
+        all.extend(self.engine.listeners().into_iter().filter_map(driver::to_keep));
         let mut names = BTreeSet::new();
         for (name, socket) in all {
             if !self.kept.contains(&name) {
@@ -87,7 +147,7 @@ impl Gateway {
             Ok(()) => tracing::info!("new connections are taken again"),
             Err(error) => {
                 tracing::error!(%error, pass, "the kernel's rules stay as they are, for now");
-                self.engine.not_passing_as_wanted();
+                self.engine.not_passing_as_wanted(self.driver.now());
                 return;
             }
         }
@@ -114,7 +174,7 @@ impl Gateway {
         if let Err(error) = &changed {
             tracing::error!(%error, "the kernel's rules do not follow what the hub reaches");
         }
-        self.engine.set_applied_filter(changed.is_ok().then_some(wanted));
+        self.engine.set_applied_filter(self.driver.now(), changed.is_ok().then_some(wanted));
     }
 
     /// New connections go their ordinary way or are refused; those that run may finish.
@@ -129,6 +189,6 @@ impl Gateway {
         {
             tracing::warn!(%error, "new connections are still intercepted");
         }
-        self.engine.drain(limit);
+        self.engine.drain(self.driver.now(), limit);
     }
 }

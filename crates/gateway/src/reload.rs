@@ -101,7 +101,7 @@ impl Gateway {
         for (key, kind, wanted) in proxies(section) {
             for &address in wanted {
                 if !is_there(kind, address) {
-                    let listener = Listener::bind(address, kind);
+                    let listener = crate::driver::bind(address, kind);
                     new.push(listener.map_err(|source| listen(key, address, source))?);
                 }
             }
@@ -126,7 +126,8 @@ impl Gateway {
             self.engine.listen_no_more(&numbers);
             return Err(error);
         }
-        self.engine.close_listeners(|listener| match listener.kind {
+        let now = self.driver.now();
+        self.engine.close_listeners(now, |listener| match listener.kind {
             // Without rules nobody comes, and those on their way are let in.
             Kind::Transparent => opened.is_some_and(|port| listener.address.port() != port),
             Kind::Socks5 | Kind::HttpConnect => !proxies(section)

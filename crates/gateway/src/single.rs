@@ -1,20 +1,25 @@
 //! A gateway without a partner, as a whole: its place in the kernel's tables, and its loop.
 
-use crate::engine::raise_descriptor_limit;
-use crate::engine::single::{Facing, Owner, Single};
+use crate::driver::{Driver, raise_descriptor_limit};
+use crate::engine::single::{Facing, Single};
 use crate::engine::slots::descriptors_for;
 use crate::gateway::{listen_transparently, log_notes};
 use crate::intercept::{HubRules, Interception, TerminalRules};
 use crate::observe::{AssociationCounters, Observer};
 use crate::report::{Report, Traffic, UdpCounters};
-use crate::{Config, Error, Limits, SingleSection, SourceMode, Stop};
+use crate::service::{Service, handed};
+use crate::stop::Asked;
+use crate::{Config, Error, SingleSection, SourceMode, Stop};
 use rt::Clock;
+use std::io;
 use std::path::PathBuf;
 
 /// A gateway of two-segment splitting that listens and is ready to run.
 #[derive(Debug)]
 pub struct SingleGateway {
     engine: Single,
+    driver: Driver,
+    service: Service,
     around: Around,
 }
 
@@ -29,7 +34,8 @@ struct Around {
     file: Option<PathBuf>,
 }
 
-impl Owner for Around {
+impl Around {
+    /// New connections are to go their ordinary way from now on.
     fn let_pass(&mut self) {
         for interception in &mut self.interceptions {
             if let Err(error) = interception.let_pass() {
@@ -38,10 +44,13 @@ impl Owner for Around {
         }
     }
 
-    fn reload(&mut self) -> Option<(Limits, bool)> {
-        let config = crate::reload::read_again(&self.config, self.file.as_deref())?;
+    /// The configuration is read again; false: all stays.
+    fn reload(&mut self) -> bool {
+        let Some(config) = crate::reload::read_again(&self.config, self.file.as_deref()) else {
+            return false;
+        };
         self.config = config;
-        Some((self.config.limits.clone(), self.config.log.connections))
+        true
     }
 }
 
@@ -66,9 +75,12 @@ impl SingleGateway {
             rules.push(to_clients(section));
         }
         let observer = Observer::open(config, Clock::new().now())?;
-        let mut engine = Single::new(section, limits, config.log.connections, listeners)
+        let mut driver = Driver::new()?;
+        driver.set_observer(observer)?;
+        let platform = (driver.platform()?, driver.now());
+        let mut engine = Single::new(platform, section, limits, listeners)
             .map_err(|error| Error::Single(error.to_string()))?;
-        engine.set_observer(observer)?;
+        engine.set_limits(limits.clone(), config.log.connections);
         engine.watch_addresses(config);
         let mut interceptions = Vec::new();
         if section.source == SourceMode::Client {
@@ -85,7 +97,7 @@ impl SingleGateway {
         }
         tracing::info!(satellite = ?section.satellite, "single");
         let around = Around { interceptions, config: config.clone(), file: None };
-        Ok(Self { engine, around })
+        Ok(Self { engine, driver, service: Service::new(), around })
     }
 
     /// Reads its configuration from `file` again when it is asked to reload.
@@ -101,7 +113,7 @@ impl SingleGateway {
     /// When the readiness loop breaks.
     pub fn run(mut self, stop: &Stop) -> Result<Report, Error> {
         let clock = Clock::from_here();
-        let result = self.engine.run(stop, &mut self.around);
+        let result = self.live(stop);
         for interception in self.around.interceptions.drain(..) {
             if let Err(error) = interception.remove() {
                 tracing::warn!(%error, "an interception could not be taken away whole");
@@ -119,6 +131,47 @@ impl SingleGateway {
             traffic: Traffic::default(),
             single: Some(self.engine.report().clone()),
         })
+    }
+}
+
+impl SingleGateway {
+    /// Works until it is asked to end. Asked to drain, it lets connections pass, takes no new
+    /// clients, and ends when the last connection has, or `limits.drain` is over.
+    fn live(&mut self, stop: &Stop) -> io::Result<()> {
+        self.driver.watch(stop)?;
+        self.service.ready();
+        // What an earlier life has left with the service manager, and nobody wants any more.
+        for name in handed::close_rest() {
+            self.service.forget(&name);
+        }
+        loop {
+            let connections = self.engine.connections();
+            self.service.beat(connections, &self.engine.waiting());
+            let now = self.driver.now();
+            match stop.asked() {
+                Asked::Nothing => {}
+                Asked::Drain if !self.engine.is_draining() => {
+                    let limit = self.around.config.limits.drain;
+                    self.service.stopping(limit);
+                    // Who is in the queues, or half-way over the satellite, still comes in.
+                    self.around.let_pass();
+                    self.engine.drain(now, limit);
+                }
+                Asked::Drain => {}
+                Asked::Stop => break,
+            }
+            if stop.take_reload() && self.around.reload() {
+                let config = &self.around.config;
+                self.engine.set_limits(config.limits.clone(), config.log.connections);
+            }
+            if self.engine.has_drained(now) {
+                break;
+            }
+            self.driver.step(&mut self.engine, self.service.next())?;
+        }
+        self.driver.close_observer(&mut self.engine);
+        self.engine.end();
+        Ok(())
     }
 }
 

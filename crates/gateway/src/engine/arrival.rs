@@ -8,14 +8,13 @@ use super::connection::{Asking, Phase};
 use super::core::Core;
 use super::door::Door;
 use super::fail::Fate;
+use super::host::{Close, Socket, TcpSocket};
 use super::listener::{Kind, Listener};
 use super::opening::open_now;
 use super::quota::Holder;
 use super::slots::Owner;
-use super::socket;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, RefuseReason};
-use mio::net::TcpStream;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use units::Instant;
@@ -35,11 +34,11 @@ pub(super) fn welcome(
     listener: &Listener,
     door: &mut Door,
     confirm: Option<&mut Confirm>,
-    stream: TcpStream,
+    stream: Socket,
     client: SocketAddr,
 ) {
     core.counters.accepted += 1;
-    let wanted = wanted(listener, &stream, client);
+    let wanted = wanted(listener, &*stream, client);
     if let (Some(confirm), Some(server)) = (confirm, wanted)
         && let Some(index) = confirm.claim(core, client, server)
     {
@@ -47,11 +46,11 @@ pub(super) fn welcome(
         return;
     }
     let fate = door.fail.fate();
-    let Some(admitted) = admit(core, now, listener.kind, door, wanted, client) else {
-        socket::close_with_reset(stream);
+    let Some(admitted) = admit(core, now, listener.kind, door, (client, wanted)) else {
+        stream.close(Close::Reset);
         return;
     };
-    if let Err(error) = socket::prepare(&stream, &core.limits) {
+    if let Err(error) = stream.prepare(&core.limits) {
         tracing::debug!(%client, %error, "a client was gone at once");
         return;
     }
@@ -99,14 +98,13 @@ pub(super) fn welcome(
     }
 }
 
-/// Gives a client its slot, or counts why it gets none.
+/// What a new client is given; one that gets nothing is counted.
 fn admit(
     core: &mut Core,
     now: Instant,
     kind: Kind,
     door: &mut Door,
-    wanted: Option<SocketAddr>,
-    client: SocketAddr,
+    (client, wanted): (SocketAddr, Option<SocketAddr>),
 ) -> Option<Admitted> {
     let admitted = match (kind, wanted) {
         (Kind::Transparent, None) => {
@@ -130,11 +128,11 @@ fn admit(
 }
 
 /// Where an intercepted client wanted to go.
-fn wanted(listener: &Listener, stream: &TcpStream, client: SocketAddr) -> Option<SocketAddr> {
+fn wanted(listener: &Listener, stream: &dyn TcpSocket, client: SocketAddr) -> Option<SocketAddr> {
     if listener.kind != Kind::Transparent {
         return None;
     }
-    let local = stream.local_addr().ok()?;
+    let local = stream.local_address().ok()?;
     let server = intercept::original_destination(local, listener.address);
     if server.is_none() {
         tracing::info!(%client, "refused: it connected straight to the transparent port");
@@ -143,8 +141,8 @@ fn wanted(listener: &Listener, stream: &TcpStream, client: SocketAddr) -> Option
 }
 
 /// A client comes out of the listener whose server has answered.
-fn enter(core: &mut Core, now: Instant, index: usize, stream: TcpStream) {
-    let prepared = socket::prepare(&stream, &core.limits);
+fn enter(core: &mut Core, now: Instant, index: usize, stream: Socket) {
+    let prepared = stream.prepare(&core.limits);
     core.connections[index].socket = Some(stream);
     if core.connections[index].key.is_none() {
         // The server has left again.

@@ -3,12 +3,11 @@
 use super::connection::Phase;
 use super::core::Core;
 use super::door::Door;
+use super::host::TcpSocket;
 use super::opening::wants;
 use super::socket;
 use crate::proxy::{Destination, Progress};
-use mio::net::TcpStream;
-use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::io;
 use units::{Instant, Span};
 
 /// Answers to a proxy's client that may wait for it to read them.
@@ -57,9 +56,8 @@ fn ask_on(core: &mut Core, index: usize, scratch: &mut [u8]) -> io::Result<Asked
         return Ok(Asked::Waits);
     };
     loop {
-        flush(socket, &mut asking.reply)?;
-        let mut reader: &TcpStream = socket;
-        let count = match reader.read(scratch) {
+        flush(&**socket, &mut asking.reply)?;
+        let count = match socket.read(scratch) {
             Ok(0) => return Ok(Asked::Left),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -119,15 +117,14 @@ fn farewell_on(core: &mut Core, index: usize, scratch: &mut [u8]) -> io::Result<
     else {
         return Ok(false);
     };
-    flush(socket, message)?;
+    flush(&**socket, message)?;
     // Once only: each call wakes whoever polls the socket, and that is this loop.
     if message.is_empty() && !*ended {
         *ended = true;
-        socket.shutdown(Shutdown::Write)?;
+        socket.shutdown_write()?;
     }
-    let mut reader: &TcpStream = socket;
     for _ in 0..FAREWELL_READS {
-        match reader.read(scratch) {
+        match socket.read(scratch) {
             Ok(0) => return Ok(message.is_empty()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -140,7 +137,7 @@ fn farewell_on(core: &mut Core, index: usize, scratch: &mut [u8]) -> io::Result<
 }
 
 /// Writes as much of `bytes` as the socket takes, and forgets it.
-pub(super) fn flush(mut socket: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn flush(socket: &dyn TcpSocket, bytes: &mut Vec<u8>) -> io::Result<()> {
     while !bytes.is_empty() {
         match socket.write(bytes) {
             Ok(count) => drop(bytes.drain(..count)),

@@ -1,6 +1,7 @@
 //! The relays as the engine sees them: one for each path at a terminal, one for each terminal at
 //! a hub, the same verbs.
 
+mod accounts;
 mod counted;
 mod families;
 mod home;
@@ -12,20 +13,21 @@ pub(crate) use naming::target;
 pub(super) use naming::{hub_name, is_same};
 
 use super::client_network::owner;
+use super::host::Host;
 use super::path::{self, Route};
 use super::paths::{PathPlan, Paths};
 use super::slots::SHARE_OF_FREE;
 use super::strangers::Strangers;
 use crate::HubSection;
-use crate::SystemEntropy;
 use crate::config::{for_relay, terminal_of};
 use crate::state::State;
+use association::Entropy;
 use relay::health::{Demands, Verdict};
 use relay::{
     Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
-    Service, StreamError, StreamId, Target, TransmitBatch,
+    StreamError, StreamId, Target, TransmitBatch,
 };
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use units::{BitRate, Instant, Span};
 
@@ -75,21 +77,29 @@ enum Side {
 
 impl Carrier {
     /// A terminal's: a relay for each of `plans`, of which `demands` are made.
-    pub(crate) fn terminal(plans: Vec<PathPlan>, demands: Demands, now: Instant) -> Self {
-        let mut carrier = Self {
-            side: Side::Terminal(Box::new(Paths::new(plans, demands, now))),
+    pub(crate) fn terminal<E: Entropy + 'static>(
+        plans: Vec<PathPlan>,
+        demands: Demands,
+        now: Instant,
+        entropy: impl FnMut() -> E,
+    ) -> Self {
+        Self {
+            side: Side::Terminal(Box::new(Paths::new(plans, demands, now, entropy))),
             bad_datagrams: 0,
             strangers: Strangers::default(),
             ipv6_prefix: crate::Limits::default().ipv6_prefix,
-        };
-        carrier.check_paths();
-        carrier
+        }
     }
 
     /// A hub's: a relay with each terminal, which begins with what is remembered of it. `memory`
     /// has the bytes of buffer of terminals for which they are not the usual, by the names of their paths.
-    pub(crate) fn hub(config: &RelayConfig, state: &State, memory: &[(Vec<&str>, u64)]) -> Self {
-        let mut hub = Box::new(Hub::new(config, SystemEntropy));
+    pub(crate) fn hub(
+        config: &RelayConfig,
+        state: &State,
+        memory: &[(Vec<&str>, u64)],
+        entropy: impl Entropy + 'static,
+    ) -> Self {
+        let mut hub = Box::new(Hub::new(config, entropy));
         for (name, learnt) in state.all() {
             hub.remember(name, learnt);
         }
@@ -238,38 +248,6 @@ impl Carrier {
             Side::Hub(hub) => hub.poll_transmit(now, &mut batch)?,
         };
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
-    }
-
-    /// Carries a packet of a client as it is; false when there is no way to the peer.
-    pub(super) fn send_datagram(
-        &mut self,
-        now: Instant,
-        peer: Peer,
-        packet: &[u8],
-        (client, service): (IpAddr, Option<Service>),
-    ) -> bool {
-        let owner = owner(Some((client, 0).into()), self.ipv6_prefix);
-        self.relay(peer).is_some_and(|relay| relay.send_datagram_as(now, packet, (owner, service)))
-    }
-
-    /// IPv6 clients are counted by prefixes of this length from here on.
-    pub(super) fn set_ipv6_prefix(&mut self, bits: u32) {
-        self.ipv6_prefix = bits;
-    }
-
-    /// The stream is on the account of the client at `source`.
-    pub(super) fn set_client(&mut self, key: StreamKey, source: Option<SocketAddr>) {
-        let owner = owner(source, self.ipv6_prefix);
-        if let Some(relay) = self.relay(key.peer) {
-            relay.set_owner(key.stream, owner);
-        }
-    }
-
-    /// Serves a stream as told from here on.
-    pub(super) fn set_service(&mut self, key: StreamKey, service: Service) {
-        if let Some(relay) = self.relay(key.peer) {
-            relay.set_service(key.stream, service);
-        }
     }
 
     /// A hub's terminals have these plans from here on.
@@ -438,11 +416,11 @@ impl Carrier {
     }
 
     /// Tells what the kernel believes that the paths to the peers take by now.
-    pub(crate) fn check_paths(&mut self) {
+    pub(crate) fn check_paths(&mut self, host: &dyn Host) {
         match &mut self.side {
-            Side::Terminal(paths) => paths.check(),
+            Side::Terminal(paths) => paths.check(host),
             Side::Hub(hub) => {
-                on_peers(hub, |relay, address| path::tell(relay, &Route::to(address)));
+                on_peers(hub, |relay, address| path::tell(host, relay, &Route::to(address)));
             }
         }
     }

@@ -9,11 +9,11 @@
 
 use super::destination;
 use super::happy_eyeballs::HappyEyeballs;
+use super::host::{Host, Socket};
 use super::hub::reason_of;
 use super::resolver::{self, Failure, Outcome, QueryId};
-use super::{Engine, Role, socket};
+use super::{Engine, Role};
 use crate::proxy::RefuseReason;
-use mio::net::TcpStream;
 use std::net::{IpAddr, SocketAddr};
 use units::{Instant, Span};
 
@@ -42,7 +42,7 @@ pub(super) struct Connecting {
     query: Option<QueryId>,
     port: u16,
     race: HappyEyeballs,
-    attempts: Vec<(SocketAddr, TcpStream)>,
+    attempts: Vec<(SocketAddr, Socket)>,
     /// When to give up.
     limit: Instant,
     /// Why the last attempt has failed.
@@ -55,7 +55,7 @@ pub(super) enum Reached {
     /// Attempts run, or names are being resolved; to be asked again at that time.
     Pending(Instant),
     /// The server has answered.
-    Connected(TcpStream),
+    Connected(Socket),
     /// No address could be reached.
     Failed(RefuseReason),
 }
@@ -90,44 +90,50 @@ impl Connecting {
 
     /// The server has an address and no name.
     pub(super) fn address(&mut self, now: Instant, address: SocketAddr) {
-        self.race.on_addresses(now, [address], true, destination::sort);
+        // There is nothing to sort.
+        self.race.on_addresses(now, [address], true, |_| ());
     }
 
     /// The server's name is being looked up, or was in the resolver's cache.
-    pub(super) fn resolution(&mut self, now: Instant, resolution: resolver::Resolution) {
+    pub(super) fn resolution(
+        &mut self,
+        now: Instant,
+        host: &dyn Host,
+        resolution: resolver::Resolution,
+    ) {
         match resolution {
             resolver::Resolution::Pending(query) => self.query = Some(query),
-            resolver::Resolution::Answered(outcome) => self.resolved(now, outcome),
+            resolver::Resolution::Answered(outcome) => self.resolved(now, host, outcome),
         }
     }
 
     /// An answer to [`Connecting::query`].
-    pub(super) fn answer(&mut self, now: Instant, result: resolver::Progress) {
+    pub(super) fn answer(&mut self, now: Instant, host: &dyn Host, result: resolver::Progress) {
         match result {
-            resolver::Progress::Partial(addresses) => self.add(now, &addresses, false),
+            resolver::Progress::Partial(addresses) => self.add(now, host, &addresses, false),
             resolver::Progress::Complete(outcome) => {
                 self.query = None;
-                self.resolved(now, outcome);
+                self.resolved(now, host, outcome);
             }
         }
     }
 
-    fn resolved(&mut self, now: Instant, outcome: Outcome) {
+    fn resolved(&mut self, now: Instant, host: &dyn Host, outcome: Outcome) {
         match outcome {
-            Ok(addresses) => self.add(now, &addresses, true),
+            Ok(addresses) => self.add(now, host, &addresses, true),
             Err(failure) => {
                 self.reason = match failure {
                     Failure::NotFound | Failure::NoAnswer => RefuseReason::NameNotFound,
                     Failure::Refused => RefuseReason::Limit,
                 };
-                self.add(now, &[], true);
+                self.add(now, host, &[], true);
             }
         }
     }
 
-    fn add(&mut self, now: Instant, addresses: &[IpAddr], complete: bool) {
+    fn add(&mut self, now: Instant, host: &dyn Host, addresses: &[IpAddr], complete: bool) {
         let addresses = addresses.iter().map(|&address| SocketAddr::new(address, self.port));
-        self.race.on_addresses(now, addresses, complete, destination::sort);
+        self.race.on_addresses(now, addresses, complete, |all| destination::sort(all, host));
     }
 
     /// Looks after the attempts, and begins those that are due by `connect`, which returns the
@@ -135,7 +141,7 @@ impl Connecting {
     pub(super) fn turn(
         &mut self,
         now: Instant,
-        mut connect: impl FnMut(SocketAddr) -> Result<TcpStream, RefuseReason>,
+        mut connect: impl FnMut(SocketAddr) -> Result<Socket, RefuseReason>,
     ) -> Reached {
         if let Some(server) = self.take_connected(now) {
             return Reached::Connected(server);
@@ -166,15 +172,15 @@ impl Connecting {
     }
 
     /// The first attempt that has succeeded; those that have failed are removed.
-    fn take_connected(&mut self, now: Instant) -> Option<TcpStream> {
+    fn take_connected(&mut self, now: Instant) -> Option<Socket> {
         let mut index = 0;
         while let Some((address, server)) = self.attempts.get(index) {
             let address = *address;
-            if let Some(error) = socket::taken_error(server) {
+            if let Some(error) = server.take_error() {
                 tracing::debug!(%address, %error, "not connected");
                 self.attempts.remove(index);
                 self.failed(now, address, reason_of(&error));
-            } else if server.peer_addr().is_ok() {
+            } else if server.is_connected() {
                 return Some(self.attempts.remove(index).1);
             } else {
                 // Neither: the news was of another socket, or of another kind.

@@ -7,11 +7,11 @@ use super::connecting::Connecting;
 use super::direct::Bypass;
 use super::emptying::Emptying;
 use super::ending::Ending;
+use super::host::Socket;
 use super::quota::Holder;
 use super::resolver::QueryId;
 use super::splice::{Splice, Stream};
 use crate::proxy::Handshake;
-use mio::net::TcpStream;
 use relay::Target;
 use std::net::SocketAddr;
 use units::Instant;
@@ -26,7 +26,7 @@ pub(super) struct Connection {
     /// How it ends, as far as that is known.
     pub(super) ending: Ending,
     /// The client's socket at a terminal, the server's at a hub; a hub has none at first.
-    pub(super) socket: Option<TcpStream>,
+    pub(super) socket: Option<Socket>,
     /// The relay's stream; a terminal has none at first.
     pub(super) key: Option<StreamKey>,
     /// Whose it is: a terminal's at a hub, a client's at a terminal.

@@ -4,6 +4,7 @@ use super::about::About;
 use super::carrier::{Carrier, Peer, StreamKey};
 use super::connection::{Breaking, Carried, Connection, Phase};
 use super::ending::{EndLog, Ending};
+use super::host::{Close, Host, Platform, Socket, Source};
 use super::quota::Quotas;
 use super::resolver::Resolver;
 use super::slots::{Closing, SlotPool, SlotTable};
@@ -12,12 +13,10 @@ use super::splice::{Splice, Turn};
 use super::timer::Deadlines;
 use crate::Limits;
 use crate::report::Counters;
-use mio::net::TcpStream;
-use mio::{Interest, Registry, Token};
 use relay::ResetReason;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, Read};
+use std::io;
 use units::{Instant, Span};
 
 /// Room for one read from a socket.
@@ -27,14 +26,12 @@ const BREAKING_LOOKS: Span = Span::from_millis(50);
 /// How long to wait for some of them while the link carries anything; a server that does not read
 /// keeps them back for ever.
 const BREAKING_PATIENCE: Span = Span::from_secs(3);
-/// Tokens below this are the engine's own.
-pub(super) const FIRST_CONNECTION: usize = 1 << 10;
 
 /// The connections, and what they need of the engine.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) carrier: Carrier,
-    pub(super) registry: Registry,
+    pub(super) host: Box<dyn Host>,
     pub(super) limits: Limits,
     pub(super) counters: Counters,
     pub(super) connections: Slab<Connection>,
@@ -49,6 +46,8 @@ pub(super) struct Core {
     /// New connections a second of each terminal or client.
     pub(super) quotas: Quotas,
     pub(super) resolver: Resolver,
+    /// When the engine was last called.
+    pub(super) now: Instant,
     /// A connection has closed since accepting was paused.
     pub(super) room_again: bool,
     /// A hub that takes no new streams any more.
@@ -64,24 +63,25 @@ pub(super) struct Core {
 impl Core {
     pub(super) fn new(
         mut carrier: Carrier,
-        registry: Registry,
+        platform: Platform,
         limits: Limits,
-        resolver: Resolver,
+        now: Instant,
     ) -> Self {
         carrier.set_ipv6_prefix(limits.ipv6_prefix);
         Self {
-            slots: SlotPool::new(&limits, 1),
+            slots: SlotPool::new(&limits, platform.descriptors, 1),
             asking: SlotTable::default(),
             reclaimed: Vec::new(),
             closing: Closing::default(),
             carrier,
-            registry,
+            host: platform.host,
             limits,
             counters: Counters::default(),
             connections: Slab::new(),
             deadlines: Deadlines::default(),
             quotas: Quotas::default(),
-            resolver,
+            resolver: Resolver::new(platform.lookups),
+            now,
             room_again: false,
             draining: false,
             end_log: EndLog::default(),
@@ -95,7 +95,7 @@ impl Core {
     /// Puts a connection into the table.
     pub(super) fn add(
         &mut self,
-        socket: Option<TcpStream>,
+        socket: Option<Socket>,
         key: Option<StreamKey>,
         phase: Phase,
     ) -> usize {
@@ -123,11 +123,8 @@ impl Core {
 
     /// Makes the loop wake for the connection's socket.
     pub(super) fn register(&mut self, index: usize) -> io::Result<()> {
-        let token = Token(FIRST_CONNECTION + index);
-        match &mut self.connections[index].socket {
-            Some(socket) => {
-                self.registry.register(socket, token, Interest::READABLE | Interest::WRITABLE)
-            }
+        match &self.connections[index].socket {
+            Some(socket) => self.host.watch(socket.id(), Source::Connection(index)),
             None => Ok(()),
         }
     }
@@ -232,7 +229,7 @@ impl Core {
             taken_in: &mut self.counters.bytes_from_sockets,
             handed_out: &mut self.counters.bytes_to_sockets,
         };
-        let turned = splice.turn(socket, &mut stream, &mut self.scratch);
+        let turned = splice.turn(&**socket, &mut stream, &mut self.scratch);
         connection.about.from_socket += self.counters.bytes_from_sockets - before.0;
         connection.about.to_socket += self.counters.bytes_to_sockets - before.1;
         if before != (self.counters.bytes_from_sockets, self.counters.bytes_to_sockets) {
@@ -277,8 +274,8 @@ impl Core {
     /// of it arrives any more.
     pub(super) fn turn_breaking(&mut self, now: Instant, index: usize) {
         let connection = &mut self.connections[index];
-        let (Phase::Breaking(last), Some(mut socket), Some(key)) =
-            (&mut connection.phase, connection.socket.as_ref(), connection.key)
+        let (Phase::Breaking(last), Some(socket), Some(key)) =
+            (&mut connection.phase, &connection.socket, connection.key)
         else {
             self.give_up(index, ResetReason::Aborted);
             return;
@@ -321,19 +318,19 @@ impl Core {
     /// The stream is gone, and the socket goes the same way.
     pub(super) fn reset_socket(&mut self, index: usize) {
         if let Some(socket) = self.remove(index) {
-            socket::close_with_reset(socket);
+            socket.close(Close::Reset);
         }
     }
 
     /// All has been said, at both ends: the socket closes in good order.
     pub(super) fn finish(&mut self, index: usize) {
         if let Some(socket) = self.remove(index) {
-            socket::close_in_order(socket);
+            socket.close(Close::Graceful);
         }
     }
 
     /// Takes the connection out of the table; its socket resets if it is dropped.
-    pub(super) fn remove(&mut self, index: usize) -> Option<TcpStream> {
+    pub(super) fn remove(&mut self, index: usize) -> Option<Socket> {
         self.set_due(index, None);
         self.cancel_query(index);
         self.vacate(index, self.connections[index].key);
@@ -372,7 +369,7 @@ impl Core {
                     | Phase::Emptying(_)
                     | Phase::Breaking(_) => return None,
                 };
-                let unanswered = socket::unanswered_for(socket.as_ref()?);
+                let unanswered = socket.as_ref()?.unanswered_for();
                 let client = socket::has_vanished(now, unanswered, owing, longest);
                 (client || server).then_some(index)
             })

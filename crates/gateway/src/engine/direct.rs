@@ -12,18 +12,17 @@
 use super::asking::say_farewell;
 use super::connecting::{Connecting, Reached};
 use super::connection::Phase;
-use super::core::{Core, FIRST_CONNECTION};
+use super::core::Core;
+use super::host::{Close, Socket, Source, TcpSocket};
 use super::hub::reason_of;
 use super::quota::TOGETHER;
 use super::resolver::{Answer, Owner, QueryId};
-use super::single::pair::{BREAKING_LOOKS, LastBytes, Out, Tally};
+use super::single::pair::{BREAKING_LOOKS, End, LastBytes, Tally};
 use super::single::pipe::{Broken, Pipe};
 use super::socket;
 use crate::TerminalSection;
 use crate::proxy::{Destination, Handshake, RefuseReason};
 use crate::reach::{Destinations, Reach};
-use mio::net::TcpStream;
-use mio::{Interest, Token};
 use units::{Instant, Span};
 
 /// Bytes that one connection moves in each direction before others have their turn.
@@ -41,7 +40,7 @@ pub(super) struct Direct {
 #[derive(Debug)]
 pub(super) struct Bypass {
     stage: Stage,
-    server: Option<TcpStream>,
+    server: Option<Socket>,
     /// From the client, and to it.
     up: Pipe,
     down: Pipe,
@@ -66,7 +65,7 @@ impl Bypass {
         else {
             return false;
         };
-        socket::has_vanished(now, socket::unanswered_for(server), &mut self.owing, longest)
+        socket::has_vanished(now, server.unanswered_for(), &mut self.owing, longest)
     }
 }
 
@@ -85,7 +84,7 @@ impl Drop for Bypass {
     /// A connection that is given up is never ended in good order.
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            socket::close_with_reset(server);
+            server.close(Close::Reset);
         }
     }
 }
@@ -131,7 +130,7 @@ impl Direct {
                 let client = core.connections[index].holder.clone().unwrap_or(TOGETHER);
                 let owner = Owner { terminal: "".into(), client };
                 let resolution = core.resolver.resolve(now, &owner, &name, index);
-                server.resolution(now, resolution);
+                server.resolution(now, &*core.host, resolution);
             }
         }
         let bypass = Bypass {
@@ -154,7 +153,7 @@ impl Direct {
             && let Stage::Connecting(server) = &mut bypass.stage
             && server.query() == Some(id)
         {
-            server.answer(now, result);
+            server.answer(now, &*core.host, result);
             self.connecting(core, now, index);
         }
     }
@@ -170,11 +169,9 @@ impl Direct {
                 return Err(RefuseReason::Policy);
             }
             core.counters.connect_attempts += 1;
-            let made = TcpStream::connect(address).and_then(|mut server| {
-                // The same token: news of any of the sockets is a turn for all of them.
-                let (token, both) =
-                    (Token(FIRST_CONNECTION + index), Interest::READABLE | Interest::WRITABLE);
-                core.registry.register(&mut server, token, both)?;
+            let made = core.host.connect(None, address).and_then(|server| {
+                // The same source: news of any of the sockets is a turn for all of them.
+                core.host.watch(server.id(), Source::Connection(index))?;
                 Ok(server)
             });
             made.map_err(|error| reason_of(&error))
@@ -208,9 +205,9 @@ impl Direct {
 }
 
 /// The server has answered.
-fn open(core: &mut Core, now: Instant, index: usize, server: TcpStream) {
+fn open(core: &mut Core, now: Instant, index: usize, server: Socket) {
     core.cancel_query(index);
-    if let Err(error) = socket::prepare(&server, &core.limits) {
+    if let Err(error) = server.prepare(&core.limits) {
         refuse(core, now, index, reason_of(&error));
         return;
     }
@@ -240,7 +237,7 @@ fn turn_open(core: &mut Core, now: Instant, index: usize) {
             if let Phase::Direct(bypass) = &mut core.connections[index].phase
                 && let Some(server) = bypass.server.take()
             {
-                socket::close_in_order(server);
+                server.close(Close::Graceful);
             }
             core.finish(index);
         }
@@ -272,7 +269,9 @@ fn turn_breaking(core: &mut Core, now: Instant, index: usize) {
 
 fn last_bytes(core: &mut Core, now: Instant, index: usize, scratch: &mut [u8]) -> bool {
     let connection = &mut core.connections[index];
-    let (Phase::Direct(bypass), Some(client)) = (&mut connection.phase, &connection.socket) else {
+    let (Phase::Direct(bypass), Some(client)) =
+        (&mut connection.phase, connection.socket.as_deref())
+    else {
         return true;
     };
     let Bypass { stage: Stage::Breaking { towards_client, last }, server, up, down, .. } =
@@ -280,7 +279,7 @@ fn last_bytes(core: &mut Core, now: Instant, index: usize, scratch: &mut [u8]) -
     else {
         return true;
     };
-    let Some(server) = server.as_ref() else { return true };
+    let Some(server) = server.as_deref() else { return true };
     let (pipe, from, to) =
         if *towards_client { (down, server, client) } else { (up, client, server) };
     let mut tally = Tally::default();
@@ -303,31 +302,33 @@ enum Turned {
 
 fn move_both(core: &mut Core, index: usize, scratch: &mut [u8]) -> Turned {
     let connection = &mut core.connections[index];
-    let (Phase::Direct(bypass), Some(client)) = (&mut connection.phase, &connection.socket) else {
+    let (Phase::Direct(bypass), Some(client)) =
+        (&mut connection.phase, connection.socket.as_deref())
+    else {
         return Turned::Wait;
     };
     let Bypass { server: Some(server), up, down, .. } = &mut **bypass else { return Turned::Wait };
-    let server: &TcpStream = server;
+    let server: &dyn TcpSocket = &**server;
     let mut more = false;
     for (pipe, from, to, is_up) in
         [(&mut *up, client, server, true), (&mut *down, server, client, false)]
     {
         // Nothing is read any more where an end was read, and a reset behind it would go unseen.
         if pipe.has_ended()
-            && let Some(error) = socket::taken_error(from)
+            && let Some(error) = from.take_error()
         {
             return Turned::Broken { client: is_up, error };
         }
         // Which of the two sockets has news is not known: to try costs a call.
         pipe.source_is_readable();
         pipe.sink_is_writable();
-        let (mut from, mut to, mut budget) = (from, Out(to), BUDGET);
+        let mut budget = BUDGET;
         while pipe.has_work() {
             if budget == 0 {
                 more = true;
                 break;
             }
-            match pipe.step(&mut from, &mut to, budget, scratch) {
+            match pipe.step(&mut End(from), &mut End(to), budget, scratch) {
                 Ok(moved) => {
                     core.counters.bytes_from_sockets += moved.read as u64;
                     core.counters.bytes_to_sockets += moved.written as u64;

@@ -10,8 +10,8 @@ const FAREWELL: Span = Span::from_millis(100);
 impl Engine {
     /// Takes no new connections any more, and ends when all that run are over at both ends, or
     /// after `limit`. The proxies' listeners close once those who wait in their queues are in.
-    pub(crate) fn drain(&mut self, limit: Span) {
-        let now = self.clock.now();
+    pub(crate) fn drain(&mut self, now: Instant, limit: Span) {
+        self.core.now = now;
         self.draining = Some(now + limit);
         match &mut self.role {
             // What comes to the transparent ones now was intercepted before its end.
@@ -35,7 +35,7 @@ impl Engine {
     }
 
     /// Whether it was to end when all connections have, and they have, or the time is over.
-    pub(super) fn has_drained(&mut self, now: Instant) -> bool {
+    pub(crate) fn has_drained(&mut self, now: Instant) -> bool {
         let Some(limit) = self.draining else { return false };
         // A connection is gone here as soon as its last byte is the other gateway's to deliver;
         // its stream, when that gateway has it.
@@ -47,9 +47,10 @@ impl Engine {
         std::mem::take(&mut self.peers)
     }
 
-    /// Ends everything, and tells the other gateway, which would otherwise have to find out.
-    pub(super) fn farewell(&mut self) {
-        let now = self.clock.now();
+    /// Ends everything; [`Engine::farewell`] tells the other gateway, which would otherwise have to
+    /// find out.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.core.now = now;
         self.remember(now);
         self.peers = self.core.carrier.peers(now);
         let open: Vec<usize> = self.core.connections.iter().map(|(index, _)| index).collect();
@@ -57,22 +58,26 @@ impl Engine {
             self.core.reset_socket(index);
         }
         self.core.carrier.close(now);
-        let end = now + FAREWELL;
-        loop {
-            let now = self.clock.now();
-            if now >= end {
-                return;
-            }
-            if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
-                self.core.carrier.handle_timeout(now);
-            }
-            if !self.transmit(now) && self.outlets.iter().all(|outlet| outlet.pending.is_none()) {
-                while self.core.carrier.poll_event().is_some() {}
-                match self.core.carrier.poll_timeout() {
-                    Some(due) if due < end => self.clock.sleep_until(due),
-                    Some(_) | None => return,
-                }
-            }
+        self.farewell_until = now + FAREWELL;
+    }
+
+    /// Sends what is left of the farewell; when to go on with it, unless it is over.
+    pub(crate) fn farewell(&mut self, now: Instant) -> Option<Instant> {
+        if now >= self.farewell_until {
+            return None;
         }
+        if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
+            self.core.carrier.handle_timeout(now);
+        }
+        if self.transmit(now) || self.outlets.iter().any(|outlet| outlet.pending.is_some()) {
+            return Some(now);
+        }
+        while self.core.carrier.poll_event().is_some() {}
+        self.core.carrier.poll_timeout().filter(|due| *due < self.farewell_until)
+    }
+
+    /// Writes down what is to be remembered.
+    pub(crate) fn save(&mut self) {
+        self.state.close();
     }
 }

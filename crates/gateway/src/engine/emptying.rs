@@ -11,7 +11,6 @@
 
 use super::connection::{Carried, Phase};
 use super::core::Core;
-use super::socket;
 use super::splice::{NoStream, Splice};
 use units::{Instant, Span};
 
@@ -100,9 +99,9 @@ impl Core {
                     taken_in: &mut self.counters.bytes_from_sockets,
                     handed_out: &mut self.counters.bytes_to_sockets,
                 };
-                emptying.splice.hand_out(socket, &mut stream)
+                emptying.splice.hand_out(&**socket, &mut stream)
             }
-            None => emptying.splice.hand_out(socket, &mut NoStream),
+            None => emptying.splice.hand_out(&**socket, &mut NoStream),
         };
         connection.about.to_socket += self.counters.bytes_to_sockets - before;
         if self.counters.bytes_to_sockets > before {
@@ -112,7 +111,7 @@ impl Core {
             self.give_up(index, relay::ResetReason::Aborted);
             return;
         };
-        let left = socket::unacknowledged(socket);
+        let left = socket.unacknowledged();
         let taken = connection.about.to_socket.saturating_sub(left);
         if taken > emptying.taken {
             (emptying.taken, emptying.patience) = (taken, now + PATIENCE);

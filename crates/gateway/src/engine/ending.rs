@@ -6,7 +6,6 @@ use super::core::Core;
 use super::quota::Holder;
 use crate::logging::CONNECTIONS;
 use relay::StreamId;
-use rt::Clock;
 use std::borrow::Cow;
 
 /// What is known of a connection's end, before it has come.
@@ -54,7 +53,7 @@ impl Core {
             Some(Holder::Client(_) | Holder::Neighbour(_)) | None => self.end_log.name.as_str(),
         };
         let unknown = || "-".to_owned();
-        let seconds = Clock::new().now().since(about.since).as_secs_f64();
+        let seconds = self.now.since(about.since).as_secs_f64();
         tracing::info!(
             target: CONNECTIONS,
             connection = id,

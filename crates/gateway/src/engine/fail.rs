@@ -137,7 +137,7 @@ pub(crate) fn depends_on_paths(section: FailSection) -> bool {
 impl Engine {
     /// Whether the kernel is to let new connections pass, or to intercept them again, if that is
     /// news. When it drains it does neither any more.
-    pub(super) fn wants_passing(&self, now: Instant) -> Option<bool> {
+    pub(crate) fn wants_passing(&self, now: Instant) -> Option<bool> {
         match &self.role {
             Role::Terminal(terminal) if self.draining.is_none() => {
                 terminal.door.fail.wants_passing(now)
@@ -166,8 +166,7 @@ impl Engine {
     }
 
     /// The kernel has refused, and does what it did: it is asked again in a while.
-    pub(crate) fn not_passing_as_wanted(&mut self) {
-        let now = self.clock.now();
+    pub(crate) fn not_passing_as_wanted(&mut self, now: Instant) {
         if let Role::Terminal(terminal) = &mut self.role {
             terminal.door.fail.refused(now);
         }

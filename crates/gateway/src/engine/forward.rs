@@ -2,6 +2,7 @@
 
 use super::carrier::Peer;
 use super::fail::{Fate, RETRY};
+use super::host::{SocketId, Source};
 use super::outlet::Outlet;
 use super::quota::Holder;
 use super::{Engine, Role};
@@ -9,15 +10,11 @@ use crate::config::terminal_of;
 use crate::forward::Forwarding;
 use crate::forward::packet::{Ends, UDP};
 use crate::report::ForwardCounters;
-use mio::unix::SourceFd;
-use mio::{Interest, Token};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use units::Instant;
 
-/// The TUN interface.
-pub(super) const TUN: Token = Token(6);
 /// Packets that are read in one round.
 const BUDGET: usize = 256;
 /// The largest IP packet.
@@ -58,8 +55,7 @@ impl Tunnel {
 impl Engine {
     /// Carries packets by `forwarding` from here on.
     pub(crate) fn set_forwarding(&mut self, forwarding: Forwarding) -> io::Result<()> {
-        let descriptor = forwarding.tun.as_raw_fd();
-        self.poll.registry().register(&mut SourceFd(&descriptor), TUN, Interest::READABLE)?;
+        self.core.host.watch(SocketId(forwarding.tun.as_raw_fd()), Source::Packets)?;
         let buffer = vec![0; LARGEST];
         self.tunnel = Some(Box::new(Tunnel {
             forwarding,

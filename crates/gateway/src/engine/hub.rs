@@ -12,18 +12,15 @@ use super::classes::Classes;
 use super::client_network::client_network;
 use super::connecting::{Connecting, Reached};
 use super::connection::{Onward, Phase};
-use super::core::{Core, FIRST_CONNECTION};
+use super::core::Core;
 use super::families::FamilyWatch;
+use super::host::{Host, Socket, Source};
 use super::mac::Mac;
 use super::quota::Holder;
 use super::resolver::{Answer, Owner};
 use super::slots::reserve::is_out_of_descriptors;
-use super::socket;
-use crate::intercept;
 use crate::proxy::RefuseReason;
 use crate::{Promised, SourceMode};
-use mio::net::TcpStream;
-use mio::{Interest, Token};
 use relay::{Event, ResetReason, Target};
 use std::io;
 use std::net::SocketAddr;
@@ -46,7 +43,7 @@ pub(super) struct Hub {
 impl Hub {
     /// Announces to terminals the address families that are reached, when they have changed.
     pub(super) fn announce_families(&mut self, core: &mut Core, now: Instant) {
-        if let Some(families) = self.families.look(now) {
+        if let Some(families) = self.families.look(now, &*core.host) {
             core.carrier.set_families(families);
         }
     }
@@ -151,7 +148,7 @@ impl Hub {
             && let Phase::Connecting(onward) = &mut connection.phase
             && onward.server.query() == Some(id)
         {
-            onward.server.answer(now, result);
+            onward.server.answer(now, &*core.host, result);
             self.connecting(core, now, index);
         }
     }
@@ -199,7 +196,7 @@ impl Hub {
             relay::Destination::Name(name, _) => {
                 let owner = owner(holder, target.source, core.limits.ipv6_prefix);
                 let resolution = core.resolver.resolve(now, &owner, &name, index);
-                onward.server.resolution(now, resolution);
+                onward.server.resolution(now, &*core.host, resolution);
             }
         }
         self.connecting(core, now, index);
@@ -216,12 +213,10 @@ impl Hub {
                 return Err(RefuseReason::Policy);
             }
             core.counters.connect_attempts += 1;
-            let started = start(*source, address).and_then(|(mut socket, own)| {
+            let started = start(&mut *core.host, *source, address).and_then(|(socket, own)| {
                 core.counters.own_address_instead += u64::from(own && source.is_some());
-                // The same token: news of any of the sockets is a turn for all of them.
-                let (token, both) =
-                    (Token(FIRST_CONNECTION + index), Interest::READABLE | Interest::WRITABLE);
-                core.registry.register(&mut socket, token, both)?;
+                // The same source: news of any of the sockets is a turn for all of them.
+                core.host.watch(socket.id(), Source::Connection(index))?;
                 Ok(socket)
             });
             started.map_err(|error| {
@@ -254,7 +249,7 @@ impl Hub {
 
     fn connected(&mut self, core: &mut Core, now: Instant, index: usize) {
         let prepared = core.connections[index].socket.as_ref();
-        let prepared = prepared.map(|socket| socket::prepare(socket, &core.limits));
+        let prepared = prepared.map(|socket| socket.prepare(&core.limits));
         if let Some(Err(error)) = prepared {
             core.broken(now, index, &error);
             return;
@@ -279,16 +274,20 @@ fn owner(terminal: Holder, client: Option<SocketAddr>, ipv6_prefix: u32) -> Owne
 }
 
 /// Starts connecting; true beside the socket when it has the hub's own address.
-fn start(source: Option<SocketAddr>, address: SocketAddr) -> io::Result<(TcpStream, bool)> {
+fn start(
+    host: &mut dyn Host,
+    source: Option<SocketAddr>,
+    address: SocketAddr,
+) -> io::Result<(Socket, bool)> {
     if let Some(source) = source.filter(|source| source.is_ipv4() == address.is_ipv4()) {
-        match intercept::connect_from(source, address) {
-            Ok(socket) => return Ok((TcpStream::from_std(socket), false)),
+        match host.connect(Some(source), address) {
+            Ok(socket) => return Ok((socket, false)),
             Err(error) => {
                 tracing::debug!(%source, %address, %error, "not with the client's own address");
             }
         }
     }
-    TcpStream::connect(address).map(|socket| (socket, true))
+    host.connect(None, address).map(|socket| (socket, true))
 }
 
 fn refuse(core: &mut Core, index: usize, reason: RefuseReason) {

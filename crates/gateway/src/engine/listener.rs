@@ -1,12 +1,9 @@
 //! Accepting clients, and not accepting them while there is no room.
 
-use crate::host;
-use crate::service::handed;
-use mio::net::{TcpListener, TcpStream};
-use mio::{Interest, Registry, Token};
+use super::host::{Host, ListenSocket, Socket, Source};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 /// What a client is expected to say first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +19,7 @@ pub(crate) enum Kind {
 /// A listening socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    socket: TcpListener,
+    socket: Box<dyn ListenSocket>,
     pub(crate) kind: Kind,
     pub(crate) address: SocketAddr,
     /// The address that was asked for, which may leave the port to the system.
@@ -35,7 +32,7 @@ pub(crate) struct Listener {
 #[derive(Debug)]
 pub(super) enum Accepted {
     /// A client and its address.
-    Client(TcpStream, SocketAddr),
+    Client(Socket, SocketAddr),
     /// Nobody waits.
     Nobody,
     /// The system has no descriptor or memory for another client: try again later.
@@ -43,41 +40,23 @@ pub(super) enum Accepted {
 }
 
 impl Listener {
-    /// A listener of one's own on `address`.
-    pub(crate) fn bind(address: SocketAddr, kind: Kind) -> io::Result<Self> {
-        if let Some(socket) = handed::listener(address) {
-            let listener = Self::from_std(socket, kind)?;
-            return Ok(Self { wanted: address, ..listener });
-        }
-        // An IPv4 listener on the same port is a listener of its own.
-        let listener = Self::from_std(listen_on(address, true)?, kind)?;
-        Ok(Self { wanted: address, ..listener })
+    /// A listener on `address`, where `wanted` was asked for.
+    pub(crate) fn new(
+        socket: Box<dyn ListenSocket>,
+        kind: Kind,
+        (address, wanted): (SocketAddr, SocketAddr),
+    ) -> Self {
+        Self { socket, kind, address, wanted, ready: true }
     }
 
-    /// A listener that somebody else has made; it must not block.
-    pub(crate) fn from_std(socket: std::net::TcpListener, kind: Kind) -> io::Result<Self> {
-        let address = socket.local_addr()?;
-        let socket = TcpListener::from_std(socket);
-        Ok(Self { socket, kind, address, wanted: address, ready: true })
+    /// Has the host report its clients as those of the listener with this number.
+    pub(super) fn watch(&self, host: &mut dyn Host, number: usize) -> io::Result<()> {
+        host.watch(self.socket.id(), Source::Listener(number))
     }
 
-    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.register(&mut self.socket, token, Interest::READABLE)
-    }
-
-    /// What the service manager keeps over a restart, and by what name.
-    pub(crate) fn to_keep(&self) -> (String, BorrowedFd<'_>) {
-        let kind = match self.kind {
-            Kind::Transparent => "intercept",
-            Kind::Socks5 => "socks5",
-            Kind::HttpConnect => "connect",
-        };
-        (handed::name_of(kind, self.address), self.socket.as_fd())
-    }
-
-    /// The socket itself.
-    pub(super) fn socket(&self) -> &TcpListener {
-        &self.socket
+    /// The kernel's descriptor, where there is one.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.descriptor()
     }
 
     /// Clients are waiting.
@@ -106,21 +85,6 @@ impl Listener {
             }
         }
     }
-}
-
-/// A listener on `address`, which this host need not have yet; it does not block. One on an IPv6
-/// address takes IPv4 clients as well, where the system says so, unless it is for `only_v6`.
-pub(crate) fn listen_on(address: SocketAddr, only_v6: bool) -> io::Result<std::net::TcpListener> {
-    let domain = socket2::Domain::for_address(address);
-    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    if address.is_ipv6() && only_v6 {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    host::bind(&socket, address)?;
-    socket.listen(1024)?;
-    Ok(socket.into())
 }
 
 /// An error of the client's, not of the listener's.

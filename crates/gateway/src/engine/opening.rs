@@ -32,7 +32,7 @@ pub(super) fn wants(
         return;
     };
     let Some(owner) = door.one_more(core, now, asking.client) else {
-        refuse_asking(core, now, index, asking, RefuseReason::Limit, "this client has its share");
+        turn_away(core, now, index, asking, RefuseReason::Limit, "this client has its share");
         return;
     };
     let holder = Holder::Client(owner.client);
@@ -41,7 +41,7 @@ pub(super) fn wants(
         Fate::Carried => {}
         Fate::Refused => {
             let reason = RefuseReason::NetworkUnreachable;
-            refuse_asking(core, now, index, asking, reason, "no hub answers");
+            turn_away(core, now, index, asking, reason, "no hub answers");
             return;
         }
         Fate::Direct => {
@@ -55,8 +55,7 @@ pub(super) fn wants(
     let mode = match door.decide(now, asking.handshake.protocol(), &destination) {
         Answer::Accept(mode) => mode,
         Answer::Refuse(reason) => {
-            let words = "the hub does not reach this family";
-            refuse_asking(core, now, index, asking, reason, words);
+            turn_away(core, now, index, asking, reason, "the hub does not reach this family");
             return;
         }
     };
@@ -67,7 +66,7 @@ pub(super) fn wants(
         AcceptMode::Early => {
             asking.reply.extend_from_slice(&asking.handshake.granted(None));
             if let Some(socket) = &connection.socket
-                && let Err(error) = flush(socket, &mut asking.reply)
+                && let Err(error) = flush(&**socket, &mut asking.reply)
             {
                 core.broken(now, index, &error);
                 return;
@@ -82,7 +81,7 @@ pub(super) fn wants(
         AcceptMode::Confirm => {
             // A client may have asked without waiting for the answer to its greeting.
             if let Some(socket) = &connection.socket
-                && let Err(error) = flush(socket, &mut asking.reply)
+                && let Err(error) = flush(&**socket, &mut asking.reply)
             {
                 core.broken(now, index, &error);
                 return;
@@ -93,18 +92,18 @@ pub(super) fn wants(
     }
 }
 
-/// The client of a proxy is told why it gets no connection.
-fn refuse_asking(
+/// Tells the client of a proxy why nothing is opened for it.
+fn turn_away(
     core: &mut Core,
     now: Instant,
     index: usize,
     asking: Asking,
     reason: RefuseReason,
-    words: &str,
+    detail: &str,
 ) {
     core.counters.refused(reason);
     let mut message = asking.reply;
-    message.extend(asking.handshake.refused(reason, words));
+    message.extend(asking.handshake.refused(reason, detail));
     say_farewell(core, now, index, message);
 }
 

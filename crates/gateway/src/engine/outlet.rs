@@ -6,14 +6,12 @@
 //!     └─────this host has lost the address──▶ absent ──it has it again──▶ bound
 //! ```
 
+use super::Engine;
 use super::carrier::{Carrier, Outgoing};
-use super::udp::{Sent, Udp};
-use super::{Engine, FIRST_CONNECTION, UDP};
-use crate::config::MOST_PATHS;
+use super::host::{DatagramSocket, Host, Sent, Source};
 use crate::host::LOOK;
 use crate::report::UdpCounters;
 use crate::{Config, PathSection};
-use mio::{Registry, Token};
 use std::io;
 use std::net::SocketAddr;
 use units::Instant;
@@ -24,17 +22,13 @@ const RECEIVE_BUDGET: usize = 8;
 const TRANSMIT_BUDGET: usize = 64;
 /// Bytes of a batch: what the kernel takes in one call.
 const BATCH: usize = 63 * 1024;
-/// The sockets of all paths but the first.
-const FURTHER: usize = FIRST_CONNECTION - MOST_PATHS;
-/// Tokens of listeners are below this.
-pub(super) const END_OF_LISTENERS: usize = FURTHER;
 
 /// One socket.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     place: Place,
     /// Nothing goes out or comes in while there is none.
-    udp: Option<Udp>,
+    udp: Option<Box<dyn DatagramSocket>>,
     /// This host does not have the address: there is nothing to send from.
     absent: bool,
     pub(super) readable: bool,
@@ -58,13 +52,13 @@ struct Place {
 }
 
 impl Place {
-    fn bind(&self) -> io::Result<Udp> {
-        Udp::bind(self.address, self.interface.as_deref())
+    fn bind(&self, host: &mut dyn Host) -> io::Result<Box<dyn DatagramSocket>> {
+        host.bind(self.address, self.interface.as_deref())
     }
 
     /// Whether `udp` is where it belongs.
-    fn has(&self, udp: &Udp) -> bool {
-        self.interface.as_ref().is_none_or(|interface| udp.goes_by(interface))
+    fn has(&self, udp: &dyn DatagramSocket) -> bool {
+        self.interface.as_ref().is_none_or(|interface| udp.is_bound_to(interface))
     }
 
     fn complain(&mut self, error: &io::Error) {
@@ -83,11 +77,11 @@ impl Outlet {
     ///
     /// # Errors
     /// The kernel's, when waiting would not help.
-    pub(crate) fn open(path: &PathSection) -> io::Result<Self> {
+    pub(crate) fn open(path: &PathSection, host: &mut dyn Host) -> io::Result<Self> {
         let (name, interface) = (path.name.clone(), path.interface.clone());
         let address = path.link.listen;
         let mut place = Place { path: name, address, interface, refusal: None };
-        let udp = match place.bind() {
+        let udp = match place.bind(host) {
             Ok(udp) => Some(udp),
             Err(error) if is_absent(&error) => {
                 place.complain(&error);
@@ -112,8 +106,8 @@ impl Outlet {
     }
 
     /// Its socket, while it has one.
-    pub(crate) fn udp(&self) -> Option<&Udp> {
-        self.udp.as_ref()
+    pub(crate) fn udp(&self) -> Option<&dyn DatagramSocket> {
+        self.udp.as_deref()
     }
 
     /// The address in use, while there is one.
@@ -131,27 +125,27 @@ impl Outlet {
     }
 
     /// Has the loop wake for it; it is the outlet with this `number`.
-    pub(super) fn register(&mut self, registry: &Registry, number: usize) -> io::Result<()> {
-        match &mut self.udp {
-            Some(udp) => udp.register(registry, Self::token(number)),
+    pub(super) fn watch(&mut self, host: &mut dyn Host, number: usize) -> io::Result<()> {
+        match &self.udp {
+            Some(udp) => host.watch(udp.id(), Source::Datagrams(number)),
             None => Ok(()),
         }
     }
 
     /// Leaves an interface that is gone, and binds to the one that is there. True when its socket
     /// is another, or there is none any more.
-    fn look(&mut self, registry: &Registry, number: usize) -> bool {
-        if self.udp.as_ref().is_some_and(|udp| self.place.has(udp)) {
+    fn look(&mut self, host: &mut dyn Host, number: usize) -> bool {
+        if self.udp.as_ref().is_some_and(|udp| self.place.has(&**udp)) {
             return false;
         }
         let lost = self.udp.take();
-        if let Some(mut udp) = lost {
-            udp.deregister(registry);
+        if let Some(udp) = lost {
+            host.unwatch(udp.id());
             self.past.add(udp.counters());
             self.pending = None;
         }
-        let bound = self.place.bind().and_then(|mut udp| {
-            udp.register(registry, Self::token(number))?;
+        let bound = self.place.bind(host).and_then(|udp| {
+            host.watch(udp.id(), Source::Datagrams(number))?;
             Ok(udp)
         });
         match bound {
@@ -179,22 +173,6 @@ impl Outlet {
         self.absent = absent;
     }
 
-    /// The token of the outlet with this `number`.
-    pub(super) fn token(number: usize) -> Token {
-        if number == 0 { UDP } else { Token(FURTHER + number - 1) }
-    }
-
-    /// The number of the outlet with this token, if it is one's.
-    pub(super) fn number(token: Token) -> Option<usize> {
-        match token {
-            UDP => Some(0),
-            Token(token) if (FURTHER..FIRST_CONNECTION).contains(&token) => {
-                Some(token - FURTHER + 1)
-            }
-            Token(_) => None,
-        }
-    }
-
     /// Takes in what has come, within its budget.
     pub(super) fn receive(&mut self, carrier: &mut Carrier, now: Instant, number: usize) {
         for _ in 0..RECEIVE_BUDGET {
@@ -202,8 +180,9 @@ impl Outlet {
                 return;
             }
             let Some(udp) = &mut self.udp else { return };
-            let received =
-                udp.receive(|from, datagram| carrier.handle_datagram(now, number, from, datagram));
+            let received = udp.receive(&mut |from, datagram| {
+                carrier.handle_datagram(now, number, from, datagram)
+            });
             self.readable = match received {
                 Ok(more) => more,
                 Err(error) => {
@@ -215,7 +194,13 @@ impl Outlet {
     }
 
     /// Sends what the pacer lets go; true when there is more.
-    pub(super) fn transmit(&mut self, carrier: &mut Carrier, now: Instant, number: usize) -> bool {
+    pub(super) fn transmit(
+        &mut self,
+        carrier: &mut Carrier,
+        host: &dyn Host,
+        now: Instant,
+        number: usize,
+    ) -> bool {
         for _ in 0..TRANSMIT_BUDGET {
             let Some(udp) = self.udp.as_mut().filter(|_| !self.absent) else {
                 self.pending = None;
@@ -239,7 +224,7 @@ impl Outlet {
                     return false;
                 }
                 Sent::TooBig => {
-                    carrier.check_paths();
+                    carrier.check_paths(host);
                     carrier.too_big(number, destination, segment_size);
                 }
             }
@@ -275,14 +260,14 @@ pub(super) fn counted(outlets: &[Outlet]) -> UdpCounters {
 impl Engine {
     /// Where sockets wait for interfaces, or may lose them: looks after them now and then.
     pub(super) fn look_after_outlets(&mut self, now: Instant) {
-        if !self.host.review(now) {
+        if !self.addresses.review(now, |address| self.core.host.has_address(address)) {
             return;
         }
         let mut moved = false;
         for (number, outlet) in self.outlets.iter_mut().enumerate() {
             let before = outlet.is_working();
-            let is_another = outlet.look(self.poll.registry(), number);
-            outlet.set_absent(self.host.lacks(outlet.place.address));
+            let is_another = outlet.look(&mut *self.core.host, number);
+            outlet.set_absent(self.addresses.lacks(outlet.place.address));
             if is_another || outlet.is_working() != before {
                 moved |= outlet.is_working();
                 self.core.carrier.set_bound(number, outlet.is_working());
@@ -290,21 +275,21 @@ impl Engine {
         }
         if moved {
             // The interface may take less, or more.
-            self.core.carrier.check_paths();
+            self.core.carrier.check_paths(&*self.core.host);
         }
         let watched = |outlet: &Outlet| outlet.udp.is_none() || outlet.place.interface.is_some();
         if self.outlets.iter().any(watched) {
-            self.host.look_by(now + LOOK);
+            self.addresses.look_by(now + LOOK);
         }
     }
 
     /// Watches the addresses that `config` names.
     pub(crate) fn watch_addresses(&mut self, config: &Config) {
-        self.host.watch(config);
+        self.addresses.watch(config);
     }
 
     /// The addresses and interfaces that it waits for.
     pub(crate) fn waiting(&self) -> Vec<String> {
-        self.host.missing().chain(self.outlets.iter().filter_map(Outlet::missing)).collect()
+        self.addresses.missing().chain(self.outlets.iter().filter_map(Outlet::missing)).collect()
     }
 }

@@ -8,9 +8,10 @@
 //! A connection stays with its path: when that is out it waits, and goes on when the path is back.
 
 use super::carrier::{Outgoing, hub_name, is_same};
+use super::host::Host;
 use super::path::{self, Route};
 use super::strangers::Strangers;
-use crate::SystemEntropy;
+use association::Entropy;
 use relay::health::{Demands, Verdict, Ways};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
@@ -65,11 +66,16 @@ pub(super) struct Paths {
 
 impl Paths {
     /// Those of `plans`, at least one, of which `demands` are made.
-    pub(super) fn new(plans: Vec<PathPlan>, demands: Demands, now: Instant) -> Self {
+    pub(super) fn new<E: Entropy + 'static>(
+        plans: Vec<PathPlan>,
+        demands: Demands,
+        now: Instant,
+        mut entropy: impl FnMut() -> E,
+    ) -> Self {
         let mut ways = Ways::default();
         let all = plans.into_iter().map(|plan| {
             ways.add(plan.priority, plan.weight, demands);
-            let relay = Box::new(Relay::terminal(&plan.relay, now, SystemEntropy));
+            let relay = Box::new(Relay::terminal(&plan.relay, now, entropy()));
             let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
             let PathPlan { name, route, .. } = plan;
             Path { label, relay, route, name, strangers: Strangers::default(), bound: true }
@@ -194,9 +200,9 @@ impl Paths {
     }
 
     /// Tells what the kernel believes that each takes by now.
-    pub(super) fn check(&mut self) {
+    pub(super) fn check(&mut self, host: &dyn Host) {
         for Path { relay, route, .. } in &mut self.all {
-            path::tell(relay, route);
+            path::tell(host, relay, route);
         }
     }
 }

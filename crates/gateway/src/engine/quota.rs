@@ -16,7 +16,7 @@ const FIRST_SWEEP: usize = 1 << 10;
 
 /// Who has a share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Holder {
+pub(crate) enum Holder {
     /// A terminal, by the name that it has with the hub.
     Terminal(Arc<str>),
     /// A client of a terminal, by its address.

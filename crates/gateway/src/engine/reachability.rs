@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// Whether the packet filter is to be changed by now, with [`Engine::filter`].
-    pub(super) fn wants_filter(&self, now: Instant) -> bool {
+    pub(crate) fn wants_filter(&self, now: Instant) -> bool {
         self.reachability().is_some_and(|known| known.stale && now >= known.change_at)
     }
 
@@ -228,8 +228,7 @@ impl Engine {
     }
 
     /// The packet filter does this from now on; or, when `None`, it has refused to change.
-    pub(crate) fn set_applied_filter(&mut self, applied: Option<Filter>) {
-        let now = self.clock.now();
+    pub(crate) fn set_applied_filter(&mut self, now: Instant, applied: Option<Filter>) {
         let Role::Terminal(terminal) = &mut self.role else { return };
         let known = &mut terminal.door.reachability;
         match applied {

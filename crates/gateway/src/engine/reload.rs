@@ -3,12 +3,13 @@
 use super::classes::Classes;
 use super::confirm::Confirm;
 use super::ending::EndLog;
+use super::host::{DatagramSocket, Source};
 use super::mac::Mac;
-use super::{Admission, Engine, KNOCKS, Listener, Outlet, Role, Udp};
+use super::{Admission, Engine, Listener, Outlet, Role};
 use crate::intercept::Doorkeeper;
 use crate::{Config, ConfirmSection, Promised, ResolverSection, Role as RoleConfig};
 use std::io;
-use units::BitRate;
+use units::{BitRate, Instant};
 
 impl Engine {
     /// Takes over all that is plain values, and a hub's `admission`; connections that run keep what
@@ -83,8 +84,8 @@ impl Engine {
     }
 
     /// Wakes for those who knock at `keeper`, who takes nobody in yet.
-    pub(crate) fn watch_door(&self, keeper: &Doorkeeper) -> io::Result<()> {
-        keeper.register(self.poll.registry(), KNOCKS)
+    pub(crate) fn watch_door(&mut self, keeper: &Doorkeeper) -> io::Result<()> {
+        self.core.host.watch(keeper.id(), Source::Knocks)
     }
 
     /// Has intercepted connections confirmed by `keeper`, if it is a new one (which the loop
@@ -111,14 +112,14 @@ impl Engine {
     }
 
     /// The sockets for datagrams, of which some may not be there.
-    pub(crate) fn sockets(&self) -> impl Iterator<Item = Option<&Udp>> {
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = Option<&dyn DatagramSocket>> {
         self.outlets.iter().map(Outlet::udp)
     }
 
     /// Accepts from all of `new` as well, or from none; returns their numbers.
     pub(crate) fn listen(&mut self, new: Vec<Listener>) -> io::Result<Vec<usize>> {
         match &mut self.role {
-            Role::Terminal(terminal) => terminal.listen(self.poll.registry(), new),
+            Role::Terminal(terminal) => terminal.listen(&mut *self.core.host, new),
             Role::Hub(_) => Ok(Vec::new()),
         }
     }
@@ -131,8 +132,8 @@ impl Engine {
     }
 
     /// Takes in who waits at the listeners that `go`, and closes them.
-    pub(crate) fn close_listeners(&mut self, go: impl Fn(&Listener) -> bool) {
-        let now = self.clock.now();
+    pub(crate) fn close_listeners(&mut self, now: Instant, go: impl Fn(&Listener) -> bool) {
+        self.core.now = now;
         if let Role::Terminal(terminal) = &mut self.role {
             terminal.close(&mut self.core, now, go);
         }
@@ -146,7 +147,6 @@ mod tests {
     use super::super::fail::Fail;
     use super::super::listener::Kind;
     use super::super::terminal::Terminal;
-    use super::*;
     use crate::Limits;
     use crate::config::MOST_LISTENERS;
 
@@ -158,33 +158,37 @@ mod tests {
 
     #[test]
     fn more_listeners_than_there_is_room_for_are_refused() {
-        crate::engine::raise_descriptor_limit();
-        let poll = mio::Poll::new().unwrap();
+        crate::driver::raise_descriptor_limit();
+        let driver = crate::driver::Driver::new().unwrap();
+        let mut host = driver.host().unwrap();
         let mut terminal = terminal();
-        let listener = || Listener::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
+        let listener =
+            || crate::driver::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
         let many = |count: usize| (0..count).map(|_| listener()).collect::<Vec<_>>();
         // As many as a configuration may have, twice.
-        let old = terminal.listen(poll.registry(), many(MOST_LISTENERS)).unwrap();
-        assert!(terminal.listen(poll.registry(), many(MOST_LISTENERS + 26)).is_err());
+        let old = terminal.listen(&mut host, many(MOST_LISTENERS)).unwrap();
+        assert!(terminal.listen(&mut host, many(MOST_LISTENERS + 26)).is_err());
         assert_eq!(terminal.listeners().count(), MOST_LISTENERS, "all or none");
-        terminal.listen(poll.registry(), many(MOST_LISTENERS)).unwrap();
+        terminal.listen(&mut host, many(MOST_LISTENERS)).unwrap();
         terminal.listen_no_more(&old);
         assert_eq!(terminal.listeners().count(), MOST_LISTENERS);
     }
 
     #[test]
     fn new_listeners_are_all_there_or_none_of_them() {
-        let poll = mio::Poll::new().unwrap();
+        let driver = crate::driver::Driver::new().unwrap();
+        let mut host = driver.host().unwrap();
         let mut terminal = terminal();
-        let listener = || Listener::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
-        assert_eq!(terminal.listen(poll.registry(), vec![listener()]).unwrap(), [0]);
+        let listener =
+            || crate::driver::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
+        assert_eq!(terminal.listen(&mut host, vec![listener()]).unwrap(), [0]);
         // The kernel refuses to watch one of them.
-        let (good, mut bad) = (listener(), listener());
+        let (good, bad) = (listener(), listener());
         let address = good.address;
-        bad.register(poll.registry(), mio::Token(99)).unwrap();
-        assert!(terminal.listen(poll.registry(), vec![good, bad]).is_err());
+        bad.watch(&mut host, 99).unwrap();
+        assert!(terminal.listen(&mut host, vec![good, bad]).is_err());
         assert_eq!(terminal.listeners().count(), 1);
         assert!(std::net::TcpStream::connect(address).is_err(), "it is closed");
-        assert_eq!(terminal.listen(poll.registry(), vec![listener()]).unwrap(), [1]);
+        assert_eq!(terminal.listen(&mut host, vec![listener()]).unwrap(), [1]);
     }
 }

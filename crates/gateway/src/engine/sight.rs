@@ -7,11 +7,8 @@ use super::outlet::{self, Outlet};
 use super::single::Single;
 use super::{Engine, Role};
 use crate::Promised;
-use crate::gateway::unix_seconds;
-use crate::observe::{ConnectionStatus, Counted, Observer, Page, PromisedStatus, TerminalStatus};
+use crate::observe::{ConnectionStatus, Counted, Page, PromisedStatus, TerminalStatus};
 use crate::report::UdpCounters;
-use rt::Clock;
-use std::io;
 use std::net::SocketAddr;
 use units::Instant;
 
@@ -19,7 +16,8 @@ use units::Instant;
 #[derive(Debug)]
 pub(crate) struct Sight<'a> {
     pub(crate) now: Instant,
-    pub(crate) clock: &'a Clock,
+    /// Nanoseconds since 1970 at the clock's zero.
+    epoch_unix_ns: u64,
     pub(crate) link: Option<SocketAddr>,
     /// Addresses and interfaces that it waits for.
     pub(crate) waiting: Vec<String>,
@@ -36,55 +34,24 @@ enum Seen<'a> {
 }
 
 impl Engine {
-    /// From now on `observer` looks on.
-    pub(crate) fn set_observer(&mut self, mut observer: Observer) -> io::Result<()> {
-        observer.register(self.poll.registry())?;
-        self.observer = Some(observer);
-        Ok(())
-    }
-
-    /// Lets the observer see to its clients; true when it has more to do.
-    pub(super) fn observe(&mut self, now: Instant) -> bool {
-        if !self.observer.as_ref().is_some_and(|observer| observer.has_work(now)) {
-            return false;
-        }
+    pub(super) fn sight_at(&mut self, now: Instant, epoch_unix_ns: u64) -> Sight<'_> {
         let waiting = self.waiting();
-        let sight = sight(now, &self.clock, &mut self.core, &self.outlets, &self.role, waiting);
-        self.observer.as_mut().is_some_and(|observer| observer.turn(sight))
+        let (is_hub, promised): (bool, &[Promised]) = match &self.role {
+            Role::Hub(hub) => (true, &hub.promised),
+            Role::Terminal(_) => (false, &[]),
+        };
+        let link = self.outlets.first().and_then(Outlet::local_address);
+        let (core, udp) = (&mut self.core, outlet::counted(&self.outlets));
+        let seen = Seen::OfTwo { core, udp, is_hub, promised };
+        Sight { now, epoch_unix_ns, link, waiting, seen }
     }
-
-    /// Its clients are told, as far as that can be done at once.
-    pub(super) fn close_observer(&mut self) {
-        let Some(mut observer) = self.observer.take() else { return };
-        let now = self.clock.now();
-        let waiting = self.waiting();
-        let sight = sight(now, &self.clock, &mut self.core, &self.outlets, &self.role, waiting);
-        observer.close(sight);
-    }
-}
-
-fn sight<'a>(
-    now: Instant,
-    clock: &'a Clock,
-    core: &'a mut Core,
-    outlets: &'a [Outlet],
-    role: &'a Role,
-    waiting: Vec<String>,
-) -> Sight<'a> {
-    let (is_hub, promised): (bool, &[Promised]) = match role {
-        Role::Hub(hub) => (true, &hub.promised),
-        Role::Terminal(_) => (false, &[]),
-    };
-    let link = outlets.first().and_then(Outlet::local_address);
-    let seen = Seen::OfTwo { core, udp: outlet::counted(outlets), is_hub, promised };
-    Sight { now, clock, link, waiting, seen }
 }
 
 impl<'a> Sight<'a> {
     /// A gateway without a partner.
-    pub(super) fn of_single(now: Instant, single: &'a Single) -> Self {
-        let (clock, waiting) = (single.clock(), single.waiting());
-        Self { now, clock, link: None, waiting, seen: Seen::Single(single) }
+    pub(super) fn of_single(now: Instant, epoch_unix_ns: u64, single: &'a Single) -> Self {
+        let waiting = single.waiting();
+        Self { now, epoch_unix_ns, link: None, waiting, seen: Seen::Single(single) }
     }
 }
 
@@ -93,7 +60,7 @@ impl Sight<'_> {
     pub(crate) fn counted(&mut self) -> Counted {
         let (core, udp, promised) = match &mut self.seen {
             Seen::OfTwo { core, udp, is_hub: _, promised } => (core, udp, promised),
-            Seen::Single(single) => return single.counted(),
+            Seen::Single(single) => return single.counted(self.now),
         };
         let traffic = crate::Traffic {
             datagrams_sent: udp.sent,
@@ -115,8 +82,8 @@ impl Sight<'_> {
 
     /// The ways to peers; `own` is what a terminal calls itself.
     pub(crate) fn terminals(&mut self, own: &str) -> Vec<TerminalStatus> {
-        let clock = self.clock;
-        let unix = |at: Instant| (clock.epoch_unix_ns() + at.as_nanos()) as f64 / 1e9;
+        let epoch = self.epoch_unix_ns;
+        let unix = |at: Instant| (epoch + at.as_nanos()) as f64 / 1e9;
         match &mut self.seen {
             Seen::OfTwo { core, .. } => core.carrier.terminals(self.now, own, unix),
             Seen::Single(_) => Vec::new(),
@@ -131,7 +98,7 @@ impl Sight<'_> {
             Seen::Single(_) if only.is_some() => {
                 return Page { connections: Vec::new(), more: false };
             }
-            Seen::Single(single) => return single.page(self.now, after, most),
+            Seen::Single(single) => return single.page(self.now, self.epoch_unix_ns, after, most),
         };
         let carrier = &core.carrier;
         let mut page: Vec<&Connection> = (core.connections.iter())
@@ -157,7 +124,7 @@ impl Sight<'_> {
             client: about.client.map(|client| client.to_string()),
             server: about.server.as_ref().map(ToString::to_string),
             state: phase(&connection.phase),
-            since_unix_seconds: unix_seconds(self.clock, about.since),
+            since_unix_seconds: (self.epoch_unix_ns + about.since.as_nanos()) / 1_000_000_000,
             age_seconds: self.now.since(about.since).as_secs_f64(),
             bytes_from_socket: about.from_socket,
             bytes_to_socket: about.to_socket,
@@ -179,7 +146,7 @@ impl Sight<'_> {
 
     /// Nanoseconds since 1970 at the clock's zero.
     pub(crate) fn epoch_unix_ns(&self) -> u64 {
-        self.clock.epoch_unix_ns()
+        self.epoch_unix_ns
     }
 }
 

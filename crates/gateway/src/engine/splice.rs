@@ -10,10 +10,9 @@
 //! The two halves end by themselves, each after its last byte. Sockets are registered
 //! edge-triggered, so readiness is remembered here until a call says that it is over.
 
+use super::host::TcpSocket;
 use super::socket;
-use mio::net::TcpStream;
-use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::io;
 
 /// Bytes that one connection moves in each direction before others have their turn.
 const BUDGET: usize = 64 * 1024;
@@ -124,7 +123,7 @@ impl Splice {
     /// Moves what can be moved, both ways. `scratch` is room for one read.
     pub(super) fn turn(
         &mut self,
-        socket: &TcpStream,
+        socket: &dyn TcpSocket,
         stream: &mut impl Stream,
         scratch: &mut [u8],
     ) -> Turn {
@@ -143,7 +142,7 @@ impl Splice {
     /// From the socket into the stream; true when there is more to do.
     fn take_in(
         &mut self,
-        mut socket: &TcpStream,
+        socket: &dyn TcpSocket,
         stream: &mut impl Stream,
         scratch: &mut [u8],
     ) -> io::Result<bool> {
@@ -188,7 +187,7 @@ impl Splice {
     /// From the stream into the socket; true when there is more to do.
     pub(super) fn hand_out(
         &mut self,
-        mut socket: &TcpStream,
+        socket: &dyn TcpSocket,
         stream: &mut impl Stream,
     ) -> io::Result<bool> {
         let mut budget = BUDGET;
@@ -198,7 +197,7 @@ impl Splice {
             if bytes.is_empty() {
                 if self.stream_ended {
                     self.handed_out = true;
-                    socket.shutdown(Shutdown::Write)?;
+                    socket.shutdown_write()?;
                 }
                 return Ok(false);
             }

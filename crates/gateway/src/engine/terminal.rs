@@ -7,7 +7,6 @@
 //!                                               └───────refused───▶ Farewell
 //! ```
 
-use super::LISTENERS;
 use super::about::About;
 use super::arrival::welcome;
 use super::asking::{ask, farewell};
@@ -17,14 +16,13 @@ use super::confirm::Confirm;
 use super::connection::Phase;
 use super::core::Core;
 use super::door::Door;
+use super::host::Host;
 use super::listener::{Accepted, Kind, Listener};
 use super::opening::{open_greeted, open_now, refuse};
-use super::outlet::END_OF_LISTENERS;
 use super::pause::Pause;
 use super::slots::reserve::is_out_of_descriptors;
 use crate::config::MOST_LISTENERS;
 use crate::proxy::RefuseReason;
-use mio::{Registry, Token};
 use relay::{Event, ResetReason};
 use slab::Slab;
 use std::io;
@@ -34,10 +32,9 @@ use units::{Instant, Span};
 const ACCEPT_BUDGET: usize = 64;
 /// Rounds of accepting before listeners are closed: more than any listen queue holds.
 const CLOSING_ROUNDS: usize = 64;
-/// Tokens that there are for listeners.
-const PLACES: usize = END_OF_LISTENERS - LISTENERS;
-// Those of two configurations, for a moment of a reload, each with its transparent ones.
-const _: () = assert!(2 * (MOST_LISTENERS + 2) <= PLACES);
+/// Places for listeners: those of two configurations, for a moment of a reload, each with its
+/// transparent ones.
+pub(crate) const PLACES: usize = 2 * (MOST_LISTENERS + 2);
 /// How often the log hears of pauses.
 const COMPLAINTS: Span = Span::from_secs(10);
 
@@ -95,7 +92,7 @@ impl Terminal {
     /// Accepts from all of `new` as well, or from none of them. Returns their numbers.
     pub(super) fn listen(
         &mut self,
-        registry: &Registry,
+        host: &mut dyn Host,
         new: Vec<Listener>,
     ) -> io::Result<Vec<usize>> {
         let mut numbers = Vec::new();
@@ -103,13 +100,12 @@ impl Terminal {
             let why = format!("more than {PLACES} listeners, those included that are to close");
             return Err(io::Error::other(why));
         }
-        for mut listener in new {
+        for listener in new {
             let place = self.listeners.vacant_entry();
             let number = place.key();
-            let token = LISTENERS + number;
             // A slab takes its lowest places first.
-            debug_assert!(token < END_OF_LISTENERS);
-            if let Err(error) = listener.register(registry, Token(token)) {
+            debug_assert!(number < PLACES);
+            if let Err(error) = listener.watch(host, number) {
                 self.listen_no_more(&numbers);
                 return Err(error);
             }

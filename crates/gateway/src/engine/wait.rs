@@ -1,10 +1,6 @@
-//! Waiting for the next thing to do, and how timely that is.
+//! When the engine is to be called again.
 
 use super::{Engine, Role};
-use crate::observe::Observer;
-use mio::Events;
-use std::io;
-use std::time::Duration;
 use units::{Instant, Span};
 
 /// How long to wait when nothing moves although something is due.
@@ -13,34 +9,8 @@ const STALL: Span = Span::from_millis(1);
 const MOST_STILL: u32 = 8;
 
 impl Engine {
-    /// Waits for the next thing to do; not at all when `busy`.
-    pub(super) fn wait(
-        &mut self,
-        busy: bool,
-        until: Instant,
-        events: &mut Events,
-    ) -> io::Result<()> {
-        let now = self.clock.now();
-        let due = if busy { now } else { self.next_due(now).min(until) };
-        let limit = if due <= now {
-            Some(Duration::ZERO)
-        } else {
-            self.alarm.set(Some(due));
-            None
-        };
-        let polled = self.poll.poll(events, limit);
-        self.note_times(now, due);
-        match polled {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                events.clear();
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
     /// A number that changes when anything moves.
-    pub(super) fn moved(&self) -> u64 {
+    pub(super) fn moved_so_far(&self) -> u64 {
         let counters = &self.core.counters;
         let each = self.outlets.iter().map(|outlet| outlet.counters());
         let datagrams: u64 = each.map(|udp| udp.sent + udp.received).sum();
@@ -49,13 +19,13 @@ impl Engine {
     }
 
     /// Whether the loop is to pause for a change of the packet filter.
-    pub(super) fn wants_change(&self, now: Instant) -> bool {
+    pub(crate) fn wants_change(&self, now: Instant) -> bool {
         self.wants_passing(now).is_some() || self.wants_filter(now)
     }
 
-    fn next_due(&self, now: Instant) -> Instant {
+    pub(super) fn next_due(&self, now: Instant) -> Instant {
         let mut due =
-            self.sweep_at.min(self.draining.unwrap_or(self.sweep_at)).min(self.host.due());
+            self.sweep_at.min(self.draining.unwrap_or(self.sweep_at)).min(self.addresses.due());
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);
         }
@@ -75,9 +45,6 @@ impl Engine {
                 due = due.min(mac.poll_timeout(&self.core.slots.table));
             }
         }
-        if let Some(wanted) = self.observer.as_ref().and_then(Observer::poll_timeout) {
-            due = due.min(wanted);
-        }
         if let Some(carrier) = self.core.carrier.poll_timeout() {
             // What is due cannot be sent while the socket is full, or nothing comes of it again
             // and again: do not spin.
@@ -87,18 +54,5 @@ impl Engine {
             due = due.min(carrier.max(earliest));
         }
         due
-    }
-
-    /// Counts how long the round took that went to wait at `waited`, and how late the loop woke
-    /// for what was `due`.
-    fn note_times(&mut self, waited: Instant, due: Instant) {
-        let woke = self.clock.now();
-        if let Some(observer) = &mut self.observer {
-            observer.worked(self.woke, waited);
-            if due > waited && due <= woke {
-                observer.woke(due, woke);
-            }
-        }
-        self.woke = woke;
     }
 }

@@ -9,8 +9,10 @@ use super::pipe::Pipe;
 use super::question::{self, MAX_LINE, MAX_PAGE, Question};
 use super::socket::{self, Place};
 use super::{Identity, Status};
+use crate::driver::KernelReserve;
+use crate::engine::Reserve;
 use crate::engine::Sight;
-use crate::engine::slots::reserve::{Reserve, is_out_of_descriptors};
+use crate::engine::slots::reserve::is_out_of_descriptors;
 use mio::net::{UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 use relay::Tap;
@@ -44,7 +46,7 @@ pub(super) struct Control {
     first: usize,
     capture: Option<Running>,
     /// For a client while the process has no descriptors.
-    reserve: Reserve,
+    reserve: KernelReserve,
     /// When to try again to accept, after that was not enough.
     retry: Option<Instant>,
 }
@@ -84,7 +86,7 @@ impl Control {
             clients: Slab::new(),
             first: 0,
             capture: None,
-            reserve: Reserve::new(),
+            reserve: KernelReserve::new(),
             retry: None,
         })
     }

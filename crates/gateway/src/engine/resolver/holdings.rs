@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 /// A client, and the terminal that it is behind. At a terminal all clients have the same one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::engine) struct Owner {
-    pub(in crate::engine) terminal: Arc<str>,
-    pub(in crate::engine) client: Holder,
+pub(crate) struct Owner {
+    pub(crate) terminal: Arc<str>,
+    pub(crate) client: Holder,
 }
 
 /// Items by owner.
@@ -107,7 +107,7 @@ impl Holdings {
 }
 
 #[cfg(test)]
-pub(super) fn owner(terminal: &str, client: u8) -> Owner {
+pub(crate) fn owner(terminal: &str, client: u8) -> Owner {
     Owner { terminal: terminal.into(), client: Holder::Client([10, 0, 0, client].into()) }
 }
 

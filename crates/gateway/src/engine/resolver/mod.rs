@@ -6,43 +6,41 @@
 //!                └──▶ schedule ──fair, bounded──▶ worker: hosts, DNS ──waker──▶ poll_answer
 //! ```
 //!
-//! [`schedule`] and [`cache`] are state machines without I/O, `now` being an argument; [`worker`]
-//! is the one thread that reads files and talks to name servers. A query that nobody waits for any
+//! [`schedule`] and [`cache`] are state machines without I/O, `now` being an argument; the
+//! worker is the host's: one thread that reads files and talks to name servers. A query that nobody waits for any
 //! more is to be cancelled: its slot and its sockets are free at once then.
 
 mod cache;
-mod holdings;
-mod name;
+pub(crate) mod holdings;
+pub(crate) mod name;
 mod schedule;
-mod system;
-mod worker;
 
-pub(super) use holdings::Owner;
+pub(crate) use holdings::Owner;
 
+use super::host::Lookups;
 use crate::ResolverSection;
 use crate::observe::ResolverStatus;
 use cache::Cache;
-use mio::Waker;
-use schedule::{Action, Bounds, Schedule};
+pub(crate) use schedule::Action;
+use schedule::{Bounds, Schedule};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use units::{Instant, Span};
-use worker::{Found, Update, Worker};
 
 /// 128 lookups are up to 256 DNS queries. A client has 16 of them, which is 160 names a second at
 /// 100 ms each; a site router's forwarder (dnsmasq: 150) is not filled by one client.
-const BOUNDS: Bounds = Bounds { queries: 4_096, lookups: 128, of_client: 16 };
+pub(crate) const BOUNDS: Bounds = Bounds { queries: 4_096, lookups: 128, of_client: 16 };
 /// Names in the cache.
 const CACHED: usize = 4_096;
 
 /// A query that is not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct QueryId(u64);
+pub(crate) struct QueryId(u64);
 
 /// Why there are no addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The name does not exist, or has no addresses.
     NotFound,
     /// No name server has given a usable answer in time.
@@ -52,11 +50,11 @@ pub(super) enum Failure {
 }
 
 /// The result of a query. There is at least one address where there are any.
-pub(super) type Outcome = Result<Arc<[IpAddr]>, Failure>;
+pub(crate) type Outcome = Result<Arc<[IpAddr]>, Failure>;
 
 /// What becomes of a new query.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Resolution {
+pub(crate) enum Resolution {
     /// It is answered already.
     Answered(Outcome),
     /// [`Resolver::poll_answer`] will return its answers, unless it is cancelled before.
@@ -65,28 +63,51 @@ pub(super) enum Resolution {
 
 /// An answer to a query.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) id: QueryId,
+pub(crate) struct Answer {
+    pub(crate) id: QueryId,
     /// What the query was given by whoever submitted it.
-    pub(super) token: usize,
-    pub(super) result: Progress,
+    pub(crate) token: usize,
+    pub(crate) result: Progress,
 }
 
 /// How far a query has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// The addresses of one family; the other's may follow.
     Partial(Arc<[IpAddr]>),
     /// All addresses, those included that were part of it before.
     Complete(Outcome),
 }
 
+/// What was found for a lookup.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// The addresses of one family.
+    Partial(Arc<[IpAddr]>),
+    /// All of it, and for how long it is valid.
+    Complete(Outcome, Span),
+}
+
+/// What lookups tell the resolver.
+#[derive(Debug)]
+pub(crate) enum Update {
+    /// Something was found.
+    Lookup {
+        /// The number of the lookup.
+        lookup: u64,
+        /// What it is.
+        found: Found,
+    },
+    /// The system's configuration has changed: older answers may be wrong.
+    Reconfigured,
+}
+
 /// The resolver of one gateway.
 #[derive(Debug)]
-pub(super) struct Resolver {
+pub(crate) struct Resolver {
     schedule: Schedule,
     cache: Cache,
-    worker: Worker,
+    worker: Box<dyn Lookups>,
     pending: BTreeMap<u64, Pending>,
     /// The first part of answers that are not complete, by lookup.
     partial: BTreeMap<u64, Arc<[IpAddr]>>,
@@ -101,12 +122,12 @@ struct Pending {
 }
 
 impl Resolver {
-    /// A resolver that wakes the loop by `waker` when there are answers.
-    pub(super) fn new(waker: Waker) -> Self {
+    /// A resolver whose lookups are those of `worker`, which is woken when there are answers.
+    pub(crate) fn new(worker: Box<dyn Lookups>) -> Self {
         Self {
             schedule: Schedule::new(BOUNDS),
             cache: Cache::new(CACHED),
-            worker: Worker::new(waker),
+            worker,
             pending: BTreeMap::new(),
             partial: BTreeMap::new(),
             answers: VecDeque::new(),
@@ -115,14 +136,14 @@ impl Resolver {
     }
 
     /// Uses these name servers from here on. Lookups that run keep theirs.
-    pub(super) fn configure(&mut self, section: &ResolverSection) {
+    pub(crate) fn configure(&mut self, section: &ResolverSection) {
         if self.worker.configure(section) {
             self.cache.clear();
         }
     }
 
     /// Asks for the addresses of `name` on behalf of `owner`; answers carry `token`.
-    pub(super) fn resolve(
+    pub(crate) fn resolve(
         &mut self,
         now: Instant,
         owner: &Owner,
@@ -158,7 +179,7 @@ impl Resolver {
     }
 
     /// Nobody waits for the query any more. It may have been answered since.
-    pub(super) fn cancel(&mut self, id: QueryId) {
+    pub(crate) fn cancel(&mut self, id: QueryId) {
         if self.pending.remove(&id.0).is_some() {
             self.counted.cancelled += 1;
             self.schedule.cancel(id.0);
@@ -167,7 +188,7 @@ impl Resolver {
     }
 
     /// Takes what the worker has found since the last call.
-    pub(super) fn handle_updates(&mut self, now: Instant) {
+    pub(crate) fn handle_updates(&mut self, now: Instant) {
         while let Some(update) = self.worker.poll_update() {
             match update {
                 Update::Reconfigured => self.cache.clear(),
@@ -178,12 +199,12 @@ impl Resolver {
     }
 
     /// The next answer, in the order in which they were found.
-    pub(super) fn poll_answer(&mut self) -> Option<Answer> {
+    pub(crate) fn poll_answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
     }
 
     /// What was counted, and what there is at present.
-    pub(super) fn status(&self) -> ResolverStatus {
+    pub(crate) fn status(&self) -> ResolverStatus {
         ResolverStatus {
             in_flight: self.schedule.lookups() as u64,
             queued: self.schedule.queued() as u64,
@@ -245,9 +266,6 @@ impl Resolver {
 }
 
 /// A time to live in whole seconds, as name servers give it.
-fn seconds(ttl: u32) -> Span {
+pub(crate) fn seconds(ttl: u32) -> Span {
     Span::from_secs(u64::from(ttl))
 }
-
-#[cfg(test)]
-pub(super) mod tests;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The addresses of `name` where no server is asked for them: those of a literal address, and the
 /// loopback addresses for `localhost` and all below it (RFC 6761, section 6.3).
-pub(super) fn without_lookup(name: &str) -> Option<Arc<[IpAddr]>> {
+pub(crate) fn without_lookup(name: &str) -> Option<Arc<[IpAddr]>> {
     if let Ok(address) = name.parse::<IpAddr>() {
         return Some([address].into());
     }
@@ -18,7 +18,7 @@ pub(super) fn without_lookup(name: &str) -> Option<Arc<[IpAddr]>> {
 /// The names that are looked up in turn for `name`, until one has addresses: the search list as
 /// in resolv.conf(5). A name with fewer than `ndots` dots is tried as it is at last, others at
 /// first; one with a dot at its end is tried as it is alone. Empty when `name` is none.
-pub(super) fn candidates(name: &str, search: &[Name], ndots: usize) -> Vec<Name> {
+pub(crate) fn candidates(name: &str, search: &[Name], ndots: usize) -> Vec<Name> {
     let Ok(plain) = Name::from_ascii(name) else { return Vec::new() };
     let mut absolute = plain.clone();
     absolute.set_fqdn(true);

@@ -18,18 +18,18 @@ use std::sync::Arc;
 
 /// What the schedule is bounded by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// Queries, whether queued or being looked up.
-    pub(super) queries: usize,
+    pub(crate) queries: usize,
     /// Lookups in flight.
-    pub(super) lookups: usize,
+    pub(crate) lookups: usize,
     /// Lookups in flight for one client.
-    pub(super) of_client: usize,
+    pub(crate) of_client: usize,
 }
 
 /// What is to be done with a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(crate) enum Action {
     Start { lookup: u64, name: Arc<str> },
     Stop { lookup: u64 },
 }

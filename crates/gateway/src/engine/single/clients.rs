@@ -3,15 +3,15 @@
 use super::Single;
 use super::pair::{Pair, Side};
 use crate::SourceMode;
+use crate::driver::KernelTcp;
+use crate::engine::host::{Close, Socket};
 use crate::engine::hub::reason_of;
 use crate::engine::listener::Accepted;
 use crate::engine::quota::Holder;
 use crate::engine::slots::reserve::is_out_of_descriptors;
 use crate::engine::slots::{Full, Owner, RECLAIMED};
-use crate::engine::socket;
 use crate::intercept;
 use crate::proxy::RefuseReason;
-use mio::net::TcpStream;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -56,26 +56,26 @@ impl Single {
         false
     }
 
-    fn welcome(&mut self, now: Instant, number: usize, client: TcpStream, from: SocketAddr) {
+    fn welcome(&mut self, now: Instant, number: usize, client: Socket, from: SocketAddr) {
         self.counters.accepted += 1;
         let facing = &self.listeners[number];
-        let local = client.local_addr().ok();
+        let local = client.local_address().ok();
         let server =
             local.and_then(|local| intercept::original_destination(local, facing.listener.address));
         let Some(server) = server else {
             tracing::info!(client = %from, "refused: it connected straight to the transparent port");
             self.counters.not_intercepted += 1;
-            socket::close_with_reset(client);
+            client.close(Close::Reset);
             return;
         };
         let satellite = if facing.clients { Side::Client } else { Side::Server };
         let Some(owner) = self.admit(now, from) else {
             self.counters.refused(RefuseReason::Limit);
-            socket::close_with_reset(client);
+            client.close(Close::Reset);
             return;
         };
-        let onward = socket::prepare(&client, &self.limits)
-            .and_then(|()| self.connect(from, server, satellite));
+        let onward =
+            client.prepare(&self.limits).and_then(|()| self.connect(from, server, satellite));
         let onward = match onward {
             Ok(onward) => onward,
             Err(error) => {
@@ -85,7 +85,7 @@ impl Single {
                     self.counters.limited("descriptors");
                 }
                 self.counters.refused(reason_of(&error));
-                socket::close_with_reset(client);
+                client.close(Close::Reset);
                 return;
             }
         };
@@ -137,7 +137,7 @@ impl Single {
         client: SocketAddr,
         server: SocketAddr,
         satellite: Side,
-    ) -> io::Result<TcpStream> {
+    ) -> io::Result<Socket> {
         let source = match self.source {
             SourceMode::Client => Some(client),
             SourceMode::Own => None,
@@ -147,6 +147,6 @@ impl Single {
             Side::Server => tuning.apply(socket),
             Side::Client => Ok(()),
         };
-        intercept::connect_prepared(source, server, prepare).map(TcpStream::from_std)
+        intercept::connect_prepared(source, server, prepare).map(KernelTcp::from_std)
     }
 }

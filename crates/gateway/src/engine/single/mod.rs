@@ -7,7 +7,7 @@
 //!       congestion control and pacing        round trip of milliseconds
 //! ```
 //!
-//! A loop of its own, simpler than that of a pair of gateways: sockets on both sides, and a
+//! An engine of its own, simpler than that of a pair of gateways: sockets on both sides, and a
 //! [`Bucket`] from which all connections together send over the satellite.
 
 mod bucket;
@@ -20,53 +20,29 @@ mod sweep;
 
 pub(crate) use satellite::{Refusal, available_congestion_controls};
 
+use super::host::{Host, Platform, Readiness, Source};
 use super::hub::reason_of;
 use super::listener::Listener;
 use super::quota::Quotas;
 use super::slots::SlotPool;
-use super::socket;
-use super::timer::{Alarm, Deadlines};
+use super::timer::Deadlines;
+use super::{Machine, Sight};
 use crate::config::SingleSection;
 use crate::host::HostAddresses;
-use crate::memory::Memory;
-use crate::observe::{self, Observer};
 use crate::report::{Counters, SingleReport};
-use crate::service::{Service, handed};
-use crate::stop::{Asked, Stop};
 use crate::{Limits, SourceMode};
 use bucket::Bucket;
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
 use pair::{BREAKING_LOOKS, Pair, Phase, Side, Tally, Turn};
-use rt::Clock;
 use satellite::{InitialWindow, Tuning, refused};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::Duration;
 use sweep::SWEEP;
-use units::Instant;
-
-const STOP: Token = Token(0);
-const ALARM: Token = Token(1);
-/// The first listener; the others follow.
-const LISTENERS: usize = 8;
-/// The first connection's client; its server follows, then the next one's client.
-const SOCKETS: usize = 64;
+use units::{Instant, Span};
 
 /// Room for one read from a socket.
 const SCRATCH: usize = 64 * 1024;
-
-/// What the loop asks of what is around it.
-pub(crate) trait Owner {
-    /// New connections are to go their ordinary way from now on.
-    fn let_pass(&mut self);
-    /// The configuration is to be read again: the limits that are in force then, and whether ends
-    /// are logged; `None`: all stays.
-    fn reload(&mut self) -> Option<(Limits, bool)>;
-}
 
 /// A listener, and on which side of its connections the satellite is.
 #[derive(Debug)]
@@ -79,9 +55,7 @@ pub(crate) struct Facing {
 /// A gateway between two TCPs, at work.
 #[derive(Debug)]
 pub(crate) struct Single {
-    poll: Poll,
-    clock: Clock,
-    alarm: Alarm,
+    kernel: Box<dyn Host>,
     listeners: Vec<Facing>,
     source: SourceMode,
     limits: Limits,
@@ -101,7 +75,6 @@ pub(crate) struct Single {
     accept_again: Option<Instant>,
     /// While it drains: when that is over.
     end_at: Option<Instant>,
-    memory: Memory,
     sweep_at: Instant,
     /// How often it was swept.
     sweeps: usize,
@@ -109,38 +82,34 @@ pub(crate) struct Single {
     report: SingleReport,
     /// Of the last connection.
     last_number: u64,
-    /// Who looks on.
-    observer: Option<Observer>,
     notes: Vec<String>,
     /// Each connection is logged at its end.
     log_ends: bool,
-    service: Service,
+    /// When the engine was last called.
+    now: Instant,
     /// The addresses that the configuration names, and when to look for them.
-    host: HostAddresses,
+    addresses: HostAddresses,
     /// Taken away when it is dropped.
     _initial_window: Option<InitialWindow>,
 }
 
 impl Single {
     pub(crate) fn new(
+        (platform, now): (Platform, Instant),
         section: &SingleSection,
         limits: &Limits,
-        log_ends: bool,
-        mut listeners: Vec<Facing>,
+        listeners: Vec<Facing>,
     ) -> Result<Self, Refusal> {
-        let (poll, alarm, clock) = (Poll::new()?, Alarm::new()?, Clock::new());
-        alarm.register(poll.registry(), ALARM)?;
+        let mut kernel = platform.host;
         let tuning = Tuning::new(section);
         let mut notes = Vec::new();
-        for (number, facing) in listeners.iter_mut().enumerate() {
-            facing.listener.register(poll.registry(), Token(LISTENERS + number))?;
-            if facing.clients {
-                let socket = facing.listener.socket();
-                tuning.apply(socket).map_err(|error| refused(section, error))?;
-                notes = tuning.notes(socket);
+        for (number, facing) in listeners.iter().enumerate() {
+            facing.listener.watch(&mut *kernel, number)?;
+            if let Some(socket) = facing.listener.descriptor().filter(|_| facing.clients) {
+                tuning.apply(&socket).map_err(|error| refused(section, error))?;
+                notes = tuning.notes(&socket);
             }
         }
-        let now = clock.now();
         let bucket = section.rate.map(|rate| {
             let depth = rate.bytes_in(section.burst);
             Bucket::new(now, rate, depth, section.mtu, section.overhead)
@@ -150,9 +119,7 @@ impl Single {
             ..SingleReport::default()
         };
         Ok(Self {
-            poll,
-            clock,
-            alarm,
+            kernel,
             listeners,
             source: section.source,
             limits: limits.clone(),
@@ -160,7 +127,7 @@ impl Single {
             bucket,
             pairs: Slab::new(),
             // Each has two sockets.
-            slots: SlotPool::new(limits, 2),
+            slots: SlotPool::new(limits, platform.descriptors, 2),
             group: "".into(),
             quotas: Quotas::default(),
             deadlines: Deadlines::default(),
@@ -169,17 +136,15 @@ impl Single {
             scratch: vec![0; SCRATCH],
             accept_again: None,
             end_at: None,
-            memory: Memory::new(now),
             sweep_at: now + SWEEP,
             sweeps: 0,
             counters: Counters::default(),
             report,
             last_number: 0,
-            observer: None,
             notes,
-            log_ends,
-            service: Service::new(),
-            host: HostAddresses::default(),
+            log_ends: false,
+            now,
+            addresses: HostAddresses::default(),
             _initial_window: InitialWindow::install(section)?,
         })
     }
@@ -199,156 +164,41 @@ impl Single {
         &self.report
     }
 
-    /// Works until it is asked to end. Asked to drain, it has its owner let connections pass, takes
-    /// no new clients, and ends when the last connection has, or `limits.drain` is over.
-    pub(crate) fn run(&mut self, stop: &Stop, owner: &mut impl Owner) -> io::Result<()> {
-        let descriptors = stop.descriptors().map(|descriptor| descriptor.as_raw_fd());
-        for descriptor in &descriptors {
-            self.poll.registry().register(&mut SourceFd(descriptor), STOP, Interest::READABLE)?;
-        }
-        let mut events = Events::with_capacity(1024);
-        self.service.ready();
-        // What an earlier life has left with the service manager, and nobody wants any more.
-        for name in handed::close_rest() {
-            self.service.forget(&name);
-        }
-        loop {
-            self.service.beat(self.pairs.len(), &self.waiting());
-            match stop.asked() {
-                Asked::Nothing => {}
-                Asked::Drain if self.end_at.is_none() => {
-                    self.service.stopping(self.limits.drain);
-                    // Who is in the queues, or half-way over the satellite, still comes in.
-                    owner.let_pass();
-                    self.end_at = Some(self.clock.now() + self.limits.drain);
-                }
-                Asked::Drain => {}
-                Asked::Stop => break,
-            }
-            if stop.take_reload()
-                && let Some((limits, log_ends)) = owner.reload()
-            {
-                (self.limits, self.log_ends) = (limits, log_ends);
-                self.slots.set(&self.limits);
-                // There may be room again.
-                self.accept_again = None;
-            }
-            let over = self.end_at.is_some_and(|end| self.clock.now() >= end);
-            if over || (self.end_at.is_some() && self.pairs.is_empty()) {
-                break;
-            }
-            let busy = self.round();
-            self.wait(busy, &mut events)?;
-            for event in &events {
-                self.ready(event);
-            }
-        }
-        for descriptor in &descriptors {
-            self.poll.registry().deregister(&mut SourceFd(descriptor))?;
-        }
-        self.close_observer();
+    /// Takes other limits; whether ends are logged.
+    pub(crate) fn set_limits(&mut self, limits: Limits, log_ends: bool) {
+        (self.limits, self.log_ends) = (limits, log_ends);
+        self.slots.set(&self.limits);
+        // There may be room again.
+        self.accept_again = None;
+    }
+
+    /// Ends when all connections have, or after `limit`.
+    pub(crate) fn drain(&mut self, now: Instant, limit: Span) {
+        self.end_at = Some(now + limit);
+    }
+
+    /// Whether it is to end when all connections have.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.end_at.is_some()
+    }
+
+    /// Whether it was to end when all connections have, and they have, or the time is over.
+    pub(crate) fn has_drained(&self, now: Instant) -> bool {
+        self.end_at.is_some_and(|end| now >= end || self.pairs.is_empty())
+    }
+
+    /// Connections that run.
+    pub(crate) fn connections(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Resets what still runs.
+    pub(crate) fn end(&mut self) {
         if !self.pairs.is_empty() {
             tracing::warn!(connections = self.pairs.len(), "ends, and resets what still runs");
         }
         for pair in self.pairs.drain() {
             pair.reset();
-        }
-        Ok(())
-    }
-
-    /// Everything that can be done now, within its budget; true when there is more.
-    fn round(&mut self) -> bool {
-        self.counters.rounds += 1;
-        let now = self.clock.now();
-        while let Some(index) = self.deadlines.due(now) {
-            self.expired(now, index);
-        }
-        if self.sweep_at <= now {
-            self.sweep(now);
-        }
-        self.memory.review(now, self.counters.bytes_from_sockets);
-        self.host.review(now);
-        let more_clients = self.accept(now);
-        for _ in 0..self.turns.len() {
-            let Some(index) = self.turns.pop_front() else { break };
-            self.turn(now, index);
-        }
-        for _ in 0..self.thirsty.len() {
-            let Some(&index) = self.thirsty.front() else { break };
-            if self.bucket.as_ref().is_some_and(|bucket| bucket.when(bucket.segment()) > now) {
-                break;
-            }
-            self.thirsty.pop_front();
-            if let Some(pair) = self.pairs.get_mut(index) {
-                pair.thirsty = false;
-                pair.in_turn = true;
-            }
-            self.turn(now, index);
-        }
-        let more_asked = self.observe(now);
-        more_clients || more_asked || !self.turns.is_empty()
-    }
-
-    fn wait(&mut self, busy: bool, events: &mut Events) -> io::Result<()> {
-        let mut limit = Some(Duration::ZERO);
-        if !busy {
-            let due = self.next_due();
-            if due > self.clock.now() {
-                self.alarm.set(Some(due));
-                limit = None;
-            }
-        }
-        match self.poll.poll(events, limit) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                events.clear();
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    fn next_due(&self) -> Instant {
-        let memory = self.memory.next();
-        let mut due = if self.pairs.is_empty() { memory } else { self.sweep_at.min(memory) };
-        let tokens = self.bucket.as_ref().filter(|_| !self.thirsty.is_empty());
-        for other in [
-            self.deadlines.next(),
-            self.accept_again,
-            self.end_at,
-            Some(self.service.next()),
-            Some(self.host.due()),
-            self.observer.as_ref().and_then(Observer::poll_timeout),
-            tokens.map(|bucket| bucket.when(bucket.segment())),
-        ] {
-            due = due.min(other.unwrap_or(Instant::FAR_FUTURE));
-        }
-        due
-    }
-
-    fn ready(&mut self, event: &mio::event::Event) {
-        match event.token() {
-            STOP => {}
-            ALARM => self.alarm.expired(),
-            Token(number) if number < SOCKETS => {
-                if let Some(facing) = self.listeners.get_mut(number - LISTENERS) {
-                    facing.listener.is_ready();
-                }
-            }
-            Token(observe::FIRST_TOKEN..) => {
-                if let Some(observer) = &mut self.observer {
-                    observer.ready(event);
-                }
-            }
-            Token(number) => {
-                let index = (number - SOCKETS) / 2;
-                let side = if number % 2 == 0 { Side::Client } else { Side::Server };
-                // It may have closed earlier; news for it is harmless to another in its place.
-                let Some(pair) = self.pairs.get_mut(index) else { return };
-                let readable = event.is_readable() || event.is_read_closed() || event.is_error();
-                let writable = event.is_writable() || event.is_write_closed() || event.is_error();
-                pair.ready(side, readable, writable);
-                self.queue(index);
-            }
         }
     }
 
@@ -361,10 +211,9 @@ impl Single {
     }
 
     fn register(&mut self, index: usize) -> io::Result<()> {
-        let both = Interest::READABLE | Interest::WRITABLE;
-        let (registry, pair) = (self.poll.registry(), &mut self.pairs[index]);
-        registry.register(&mut pair.client, Token(SOCKETS + 2 * index), both)?;
-        registry.register(&mut pair.server, Token(SOCKETS + 2 * index + 1), both)
+        let (pair, [client, server]) = (&self.pairs[index], sources(index));
+        self.kernel.watch(pair.client.id(), client)?;
+        self.kernel.watch(pair.server.id(), server)
     }
 
     fn set_due(&mut self, index: usize, due: Option<Instant>) {
@@ -386,7 +235,7 @@ impl Single {
     /// The socket that is being connected has news.
     fn connecting(&mut self, now: Instant, index: usize) {
         let pair = &mut self.pairs[index];
-        if let Some(error) = socket::taken_error(&pair.server) {
+        if let Some(error) = pair.server.take_error() {
             tracing::debug!(server = %pair.addresses.1, %error, "not connected");
             self.counters.refused(reason_of(&error));
             pair.cause = "the server could not be reached";
@@ -394,10 +243,10 @@ impl Single {
             return;
         }
         // Without an error, either it is connected or the news was of another kind.
-        if pair.server.peer_addr().is_err() {
+        if !pair.server.is_connected() {
             return;
         }
-        if let Err(error) = socket::prepare(&pair.server, &self.limits) {
+        if let Err(error) = pair.server.prepare(&self.limits) {
             self.broken(now, index, Side::Server, &error);
             return;
         }
@@ -480,4 +329,89 @@ impl Single {
             Phase::Breaking { .. } => self.breaking(now, index),
         }
     }
+}
+
+impl Machine for Single {
+    fn round(&mut self, now: Instant) -> bool {
+        self.now = now;
+        self.counters.rounds += 1;
+        while let Some(index) = self.deadlines.due(now) {
+            self.expired(now, index);
+        }
+        if self.sweep_at <= now {
+            self.sweep(now);
+        }
+        self.addresses.review(now, |address| self.kernel.has_address(address));
+        let more_clients = self.accept(now);
+        for _ in 0..self.turns.len() {
+            let Some(index) = self.turns.pop_front() else { break };
+            self.turn(now, index);
+        }
+        for _ in 0..self.thirsty.len() {
+            let Some(&index) = self.thirsty.front() else { break };
+            if self.bucket.as_ref().is_some_and(|bucket| bucket.when(bucket.segment()) > now) {
+                break;
+            }
+            self.thirsty.pop_front();
+            if let Some(pair) = self.pairs.get_mut(index) {
+                pair.thirsty = false;
+                pair.in_turn = true;
+            }
+            self.turn(now, index);
+        }
+        more_clients || !self.turns.is_empty()
+    }
+
+    fn poll_timeout(&self, _: Instant) -> Instant {
+        let mut due = if self.pairs.is_empty() { Instant::FAR_FUTURE } else { self.sweep_at };
+        let tokens = self.bucket.as_ref().filter(|_| !self.thirsty.is_empty());
+        for other in [
+            self.deadlines.next(),
+            self.accept_again,
+            self.end_at,
+            Some(self.addresses.due()),
+            tokens.map(|bucket| bucket.when(bucket.segment())),
+        ] {
+            due = due.min(other.unwrap_or(Instant::FAR_FUTURE));
+        }
+        due
+    }
+
+    fn handle_readiness(&mut self, now: Instant, source: Source, ready: Readiness) {
+        self.now = now;
+        match source {
+            Source::Listener(number) => {
+                if let Some(facing) = self.listeners.get_mut(number) {
+                    facing.listener.is_ready();
+                }
+            }
+            Source::Connection(number) => {
+                let (index, side) = place(number);
+                // It may have closed earlier; news for it is harmless to another in its place.
+                let Some(pair) = self.pairs.get_mut(index) else { return };
+                let Readiness { readable, writable, error } = ready;
+                pair.ready(side, readable || error, writable || error);
+                self.queue(index);
+            }
+            Source::Datagrams(_) | Source::Names | Source::Knocks | Source::Packets => {}
+        }
+    }
+
+    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> Sight<'_> {
+        Sight::of_single(now, epoch_unix_ns, self)
+    }
+
+    fn moved(&self) -> u64 {
+        self.counters.bytes_from_sockets
+    }
+}
+
+/// The source of a connection's two sockets: the client's and the server's.
+fn sources(index: usize) -> [Source; 2] {
+    [Source::Connection(2 * index), Source::Connection(2 * index + 1)]
+}
+
+/// The connection of a source, and which of its sockets it is.
+fn place(number: usize) -> (usize, Side) {
+    (number / 2, if number.is_multiple_of(2) { Side::Client } else { Side::Server })
 }

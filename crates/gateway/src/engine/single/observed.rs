@@ -3,60 +3,26 @@
 use super::Single;
 use super::pair::{Pair, Phase};
 use crate::Config;
-use crate::engine::Sight;
-use crate::gateway::unix_seconds;
-use crate::observe::{
-    AssociationCounters, ConnectionStatus, Counted, Observer, Page, ResolverStatus,
-};
+use crate::observe::{AssociationCounters, ConnectionStatus, Counted, Page, ResolverStatus};
 use crate::report::{Traffic, UdpCounters};
-use rt::Clock;
-use std::io;
 use units::Instant;
 
 impl Single {
-    /// From now on `observer` looks on.
-    pub(crate) fn set_observer(&mut self, mut observer: Observer) -> io::Result<()> {
-        observer.register(self.poll.registry())?;
-        self.observer = Some(observer);
-        Ok(())
-    }
-
-    /// Lets the observer see to its clients; true when it has more to do.
-    pub(super) fn observe(&mut self, now: Instant) -> bool {
-        let Some(mut observer) = self.observer.take_if(|observer| observer.has_work(now)) else {
-            return false;
-        };
-        let more = observer.turn(Sight::of_single(now, self));
-        self.observer = Some(observer);
-        more
-    }
-
-    /// Its clients are told, as far as that can be done at once.
-    pub(super) fn close_observer(&mut self) {
-        if let Some(mut observer) = self.observer.take() {
-            observer.close(Sight::of_single(self.clock.now(), self));
-        }
-    }
-
     /// Watches the addresses that `config` names.
     pub(crate) fn watch_addresses(&mut self, config: &Config) {
-        self.host.watch(config);
+        self.addresses.watch(config);
     }
 
     /// The addresses that it waits for.
     pub(crate) fn waiting(&self) -> Vec<String> {
-        self.host.missing().collect()
-    }
-
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
+        self.addresses.missing().collect()
     }
 
     /// Everything that is counted.
-    pub(crate) fn counted(&self) -> Counted {
+    pub(crate) fn counted(&self, now: Instant) -> Counted {
         Counted {
             open: self.pairs.len() as u64,
-            limit: self.slots.total(self.clock.now()) as u64,
+            limit: self.slots.total(now) as u64,
             connections: self.counters.clone(),
             udp: UdpCounters::default(),
             association: AssociationCounters::default(),
@@ -68,7 +34,7 @@ impl Single {
     }
 
     /// At most `most` connections with a number above `after`, in the order of their numbers.
-    pub(crate) fn page(&self, now: Instant, after: u64, most: usize) -> Page {
+    pub(crate) fn page(&self, now: Instant, epoch_unix_ns: u64, after: u64, most: usize) -> Page {
         let mut page: Vec<&Pair> =
             self.pairs.iter().map(|(_, pair)| pair).filter(|pair| pair.number > after).collect();
         page.sort_unstable_by_key(|pair| pair.number);
@@ -84,7 +50,7 @@ impl Single {
                 Phase::Open => "open",
                 Phase::Breaking { .. } => "breaking",
             },
-            since_unix_seconds: unix_seconds(&self.clock, pair.since),
+            since_unix_seconds: (epoch_unix_ns + pair.since.as_nanos()) / 1_000_000_000,
             age_seconds: now.since(pair.since).as_secs_f64(),
             bytes_from_socket: pair.moved.read,
             bytes_to_socket: pair.moved.written,

@@ -2,10 +2,10 @@
 
 use super::bucket::Bucket;
 use super::pipe::{Broken, Moved, Pipe, Sink};
+use crate::engine::host::{Close, Socket, TcpSocket};
 use crate::engine::socket;
-use mio::net::TcpStream;
-use std::io::{self, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use units::{Instant, Span};
 
 /// Bytes that one connection moves in each direction before others have their turn.
@@ -31,8 +31,8 @@ pub(super) enum Side {
 pub(super) struct Pair {
     /// Never used twice, unlike its place in the table.
     pub(super) number: u64,
-    pub(super) client: TcpStream,
-    pub(super) server: TcpStream,
+    pub(super) client: Socket,
+    pub(super) server: Socket,
     pub(super) addresses: (SocketAddr, SocketAddr),
     pub(super) phase: Phase,
     pub(super) since: Instant,
@@ -92,7 +92,7 @@ impl LastBytes {
         &mut self,
         now: Instant,
         pipe: &mut Pipe,
-        (mut source, sink): (&TcpStream, &TcpStream),
+        (source, sink): (&dyn TcpSocket, &dyn TcpSocket),
         scratch: &mut [u8],
         tally: &mut Tally,
     ) -> bool {
@@ -100,7 +100,7 @@ impl LastBytes {
         pipe.sink_is_writable();
         while pipe.has_work() {
             // So few bytes are no matter for a bucket, and nobody is to wait for their tokens.
-            match pipe.step(&mut source, &mut Out(sink), usize::MAX, scratch) {
+            match pipe.step(&mut End(source), &mut End(sink), usize::MAX, scratch) {
                 Ok(moved) => {
                     tally.read += moved.read as u64;
                     tally.written += moved.written as u64;
@@ -108,7 +108,7 @@ impl LastBytes {
                 Err(Broken::Source(_) | Broken::Sink(_)) => return true,
             }
         }
-        let still = socket::unacknowledged(sink) + pipe.waiting() as u64;
+        let still = sink.unacknowledged() + pipe.waiting() as u64;
         if still < self.left {
             (self.left, self.patience) = (still, now + BREAKING_PATIENCE);
         }
@@ -143,8 +143,8 @@ pub(in crate::engine) struct Tally {
 impl Pair {
     /// A client that was intercepted, and the socket that is being connected for it.
     pub(super) fn new(
-        client: TcpStream,
-        server: TcpStream,
+        client: Socket,
+        server: Socket,
         addresses: (SocketAddr, SocketAddr),
         satellite: Side,
         since: Instant,
@@ -195,14 +195,14 @@ impl Pair {
         let (mut result, mut thirsty) = (Turn::Wait, false);
         for towards in [Side::Client, Side::Server] {
             let shaped = towards == self.satellite;
-            let (pipe, mut source, mut sink) = match towards {
-                Side::Server => (&mut self.up, &self.client, Out(&self.server)),
-                Side::Client => (&mut self.down, &self.server, Out(&self.client)),
+            let (pipe, source, sink) = match towards {
+                Side::Server => (&mut self.up, &*self.client, &*self.server),
+                Side::Client => (&mut self.down, &*self.server, &*self.client),
             };
             // Nothing is read any more where an end was read, and a reset behind it would go
             // unseen.
             if pipe.has_ended()
-                && let Some(error) = socket::taken_error(source)
+                && let Some(error) = source.take_error()
             {
                 return Turn::Broken(other(towards), error);
             }
@@ -221,7 +221,7 @@ impl Pair {
                     Some(bucket) => leave(bucket, now, pipe.waiting()).min(budget),
                     None => budget,
                 };
-                match pipe.step(&mut source, &mut sink, leave, scratch) {
+                match pipe.step(&mut End(source), &mut End(sink), leave, scratch) {
                     Ok(Moved { read, written }) => {
                         tally.read += read as u64;
                         tally.written += written as u64;
@@ -271,46 +271,46 @@ impl Pair {
         let Phase::Breaking { towards, last } = &mut self.phase else { return true };
         match towards {
             Side::Server => {
-                last.turn(now, &mut self.up, (&self.client, &self.server), scratch, tally)
+                last.turn(now, &mut self.up, (&*self.client, &*self.server), scratch, tally)
             }
             Side::Client => {
-                last.turn(now, &mut self.down, (&self.server, &self.client), scratch, tally)
+                last.turn(now, &mut self.down, (&*self.server, &*self.client), scratch, tally)
             }
         }
     }
 
     /// What the kernel has sent again over the satellite since the last look: segments, and bytes.
     pub(super) fn repeated(&mut self) -> (u64, u64) {
-        let Some(info) = socket::information(self.facing()) else { return (0, 0) };
-        let segments = info.tcpi_total_retrans.wrapping_sub(self.repeats);
-        self.repeats = info.tcpi_total_retrans;
-        (u64::from(segments), u64::from(segments) * u64::from(info.tcpi_snd_mss))
+        let Some((all, size)) = self.facing().retransmitted() else { return (0, 0) };
+        let segments = all.wrapping_sub(self.repeats);
+        self.repeats = all;
+        (u64::from(segments), u64::from(segments) * u64::from(size))
     }
 
     /// Whether one of the ends has left TCP without an answer for `longest`.
     pub(super) fn has_vanished(&mut self, now: Instant, longest: Span) -> bool {
         let sockets = [&self.client, &self.server];
         sockets.into_iter().zip(&mut self.owing).any(|(socket, owing)| {
-            socket::has_vanished(now, socket::unanswered_for(socket), owing, longest)
+            socket::has_vanished(now, socket.unanswered_for(), owing, longest)
         })
     }
 
     /// Closes both in good order.
     pub(super) fn close(self) {
-        socket::close_in_order(self.client);
-        socket::close_in_order(self.server);
+        self.client.close(Close::Graceful);
+        self.server.close(Close::Graceful);
     }
 
     /// Resets both.
     pub(super) fn reset(self) {
-        socket::close_with_reset(self.client);
-        socket::close_with_reset(self.server);
+        self.client.close(Close::Reset);
+        self.server.close(Close::Reset);
     }
 
-    fn facing(&self) -> &TcpStream {
+    fn facing(&self) -> &dyn TcpSocket {
         match self.satellite {
-            Side::Client => &self.client,
-            Side::Server => &self.server,
+            Side::Client => &*self.client,
+            Side::Server => &*self.server,
         }
     }
 }
@@ -329,11 +329,17 @@ pub(super) fn other(side: Side) -> Side {
     }
 }
 
-/// A socket as the end of a pipe.
+/// A socket at an end of a pipe.
 #[derive(Debug)]
-pub(in crate::engine) struct Out<'a>(pub(in crate::engine) &'a TcpStream);
+pub(in crate::engine) struct End<'a>(pub(in crate::engine) &'a dyn TcpSocket);
 
-impl Write for Out<'_> {
+impl Read for End<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for End<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
@@ -343,24 +349,24 @@ impl Write for Out<'_> {
     }
 }
 
-impl Sink for Out<'_> {
+impl Sink for End<'_> {
     fn end(&mut self) -> io::Result<()> {
-        self.0.shutdown(Shutdown::Write)
+        self.0.shutdown_write()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream as Client};
+    use std::net::{Shutdown, TcpListener, TcpStream as Client};
 
     /// Two ends of a connection, the second as the loop has it.
-    fn ends() -> (Client, TcpStream) {
+    fn ends() -> (Client, Socket) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let one = Client::connect(listener.local_addr().unwrap()).unwrap();
         let (other, _) = listener.accept().unwrap();
         other.set_nonblocking(true).unwrap();
-        (one, TcpStream::from_std(other))
+        (one, crate::driver::KernelTcp::from_std(other))
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Single {
 
     /// The same words as for connections of a pair of gateways.
     fn log_end(&self, pair: &Pair) {
-        let seconds = self.clock.now().since(pair.since).as_secs_f64();
+        let seconds = self.now.since(pair.since).as_secs_f64();
         tracing::info!(
             target: CONNECTIONS,
             client = %pair.addresses.0,

@@ -1,12 +1,11 @@
 //! The slots of a gateway's connections: the table, how many slots there are now, and what is said
 //! of clients that want more.
 
-use super::reserve::Reserve;
 use super::{Bounds, Full, Owner, SlotTable, Verdict};
 use crate::Limits;
 use crate::engine::client_network::client_network;
 use crate::engine::complaints::Complaints;
-use crate::engine::socket::raise_descriptor_limit;
+use crate::engine::host::{Descriptors, Reserve};
 use std::net::IpAddr;
 use std::sync::Arc;
 use units::{Instant, Span};
@@ -27,21 +26,21 @@ pub(crate) struct SlotPool {
     ipv6_prefix: u32,
     /// Until when there are only so many slots, because descriptors have run out.
     shortage: Option<(Instant, usize)>,
-    reserve: Reserve,
+    reserve: Box<dyn Reserve>,
     complaints: Complaints,
 }
 
 impl SlotPool {
     /// The slots that `limits` ask for, if there are `each` descriptors for every one of them.
-    pub(in crate::engine) fn new(limits: &Limits, each: u64) -> Self {
-        let most = slots_for(raise_descriptor_limit(), each);
+    pub(crate) fn new(limits: &Limits, descriptors: Descriptors, each: u64) -> Self {
+        let most = slots_for(descriptors.limit, each);
         let mut pool = Self {
             table: SlotTable::default(),
             connections: 0,
             most: usize::try_from(most).unwrap_or(usize::MAX),
             ipv6_prefix: 0,
             shortage: None,
-            reserve: Reserve::new(),
+            reserve: descriptors.reserve,
             complaints: Complaints::default(),
         };
         pool.set(limits);
@@ -159,7 +158,8 @@ mod tests {
     use super::*;
 
     fn pool(connections: u32) -> SlotPool {
-        SlotPool::new(&Limits { connections, ..Limits::default() }, 1)
+        let limits = Limits { connections, ..Limits::default() };
+        SlotPool::new(&limits, crate::driver::descriptors(), 1)
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::*;
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::time::Duration;
 
 /// A stream whose other end is the test.
@@ -39,7 +40,7 @@ impl Stream for Queue {
 
 struct Bench {
     /// The end that the splice holds.
-    socket: TcpStream,
+    socket: crate::engine::host::Socket,
     /// The end that a client or server would hold.
     far: std::net::TcpStream,
     splice: Splice,
@@ -55,7 +56,7 @@ impl Bench {
         let (near, _) = listener.accept().unwrap();
         near.set_nonblocking(true).unwrap();
         Self {
-            socket: TcpStream::from_std(near),
+            socket: crate::driver::KernelTcp::from_std(near),
             far,
             splice: Splice::new(Vec::new(), Vec::new()),
             queue: Queue { room: usize::MAX, ..Queue::default() },
@@ -67,7 +68,7 @@ impl Bench {
     fn turn(&mut self) -> Turn {
         self.splice.socket_is_readable();
         self.splice.socket_is_writable();
-        self.splice.turn(&self.socket, &mut self.queue, &mut self.scratch)
+        self.splice.turn(&*self.socket, &mut self.queue, &mut self.scratch)
     }
 
     /// Turns until `done` says so; what is on its way through the kernel takes its time.
@@ -203,7 +204,7 @@ fn a_reset_breaks_the_splice_and_closing_with_reset_resets() {
 
     let bench = Bench::new();
     let Bench { socket, mut far, .. } = bench;
-    socket::close_with_reset(socket);
+    socket.close(crate::engine::host::Close::Reset);
     let error = far.read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 }

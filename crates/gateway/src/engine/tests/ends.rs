@@ -175,7 +175,7 @@ fn a_slow_end_gets_all_that_came_before_a_reset() {
 /// Says `len` bytes, and resets once the kernel at the other end has them.
 fn say_and_abort(mut stream: TcpStream, len: usize) {
     stream.write_all(&pattern(len, 9)).unwrap();
-    assert!(soon(|| crate::engine::socket::unacknowledged(&stream) == 0));
+    assert!(soon(|| crate::driver::unacknowledged(&stream) == 0));
     abort(stream);
 }
 

@@ -129,7 +129,7 @@ fn hasty(len: usize) -> (SocketAddr, std::sync::mpsc::Receiver<()>) {
     let (tell, told) = std::sync::mpsc::channel();
     let server = serve(move |mut stream| {
         stream.write_all(&pattern(len, 5)).unwrap();
-        assert!(soon(|| crate::engine::socket::unacknowledged(&stream) == 0), "not all taken");
+        assert!(soon(|| crate::driver::unacknowledged(&stream) == 0), "not all taken");
         drop(stream);
         tell.send(()).unwrap();
     });

@@ -1,8 +1,8 @@
 //! A session that is lost and what is opened in the same moment: the engine goes round by hand.
 
 use super::harness::echo;
+use crate::engine::Machine;
 use crate::{Config, Gateway};
-use mio::Events;
 use relay::{Event, Hub, RelayConfig, TransmitBatch};
 use rt::Clock;
 use std::io::{ErrorKind, Read, Write};
@@ -36,11 +36,9 @@ impl Rig {
 
     /// The engine learns what is ready, and does nothing about it yet.
     fn look(&mut self) {
-        let mut events = Events::with_capacity(64);
-        self.gateway.engine.wait(true, Instant::FAR_FUTURE, &mut events).unwrap();
-        for event in &events {
-            self.gateway.engine.ready(event);
-        }
+        let Gateway { engine, driver, .. } = &mut self.gateway;
+        driver.wait(engine, true, Instant::FAR_FUTURE).unwrap();
+        driver.dispatch(engine);
     }
 
     /// The hub takes what has come.
@@ -71,7 +69,7 @@ impl Rig {
     fn step(&mut self) {
         self.say();
         self.look();
-        self.gateway.engine.round();
+        self.gateway.engine.round(self.clock.now());
         self.clock.sleep_until(self.clock.now() + Span::from_micros(200));
     }
 

@@ -1,7 +1,7 @@
 //! Servers by name, and names with several addresses.
 
 use super::harness::*;
-use crate::engine::resolver::tests::NameServer;
+use crate::driver::resolving::NameServer;
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpStream};
 

@@ -20,11 +20,10 @@
 mod nflog;
 mod syn;
 
+use crate::engine::SocketId;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token};
 use relay::RefuseReason;
 use rt::netlink::Netlink;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -80,9 +79,9 @@ impl Doorkeeper {
         self.log.group()
     }
 
-    /// Has the loop wake with `token` when somebody knocks.
-    pub(crate) fn register(&self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.register(&mut SourceFd(&self.log.descriptor()), token, Interest::READABLE)
+    /// What becomes readable when somebody knocks.
+    pub(crate) fn id(&self) -> SocketId {
+        SocketId(self.log.descriptor())
     }
 
     /// Hands over who has knocked since, at most `limit`.

@@ -50,7 +50,7 @@ enum Wanted {
 
 impl Http {
     pub(in super::super) fn bind(address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::from_std(crate::engine::listen_on(address, false)?);
+        let listener = TcpListener::from_std(crate::driver::listen_on(address, false)?);
         Ok(Self { listener, ready: true, clients: Slab::new(), first: 0 })
     }
 

@@ -1,7 +1,7 @@
 //! Which name servers are asked, and what `/etc/hosts` says.
 
-use super::name;
 use crate::ResolverSection;
+use crate::engine::resolver::name;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ProtocolConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };

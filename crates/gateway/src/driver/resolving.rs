@@ -1,25 +1,28 @@
 //! The resolver with its thread, and a name server on loopback.
 
-use super::holdings::owner;
-use super::*;
+use super::worker::Worker;
+use crate::ResolverSection;
+use crate::engine::resolver::holdings::owner;
+use crate::engine::resolver::{BOUNDS, Failure, Outcome, Progress, Resolution, Resolver};
 use hickory_resolver::proto::op::{Message, MessageType, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA, SOA};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
-use mio::{Events, Poll, Token};
+use mio::{Events, Poll, Token, Waker};
 use rt::Clock;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use units::Span;
 
 /// A name server that knows `*.good.test`, `one.loop.test` and `two.loop.test`, and that there is
 /// no `*.none.test`, and that does not answer for anything else. It ends with the process.
-pub(in crate::engine) struct NameServer {
+pub(crate) struct NameServer {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl NameServer {
-    pub(in crate::engine) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -37,12 +40,12 @@ impl NameServer {
         Self { address, asked }
     }
 
-    pub(in crate::engine) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// How often it was asked for a name, in either family.
-    pub(in crate::engine) fn asked_for(&self, name: &str) -> usize {
+    pub(crate) fn asked_for(&self, name: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|asked| *asked == name).count()
     }
 }
@@ -89,7 +92,7 @@ impl Loop {
     fn new(nameserver: SocketAddr) -> Self {
         let poll = Poll::new().unwrap();
         let waker = Waker::new(poll.registry(), Token(1)).unwrap();
-        let mut resolver = Resolver::new(waker);
+        let mut resolver = Resolver::new(Box::new(Worker::new(waker)));
         resolver.configure(&ResolverSection {
             nameservers: vec![nameserver],
             timeout: Some(Span::from_secs(20)),

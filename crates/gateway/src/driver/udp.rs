@@ -1,16 +1,16 @@
 //! The datagrams between the two gateways, many to a system call where the kernel can.
 
+use crate::engine::{DatagramSocket, Sent, SocketId};
 use crate::host;
 use crate::report::UdpCounters;
 use crate::service::handed;
 use mio::net::UdpSocket;
-use mio::{Interest, Registry, Token};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Buffers that one receiving call fills. With coalescing each holds up to 64 KB.
 const RECEIVE_BUFFERS: usize = 4;
@@ -22,7 +22,7 @@ const SOCKET_SEND_BUFFER: usize = 1 << 20;
 
 /// The socket, and what went through it.
 #[derive(Debug)]
-pub(crate) struct Udp {
+pub(crate) struct KernelUdp {
     socket: UdpSocket,
     state: UdpSocketState,
     buffers: Vec<u8>,
@@ -31,18 +31,7 @@ pub(crate) struct Udp {
     answered_from: Option<AnsweredFrom>,
 }
 
-/// What came of sending.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// The kernel has it, or nobody ever will: a route is missing, the other end is not there.
-    Done,
-    /// The socket is full: the same again when it is writable.
-    Full,
-    /// A datagram is larger than the first link of the path takes.
-    TooBig,
-}
-
-impl Udp {
+impl KernelUdp {
     /// A socket on `address`, whose datagrams go by `interface` if one is named.
     pub(crate) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
         if let Some(socket) = handed::datagrams(address, interface.is_none()) {
@@ -74,50 +63,37 @@ impl Udp {
         let answered_from = address.ip().is_unspecified().then(AnsweredFrom::default);
         Ok(Self { socket, state, buffers, counters: UdpCounters::default(), answered_from })
     }
+}
 
-    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
+impl DatagramSocket for KernelUdp {
+    fn id(&self) -> SocketId {
+        SocketId(self.socket.as_raw_fd())
     }
 
-    /// What the service manager keeps over a restart, and by what name.
-    pub(crate) fn to_keep(&self) -> io::Result<(String, BorrowedFd<'_>)> {
-        Ok((handed::name_of("link", self.local_address()?), self.socket.as_fd()))
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 
-    /// Has the loop not wake for it any more.
-    pub(super) fn deregister(&mut self, registry: &Registry) {
-        if let Err(error) = registry.deregister(&mut self.socket) {
-            tracing::debug!(%error, "a datagram socket was not watched");
-        }
-    }
-
-    /// Whether datagrams still go by `interface`, by which they were to go: one that is made anew
-    /// has another number, and the kernel binds sockets to numbers.
-    pub(super) fn goes_by(&self, interface: &str) -> bool {
+    fn is_bound_to(&self, interface: &str) -> bool {
         let bound = SockRef::from(&self.socket).device();
         matches!(bound, Ok(Some(name)) if name == interface.as_bytes())
     }
 
-    /// The address in use.
-    pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
+    fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// What went through so far.
-    pub(super) fn counters(&self) -> &UdpCounters {
+    fn counters(&self) -> &UdpCounters {
         &self.counters
     }
 
-    /// How many datagrams of one size the kernel takes in one call.
-    pub(super) fn max_batch(&self) -> usize {
+    fn max_batch(&self) -> usize {
         self.state.max_gso_segments().max(1)
     }
 
-    /// One receiving call; hands each datagram to `deliver`, which tells whether it came from a
-    /// peer. False: nothing waits any more.
-    pub(super) fn receive(
+    fn receive(
         &mut self,
-        mut deliver: impl FnMut(SocketAddr, &mut [u8]) -> bool,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> bool,
     ) -> io::Result<bool> {
         let mut meta = [RecvMeta::default(); RECEIVE_BUFFERS];
         let mut chunks = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
@@ -148,13 +124,7 @@ impl Udp {
         Ok(true)
     }
 
-    /// Sends `contents`, datagrams of `segment_size` bytes of which the last may be shorter.
-    pub(super) fn send(
-        &mut self,
-        destination: SocketAddr,
-        contents: &[u8],
-        segment_size: usize,
-    ) -> Sent {
+    fn send(&mut self, destination: SocketAddr, contents: &[u8], segment_size: usize) -> Sent {
         let count = contents.len().div_ceil(segment_size.max(1)) as u64;
         let mut transmit = Transmit {
             destination,
@@ -190,6 +160,13 @@ impl Udp {
                     Sent::Done
                 }
             };
+        }
+    }
+
+    /// A refused source address looks like a kernel that cannot cut up batches, which it is not.
+    fn renew(&mut self) {
+        if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
+            self.state = state;
         }
     }
 }
@@ -237,7 +214,7 @@ impl AnsweredFrom {
     }
 }
 
-impl Udp {
+impl KernelUdp {
     /// The address that `destination` was answered from is perhaps not this host's any more: the
     /// interface has gone, or has another one. The kernel chooses from here on.
     fn forget_source(&mut self, destination: SocketAddr, error: &io::Error) {
@@ -246,14 +223,6 @@ impl Udp {
             from.forget(destination);
         }
         self.renew();
-    }
-
-    /// Finds out anew what the kernel does for this socket: a refused source address looks like a
-    /// kernel that cannot cut up batches, which it is not.
-    pub(super) fn renew(&mut self) {
-        if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
-            self.state = state;
-        }
     }
 }
 
@@ -286,7 +255,6 @@ fn enlarge(socket: &Socket) {
 }
 
 fn force_buffer(socket: &Socket, option: libc::c_int, bytes: usize) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
     let value = bytes as libc::c_int;
     // SAFETY: `value` is valid to read for the length given.
     let status = unsafe {
@@ -304,20 +272,22 @@ fn force_buffer(socket: &Socket, option: libc::c_int, bytes: usize) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mio::{Events, Poll};
+    use mio::unix::SourceFd;
+    use mio::{Events, Interest, Poll, Token};
     use std::time::Duration;
 
-    fn receive_all(udp: &mut Udp, want: usize) -> Vec<Vec<u8>> {
+    fn receive_all(udp: &mut KernelUdp, want: usize) -> Vec<Vec<u8>> {
         receive_all_from(udp, want, drop)
     }
 
     fn receive_all_from(
-        udp: &mut Udp,
+        udp: &mut KernelUdp,
         want: usize,
         mut seen: impl FnMut(SocketAddr),
     ) -> Vec<Vec<u8>> {
         let mut poll = Poll::new().unwrap();
-        udp.register(poll.registry(), Token(0)).unwrap();
+        let descriptor = udp.id().0;
+        poll.registry().register(&mut SourceFd(&descriptor), Token(0), Interest::READABLE).unwrap();
         let mut events = Events::with_capacity(4);
         let mut datagrams: Vec<Vec<u8>> = Vec::new();
         while datagrams.len() < want {
@@ -336,8 +306,8 @@ mod tests {
     #[test]
     fn a_batch_arrives_as_the_datagrams_it_was() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            let mut to = Udp::bind(address.parse().unwrap(), None).unwrap();
-            let mut from = Udp::bind(address.parse().unwrap(), None).unwrap();
+            let mut to = KernelUdp::bind(address.parse().unwrap(), None).unwrap();
+            let mut from = KernelUdp::bind(address.parse().unwrap(), None).unwrap();
             let mut contents = vec![1; 1000];
             contents.extend([2; 1000]);
             contents.extend([3; 10]);
@@ -352,8 +322,8 @@ mod tests {
 
     #[test]
     fn an_address_that_has_gone_is_not_held_on_to() {
-        let mut hub = Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
-        let mut terminal = Udp::bind("0.0.0.0:0".parse().unwrap(), None).unwrap();
+        let mut hub = KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
+        let mut terminal = KernelUdp::bind("0.0.0.0:0".parse().unwrap(), None).unwrap();
         let destination = hub.local_address().unwrap();
         // As if the hub had answered to an address that this host had, and has no more.
         let gone = IpAddr::from([203, 0, 113, 9]);
@@ -366,8 +336,8 @@ mod tests {
 
     #[test]
     fn an_answer_comes_from_the_address_that_was_written_to() {
-        let mut hub = Udp::bind("0.0.0.0:0".parse().unwrap(), None).unwrap();
-        let mut terminal = Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
+        let mut hub = KernelUdp::bind("0.0.0.0:0".parse().unwrap(), None).unwrap();
+        let mut terminal = KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let port = hub.local_address().unwrap().port();
         let asked = SocketAddr::from(([127, 0, 0, 9], port));
         terminal.send(asked, b"hello", 5);
@@ -402,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_datagram_that_no_link_takes_is_told() {
-        let mut from = Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
+        let mut from = KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let to = from.local_address().unwrap();
         assert_eq!(from.send(to, &vec![0; 65_520], 65_520), Sent::TooBig);
         assert_eq!(from.counters().send_errors, 1);
@@ -415,20 +385,20 @@ mod tests {
         // The manager has it as well, and nobody else gets the port while it does.
         let _manager = kept.try_clone().unwrap();
         handed::hand_over(kept, "link-of-before");
-        let udp = Udp::bind(address, Some("lo")).unwrap();
-        assert!(udp.goes_by("lo") && !udp.goes_by("wan0"));
+        let udp = KernelUdp::bind(address, Some("lo")).unwrap();
+        assert!(udp.is_bound_to("lo") && !udp.is_bound_to("wan0"));
         assert_eq!(udp.local_address().unwrap(), address);
-        assert!(Udp::bind(address, None).is_err(), "it was the only one");
+        assert!(KernelUdp::bind(address, None).is_err(), "it was the only one");
     }
 
     #[test]
     fn nobody_at_the_other_end_is_no_error() {
         let gone =
-            Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap().local_address().unwrap();
-        let mut from = Udp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
+            KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap().local_address().unwrap();
+        let mut from = KernelUdp::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         for _ in 0..3 {
             assert_eq!(from.send(gone, b"hello", 5), Sent::Done);
         }
-        while from.receive(|_, _| panic!("nothing was sent here")).unwrap() {}
+        while from.receive(&mut |_, _| panic!("nothing was sent here")).unwrap() {}
     }
 }

@@ -3,10 +3,10 @@
 //! Both channels are bounded. What the loop sends it sends only when there is room; what the
 //! thread sends waits there, so the loop is never held up.
 
-use super::schedule::Action;
 use super::system::System;
-use super::{Failure, Outcome, seconds};
 use crate::ResolverSection;
+use crate::engine::Lookups;
+use crate::engine::resolver::{Action, Failure, Found, Outcome, Update, seconds};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
@@ -33,26 +33,6 @@ const MAX_ADDRESSES: usize = 16;
 /// How long an answer is valid of which one family is missing because no server answered for it.
 const INCOMPLETE_TTL: Span = Span::from_secs(5);
 
-/// What was found for a lookup.
-#[derive(Debug)]
-pub(super) enum Found {
-    /// The addresses of one family.
-    Partial(Arc<[IpAddr]>),
-    /// All of it, and for how long it is valid.
-    Complete(Outcome, Span),
-}
-
-/// What the thread tells the loop.
-#[derive(Debug)]
-pub(super) enum Update {
-    Lookup {
-        lookup: u64,
-        found: Found,
-    },
-    /// The system's configuration has changed: older answers may be wrong.
-    Reconfigured,
-}
-
 #[derive(Debug)]
 enum Command {
     Do(Action),
@@ -62,7 +42,7 @@ enum Command {
 /// The loop's end of the channels. The thread is started for the first lookup, and ends when this
 /// is dropped.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(crate) struct Worker {
     section: ResolverSection,
     waker: Arc<Waker>,
     thread: Option<(Sender<Command>, Receiver<Update>)>,
@@ -71,13 +51,27 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(waker: Waker) -> Self {
+    /// Reports results by `waker`.
+    pub(crate) fn new(waker: Waker) -> Self {
         let section = ResolverSection::default();
         Self { section, waker: Arc::new(waker), thread: None, failed: Vec::new() }
     }
 
-    /// Takes another configuration; whether it is another one.
-    pub(super) fn configure(&mut self, section: &ResolverSection) -> bool {
+    fn start(&self) -> io::Result<(Sender<Command>, Receiver<Update>)> {
+        let (commands, from_loop) = channel(COMMANDS);
+        let (to_loop, updates) = channel(UPDATES);
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let (section, waker) = (self.section.clone(), Arc::clone(&self.waker));
+        std::thread::Builder::new().name("resolver".into()).spawn(move || {
+            let thread = Thread::new(section, waker, to_loop);
+            runtime.block_on(thread.run(from_loop));
+        })?;
+        Ok((commands, updates))
+    }
+}
+
+impl Lookups for Worker {
+    fn configure(&mut self, section: &ResolverSection) -> bool {
         if self.section == *section {
             return false;
         }
@@ -91,13 +85,11 @@ impl Worker {
         true
     }
 
-    /// Whether [`Worker::send`] takes another action.
-    pub(super) fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         self.thread.as_ref().is_none_or(|(commands, _)| commands.capacity() > 0)
     }
 
-    /// Hands an action to the thread. A lookup that nobody can do fails.
-    pub(super) fn send(&mut self, action: &Action) {
+    fn send(&mut self, action: &Action) {
         if self.thread.as_ref().is_none_or(|(commands, _)| commands.is_closed()) {
             self.thread =
                 self.start().inspect_err(|error| tracing::error!(%error, "no resolver")).ok();
@@ -114,8 +106,7 @@ impl Worker {
         }
     }
 
-    /// The next thing that was found.
-    pub(super) fn poll_update(&mut self) -> Option<Update> {
+    fn poll_update(&mut self) -> Option<Update> {
         if let Some(lookup) = self.failed.pop() {
             let found = Found::Complete(Err(Failure::NoAnswer), Span::ZERO);
             return Some(Update::Lookup { lookup, found });
@@ -124,21 +115,8 @@ impl Worker {
         updates.try_recv().ok()
     }
 
-    /// Makes the loop look for answers.
-    pub(super) fn wake(&self) {
+    fn wake(&self) {
         wake(&self.waker);
-    }
-
-    fn start(&self) -> io::Result<(Sender<Command>, Receiver<Update>)> {
-        let (commands, from_loop) = channel(COMMANDS);
-        let (to_loop, updates) = channel(UPDATES);
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        let (section, waker) = (self.section.clone(), Arc::clone(&self.waker));
-        std::thread::Builder::new().name("resolver".into()).spawn(move || {
-            let thread = Thread::new(section, waker, to_loop);
-            runtime.block_on(thread.run(from_loop));
-        })?;
-        Ok((commands, updates))
     }
 }
 

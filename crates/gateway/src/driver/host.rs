@@ -1,0 +1,75 @@
+//! The kernel as the engine's host.
+
+use super::route;
+use super::tcp::KernelTcp;
+use super::udp::KernelUdp;
+use crate::engine::{DatagramSocket, Host, Route, Socket, SocketId, Source};
+use crate::{host, intercept};
+use mio::net::TcpStream;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry};
+use relay::Families;
+use rt::Clock;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use units::Instant;
+
+/// The kernel, and the poll in which sockets are watched.
+#[derive(Debug)]
+pub(crate) struct KernelHost {
+    pub(super) registry: Registry,
+    pub(super) clock: Clock,
+}
+
+impl Host for KernelHost {
+    fn watch(&mut self, socket: SocketId, source: Source) -> io::Result<()> {
+        let interest = match source {
+            Source::Datagrams(_) | Source::Connection(_) => Interest::READABLE | Interest::WRITABLE,
+            Source::Names | Source::Knocks | Source::Packets | Source::Listener(_) => {
+                Interest::READABLE
+            }
+        };
+        self.registry.register(&mut SourceFd(&socket.0), super::token(source), interest)
+    }
+
+    fn unwatch(&mut self, socket: SocketId) {
+        if let Err(error) = self.registry.deregister(&mut SourceFd(&socket.0)) {
+            tracing::debug!(%error, "a socket was not watched");
+        }
+    }
+
+    fn connect(&mut self, client: Option<SocketAddr>, server: SocketAddr) -> io::Result<Socket> {
+        match client {
+            Some(client) => intercept::connect_from(client, server).map(KernelTcp::from_std),
+            None => TcpStream::connect(server).map(KernelTcp::from_mio),
+        }
+    }
+
+    fn bind(
+        &mut self,
+        address: SocketAddr,
+        interface: Option<&str>,
+    ) -> io::Result<Box<dyn DatagramSocket>> {
+        Ok(Box::new(KernelUdp::bind(address, interface)?))
+    }
+
+    fn source_for(&self, destination: SocketAddr) -> Option<IpAddr> {
+        route::source_for(destination).ok()
+    }
+
+    fn path_mtu(&self, route: &Route) -> io::Result<usize> {
+        route::mtu(route)
+    }
+
+    fn families(&self) -> Families {
+        route::families()
+    }
+
+    fn has_address(&self, address: SocketAddr) -> Option<bool> {
+        host::has(address)
+    }
+
+    fn unix_ns(&self, at: Instant) -> u64 {
+        self.clock.epoch_unix_ns() + at.as_nanos()
+    }
+}

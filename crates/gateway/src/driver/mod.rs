@@ -1,0 +1,298 @@
+//! The readiness loop and the kernel below the engine: all I/O of connections is here.
+//!
+//! ```text
+//!   Driver:  now ─▶ Machine::round ─▶ poll_timeout ─▶ wait ─▶ handle_readiness ─▶ again
+//!              KernelHost: sockets · routes · name servers · descriptors
+//! ```
+//!
+//! Nothing here blocks but the wait, and nothing is handed to another thread but names to look up.
+
+mod descriptors;
+mod host;
+mod listener;
+#[cfg(test)]
+pub(crate) mod resolving;
+mod route;
+mod system;
+mod tcp;
+mod timer;
+mod udp;
+mod worker;
+
+pub(crate) use descriptors::{KernelReserve, descriptors, raise_descriptor_limit};
+pub(crate) use host::KernelHost;
+pub(crate) use listener::{bind, from_std, listen_on, to_keep};
+pub(crate) use route::mtu;
+pub(crate) use tcp::KernelTcp;
+#[cfg(test)]
+pub(crate) use tcp::unacknowledged;
+
+use crate::engine::{Machine, Platform, Readiness, Sight, Source};
+use crate::memory::Memory;
+use crate::observe::{self, Observer};
+use crate::stop::Stop;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use rt::Clock;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+use timer::Alarm;
+use units::Instant;
+use worker::Worker;
+
+const ALARM: Token = Token(0);
+const STOP: Token = Token(1);
+const NAMES: Token = Token(2);
+const KNOCKS: Token = Token(3);
+const PACKETS: Token = Token(4);
+/// The first datagram socket, the first listener, the first connection: the others follow.
+const DATAGRAMS: usize = 1 << 8;
+const LISTENERS: usize = 1 << 10;
+const CONNECTIONS: usize = 1 << 11;
+const _: () = assert!(crate::config::MOST_PATHS <= LISTENERS - DATAGRAMS);
+const _: () = assert!(crate::engine::LISTENER_PLACES <= CONNECTIONS - LISTENERS);
+
+/// The loop: when it wakes, and for what.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    poll: Poll,
+    events: Events,
+    clock: Clock,
+    alarm: Alarm,
+    observer: Option<Observer>,
+    memory: Memory,
+    /// A stop, a reload or a drain may have been asked for.
+    asked: bool,
+    /// When the loop last woke.
+    woke: Instant,
+}
+
+impl Driver {
+    /// A loop that watches nothing yet.
+    ///
+    /// # Errors
+    /// The kernel's, for want of descriptors.
+    pub(crate) fn new() -> io::Result<Self> {
+        let (poll, alarm, clock) = (Poll::new()?, Alarm::new()?, Clock::new());
+        alarm.register(poll.registry(), ALARM)?;
+        let now = clock.now();
+        Ok(Self {
+            poll,
+            events: Events::with_capacity(1024),
+            alarm,
+            observer: None,
+            memory: Memory::new(now),
+            asked: true,
+            woke: now,
+            clock,
+        })
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Sleeps until `due`.
+    pub(crate) fn sleep_until(&self, due: Instant) {
+        self.clock.sleep_until(due);
+    }
+
+    /// The kernel as a host whose sockets this loop watches.
+    ///
+    /// # Errors
+    /// The kernel's, for want of descriptors.
+    pub(crate) fn host(&self) -> io::Result<KernelHost> {
+        Ok(KernelHost { registry: self.poll.registry().try_clone()?, clock: Clock::new() })
+    }
+
+    /// All that an engine needs of the kernel.
+    ///
+    /// # Errors
+    /// The kernel's, for want of descriptors.
+    pub(crate) fn platform(&self) -> io::Result<Platform> {
+        let waker = mio::Waker::new(self.poll.registry(), NAMES)?;
+        Ok(Platform {
+            host: Box::new(self.host()?),
+            lookups: Box::new(Worker::new(waker)),
+            descriptors: descriptors(),
+        })
+    }
+
+    /// Serves those who ask `observer` from here on.
+    ///
+    /// # Errors
+    /// The kernel's, where its sockets cannot be watched.
+    pub(crate) fn set_observer(&mut self, mut observer: Observer) -> io::Result<()> {
+        observer.register(self.poll.registry())?;
+        self.observer = Some(observer);
+        Ok(())
+    }
+
+    /// Wakes for what `stop` is asked for from here on.
+    ///
+    /// # Errors
+    /// The kernel's, where it is watched already.
+    pub(crate) fn watch(&mut self, stop: &Stop) -> io::Result<()> {
+        for descriptor in stop.descriptors() {
+            let descriptor = descriptor.as_raw_fd();
+            self.poll.registry().register(&mut SourceFd(&descriptor), STOP, Interest::READABLE)?;
+        }
+        Ok(())
+    }
+
+    /// Whether `stop` may have been asked for something since the last call.
+    pub(crate) fn take_asked(&mut self) -> bool {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// Has [`Driver::take_asked`] answer yes once more.
+    pub(crate) fn ask_again(&mut self) {
+        self.asked = true;
+    }
+
+    /// Has `machine` do what can be done now, and waits for more, `until` then at the latest.
+    ///
+    /// # Errors
+    /// Those of waiting.
+    pub(crate) fn step(&mut self, machine: &mut impl Machine, until: Instant) -> io::Result<()> {
+        let now = self.now();
+        let mut busy = machine.round(now);
+        busy |= self.observe(machine, now);
+        self.memory.review(now, machine.moved());
+        self.wait(machine, busy, until)?;
+        self.dispatch(machine);
+        Ok(())
+    }
+
+    /// Waits for the next thing to do; not at all when `busy`.
+    pub(crate) fn wait(
+        &mut self,
+        machine: &impl Machine,
+        busy: bool,
+        until: Instant,
+    ) -> io::Result<()> {
+        let now = self.now();
+        let due = if busy {
+            now
+        } else {
+            let observer = self.observer.as_ref().and_then(Observer::poll_timeout);
+            let others = until.min(self.memory.next()).min(observer.unwrap_or(until));
+            machine.poll_timeout(now).min(others)
+        };
+        let limit = if due <= now {
+            Some(Duration::ZERO)
+        } else {
+            self.alarm.set(Some(due));
+            None
+        };
+        let polled = self.poll.poll(&mut self.events, limit);
+        self.note_times(now, due);
+        match polled {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.events.clear();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Hands on what has become ready.
+    pub(crate) fn dispatch(&mut self, machine: &mut impl Machine) {
+        let now = self.clock.now();
+        for event in &self.events {
+            let source = match event.token() {
+                ALARM => {
+                    self.alarm.expired();
+                    continue;
+                }
+                STOP => {
+                    self.asked = true;
+                    continue;
+                }
+                Token(observe::FIRST_TOKEN..) => {
+                    if let Some(observer) = &mut self.observer {
+                        observer.ready(event);
+                    }
+                    continue;
+                }
+                token => source(token),
+            };
+            let ready = Readiness {
+                readable: event.is_readable() || event.is_read_closed(),
+                writable: event.is_writable() || event.is_write_closed(),
+                error: event.is_error(),
+            };
+            machine.handle_readiness(now, source, ready);
+        }
+    }
+
+    /// Lets the observer see to its clients; true when it has more to do.
+    pub(crate) fn observe(&mut self, machine: &mut impl Machine, now: Instant) -> bool {
+        let Some(observer) = &mut self.observer else { return false };
+        observer.has_work(now) && observer.turn(sight(machine, now, &self.clock))
+    }
+
+    /// The observer's clients are told of the end, as far as that can be done at once.
+    pub(crate) fn close_observer(&mut self, machine: &mut impl Machine) {
+        if let Some(mut observer) = self.observer.take() {
+            observer.close(sight(machine, self.clock.now(), &self.clock));
+        }
+    }
+
+    /// Counts how long the round took that went to wait at `waited`, and how late the loop woke
+    /// for what was `due`.
+    fn note_times(&mut self, waited: Instant, due: Instant) {
+        let woke = self.now();
+        if let Some(observer) = &mut self.observer {
+            observer.worked(self.woke, waited);
+            if due > waited && due <= woke {
+                observer.woke(due, woke);
+            }
+        }
+        self.woke = woke;
+    }
+}
+
+fn sight<'a>(machine: &'a mut impl Machine, now: Instant, clock: &Clock) -> Sight<'a> {
+    machine.sight(now, clock.epoch_unix_ns())
+}
+
+fn token(source: Source) -> Token {
+    match source {
+        Source::Names => NAMES,
+        Source::Knocks => KNOCKS,
+        Source::Packets => PACKETS,
+        Source::Datagrams(number) => Token(DATAGRAMS + number),
+        Source::Listener(number) => Token(LISTENERS + number),
+        Source::Connection(number) => Token(CONNECTIONS + number),
+    }
+}
+
+fn source(token: Token) -> Source {
+    match token {
+        NAMES => Source::Names,
+        KNOCKS => Source::Knocks,
+        PACKETS => Source::Packets,
+        Token(number @ CONNECTIONS..) => Source::Connection(number - CONNECTIONS),
+        Token(number @ LISTENERS..) => Source::Listener(number - LISTENERS),
+        Token(number) => Source::Datagrams(number.saturating_sub(DATAGRAMS)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stand_for_sources() {
+        let many = [0, 1, 63];
+        let numbered = many.iter().flat_map(|&number| {
+            [Source::Datagrams(number), Source::Listener(number), Source::Connection(number)]
+        });
+        for one in numbered.chain([Source::Names, Source::Knocks, Source::Packets]) {
+            assert_eq!(source(token(one)), one);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What the engine asks of the host: sockets, timers' clock and routes behind one interface.
+//!
+//! ```text
+//!   engine ── connect, bind, watch, routes ──▶ Host ──▶ kernel (driver) │ memory (simulation)
+//!      ▲                                         │
+//!      └── handle_readiness(now, source, ready) ─┘
+//! ```
+//!
+//! Sockets are objects that the engine owns; a socket that is dropped is closed. Readiness is
+//! edge-triggered: after [`Host::watch`] each change is reported once, as a [`Source`], and is
+//! remembered by the engine until a call returns [`io::ErrorKind::WouldBlock`]. All calls return at
+//! once, with the errors that the kernel has for them. Time is an argument of the engine's verbs.
+
+use crate::engine::path::Route;
+use crate::report::UdpCounters;
+use crate::{Limits, ResolverSection};
+use relay::Families;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use units::{Instant, Span};
+
+use super::resolver::{Action, Update};
+
+/// A socket, or another thing that becomes ready, as the host knows it: the kernel's descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SocketId(pub(crate) i32);
+
+/// What has become ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The datagram socket with this number.
+    Datagrams(usize),
+    /// Answers of the resolver.
+    Names,
+    /// SYNs of clients that wait for their server's answer.
+    Knocks,
+    /// Packets that are carried as they are.
+    Packets,
+    /// The listener with this number.
+    Listener(usize),
+    /// A socket of the connection with this number.
+    Connection(usize),
+}
+
+/// How a source has become ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    /// There are bytes, datagrams or clients, or the peer has ended its half.
+    pub(crate) readable: bool,
+    /// There is room, or no more will come.
+    pub(crate) writable: bool,
+    /// The socket has an error to be taken.
+    pub(crate) error: bool,
+}
+
+/// The operating system below the engine.
+pub(crate) trait Host: fmt::Debug + Send {
+    /// Reports readiness of `socket` as that of `source` from here on.
+    ///
+    /// # Errors
+    /// The kernel's, for want of memory or where the socket is watched already.
+    fn watch(&mut self, socket: SocketId, source: Source) -> io::Result<()>;
+
+    /// Does not report the readiness of `socket` any more.
+    fn unwatch(&mut self, socket: SocketId);
+
+    /// Begins to connect to `server`, from the address `client` if one is given. The outcome is
+    /// read with [`TcpSocket::take_error`] and [`TcpSocket::is_connected`].
+    ///
+    /// # Errors
+    /// Those of `connect` that are known at once, and those of having no descriptor.
+    fn connect(&mut self, client: Option<SocketAddr>, server: SocketAddr) -> io::Result<Socket>;
+
+    /// Opens a datagram socket on `address`, whose datagrams leave by `interface` if one is named.
+    ///
+    /// # Errors
+    /// Those of `bind`: the address or the interface is not there, or is in use.
+    fn bind(
+        &mut self,
+        address: SocketAddr,
+        interface: Option<&str>,
+    ) -> io::Result<Box<dyn DatagramSocket>>;
+
+    /// Returns the address from which the routes have datagrams to `destination` sent.
+    fn source_for(&self, destination: SocketAddr) -> Option<IpAddr>;
+
+    /// Returns the largest IP packet that the first link of `route` takes, in octets.
+    ///
+    /// # Errors
+    /// The kernel's, where there is no route.
+    fn path_mtu(&self, route: &Route) -> io::Result<usize>;
+
+    /// Returns the address families with which this host reaches the Internet.
+    fn families(&self) -> Families;
+
+    /// Returns whether this host has `address`; `None` where that is not known.
+    fn has_address(&self, address: SocketAddr) -> Option<bool>;
+
+    /// Returns `at` as nanoseconds since 1970.
+    fn unix_ns(&self, at: Instant) -> u64;
+}
+
+/// How a TCP connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Close {
+    /// The kernel delivers what it still holds, and a FIN.
+    Graceful,
+    /// What is not delivered is discarded, and the peer receives a RST.
+    Reset,
+}
+
+/// A TCP connection. When it is dropped after [`TcpSocket::prepare`] its peer receives a RST.
+pub(crate) trait TcpSocket: fmt::Debug + Send {
+    /// What the host knows it by.
+    fn id(&self) -> SocketId;
+
+    /// Reads into `buffer`; zero: the peer has ended its half.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while nothing has come, and what ended the connection.
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// As [`TcpSocket::read`], and what is read stays to be read again.
+    ///
+    /// # Errors
+    /// As [`TcpSocket::read`].
+    fn peek(&self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes a part of `bytes`, or all of them.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while there is no room, and what ended the connection.
+    fn write(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Ends this half: a FIN follows the bytes that were written.
+    ///
+    /// # Errors
+    /// What ended the connection.
+    fn shutdown_write(&self) -> io::Result<()>;
+
+    /// Takes the error that ended the connection, or an attempt to connect.
+    fn take_error(&self) -> Option<io::Error>;
+
+    /// Returns whether the peer has answered, and the connection has not been reset since.
+    fn is_connected(&self) -> bool;
+
+    /// Returns the socket's own address; of an intercepted client, that of its server.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn local_address(&self) -> io::Result<SocketAddr>;
+
+    /// Sets the options of a gateway's connection: no delay to fill a segment, keep-alives as
+    /// `limits` have them, and a RST at whatever end but a graceful close.
+    ///
+    /// # Errors
+    /// Where the connection is gone already.
+    fn prepare(&self, limits: &Limits) -> io::Result<()>;
+
+    /// Returns the number of octets written that the peer has not acknowledged.
+    fn unacknowledged(&self) -> u64;
+
+    /// Returns for how long nothing has come from the peer, while it owes an acknowledgment or an
+    /// answer to a probe of its closed window. A slow reader answers those probes.
+    fn unanswered_for(&self) -> Option<Span>;
+
+    /// Returns how many segments were retransmitted, and the size of one in octets.
+    fn retransmitted(&self) -> Option<(u32, u32)>;
+
+    /// Closes the connection.
+    fn close(self: Box<Self>, how: Close);
+}
+
+/// A TCP connection of whichever host.
+pub(crate) type Socket = Box<dyn TcpSocket>;
+
+/// A listening socket.
+pub(crate) trait ListenSocket: fmt::Debug + Send {
+    /// What the host knows it by.
+    fn id(&self) -> SocketId;
+
+    /// Accepts the next client, and returns its address.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] while there is none, those of a client that is gone, and those
+    /// of having no descriptor.
+    fn accept(&self) -> io::Result<(Socket, SocketAddr)>;
+
+    /// The kernel's descriptor, to be kept by a service manager, where there is one.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// What came of sending datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// They are sent, or never will be: there is no route, or nobody at the other end.
+    Done,
+    /// The socket's buffer is full: the same again when it is writable.
+    Full,
+    /// A datagram is larger than the first link takes.
+    TooBig,
+}
+
+/// A UDP socket.
+pub(crate) trait DatagramSocket: fmt::Debug + Send {
+    /// What the host knows it by.
+    fn id(&self) -> SocketId;
+
+    /// Returns the address in use.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn local_address(&self) -> io::Result<SocketAddr>;
+
+    /// Returns whether datagrams still leave by `interface`: one that was created anew has another
+    /// index, and the kernel binds sockets to indices.
+    fn is_bound_to(&self, interface: &str) -> bool;
+
+    /// Counts of all that went through.
+    fn counters(&self) -> &UdpCounters;
+
+    /// Returns how many datagrams of one size a call of [`DatagramSocket::send`] takes.
+    fn max_batch(&self) -> usize;
+
+    /// Receives once and hands each datagram to `deliver`, which tells whether it came from a peer.
+    /// Returns whether there may be more.
+    ///
+    /// # Errors
+    /// The kernel's, where they are not those of an earlier datagram.
+    fn receive(
+        &mut self,
+        deliver: &mut dyn FnMut(SocketAddr, &mut [u8]) -> bool,
+    ) -> io::Result<bool>;
+
+    /// Sends `contents`, datagrams of `segment_size` octets of which the last may be shorter.
+    fn send(&mut self, destination: SocketAddr, contents: &[u8], segment_size: usize) -> Sent;
+
+    /// Detects anew what the kernel does for this socket, after its address has come back.
+    fn renew(&mut self);
+
+    /// The kernel's descriptor, to be kept by a service manager, where there is one.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// What looks names up: files and name servers.
+pub(crate) trait Lookups: fmt::Debug + Send {
+    /// Takes another configuration; returns whether it is another one.
+    fn configure(&mut self, section: &ResolverSection) -> bool;
+
+    /// Returns whether [`Lookups::send`] takes another action.
+    fn has_room(&self) -> bool;
+
+    /// Starts or stops a lookup. One that cannot be started fails.
+    fn send(&mut self, action: &Action);
+
+    /// Returns the next result.
+    fn poll_update(&mut self) -> Option<Update>;
+
+    /// Reports [`Source::Names`] as ready.
+    fn wake(&self);
+}
+
+/// A descriptor that is kept so that one more can be had when the process has no other left.
+pub(crate) trait Reserve: fmt::Debug + Send {
+    /// Closes the descriptor, so that the next call that needs one gets it; false when it is closed
+    /// already.
+    fn give_up(&mut self) -> bool;
+
+    /// Opens it again, if that can be done now.
+    fn restore(&mut self);
+}
+
+/// Descriptors as the host has them.
+#[derive(Debug)]
+pub(crate) struct Descriptors {
+    /// How many this process may have.
+    pub(crate) limit: u64,
+    /// The one in reserve.
+    pub(crate) reserve: Box<dyn Reserve>,
+}
+
+/// All that an engine needs of its host.
+#[derive(Debug)]
+pub(crate) struct Platform {
+    /// Sockets and routes.
+    pub(crate) host: Box<dyn Host>,
+    /// Names.
+    pub(crate) lookups: Box<dyn Lookups>,
+    /// Descriptors.
+    pub(crate) descriptors: Descriptors,
+}
