@@ -389,7 +389,7 @@ fn bind(path: &PathSection, host: &mut dyn Host) -> Result<Outlet, Error> {
 }
 
 /// A terminal's paths, as far as they are known now.
-fn path_plans(
+pub(crate) fn path_plans(
     config: &Config,
     section: &TerminalSection,
     state: &State,
@@ -415,7 +415,7 @@ fn path_plans(
 }
 
 /// What a relay over `link` is told of the configuration, but for its keys.
-fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
+pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, .. } = link;
     let (name, send, receive) = match &config.role {
         Role::Terminal(terminal) => (terminal.name.as_str(), *rate_up, *rate_down),

@@ -40,6 +40,8 @@ mod reach;
 mod reload;
 mod report;
 mod service;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulation;
 mod single;
 mod state;
 mod stop;

@@ -5,6 +5,7 @@ mod accounts;
 mod counted;
 mod families;
 mod home;
+mod mtu;
 mod naming;
 mod seen;
 
@@ -13,8 +14,6 @@ pub(crate) use naming::target;
 pub(super) use naming::{hub_name, is_same};
 
 use super::client_network::owner;
-use super::host::Host;
-use super::path::{self, Route};
 use super::paths::{PathPlan, Paths};
 use super::slots::SHARE_OF_FREE;
 use super::strangers::Strangers;
@@ -415,33 +414,6 @@ impl Carrier {
         }
     }
 
-    /// Tells what the kernel believes that the paths to the peers take by now.
-    pub(crate) fn check_paths(&mut self, host: &dyn Host) {
-        match &mut self.side {
-            Side::Terminal(paths) => paths.check(host),
-            Side::Hub(hub) => {
-                on_peers(hub, |relay, address| path::tell(host, relay, &Route::to(address)));
-            }
-        }
-    }
-
-    /// This host's own link did not take a datagram of `len` bytes to `destination`, by the outlet
-    /// of this `number`.
-    pub(crate) fn too_big(&mut self, number: usize, destination: SocketAddr, len: usize) {
-        match &mut self.side {
-            Side::Terminal(paths) => {
-                if let Some(path) = paths.all.get_mut(number) {
-                    path.relay.refuse_datagram(len);
-                }
-            }
-            Side::Hub(hub) => on_peers(hub, |relay, address| {
-                if address == destination {
-                    relay.refuse_datagram(len);
-                }
-            }),
-        }
-    }
-
     fn relay(&mut self, peer: Peer) -> Option<&mut Relay> {
         match (&mut self.side, peer) {
             (Side::Terminal(paths), Peer::Path(number)) => {
@@ -458,16 +430,6 @@ impl Carrier {
             && let Err(error) = call(relay)
         {
             tracing::trace!(%error, "too late");
-        }
-    }
-}
-
-fn on_peers(hub: &mut Hub, mut call: impl FnMut(&mut Relay, SocketAddr)) {
-    let peers: Vec<PeerId> = hub.peers().collect();
-    for peer in peers {
-        let address = hub.address(peer);
-        if let (Some(address), Some(relay)) = (address, hub.peer(peer)) {
-            call(relay, address);
         }
     }
 }

@@ -171,6 +171,7 @@ impl Direct {
             core.counters.connect_attempts += 1;
             let made = core.host.connect(None, address).and_then(|server| {
                 // The same source: news of any of the sockets is a turn for all of them.
+                server.prepare(&core.limits)?;
                 core.host.watch(server.id(), Source::Connection(index))?;
                 Ok(server)
             });
@@ -207,10 +208,6 @@ impl Direct {
 /// The server has answered.
 fn open(core: &mut Core, now: Instant, index: usize, server: Socket) {
     core.cancel_query(index);
-    if let Err(error) = server.prepare(&core.limits) {
-        refuse(core, now, index, reason_of(&error));
-        return;
-    }
     let Phase::Direct(bypass) = &mut core.connections[index].phase else { return };
     bypass.server = Some(server);
     if let Some((handshake, mut reply)) = bypass.proxy.take() {

@@ -216,6 +216,8 @@ impl Hub {
             let started = start(&mut *core.host, *source, address).and_then(|(socket, own)| {
                 core.counters.own_address_instead += u64::from(own && source.is_some());
                 // The same source: news of any of the sockets is a turn for all of them.
+                // One that is given up when its server has just answered is not ended in good order.
+                socket.prepare(&core.limits)?;
                 core.host.watch(socket.id(), Source::Connection(index))?;
                 Ok(socket)
             });
@@ -236,7 +238,7 @@ impl Hub {
             Reached::Connected(socket) => {
                 core.cancel_query(index);
                 core.connections[index].socket = Some(socket);
-                self.connected(core, now, index);
+                self.connected(core, index);
             }
             Reached::Failed(reason) => {
                 if reason == RefuseReason::Limit && no_address {
@@ -247,13 +249,7 @@ impl Hub {
         }
     }
 
-    fn connected(&mut self, core: &mut Core, now: Instant, index: usize) {
-        let prepared = core.connections[index].socket.as_ref();
-        let prepared = prepared.map(|socket| socket.prepare(&core.limits));
-        if let Some(Err(error)) = prepared {
-            core.broken(now, index, &error);
-            return;
-        }
+    fn connected(&mut self, core: &mut Core, index: usize) {
         core.counters.connected += 1;
         if let Some(key) = core.connections[index].key {
             core.carrier.accept(key);

@@ -32,6 +32,8 @@ mod fail;
 mod families;
 mod forward;
 mod happy_eyeballs;
+#[cfg(any(test, feature = "simulation"))]
+pub(crate) mod held;
 pub(crate) mod host;
 mod hub;
 mod listener;

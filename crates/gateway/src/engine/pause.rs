@@ -11,8 +11,9 @@ pub(super) enum Pause {
     /// It does not.
     #[default]
     None,
-    /// Until a connection closes. Those that have a place already come in all the same.
-    Places,
+    /// Until a connection closes, or until then where there are fewer places for a while only.
+    /// Those that have a place already come in all the same.
+    Places(Option<Instant>),
     /// Until then, or until a connection closes; for all of them.
     Descriptors(Instant),
 }
@@ -28,7 +29,9 @@ impl Pause {
     pub(super) fn holds(self, now: Instant, room_again: bool, expected: bool) -> bool {
         match self {
             Self::None => false,
-            Self::Places => !room_again && !expected,
+            Self::Places(until) => {
+                !room_again && !expected && until.is_none_or(|until| now < until)
+            }
             Self::Descriptors(until) => !room_again && now < until,
         }
     }
@@ -36,7 +39,8 @@ impl Pause {
     /// When it is over by itself.
     pub(super) fn until(self) -> Option<Instant> {
         match self {
-            Self::None | Self::Places => None,
+            Self::None => None,
+            Self::Places(until) => until,
             Self::Descriptors(until) => Some(until),
         }
     }
@@ -49,13 +53,24 @@ mod tests {
     #[test]
     fn a_client_that_was_let_in_does_not_wait_for_others_places() {
         let now = Instant::ZERO + Span::from_secs(1);
-        assert!(Pause::Places.holds(now, false, false));
-        assert!(!Pause::Places.holds(now, false, true), "it has its place");
-        assert!(!Pause::Places.holds(now, true, false));
-        assert_eq!(Pause::Places.until(), None);
+        let places = Pause::Places(None);
+        assert!(places.holds(now, false, false));
+        assert!(!places.holds(now, false, true), "it has its place");
+        assert!(!places.holds(now, true, false));
+        assert_eq!(places.until(), None);
         let pause = Pause::without_descriptors(now);
         assert!(pause.holds(now, false, true), "there is no descriptor for it either");
         assert!(!pause.holds(now + NO_DESCRIPTORS, false, false));
         assert_eq!(pause.until(), Some(now + NO_DESCRIPTORS));
+    }
+
+    #[test]
+    fn a_shortage_without_any_connection_ends_by_itself() {
+        let now = Instant::ZERO + Span::from_secs(1);
+        let until = now + Span::from_secs(1);
+        let pause = Pause::Places(Some(until));
+        assert!(pause.holds(now, false, false));
+        assert_eq!(pause.until(), Some(until));
+        assert!(!pause.holds(until, false, false), "no connection need close");
     }
 }

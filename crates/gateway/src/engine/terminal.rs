@@ -173,7 +173,7 @@ impl Terminal {
             let Some(turn) = self.next_listener(room) else {
                 if !room && self.listeners.iter().any(|(_, listener)| listener.may_accept()) {
                     core.counters.accept_pauses += 1;
-                    self.pause = Pause::Places;
+                    self.pause = Pause::Places(core.slots.shortage(now));
                 }
                 return false;
             };

@@ -21,6 +21,12 @@ impl Deadlines {
         *held = new;
     }
 
+    /// How many there are.
+    #[cfg(any(test, feature = "simulation"))]
+    pub(super) fn len(&self) -> usize {
+        self.ordered.len()
+    }
+
     /// When the first is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.ordered.first().map(|&(due, _)| due)

@@ -4,7 +4,7 @@ use super::super::paths::Path;
 use super::{Carrier, Peer, Side, StreamKey};
 use crate::report::{PeerReport, Traffic};
 use crate::state::State;
-use relay::PeerId;
+use relay::{PeerId, Statistics};
 use units::Instant;
 
 impl Carrier {
@@ -58,14 +58,21 @@ impl Carrier {
 
     /// Streams that are not over at both ends yet.
     pub(crate) fn open_streams(&mut self) -> usize {
+        self.all_statistics().iter().map(|all| all.streams).sum()
+    }
+
+    /// Octets in the send buffers of streams.
+    #[cfg(any(test, feature = "simulation"))]
+    pub(crate) fn buffered(&mut self) -> u64 {
+        self.all_statistics().iter().map(|all| all.send_buffered).sum()
+    }
+
+    fn all_statistics(&mut self) -> Vec<Statistics> {
         match &mut self.side {
-            Side::Terminal(paths) => {
-                paths.all.iter().map(|path| path.relay.statistics().streams).sum()
-            }
+            Side::Terminal(paths) => paths.all.iter().map(|path| path.relay.statistics()).collect(),
             Side::Hub(hub) => {
                 let peers: Vec<PeerId> = hub.peers().collect();
-                let streams = |peer| hub.peer(peer).map_or(0, |relay| relay.statistics().streams);
-                peers.into_iter().map(streams).sum()
+                peers.into_iter().filter_map(|peer| Some(hub.peer(peer)?.statistics())).collect()
             }
         }
     }

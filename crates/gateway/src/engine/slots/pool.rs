@@ -133,7 +133,12 @@ impl SlotPool {
 
     /// Whether descriptors have run out a moment ago.
     pub(in crate::engine) fn is_short(&self, now: Instant) -> bool {
-        self.shortage.is_some_and(|(until, _)| now < until)
+        self.shortage(now).is_some()
+    }
+
+    /// Until when there are fewer slots because descriptors have run out.
+    pub(in crate::engine) fn shortage(&self, now: Instant) -> Option<Instant> {
+        self.shortage.map(|(until, _)| until).filter(|until| now < *until)
     }
 
     /// Keeps a descriptor for the next time, if there is one.

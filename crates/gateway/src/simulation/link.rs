@@ -1,0 +1,71 @@
+//! The satellite link in memory: what becomes of a datagram in one direction.
+
+use units::{BitRate, Instant, RngStream, Span};
+
+/// What a direction of a link does to datagrams.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) rate: BitRate,
+    pub(super) delay: Span,
+    /// Datagrams wait for so long at most; more are dropped.
+    pub(super) queue: Span,
+    /// In parts per thousand.
+    pub(super) loss: u64,
+    pub(super) duplicate: u64,
+    pub(super) corrupt: u64,
+    pub(super) reorder: u64,
+    /// Until when nothing passes.
+    pub(super) dark_until: Instant,
+    busy_until: Instant,
+}
+
+impl Link {
+    /// A link without faults.
+    pub(super) fn calm(rate: BitRate, delay: Span) -> Self {
+        Self {
+            rate,
+            delay,
+            queue: Span::from_millis(400),
+            loss: 0,
+            duplicate: 0,
+            corrupt: 0,
+            reorder: 0,
+            dark_until: Instant::ZERO,
+            busy_until: Instant::ZERO,
+        }
+    }
+
+    /// The storm is over.
+    pub(super) fn calm_down(&mut self) {
+        (self.loss, self.duplicate, self.corrupt, self.reorder) = (0, 0, 0, 0);
+        self.dark_until = Instant::ZERO;
+    }
+
+    /// When copies of a datagram sent at `now` arrive; corruption changes `bytes`.
+    pub(super) fn carry(
+        &mut self,
+        now: Instant,
+        rng: &mut RngStream,
+        bytes: &mut [u8],
+    ) -> Vec<Instant> {
+        let start = self.busy_until.max(now);
+        if start.since(now) > self.queue {
+            return Vec::new();
+        }
+        self.busy_until = start + self.rate.time_for(bytes.len() as u64 + 28);
+        let mut strikes = |parts: u64| rng.below(1000) < parts;
+        if now < self.dark_until || strikes(self.loss) {
+            return Vec::new();
+        }
+        let (again, broken, late) =
+            (strikes(self.duplicate), strikes(self.corrupt), strikes(self.reorder));
+        if broken && !bytes.is_empty() {
+            let place = rng.below(bytes.len() as u64) as usize;
+            bytes[place] ^= 1 << rng.below(8);
+        }
+        let detour = if late { Span::from_millis(1 + rng.below(80)) } else { Span::ZERO };
+        let arrival = self.busy_until + self.delay + detour;
+        let copies = if again { 2 } else { 1 };
+        (0..copies).map(|copy| arrival + Span::from_millis(7) * copy).collect()
+    }
+}

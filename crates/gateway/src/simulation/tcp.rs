@@ -1,0 +1,334 @@
+//! A TCP connection in memory, as seen by the sockets at its two ends.
+//!
+//! ```text
+//!   write ─▶ flight (one-way delay) ─▶ buffer (the receiver's window) ─▶ read
+//!             └── FIN behind the last byte; RST discards what does not fit the window
+//! ```
+//!
+//! Ends behave as Linux's do: bytes that arrived before a RST can be read, then the error is
+//! returned once, then the end of the stream; a close with unread bytes sends a RST.
+
+use crate::engine::{Readiness, Source};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use units::{Instant, Span};
+
+/// How long keep-alives take to find out that the other end is gone.
+const KEEPALIVE: Span = Span::from_secs(75);
+
+/// Who holds an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// A gateway's socket.
+    Node(usize),
+    /// The client of a task, or its server.
+    Task(usize),
+}
+
+/// The bytes on their way from one end to the other.
+#[derive(Debug)]
+pub(super) struct Half {
+    flight: VecDeque<(Instant, Vec<u8>)>,
+    /// Octets in flight or waiting for the receiver's window.
+    queued: usize,
+    buffer: VecDeque<u8>,
+    send_room: usize,
+    receive_room: usize,
+    /// The writer has met a full buffer.
+    starved: bool,
+    fin: Option<Instant>,
+    fin_arrived: bool,
+}
+
+/// One end.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) owner: Owner,
+    pub(super) source: Option<Source>,
+    pub(super) address: SocketAddr,
+    pub(super) connected: bool,
+    /// A close that says nothing else sends a RST.
+    pub(super) resets: bool,
+    /// Its host is gone: nothing is received or acknowledged any more.
+    pub(super) vanished: Option<Instant>,
+    closed: bool,
+    dead: bool,
+    error: Option<i32>,
+    reset_at: Option<Instant>,
+}
+
+/// A connection: end 0 has opened it.
+#[derive(Debug)]
+pub(super) struct Conn {
+    halves: [Half; 2],
+    pub(super) ends: [End; 2],
+    delay: Span,
+    /// When the opener learns what became of its SYN: nothing, or an error.
+    outcome: Option<(Instant, Option<i32>)>,
+}
+
+fn errno(code: i32) -> io::Error {
+    io::Error::from_raw_os_error(code)
+}
+
+fn later<T>() -> io::Result<T> {
+    Err(errno(libc::EAGAIN))
+}
+
+impl Conn {
+    /// A SYN at `now`, whose outcome the opener learns after `patience` at the error's cost.
+    pub(super) fn new(
+        now: Instant,
+        (owners, addresses): ([Owner; 2], [SocketAddr; 2]),
+        delay: Span,
+        room: usize,
+        (after, error): (Span, Option<i32>),
+    ) -> Self {
+        let end = |number: usize| End {
+            owner: owners[number],
+            source: None,
+            address: addresses[number],
+            connected: number == 1,
+            resets: false,
+            vanished: None,
+            closed: false,
+            dead: false,
+            error: None,
+            reset_at: None,
+        };
+        let half = || Half {
+            flight: VecDeque::new(),
+            queued: 0,
+            buffer: VecDeque::new(),
+            send_room: room,
+            receive_room: room,
+            starved: false,
+            fin: None,
+            fin_arrived: false,
+        };
+        let outcome = Some((now + after, error));
+        Self { halves: [half(), half()], ends: [end(0), end(1)], delay, outcome }
+    }
+
+    /// Moves what is due at `now`; tells at which ends something has changed.
+    pub(super) fn advance(&mut self, now: Instant) -> [bool; 2] {
+        let mut edges = [false; 2];
+        if let Some((at, error)) = self.outcome
+            && at <= now
+        {
+            self.outcome = None;
+            let opener = &mut self.ends[0];
+            opener.connected = error.is_none();
+            (opener.error, opener.dead) = (error.or(opener.error), opener.dead || error.is_some());
+            edges[0] = true;
+        }
+        for from in 0..2 {
+            self.advance_half(now, from, &mut edges);
+            let to = 1 - from;
+            let ended = self.halves[from].fin_arrived;
+            let gone = self.ends[from].vanished;
+            let end = &mut self.ends[to];
+            if end.times_out_at(gone).is_some_and(|at| at <= now) {
+                (end.dead, end.error) = (true, Some(libc::ETIMEDOUT));
+                self.halves[to].discard(0);
+                edges[to] = true;
+                continue;
+            }
+            if end.reset_at.is_some_and(|at| at <= now) && !end.dead && end.vanished.is_none() {
+                end.dead = true;
+                end.error = Some(if ended { libc::EPIPE } else { libc::ECONNRESET });
+                self.halves[to].discard(0);
+                edges[to] = true;
+            }
+        }
+        edges
+    }
+
+    fn advance_half(&mut self, now: Instant, from: usize, edges: &mut [bool; 2]) {
+        let to = 1 - from;
+        if self.ends[to].vanished.is_some() {
+            return;
+        }
+        while let Some((at, _)) = self.halves[from].flight.front()
+            && *at <= now
+        {
+            if self.ends[to].closed || self.ends[to].dead {
+                // Nobody is there to take it.
+                self.halves[from].discard(0);
+                let sender = &mut self.ends[from];
+                sender.reset_at.get_or_insert(now + self.delay);
+                return;
+            }
+            let half = &mut self.halves[from];
+            let room = half.receive_room - half.buffer.len();
+            let Some((_, bytes)) = half.flight.front_mut() else { return };
+            let count = room.min(bytes.len());
+            if count == 0 {
+                return;
+            }
+            half.buffer.extend(bytes.drain(..count));
+            half.queued -= count;
+            if bytes.is_empty() {
+                half.flight.pop_front();
+            }
+            edges[to] = true;
+            if half.starved && half.queued * 3 <= half.send_room * 2 {
+                half.starved = false;
+                edges[from] = true;
+            }
+        }
+        let half = &mut self.halves[from];
+        if half.flight.is_empty() && !half.fin_arrived && half.fin.is_some_and(|at| at <= now) {
+            half.fin_arrived = true;
+            edges[to] = true;
+        }
+    }
+
+    /// When [`Conn::advance`] has something to do.
+    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+        let outcome = self.outcome.map(|(at, _)| at);
+        let halves = (0..2).flat_map(|from: usize| {
+            let (half, to) = (&self.halves[from], &self.ends[1 - from]);
+            let lives = to.vanished.is_none() && !to.dead;
+            let data = half.flight.front().map(|(at, _)| *at);
+            let fin = half.fin.filter(|_| data.is_none() && !half.fin_arrived);
+            let gone = to.times_out_at(self.ends[from].vanished);
+            [gone, data.filter(|_| lives), fin.filter(|_| lives), to.reset_at.filter(|_| lives)]
+        });
+        // What waits for the window is looked at when the reader has read.
+        outcome.into_iter().chain(halves.flatten()).filter(|at| *at > now).min()
+    }
+
+    /// What an end is ready for.
+    pub(super) fn readiness(&self, end: usize) -> Readiness {
+        let (own, coming, going) = (&self.ends[end], &self.halves[1 - end], &self.halves[end]);
+        let room = own.connected && going.queued < going.send_room;
+        Readiness {
+            readable: !coming.buffer.is_empty() || coming.fin_arrived || own.dead,
+            writable: room || own.dead,
+            error: own.error.is_some(),
+        }
+    }
+
+    pub(super) fn read(&mut self, end: usize, out: &mut [u8], consume: bool) -> io::Result<usize> {
+        let coming = &mut self.halves[1 - end];
+        let count = out.len().min(coming.buffer.len());
+        if count > 0 {
+            for (to, from) in out.iter_mut().zip(&coming.buffer) {
+                *to = *from;
+            }
+            if consume {
+                coming.buffer.drain(..count);
+            }
+            return Ok(count);
+        }
+        let own = &mut self.ends[end];
+        if let Some(error) = own.error.take() {
+            return Err(errno(error));
+        }
+        match own.dead || coming.fin_arrived {
+            true => Ok(0),
+            false if own.connected => later(),
+            false => Err(errno(libc::ENOTCONN)),
+        }
+    }
+
+    pub(super) fn write(&mut self, now: Instant, end: usize, bytes: &[u8]) -> io::Result<usize> {
+        let (own, going) = (&mut self.ends[end], &mut self.halves[end]);
+        if let Some(error) = own.error.take() {
+            return Err(errno(error));
+        }
+        if own.dead || going.fin.is_some() {
+            return Err(errno(libc::EPIPE));
+        }
+        let count = bytes.len().min(going.send_room - going.queued);
+        going.starved |= count < bytes.len();
+        if count == 0 || !own.connected {
+            return later();
+        }
+        going.queued += count;
+        going.flight.push_back((now + self.delay, bytes[..count].to_vec()));
+        Ok(count)
+    }
+
+    pub(super) fn shutdown_write(&mut self, now: Instant, end: usize) -> io::Result<()> {
+        if self.ends[end].dead {
+            return Err(errno(libc::ENOTCONN));
+        }
+        self.halves[end].fin.get_or_insert(now + self.delay);
+        Ok(())
+    }
+
+    pub(super) fn take_error(&mut self, end: usize) -> Option<io::Error> {
+        self.ends[end].error.take().map(errno)
+    }
+
+    pub(super) fn is_connected(&self, end: usize) -> bool {
+        self.ends[end].connected && !self.ends[end].dead
+    }
+
+    pub(super) fn unacknowledged(&self, end: usize) -> u64 {
+        self.halves[end].queued as u64
+    }
+
+    /// For how long the other end's host has been gone, when it owes an answer.
+    pub(super) fn unanswered_for(&self, now: Instant, end: usize) -> Option<Span> {
+        let silent = self.ends[1 - end].vanished.map_or(Span::ZERO, |since| now.since(since));
+        let half = &self.halves[end];
+        let owes = half.queued > 0 || half.fin.is_some() && !half.fin_arrived;
+        owes.then_some(silent)
+    }
+
+    /// Closes an end: with a RST when `reset`, or when bytes were not read. Returns whether it was a
+    /// RST.
+    pub(super) fn close(&mut self, now: Instant, end: usize, reset: bool) -> bool {
+        let unread = !self.halves[1 - end].buffer.is_empty();
+        if std::mem::replace(&mut self.ends[end].closed, true) || self.ends[end].dead {
+            return reset;
+        }
+        if !reset && !unread {
+            self.halves[end].fin.get_or_insert(now + self.delay);
+            return false;
+        }
+        self.ends[end].dead = true;
+        let window = self.halves[end].receive_room - self.halves[end].buffer.len();
+        self.halves[end].discard(window);
+        self.halves[1 - end].discard(0);
+        self.ends[1 - end].reset_at.get_or_insert(now + self.delay);
+        // A SYN that was not answered yet is forgotten.
+        self.outcome = None;
+        true
+    }
+
+    /// Whether the opener's SYN has arrived by `now`: it takes half of a round trip.
+    pub(super) fn has_arrived(&self, now: Instant) -> bool {
+        self.outcome.is_none_or(|(at, _)| at <= now + self.delay)
+    }
+
+    /// Whether the socket of an end is still held.
+    pub(super) fn is_open(&self, end: usize) -> bool {
+        !self.ends[end].closed
+    }
+}
+
+impl End {
+    /// When keep-alives have found out that the other end is `gone`.
+    fn times_out_at(&self, gone: Option<Instant>) -> Option<Instant> {
+        gone.filter(|_| self.resets && !self.dead).map(|since| since + KEEPALIVE)
+    }
+}
+
+impl Half {
+    /// Forgets what is under way but for the first `keep` octets.
+    fn discard(&mut self, mut keep: usize) {
+        for (_, bytes) in &mut self.flight {
+            let count = bytes.len().min(keep);
+            bytes.truncate(count);
+            keep -= count;
+        }
+        self.flight.retain(|(_, bytes)| !bytes.is_empty());
+        self.queued = self.flight.iter().map(|(_, bytes)| bytes.len()).sum();
+        self.fin = self.fin.filter(|_| self.fin_arrived);
+    }
+}
