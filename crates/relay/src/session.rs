@@ -64,14 +64,14 @@ pub(crate) fn session_config(
         (Control::Fixed, Some(rate)) => SessionConfig::gateway(rate),
         (Control::Steady, _) | (Control::Fixed, None) => steady(config, rate),
         (Control::NewReno, _) => newreno(config, rate),
-        (Control::Probing, _) => SessionConfig {
-            probing: Some(ProbingConfig::default()),
-            small_window: 0,
-            ..newreno(config, rate)
-        },
+        (Control::Probing, _) => {
+            let mut session = newreno(config, rate).with_probing(Some(ProbingConfig::default()));
+            session.stp.small_window = 0;
+            session
+        }
     };
-    session.start_rate = learnt.map(|learnt| learnt.rate);
-    session.return_rate = config.receive_rate;
+    session.initial_rate = learnt.map(|learnt| learnt.rate);
+    session.reverse_rate = config.receive_rate;
     session.max_segment = largest(config, limits) - config.ip_overhead - OVERHEAD;
     session.packet_overhead = config.ip_overhead + OVERHEAD + config.link_overhead;
     session.first_number = config.first_number;
@@ -86,7 +86,7 @@ pub(crate) fn session_config(
         .filter(|round_trip| *round_trip >= LEAST_ROUND_TRIP)
         .unwrap_or(config.initial_round_trip);
     // The peer is a gateway too, and takes what the memory allows in its first round trip.
-    session.assumed_window = session.number_window.min(ASSUMED);
+    session.initial_peer_window = session.number_window.min(ASSUMED);
     session
 }
 

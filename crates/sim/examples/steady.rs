@@ -39,7 +39,7 @@ fn at(secs: u64) -> Instant {
 }
 
 fn known(rate: BitRate) -> SessionConfig {
-    SessionConfig { start_rate: Some(rate), ..SessionConfig::gateway_auto() }
+    SessionConfig { initial_rate: Some(rate), ..SessionConfig::gateway_auto() }
 }
 
 fn ceiling(rate: BitRate) -> SessionConfig {

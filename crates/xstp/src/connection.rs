@@ -253,7 +253,7 @@ impl Stream {
             sent: VecDeque::new(),
             cache: ReceiveCache::new(config.first_number, capacity),
             peer_ended: false,
-            full: config.nagle.then(|| config.payload_size()),
+            full: config.stp.nagle.then(|| config.payload_size()),
             ended: false,
         }
     }

@@ -63,6 +63,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod config;
 pub mod congestion;
 mod connection;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -11,7 +11,7 @@
 mod ceiling;
 
 use super::{Answered, PollSent};
-use crate::session::SessionConfig;
+use crate::config::SessionConfig;
 use ceiling::Ceiling;
 use units::{BitRate, Instant, Span};
 
@@ -30,7 +30,7 @@ impl Fixed {
         Self {
             rate: config.paced_rate(),
             least: config.min_rate,
-            ceiling: config.yield_to_queue.then(Ceiling::new),
+            ceiling: config.gateway.detect_standing_queue.then(Ceiling::new),
         }
     }
 

@@ -15,34 +15,11 @@ use fixed::Fixed;
 pub use newreno::NewReno;
 use steady::Steady;
 
-use crate::session::SessionConfig;
+pub use crate::config::Controller;
+use crate::config::SessionConfig;
 use alloc::boxed::Box;
 use core::ops::Range;
 use units::{BitRate, Instant, Span};
-
-/// Which controller a session runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Controller {
-    /// The configured rate and no congestion window.
-    Fixed,
-    /// Slow start, congestion avoidance by byte counting, and halving once for each window:
-    /// STP as published.
-    NewReno,
-    /// Finds the rate by itself, follows it, and makes way where others send. A configured rate
-    /// is a ceiling.
-    Steady,
-}
-
-impl Controller {
-    /// What users call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::NewReno => "newreno",
-            Self::Steady => "steady",
-        }
-    }
-}
 
 /// What one STAT or USTAT told about the data in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

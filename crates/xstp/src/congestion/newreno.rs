@@ -13,7 +13,7 @@
 //! idle time. A minimum rate puts a floor under the window, or it would not hold under loss.
 
 use super::Feedback;
-use crate::session::SessionConfig;
+use crate::config::SessionConfig;
 use units::{BitRate, Span};
 
 /// Slow start, congestion avoidance and halving, in bytes.
@@ -45,7 +45,7 @@ impl NewReno {
             earned: 0,
             halved_until: None,
             min_rate: config.min_rate,
-            restart_after: config.slow_start_after_idle,
+            restart_after: config.xstp.slow_start_after_idle,
             // A window beyond every number that may be outstanding says nothing.
             ceiling: segment.saturating_mul(u64::from(config.number_window)).max(initial),
         }

@@ -23,7 +23,7 @@ mod samples;
 mod start;
 
 use super::{Answered, PollSent};
-use crate::session::SessionConfig;
+use crate::config::SessionConfig;
 use core::ops::Range;
 use law::{Company, Law};
 use probe::{Found, Probe, Schedule};
@@ -115,7 +115,7 @@ impl Steady {
     /// The controller of a session that is about to start.
     pub(crate) fn new(config: &SessionConfig) -> Self {
         let most = config.paced_rate().map(BitRate::as_bps);
-        let known = config.start_rate.map(BitRate::as_bps).or(most);
+        let known = config.initial_rate.map(BitRate::as_bps).or(most);
         let known = known.map(|rate| rate.min(most.unwrap_or(u64::MAX)));
         let (phase, base) = match known {
             None => (Phase::Train(Train::new()), LEAST_BPS),
@@ -126,7 +126,7 @@ impl Steady {
             }
             Some(rate) => (Phase::Ramp(Ramp::new(Instant::ZERO, rate, rate)), rate),
         };
-        let poll_least = config.return_rate.map_or(Span::ZERO, |rate| rate.time_for(2 * 80));
+        let poll_least = config.reverse_rate.map_or(Span::ZERO, |rate| rate.time_for(2 * 80));
         Self {
             most,
             // Never above the ceiling, which the peer may set as low as it likes.
@@ -146,7 +146,8 @@ impl Steady {
             last_poll: Instant::ZERO,
             poll_least,
             // The peer's control has a part of its rate as ours has.
-            poll_apart: poll_least * u64::from(config.control_part.max(2) + 1),
+            poll_apart: poll_least
+                * u64::from(config.gateway.control_divisor().unwrap_or(0).max(2) + 1),
             quiet: false,
             resumed: None,
             found: false,

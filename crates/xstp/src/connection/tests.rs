@@ -261,7 +261,10 @@ fn a_lost_burst_poll_is_replaced_after_a_round_trip() {
 /// XSTP-10.2.1, XSTP-10.2.2: large windows. Three POLLs a round trip, riding on data.
 #[test]
 fn large_windows_are_polled_by_the_timer() {
-    let configs = published().map(|config| SessionConfig { poll_after_bytes: None, ..config });
+    let configs = published().map(|mut config| {
+        config.stp.poll_after_bytes = None;
+        config
+    });
     let mut pair = Pair::new(&configs, Span::from_millis(300), 0.0, 1);
     let data = bytes(9_000_000, 7);
     let mut written = 0;
@@ -361,8 +364,10 @@ fn a_long_connection_does_not_take_itself_for_an_old_one() {
 /// XSTP-11.3.1
 #[test]
 fn what_does_not_fill_a_packet_waits_when_so_configured() {
-    let configs =
-        published().map(|config| SessionConfig { nagle: true, initial_window: 20, ..config });
+    let configs = published().map(|mut config| {
+        (config.stp.nagle, config.initial_window) = (true, 20);
+        config
+    });
     let mut pair = Pair::new(&configs, Span::from_millis(100), 0.0, 1);
     pair.run(at(1_000), |_| false);
     let sent = |pair: &Pair| pair.sent(0, Kinds::SD).into_iter().map(|sent| sent.since(at(0)));

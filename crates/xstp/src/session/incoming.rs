@@ -3,12 +3,12 @@
 //! A composite is taken apart in a fixed order (XSTP-4.1.2): RST, BGN or BGNAK, SD, STAT,
 //! USTAT, POLL, NOTE, END or ENDAK. Each part asks the state machine whether it is wanted.
 
-use super::config::RetransmitRule;
 use super::receiver::Accept;
 use super::sender::{Asked, Disbelief, Outcome};
 use super::state::{Action, State, Stimulus};
 use super::upper::Upper;
 use super::{Event, Session, count_before};
+use crate::config::RetransmitRule;
 use crate::congestion::{Answered, Feedback};
 use crate::wire::{
     Begin, BeginAck, Control, DecodeError, End, Poll, Profile, Segment, Stat, Ustat,
@@ -307,7 +307,7 @@ impl Session {
             return;
         };
         self.statistics.stats_received += 1;
-        if self.config.control_part > 0
+        if self.config.gateway.low_rate.is_some()
             && let Some((sent, silent)) = answer.sent_at.zip(self.outage_since)
             && answer.first
             && sent >= silent
@@ -338,7 +338,7 @@ impl Session {
 
     /// What is sent again of what the answer to the POLL counted `count` tells as missing.
     fn asked(&self, now: Instant, count: u32, backoff: u32) -> Asked {
-        let doublings = match self.config.retransmit_rule {
+        let doublings = match self.config.xstp.retransmit_rule {
             RetransmitRule::PollOrder => None,
             RetransmitRule::RoundTrip => Some(0),
             RetransmitRule::BackedOff if self.is_probing() => Some(0),
@@ -384,7 +384,7 @@ impl Session {
     pub(super) fn on_outcome(&mut self, now: Instant, outcome: Outcome) {
         self.note_losses(outcome);
         let restarts =
-            outcome.lost > 0 && self.config.outage_is_idle && self.restart_when_idle(now);
+            outcome.lost > 0 && self.config.xstp.outage_is_idle && self.restart_when_idle(now);
         self.congestion.on_feedback(&Feedback {
             now,
             released: outcome.released,
@@ -405,9 +405,10 @@ impl Session {
     pub(super) fn note_losses(&mut self, outcome: Outcome) {
         if outcome.lost > 0 {
             self.statistics.reported_lost += outcome.lost;
-            self.again_at_once = self.config.again_burst;
+            self.again_at_once = self.config.xstp.retransmit_burst;
         }
-        self.ask_when_resent |= self.config.poll_after_second_loss && outcome.lost_again > 0;
+        self.ask_when_resent |=
+            self.config.gateway.poll_after_second_loss && outcome.lost_again > 0;
     }
 
     /// Slow start, if data has not been sent for the time that is configured.

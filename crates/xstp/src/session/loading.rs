@@ -100,7 +100,7 @@ impl Session {
             self.fresh_waiting = parts.opening.is_some();
             if !self.fresh_waiting {
                 self.pacer.idle();
-                if self.config.poll_when_dry && self.polling.bytes_since_poll() > 0 {
+                if self.config.stp.poll_when_app_limited && self.polling.bytes_since_poll() > 0 {
                     self.polling.want_when_dry(now, self.round_trip.smoothed());
                 }
             }
@@ -108,7 +108,7 @@ impl Session {
         };
         if restart {
             self.armed_at = now;
-            if self.config.poll_first_burst {
+            if self.config.xstp.poll_first_burst {
                 self.polling.want();
             }
             if let Some(last) = self.last_data_sent {

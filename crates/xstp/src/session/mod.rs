@@ -17,7 +17,6 @@
 //! delivers immediately, each packet as it arrives; a
 //! [`Connection`](crate::Connection) puts bytes in order on top.
 
-mod config;
 mod coverage;
 mod events;
 mod handshake;
@@ -27,7 +26,6 @@ mod outgoing;
 mod pacing;
 mod parts;
 mod polling;
-mod presets;
 mod probing;
 pub mod receiver;
 mod round_trip;
@@ -39,16 +37,20 @@ mod timers;
 mod transitions;
 mod upper;
 
-pub use config::{ConfigError, RetransmitRule, SessionConfig, Spread};
+pub use crate::config::{
+    ConfigError, GatewayPolicy, Halve, LossRoundTrip, LowRatePolicy, ProbingConfig, RetransmitRule,
+    SessionConfig, Spread, StpPolicy, XstpPolicy,
+};
 pub use coverage::Coverage;
 pub use events::{Event, Statistics};
 pub use incoming::ReceiveError;
-pub use probing::{Halve, LossRoundTrip, ProbingConfig, ProbingStatistics};
+pub use probing::ProbingStatistics;
 pub use snapshot::{Learnt, Snapshot};
 pub use state::{State, Stimulus};
 pub use upper::{Filled, Upper};
 
-use crate::congestion::{Congestion, Controller};
+use crate::config::Controller;
+use crate::congestion::Congestion;
 use crate::wire::Profile;
 use alloc::collections::VecDeque;
 use handshake::Handshake;
@@ -176,9 +178,15 @@ impl Session {
             tick: config.tick,
             spacing: config.control_spacing,
         };
-        let mut sender =
-            Sender::new(config.number_window, config.assumed_window, config.release_early);
-        sender.set_double(config.double_from, config.double_first);
+        let mut sender = Sender::new(
+            config.number_window,
+            config.initial_peer_window,
+            config.gateway.release_early,
+        );
+        sender.set_double(
+            config.gateway.duplicate_from_retransmission,
+            config.gateway.duplicate_first_packets,
+        );
         sender.start_at(u64::from(config.first_number.value()));
         Self {
             state: State::Closed,
@@ -189,7 +197,7 @@ impl Session {
             sender,
             receiver: Receiver::new(&receiver_config(config)),
             polling: Polling::new(polling, count_before(&config.profile, now)),
-            pacer: Pacer::new(config.catch_up),
+            pacer: Pacer::new(config.pacing_burst),
             share: Share::default(),
             congestion: Congestion::new(config),
             round_trip: RoundTrip::new(config.initial_round_trip),
@@ -201,7 +209,7 @@ impl Session {
             granted: None,
             poll_untold: None,
             ask_when_resent: false,
-            again_at_once: config.again_burst,
+            again_at_once: config.xstp.retransmit_burst,
             probing: Probing::default(),
             end_wanted: false,
             ended: false,
@@ -395,7 +403,7 @@ impl Session {
     /// The way back takes so much from now on, as far as it is known; as
     /// [`SessionConfig::return_rate`].
     pub fn set_return_rate(&mut self, rate: Option<BitRate>) {
-        self.config.return_rate = rate;
+        self.config.reverse_rate = rate;
     }
 
     /// Numbers that the peer may have in use towards us from now on. What was offered already

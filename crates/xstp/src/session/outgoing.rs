@@ -86,7 +86,7 @@ impl Session {
         if self.credit && waits && self.sender.is_shut_by_peer() {
             self.credit = false;
             self.statistics.credit_lost += 1;
-            if self.config.poll_when_shut || self.sender.is_empty() {
+            if self.config.stp.poll_when_window_full || self.sender.is_empty() {
                 self.polling.want();
             }
             self.emit(super::Event::CreditLost);
@@ -162,13 +162,13 @@ impl Session {
             self.polling.urge();
         }
         self.ask_after(now, upper);
-        let waits = self.config.poll_ends_burst && self.burst_goes_on(at_once);
-        let early = self.config.poll_ride_early;
+        let waits = self.config.xstp.poll_ends_burst && self.burst_goes_on(at_once);
+        let early = self.config.stp.poll_piggyback_early;
         let poll = begins && asks || (!waits && self.poll_due() <= now + early);
         let begins_first = begins && self.handshake.retry_at().is_none();
         let len = self.ride_along(now, parts, poll, &loaded, upper, out)?;
         self.charge(now, len, !at_once);
-        if begins_first && self.config.control_part > 0 {
+        if begins_first && self.config.gateway.low_rate.is_some() {
             self.handshake.left_at(self.pacer.next_send(), self.handshake_timeout());
         }
         Some(len)
@@ -178,6 +178,7 @@ impl Session {
     fn ask_after(&mut self, now: Instant, upper: &impl Upper) {
         let forced = self
             .config
+            .stp
             .poll_after_bytes
             .is_some_and(|limit| self.polling.bytes_since_poll() >= limit);
         if forced {
@@ -194,10 +195,10 @@ impl Session {
             return;
         }
         // This is the last SD of a burst.
-        let shuts = self.config.poll_when_shut && self.sender.free_numbers() == 0;
+        let shuts = self.config.stp.poll_when_window_full && self.sender.free_numbers() == 0;
         if self.is_small_window() || shuts {
             self.polling.want();
-        } else if dry && self.config.poll_when_dry {
+        } else if dry && self.config.stp.poll_when_app_limited {
             self.polling.want_when_dry(now, self.round_trip.smoothed());
         }
     }

@@ -18,74 +18,10 @@ mod map;
 use super::polling::Answer;
 use super::sender::{Asked, Outcome};
 use super::{Session, State};
+use crate::config::{Halve, LossRoundTrip};
 use crate::wire::Stat;
 use map::ProbeMap;
 use units::{Instant, Span};
-
-/// Which round trip answers are compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossRoundTrip {
-    /// The smoothed one when the cycle began.
-    Smoothed,
-    /// The last one that was measured before it.
-    Last,
-}
-
-/// What is halved when probing finds congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halve {
-    /// The congestion window (section 4.2 of the paper).
-    Window,
-    /// What is outstanding by then, which has shrunk while nothing was sent.
-    Flight,
-}
-
-/// Probing's settings. The defaults are those of [`SessionConfig::xstp_2003`].
-///
-/// [`SessionConfig::xstp_2003`]: super::SessionConfig::xstp_2003
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProbingConfig {
-    /// Slots of the map: MAX_PROBES.
-    pub max_probes: u32,
-    /// Neighbouring answers that end a cycle: REQ_PROBES.
-    pub required_probes: u32,
-    /// How much longer than before the loss a round trip may be without being taken for
-    /// congestion, in millionths: RTT_TOLERANCE, which the paper does not give.
-    pub tolerance_millionths: u32,
-    /// A cycle that took this long and found congestion ends in slow start.
-    pub idle_threshold: Span,
-    /// Whether a POLL that is due without a STAT since the last one begins a cycle.
-    pub early_timeout: bool,
-    /// Whether the map's first slot is for answers to POLLs sent before the cycle.
-    pub before_loss: bool,
-    /// The round trip that answers are compared with.
-    pub loss_round_trip: LossRoundTrip,
-    /// Whether the window is set back to what it was before the cycle when there was no
-    /// congestion; otherwise it keeps what acknowledgements added meanwhile.
-    pub restore_window: bool,
-    /// What congestion halves.
-    pub halve: Halve,
-    /// Whether sending goes on as before after an error on the link. Otherwise every cycle that
-    /// was not premature ends as if there were congestion, which shows what that is worth.
-    pub immediate_recovery: bool,
-}
-
-impl Default for ProbingConfig {
-    fn default() -> Self {
-        Self {
-            max_probes: 4,
-            required_probes: 2,
-            tolerance_millionths: 100_000,
-            idle_threshold: Span::from_secs(3),
-            early_timeout: true,
-            before_loss: true,
-            loss_round_trip: LossRoundTrip::Smoothed,
-            restore_window: false,
-            halve: Halve::Window,
-            immediate_recovery: true,
-        }
-    }
-}
 
 /// What probing has done since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,7 +121,7 @@ impl Session {
     /// Begins a cycle if a POLL is due now by the timer, the answer to an earlier one is due
     /// too, and none has come since the last POLL (XSTP-13.1.1).
     pub(super) fn watch_interleave(&mut self, now: Instant) {
-        let watches = self.config.probing.is_some_and(|config| config.early_timeout);
+        let watches = self.config.xstp.probing.is_some_and(|config| config.early_timeout);
         if !watches || !self.may_probe() || self.is_probing() {
             return;
         }
@@ -264,11 +200,11 @@ impl Session {
     /// A cycle needs a round trip to compare with, and data that it can hold back.
     fn may_probe(&self) -> bool {
         let may_send = self.state.may_send() && self.state != State::Beginning;
-        self.config.probing.is_some() && may_send && self.round_trip.measured().is_some()
+        self.config.xstp.probing.is_some() && may_send && self.round_trip.measured().is_some()
     }
 
     fn begin_probing(&mut self, now: Instant, trigger: Trigger) {
-        let Some(config) = self.config.probing else { return };
+        let Some(config) = self.config.xstp.probing else { return };
         let round_trip = match config.loss_round_trip {
             LossRoundTrip::Smoothed => self.round_trip.smoothed(),
             LossRoundTrip::Last => self.round_trip.last(),
@@ -296,9 +232,9 @@ impl Session {
 
     /// Enters a valid answer to the POLL counted `count`; the verdict, if that was enough.
     fn record(&mut self, now: Instant, count: u32, sent_at: Option<Instant>) -> Option<Verdict> {
-        let (config, cycle) = (self.config.probing?, self.probing.cycle.as_mut()?);
+        let (config, cycle) = (self.config.xstp.probing?, self.probing.cycle.as_mut()?);
         let is_probe = (count.wrapping_sub(cycle.last_count) as i32) > 0;
-        if self.config.control_part > 0 && is_probe && cycle.map.skips(count) {
+        if self.config.gateway.low_rate.is_some() && is_probe && cycle.map.skips(count) {
             cycle.doublings = (cycle.doublings + 1).min(DOUBLINGS);
         }
         let round_trip = sent_at.map(|at| now.since(at));
@@ -318,7 +254,8 @@ impl Session {
     }
 
     fn end_probing(&mut self, now: Instant, stat: &Stat<'_>, asked: Asked, verdict: Verdict) {
-        let (Some(config), Some(cycle)) = (self.config.probing, self.probing.cycle.take()) else {
+        let (Some(config), Some(cycle)) = (self.config.xstp.probing, self.probing.cycle.take())
+        else {
             return;
         };
         self.probing.ended_by = Some(asked.poll);

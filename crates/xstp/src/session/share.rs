@@ -56,10 +56,10 @@ impl Session {
     /// soon as it is there again.
     pub(super) fn wait_for_answer(&mut self, now: Instant, late: bool) {
         let pace = self.congestion.known(now).or(self.config.paced_rate());
-        let ways = [pace, self.config.return_rate, self.granted];
+        let ways = [pace, self.config.reverse_rate, self.granted];
         let interval = self.polling.interval(Pace::Timer, self.round_trip.smoothed());
         let narrow = ways.iter().flatten().any(|way| way.time_for(CONTROL * NARROW) > interval);
-        let waits = self.config.control_part > 0 && narrow && !late;
+        let waits = self.config.gateway.low_rate.is_some() && narrow && !late;
         self.share.answer = if waits { now + self.round_trip.answer() } else { Instant::ZERO };
     }
 
@@ -88,7 +88,7 @@ impl Session {
 
     /// Control of `octets`, with all that lies below, went out alone.
     pub(super) fn charge_control(&mut self, now: Instant, octets: usize) {
-        let part = u64::from(self.config.control_part);
+        let part = u64::from(self.config.gateway.control_divisor().unwrap_or(0));
         if part == 0 {
             return;
         }
@@ -109,13 +109,13 @@ impl Session {
     /// another by now, is found out about.
     pub(super) fn word_at(&self) -> Option<Instant> {
         let waits = self.fresh_waiting || self.sender.queued() > 0;
-        if self.config.control_part == 0 || !waits || self.state == State::Beginning {
+        if self.config.gateway.low_rate.is_none() || !waits || self.state == State::Beginning {
             return None;
         }
         let sent = [self.last_data_sent, self.last_stat_sent, self.polling.last_sent()];
         let last = sent.into_iter().flatten().fold(self.last_heard, Instant::max);
         // The answer takes as much of the way back, and must not run into that to a train.
-        let ways = [self.config.paced_rate(), self.granted, self.config.return_rate];
+        let ways = [self.config.paced_rate(), self.granted, self.config.reverse_rate];
         let rate = ways.into_iter().flatten().min();
         let word = rate.map_or(Span::ZERO, |rate| rate.time_for(CONTROL * WORDS));
         Some(last + SILENCE.max(word))
@@ -123,14 +123,14 @@ impl Session {
 
     /// An answer seems to be overdue: looks at what the pace is by now.
     pub(super) fn review_slowness(&mut self, now: Instant) {
-        let part = u64::from(self.config.control_part);
+        let part = u64::from(self.config.gateway.control_divisor().unwrap_or(0));
         if part == 0 {
             return;
         }
         let full = (self.max_segment + self.config.packet_overhead) as u64;
         let pace = self.congestion.known(now).or(self.config.paced_rate());
         let own = pace.map_or(Span::ZERO, |rate| rate.time_for(full + part * CONTROL));
-        let back = self.config.return_rate;
+        let back = self.config.reverse_rate;
         let back = back.map_or(Span::ZERO, |rate| rate.time_for((part + 1) * CONTROL));
         self.share.slowness = own + back;
     }

@@ -3,8 +3,8 @@
 use super::polling::Pace;
 use super::state::{State, Stimulus};
 use super::{Event, Session};
-use crate::congestion::Controller;
-use crate::session::config::Spread;
+use crate::config::Controller;
+use crate::config::Spread;
 use units::{Instant, Span};
 
 impl Session {
@@ -143,7 +143,7 @@ impl Session {
     fn guess_spacing(&self) -> Span {
         const FEW: u64 = 4;
         const DOUBLINGS: u64 = 5;
-        if self.config.control_part == 0 || self.round_trip.measured().is_some() {
+        if self.config.gateway.low_rate.is_none() || self.round_trip.measured().is_some() {
             return Span::ZERO;
         }
         let more = self.statistics.polls_sent.saturating_sub(FEW).min(DOUBLINGS);
@@ -156,11 +156,13 @@ impl Session {
         let due = self.poll_due();
         if self.held {
             // Data that waits for its turn may take it along.
-            let waits = self.wanted_data_at().is_some_and(|at| at <= due + self.config.poll_ride);
-            return if waits { due + self.config.poll_ride } else { due };
+            let waits = self
+                .wanted_data_at()
+                .is_some_and(|at| at <= due + self.config.stp.poll_piggyback_wait);
+            return if waits { due + self.config.stp.poll_piggyback_wait } else { due };
         }
         match self.data_at() {
-            Some(data) if data > due && data <= due + self.config.poll_ride => data,
+            Some(data) if data > due && data <= due + self.config.stp.poll_piggyback_wait => data,
             Some(_) | None => due,
         }
     }
@@ -238,7 +240,7 @@ impl Session {
 
     /// Whether bursts carry their POLLs.
     pub(super) fn is_small_window(&self) -> bool {
-        let small = u64::from(self.config.small_window);
+        let small = u64::from(self.config.stp.small_window);
         self.window_segments().is_some_and(|window| window < small)
     }
 
@@ -249,11 +251,11 @@ impl Session {
         enabled = enabled.min(self.sender.free_numbers());
         let at_once = if self.retransmits_at_once() { u64::from(self.again_at_once) } else { 0 };
         enabled += (self.sender.queued() as u64).saturating_sub(at_once);
-        let spread_over = match self.config.spread {
+        let spread_over = match self.config.stp.spread {
             Spread::Enabled => enabled,
             Spread::Window => window,
         };
-        let burst = enabled < u64::from(self.config.burst_threshold);
+        let burst = enabled < u64::from(self.config.xstp.burst_threshold);
         self.interval = match self.round_trip.measured() {
             Some(round_trip) if !burst => round_trip / spread_over.max(1),
             Some(_) | None => Span::ZERO,

@@ -220,8 +220,10 @@ fn nothing_but_one_train_goes_into_a_slow_link() {
 /// XSTP-14.2.5 XSTP-14.2.6
 #[test]
 fn a_remembered_rate_is_used_at_once_and_given_up_when_it_does_not_hold() {
-    let config =
-        SessionConfig { start_rate: Some(BitRate::from_mbps(10)), ..SessionConfig::gateway_auto() };
+    let config = SessionConfig {
+        initial_rate: Some(BitRate::from_mbps(10)),
+        ..SessionConfig::gateway_auto()
+    };
     let mut rig = Rig::new(&config, |_| GOOD);
     assert_eq!(rig.mbps(), 10);
     assert!(rig.run(3_000) > 8_700, "all but the first flight's way");
@@ -239,7 +241,7 @@ fn a_remembered_rate_is_used_at_once_and_given_up_when_it_does_not_hold() {
 fn next_to_nothing_that_is_remembered_is_not_believed_where_more_was_told() {
     let config = |start| SessionConfig {
         max_rate: Some(BitRate::from_mbps(10)),
-        start_rate: Some(start),
+        initial_rate: Some(start),
         headroom_millionths: 0,
         ..SessionConfig::gateway_auto()
     };

@@ -121,7 +121,7 @@ fn without_polls_of_a_dry_layer_the_timer_alone_asks() {
         world.ends[1].session.statistics().polls_sent
     };
     let timer = |config: &mut SessionConfig| {
-        (config.poll_when_dry, config.polls_per_round_trip) = (false, 1);
+        (config.stp.poll_when_app_limited, config.polls_per_round_trip) = (false, 1);
         config.poll_round_trips = 2;
     };
     assert!((8..=12).contains(&polls(timer)), "{}", polls(timer));
@@ -148,7 +148,7 @@ fn on_a_narrow_way_what_was_asked_for_is_waited_for() {
     // One packet; the POLLs after it, and when it was there in spite of `lost`.
     let asked = |rate: BitRate, lost: bool| {
         let narrow = SessionConfig { max_rate: Some(rate), ..gateway() };
-        let back = SessionConfig { return_rate: Some(rate), ..gateway() };
+        let back = SessionConfig { reverse_rate: Some(rate), ..gateway() };
         let mut world = World::pair(&narrow, &back, geo(0.0));
         world.ends[0].upper.push(b"give");
         world.run(at(100_000), |ends| !ends[1].upper.delivered.is_empty());

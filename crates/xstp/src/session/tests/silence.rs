@@ -62,7 +62,7 @@ fn a_narrow_way_back_is_not_asked_while_a_train_is_to_be_answered() {
     let most = Some(BitRate::from_mbps(60));
     let narrow = Some(BitRate::from_kbps(1));
     let config =
-        SessionConfig { max_rate: most, return_rate: narrow, ..SessionConfig::gateway_auto() };
+        SessionConfig { max_rate: most, reverse_rate: narrow, ..SessionConfig::gateway_auto() };
     let (mut client, _) = established(&config);
     client.send(at(600));
     client.session.set_keep_alive(Span::from_secs(60));
