@@ -1,12 +1,13 @@
 //! What a relay asks of the layers below: their configurations, and what it is to a session.
 
+use crate::Learnt;
 use crate::config::{Control, RelayConfig};
 use crate::streams::Streams;
 use association::{Limits, OVERHEAD};
 use units::{BitRate, Span};
 use xstp::Seq24;
 use xstp::congestion::Controller;
-use xstp::session::{Filled, Learnt, ProbingConfig, SessionConfig, Upper};
+use xstp::session::{NewPacket, ProbingConfig, SessionConfig, UpperLayer};
 
 /// What a Hello takes of the way, about, octets.
 const HELLO: u64 = 210;
@@ -125,21 +126,21 @@ fn numbers(config: &RelayConfig) -> u32 {
     (config.send_pool / 500).clamp(1 << 12, 1 << 18) as u32
 }
 
-impl Upper for Streams {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Streams {
+    fn has_new_data(&self) -> bool {
         Self::has_fresh(self)
     }
 
-    fn fresh(&mut self, _number: Seq24, room: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, _number: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         let (len, handle) = Self::fresh(self, room)?;
-        Some(Filled { len, handle })
+        Some(NewPacket { len, handle })
     }
 
-    fn again(&mut self, _number: Seq24, handle: u64, room: &mut [u8]) -> usize {
+    fn fill_retransmission(&mut self, _number: Seq24, handle: u64, room: &mut [u8]) -> usize {
         Self::again(self, handle, room)
     }
 
-    fn released(&mut self, _number: Seq24, handle: u64) {
+    fn on_acknowledged(&mut self, _number: Seq24, handle: u64) {
         Self::released(self, handle);
     }
 
@@ -147,11 +148,11 @@ impl Upper for Streams {
         Self::deliver(self, payload);
     }
 
-    fn note(&mut self, room: &mut [u8]) -> usize {
+    fn fill_note(&mut self, room: &mut [u8]) -> usize {
         Self::note(self, room)
     }
 
-    fn noted(&mut self, note: &[u8]) {
+    fn on_note(&mut self, note: &[u8]) {
         Self::noted(self, note);
     }
 }

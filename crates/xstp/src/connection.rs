@@ -11,7 +11,7 @@
 
 use crate::Seq24;
 use crate::session::receiver::ReceiveCache;
-use crate::session::{Event, Filled, ReceiveError, Session, SessionConfig, State, Upper};
+use crate::session::{Event, NewPacket, ReceiveError, Session, SessionConfig, State, UpperLayer};
 use alloc::collections::VecDeque;
 use core::fmt;
 use units::Instant;
@@ -291,36 +291,36 @@ impl Stream {
     }
 }
 
-impl Upper for Stream {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Stream {
+    fn has_new_data(&self) -> bool {
         let left = self.base + self.buffer.len() as u64 - self.unsent;
         let waits = !self.ended && !self.sent.is_empty();
         left > 0 && !(waits && self.full.is_some_and(|full| left < full as u64))
     }
 
-    fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, _: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         let left = self.base + self.buffer.len() as u64 - self.unsent;
         let len = room.len().min(left as usize);
-        if len == 0 || !self.has_fresh() {
+        if len == 0 || !self.has_new_data() {
             return None;
         }
         let handle = self.unsent;
         self.copy(handle, &mut room[..len]);
         self.sent.push_back(Packet { offset: handle, len: len as u32, released: false });
         self.unsent += len as u64;
-        Some(Filled { len, handle })
+        Some(NewPacket { len, handle })
     }
 
     /// Always the same bytes: a stream in order cannot leave any out. The session gives room
     /// for them even when the path's MTU shrank.
-    fn again(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
+    fn fill_retransmission(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
         let sent = self.place(handle).map_or(0, |place| self.sent[place].len as usize);
         let len = sent.min(room.len());
         self.copy(handle, &mut room[..len]);
         len
     }
 
-    fn released(&mut self, _: Seq24, handle: u64) {
+    fn on_acknowledged(&mut self, _: Seq24, handle: u64) {
         let Some(place) = self.place(handle) else { return };
         self.sent[place].released = true;
         let mut read = 0;

@@ -53,7 +53,7 @@ pub fn receiver(script: &[u8]) {
 
 /// Plays a script of sendings, STATs and USTATs to the sender's table and to an obvious one.
 pub fn sender(script: &[u8]) {
-    crate::session::sender::model::check(script);
+    crate::session::sender::check_against_model(script);
 }
 
 /// Plays a script to two sessions and a network that loses, repeats and reorders; every packet

@@ -13,8 +13,8 @@
 //! long it was under way in the forward direction. Loss alone slows nothing, and the way back
 //! plays no part. The derivation is in `docs/spec/steady.md`.
 
-mod chance;
 mod company;
+mod interface;
 mod law;
 mod probe;
 mod queue;
@@ -22,7 +22,7 @@ mod regain;
 mod samples;
 mod start;
 
-use super::{Answered, PollSent};
+use super::{PollAnswered, PollSent};
 use crate::config::SessionConfig;
 use core::ops::Range;
 use law::{Company, Law};
@@ -346,9 +346,9 @@ impl Steady {
         self.quiet
     }
 
-    pub(super) fn on_answer(&mut self, answered: &Answered) {
+    pub(super) fn on_answer(&mut self, answered: &PollAnswered) {
         let now = answered.now;
-        self.round_trip = answered.least_round_trip;
+        self.round_trip = answered.min_rtt;
         self.resumed = None;
         let Some(sample) = self.samples.on_answer(answered) else { return };
         let since = core::mem::replace(&mut self.last_answer, now);

@@ -20,8 +20,8 @@
 //! Clocks that run apart, or leap, look like a queue. But what waits on the way there makes the
 //! round trip as much longer, so that q cannot be more than the trip is above the least one.
 
-use super::chance::{Jitter, Least};
-use crate::congestion::{Answered, PollSent};
+use crate::congestion::filters::{JitterFilter, WindowedMin};
+use crate::congestion::{PollAnswered, PollSent};
 use alloc::collections::VecDeque;
 use units::{Instant, Span};
 
@@ -135,12 +135,12 @@ pub(super) struct Samples {
     origin: Option<(u32, u32, u32)>,
     /// The last arrival and octets, since the first sample's.
     unwrapped: (i64, u64),
-    least: Least,
-    least_trip: Least,
+    least: WindowedMin,
+    least_trip: WindowedMin,
     error_ppm: Option<u64>,
     /// By how much delays differ by chance.
-    jitter: Jitter,
-    back_jitter: Jitter,
+    jitter: JitterFilter,
+    back_jitter: JitterFilter,
     /// Samples before this do not count towards the errors.
     errors_from: Instant,
 }
@@ -152,11 +152,11 @@ impl Samples {
             samples: VecDeque::new(),
             origin: None,
             unwrapped: (0, 0),
-            least: Least::default(),
-            least_trip: Least::default(),
+            least: WindowedMin::default(),
+            least_trip: WindowedMin::default(),
             error_ppm: None,
-            jitter: Jitter::default(),
-            back_jitter: Jitter::default(),
+            jitter: JitterFilter::default(),
+            back_jitter: JitterFilter::default(),
             errors_from: Instant::ZERO,
         }
     }
@@ -170,16 +170,16 @@ impl Samples {
     }
 
     /// A POLL is answered; what it tells, if its sending is remembered.
-    pub(super) fn on_answer(&mut self, answered: &Answered) -> Option<Sample> {
+    pub(super) fn on_answer(&mut self, answered: &PollAnswered) -> Option<Sample> {
         // Of many POLLs under way the oldest may be forgotten: their answers say nothing, and are
         // not to drop the newer ones.
-        let ahead = |mark: &PollSent| answered.count.wrapping_sub(mark.count) as i32;
+        let ahead = |mark: &PollSent| answered.seq.wrapping_sub(mark.seq) as i32;
         while self.marks.front().is_some_and(|mark| ahead(mark) > 0) {
             self.marks.pop_front();
         }
         let mark = self.marks.front().copied().filter(|mark| ahead(mark) == 0)?;
         self.marks.pop_front();
-        let difference = answered.arrived_at.wrapping_sub(answered.stamp);
+        let difference = answered.arrived_at.wrapping_sub(answered.timestamp);
         let (clocks, arrived_at, arrived) =
             *self.origin.get_or_insert((difference, answered.arrived_at, answered.arrived));
         // Clocks that run apart by up to 35 minutes are still told from each other.
@@ -195,7 +195,7 @@ impl Samples {
             arrived_at: self.unwrapped.0,
             arrived: self.unwrapped.1,
             delay,
-            trip: i64::from(here.wrapping_sub(answered.stamp) as i32),
+            trip: i64::from(here.wrapping_sub(answered.timestamp) as i32),
         };
         if self.samples.len() == SAMPLES {
             self.samples.pop_front();
@@ -208,16 +208,16 @@ impl Samples {
     /// The least delays, and where a queue would be longer than the round trip allows the clocks
     /// have run apart: then the least delay is what it must be now.
     fn learn_least(&mut self, now: Instant, sample: &Sample) {
-        self.least.take(now, sample.delay);
+        self.least.update(now, sample.delay);
         if sample.trip < 0 {
             return;
         }
-        self.least_trip.take(now, sample.trip);
+        self.least_trip.update(now, sample.trip);
         let newest = self.samples.iter().rev().map(Sample::back);
-        self.back_jitter.take(newest);
+        self.back_jitter.update(newest);
         let most = sample.trip - self.least_trip.value();
         if self.queue(sample) > most + APART_US.max(self.back_jitter.value() * 4) {
-            self.least.forget(now, sample.delay - most);
+            self.least.reset(now, sample.delay - most);
         }
     }
 
@@ -410,7 +410,7 @@ impl Samples {
     /// By how much the delay of the sample before the newest is off the line between its
     /// neighbours: chance, whether a queue grows or not.
     pub(super) fn learn_jitter(&mut self) {
-        self.jitter.take(self.samples.iter().rev().map(|sample| sample.delay));
+        self.jitter.update(self.samples.iter().rev().map(|sample| sample.delay));
     }
 
     /// By how much delays differ by chance, microseconds.
@@ -426,8 +426,8 @@ impl Samples {
     /// The delay of the newest sample is the way's own from now on.
     pub(super) fn forget_least(&mut self, now: Instant) {
         if let Some(last) = self.samples.back() {
-            self.least.forget(now, last.delay);
-            self.least_trip.forget(now, last.trip);
+            self.least.reset(now, last.delay);
+            self.least_trip.reset(now, last.trip);
         }
     }
 }

@@ -43,7 +43,7 @@ struct Rig {
     arrived: u64,
     count: u32,
     under_way: VecDeque<Arrival>,
-    answers: VecDeque<Answered>,
+    answers: VecDeque<PollAnswered>,
     longest_queue: Span,
     /// This one packet is lost.
     losing: Option<u64>,
@@ -121,13 +121,13 @@ impl Rig {
                 self.answered_at = at;
                 let late = self.late.filter(|late| late.0 == count);
                 let seen_at = (self.awake[0])(at) + late.map_or(Span::ZERO, |late| late.1);
-                self.answers.push_back(Answered {
+                self.answers.push_back(PollAnswered {
                     now: (self.awake[0])(at) + self.back,
-                    count,
-                    stamp: (sent_at.as_nanos() / 1_000) as u32,
+                    seq: count,
+                    timestamp: (sent_at.as_nanos() / 1_000) as u32,
                     arrived_at: ((self.clock)(seen_at).as_nanos() / 1_000) as u32,
                     arrived: self.arrived as u32,
-                    least_round_trip: self.back * 2,
+                    min_rtt: self.back * 2,
                 });
             }
         }
@@ -157,7 +157,7 @@ impl Rig {
             self.count += 1;
             self.last_poll = self.now;
             let (now, count, octets) = (self.now, self.count, self.sent);
-            self.steady.on_poll(&PollSent { now, count, octets });
+            self.steady.on_poll(&PollSent { now, seq: count, octets });
             (count, now)
         });
         let waits = self.free_at.since(self.now);

@@ -25,7 +25,7 @@ fn loses_one(config: &SessionConfig, later: u64) -> Wire {
     // The window's packets leave together: the second of them is not put on the wire.
     wire.lost.push((CLIENT, at(999), at(1_001)));
     wire.run(at(999));
-    let second = wire.session().sender.next() + 1;
+    let second = wire.session().sender.table.next() + 1;
     wire.lost.clear();
     wire.only_lost = Some(Seq24::of_count(second));
     wire
@@ -38,7 +38,7 @@ fn a_ustat_begins_a_cycle_and_others_are_ignored_then() {
     let mut wire = loses_one(&twelve(ProbingConfig::default()), 100);
     wire.run(at(1_190));
     // The receiver's own USTAT comes at 1,200 ms with a STAT. This one overtook that.
-    let missing = Seq24::of_count(wire.session().sender.next() - 11);
+    let missing = Seq24::of_count(wire.session().sender.table.next() - 11);
     let ustat = Ustat::new(missing, RunList::new(0, &[1]).unwrap()).unwrap();
     let ustat = Segment::ustat(Seq24::ZERO, ustat).stamped(1_190);
     wire.ends[CLIENT].hear(at(1_190), &ustat).unwrap();
@@ -211,7 +211,7 @@ fn a_cycle_ends_with_the_session() {
 fn a_list_in_parts_counts_once() {
     let mut wire = loses_a_window(&three());
     wire.run(at(1_390));
-    let map = wire.session().probing_map();
+    let map = wire.session().probing.map();
     let count = map[1].unwrap().0;
     let part = |below, runs| {
         let echo = Echo { count, stamp: 0 };

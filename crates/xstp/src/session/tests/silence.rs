@@ -40,7 +40,7 @@ fn who_has_something_to_send_says_a_word_within_two_seconds() {
         client.session.set_keep_alive(Span::from_secs(60));
         client.session.set_granted_rate(Some(BitRate::from_kbps(kbps)));
         // What is planned would take minutes.
-        client.session.charge_beside(at(700), 100_000);
+        client.session.charge_external(at(700), 100_000);
         client.upper.push(b"request");
         client.session.wake();
         client.send(at(700));
@@ -66,7 +66,7 @@ fn a_narrow_way_back_is_not_asked_while_a_train_is_to_be_answered() {
     let (mut client, _) = established(&config);
     client.send(at(600));
     client.session.set_keep_alive(Span::from_secs(60));
-    client.session.charge_beside(at(700), 100_000_000);
+    client.session.charge_external(at(700), 100_000_000);
     client.upper.push(b"request");
     client.session.wake();
     client.send(at(700));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::congestion::{Answered, PollSent};
+use crate::congestion::{PollAnswered, PollSent};
 use std::vec::Vec;
 
 const PACKET: u64 = 1_500;
@@ -36,7 +36,7 @@ impl Rig {
 
     fn poll(&mut self, now: u64) -> (u32, u64) {
         self.count += 1;
-        let sent = PollSent { now: at(now), count: self.count, octets: self.octets };
+        let sent = PollSent { now: at(now), seq: self.count, octets: self.octets };
         self.samples.on_poll(&sent);
         self.train.on_poll(self.octets);
         (self.count, self.octets)
@@ -44,13 +44,13 @@ impl Rig {
 
     /// The POLL is answered at `now`, having arrived at `arrived` by the receiver's clock.
     fn answer(&mut self, now: u64, (count, octets): (u32, u64), arrived: u64) -> Option<u64> {
-        let answered = Answered {
+        let answered = PollAnswered {
             now: at(now),
-            count,
-            stamp: 0,
+            seq: count,
+            timestamp: 0,
             arrived_at: (arrived * 1_000) as u32,
             arrived: octets as u32,
-            least_round_trip: Span::from_millis(600),
+            min_rtt: Span::from_millis(600),
         };
         self.samples.on_answer(&answered)?;
         self.train.dispersion(&self.samples).map(|seen| seen.rate)
@@ -134,14 +134,14 @@ fn what_is_sent_again_after_a_train_is_no_part_of_it() {
     assert!(!train.may_send());
     train.on_poll(15_000);
     let mut samples = Samples::new();
-    samples.on_poll(&PollSent { now: at(3), count: 1, octets: 15_000 });
-    samples.on_answer(&Answered {
+    samples.on_poll(&PollSent { now: at(3), seq: 1, octets: 15_000 });
+    samples.on_answer(&PollAnswered {
         now: at(603),
-        count: 1,
-        stamp: 3_000,
+        seq: 1,
+        timestamp: 3_000,
         arrived_at: 303_000,
         arrived: 15_000,
-        least_round_trip: Span::from_millis(600),
+        min_rtt: Span::from_millis(600),
     });
     assert_eq!(train.dispersion(&samples), None);
     assert!(train.has_failed(), "it has shown nothing, and that is known");

@@ -4,9 +4,9 @@
 //! question by walking over all of them. [`check`] plays a script of octets to both: which
 //! numbers must be sent again after any sequence of sendings, STATs and USTATs, by either rule.
 
-use super::{Asked, Outcome, Sender, Sending};
+use super::{Outcome, PacketTable, RetransmitFilter, Transmission};
 use crate::Seq24;
-use crate::session::upper::{Filled, Upper};
+use crate::session::upper::{NewPacket, UpperLayer};
 use crate::wire::Run;
 use alloc::vec::Vec;
 use units::{Instant, Span};
@@ -137,7 +137,7 @@ struct Question {
 
 /// Both tables, and the peer that the script plays.
 struct Bench {
-    real: Sender,
+    real: PacketTable,
     model: Model,
     first: u64,
     polls: u64,
@@ -155,9 +155,9 @@ impl Bench {
         let release_early = setting[1] & 1 == 0;
         let double_from = (setting[1] & 2 == 0).then_some(1 + (setting[1] >> 6));
         let age = (setting[1] & 4 == 0).then(|| Span::from_millis(u64::from(setting[2])));
-        let mut real = Sender::new(1 << 10, 1 << 9, release_early);
+        let mut real = PacketTable::new(1 << 10, 1 << 9, release_early);
         let double_first = u32::from(setting[1] >> 3 & 7);
-        real.set_double(double_from, double_first);
+        real.set_duplication(double_from, double_first);
         real.start_at(first);
         let model = Model {
             limit: 1 << 9,
@@ -180,7 +180,7 @@ impl Bench {
             10..13 => self.stat(kind % 16 == 12, [a, b, c]),
             13 => self.ustat([a, b, c]),
             14 => {
-                self.real.repeat_first();
+                self.real.retransmit_first();
                 let oldest = self.model.oldest;
                 let mut rest = self.model.sent[oldest..].iter_mut();
                 if let Some(sent) = rest.find(|sent| !sent.released) {
@@ -200,8 +200,8 @@ impl Bench {
         COUNTS.wrapping_add(polls as u32)
     }
 
-    fn sending(&self) -> Sending {
-        Sending { poll: self.count_of(self.polls), at: self.now }
+    fn sending(&self) -> Transmission {
+        Transmission { poll: self.count_of(self.polls), at: self.now }
     }
 
     fn send(&mut self, size: u64) {
@@ -217,7 +217,7 @@ impl Bench {
     /// Sends again what is first, perhaps shorter.
     fn send_again(&mut self, most: u64) {
         let first = self.model.sent.iter().position(|sent| sent.queued);
-        let found = self.real.again().map(|again| (again.count - self.first) as usize);
+        let found = self.real.next_retransmission().map(|again| (again.seq - self.first) as usize);
         assert_eq!(found, first, "the lowest number that waits goes first");
         let Some(number) = first else { return };
         let sending = self.sending();
@@ -230,7 +230,7 @@ impl Bench {
         let twice = double_from.is_some_and(|from| sent.again >= from);
         sent.queued =
             twice && double_from.is_some_and(|from| (sent.again - from).is_multiple_of(2));
-        self.real.sent_again(self.first + number as u64, size as usize, sending);
+        self.real.on_retransmitted(self.first + number as u64, size as usize, sending);
     }
 
     /// Something that a peer may say: up to where it has all, and a list beyond.
@@ -265,7 +265,7 @@ impl Bench {
         let window = usize::from(octets[1]);
         let question = Question { poll, now: self.now, age: self.age, hold, window };
         let age = self.age.map(|age| (self.now, age));
-        let asked = Asked { poll: self.count_of(poll), age, hold };
+        let asked = RetransmitFilter { poll: self.count_of(poll), age, hold };
         let below = self.number(told.below);
         let listed = told.missing.len();
         let real = self.real.on_stat(
@@ -283,7 +283,7 @@ impl Bench {
             self.model.release_early = false;
             self.model.look(&told, &now, &mut expected);
             self.model.release_early = self.real.release_early;
-            let asked = Asked { hold: false, ..asked };
+            let asked = RetransmitFilter { hold: false, ..asked };
             let outcome = self.real.queue_held(below, runs.into_iter(), asked);
             assert_eq!(outcome, expected);
         }
@@ -319,17 +319,17 @@ impl Bench {
 #[derive(Default)]
 struct Released(Vec<bool>);
 
-impl Upper for Released {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Released {
+    fn has_new_data(&self) -> bool {
         false
     }
-    fn fresh(&mut self, _: Seq24, _: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, _: Seq24, _: &mut [u8]) -> Option<NewPacket> {
         None
     }
-    fn again(&mut self, _: Seq24, _: u64, _: &mut [u8]) -> usize {
+    fn fill_retransmission(&mut self, _: Seq24, _: u64, _: &mut [u8]) -> usize {
         0
     }
-    fn released(&mut self, _: Seq24, handle: u64) {
+    fn on_acknowledged(&mut self, _: Seq24, handle: u64) {
         let handle = handle as usize;
         self.0.resize(self.0.len().max(handle + 1), false);
         assert!(!core::mem::replace(&mut self.0[handle], true), "each once");

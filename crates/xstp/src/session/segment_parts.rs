@@ -1,19 +1,19 @@
-//! What a segment is put together from, while it is not yet known what rides along.
+//! Parts of a segment that is being assembled.
 
-use super::upper::Upper;
+use super::upper::UpperLayer;
 use crate::Seq24;
 use crate::wire::{Control, Poll, Profile, Segment, Stat, Ustat};
 
-/// A NOTE is at most this long.
+/// Maximum length of a NOTE.
 pub(super) const NOTE_ROOM: usize = 255;
 
-/// What a segment is put together from.
+/// Parts of a segment.
 #[derive(Clone, Copy)]
-pub(super) struct Parts<'a> {
-    /// VT(S), after the SD if there is a new one.
+pub(super) struct SegmentParts<'a> {
+    /// VT(S), after the SD if it is a new packet.
     pub(super) next: Seq24,
     pub(super) opening: Option<Control>,
-    pub(super) stamp: u32,
+    pub(super) timestamp: u32,
     pub(super) data: Option<Seq24>,
     pub(super) poll: Option<Poll>,
     pub(super) stat: Option<Stat<'a>>,
@@ -21,9 +21,23 @@ pub(super) struct Parts<'a> {
     pub(super) note: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
-    pub(super) fn new(next: Seq24, stamp: u32, opening: Option<Control>) -> Self {
-        Self { next, opening, stamp, data: None, poll: None, stat: None, ustat: None, note: &[] }
+impl<'a> SegmentParts<'a> {
+    pub(super) fn new(next: Seq24, timestamp: u32, opening: Option<Control>) -> Self {
+        Self {
+            next,
+            opening,
+            timestamp,
+            data: None,
+            poll: None,
+            stat: None,
+            ustat: None,
+            note: &[],
+        }
+    }
+
+    /// Whether BGN is one of the parts.
+    pub(super) fn has_begin(&self) -> bool {
+        matches!(self.opening, Some(Control::Begin(_)))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -34,15 +48,15 @@ impl<'a> Parts<'a> {
             && self.ustat.is_none()
     }
 
-    /// The segment. Its payload stands in the buffer already.
+    /// The segment, without its payload, which is in the buffer.
     pub(super) fn segment(&self) -> Option<Segment<'a>> {
         if let Some(number) = self.data
             && self.is_data_alone()
         {
-            return Some(Segment::data(number, &[]).stamped(self.stamp));
+            return Some(Segment::data(number, &[]).stamped(self.timestamp));
         }
         let mut built = match self.opening {
-            Some(Control::Begin(begin)) => Some(Segment::begin(self.next, self.stamp, begin)),
+            Some(Control::Begin(begin)) => Some(Segment::begin(self.next, self.timestamp, begin)),
             Some(Control::BeginAck(ack)) => Some(Segment::begin_ack(self.next, ack)),
             Some(Control::End(_) | Control::EndAck(_) | Control::Reset(_)) | None => None,
         };
@@ -54,8 +68,8 @@ impl<'a> Parts<'a> {
         }
         if let Some(poll) = self.poll {
             built = Some(match built {
-                None => Segment::poll(self.stamp, poll),
-                Some(segment) => segment.and_poll(self.stamp, poll),
+                None => Segment::poll(self.timestamp, poll),
+                Some(segment) => segment.and_poll(self.timestamp, poll),
             });
         }
         if let Some(stat) = self.stat {
@@ -70,11 +84,11 @@ impl<'a> Parts<'a> {
                 Some(segment) => segment.and_ustat(ustat),
             });
         }
-        let built = built?.stamped(self.stamp);
+        let built = built?.stamped(self.timestamp);
         Some(if self.note.is_empty() { built } else { built.and_note(self.note) })
     }
 
-    /// Whether nothing goes beside an SD: most segments.
+    /// Whether there is no part beside an SD, as in most segments.
     fn is_data_alone(&self) -> bool {
         self.opening.is_none()
             && self.poll.is_none()
@@ -91,20 +105,20 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The NOTE that goes with these parts, as long as `room` octets are not exceeded.
+/// The NOTE for these parts, which leaves the segment within `room` octets.
 pub(super) fn take_note<'a>(
     profile: &Profile,
-    parts: &Parts<'_>,
+    parts: &SegmentParts<'_>,
     room: usize,
-    upper: &mut impl Upper,
+    upper: &mut impl UpperLayer,
     buffer: &'a mut [u8],
 ) -> &'a [u8] {
     let carries = parts.poll.is_some() || parts.stat.is_some();
     if !carries || matches!(profile, Profile::Published(_)) {
         return &[];
     }
-    // One octet more for its length, beyond the one that is there anyway.
+    // Its length takes one octet more than the one that `overhead` includes.
     let left = room.saturating_sub(parts.overhead(profile) + 1).min(buffer.len());
-    let len = upper.note(&mut buffer[..left]).min(left);
+    let len = upper.fill_note(&mut buffer[..left]).min(left);
     &buffer[..len]
 }

@@ -1,61 +1,60 @@
-//! The pacer: every segment is charged to it, and data waits for it.
+//! Pacer (RFC 9002 section 7.7): every segment is accounted to it, and data waits for it.
 //!
 //! ```text
-//!   next_send ──charge──▶ next_send + time that the segment takes
+//!   next_send ──charge──▶ next_send + octets / rate
 //! ```
 //!
-//! The next instant is counted from the last one that was planned and not from the time of the
-//! call, so a timer that fires late costs no rate; what may be caught up is bounded, so that a
-//! late timer becomes no burst. Segments that do not wait (STAT, POLL, handshakes) are charged
-//! all the same.
+//! `next_send` advances from its last value and not from the time of the call, so that a late timer
+//! costs no rate. The time that is caught up is bounded, so that a late timer causes no large
+//! burst. Segments that are not delayed (STAT, POLL, handshakes) are accounted, too.
 
 use units::{BitRate, Instant, Span};
 
-/// When the next data may leave.
+/// Time of the next transmission of data.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     next_send: Instant,
-    /// When the last charged segment was planned, and what it takes at the highest rate.
+    /// Planned time of the last segment, and its minimum interval to the next one.
     last: Instant,
     least: Span,
-    /// What `next_send` leaves out, in units of 1/rate nanoseconds, for `rate`.
+    /// Remainder of `next_send` at `rate`, in units of 1/rate nanoseconds.
     remainder: u64,
     rate: Option<BitRate>,
-    /// How far in the past `next_send` may stay while there is something to send.
-    catch_up: Span,
-    /// Nothing waits: time passed is not owed.
+    /// Maximum age of `next_send` while data is waiting.
+    max_burst: Span,
+    /// No data is waiting: time that passes is not caught up.
     idle: bool,
 }
 
 impl Pacer {
-    pub(crate) fn new(catch_up: Span) -> Self {
+    pub(crate) fn new(max_burst: Span) -> Self {
         Self {
             next_send: Instant::ZERO,
             last: Instant::ZERO,
             least: Span::ZERO,
             remainder: 0,
             rate: None,
-            catch_up,
+            max_burst,
             idle: true,
         }
     }
 
-    /// When data may leave next.
+    /// Time of the next transmission of data.
     pub(crate) fn next_send(&self) -> Instant {
         self.next_send
     }
 
-    /// Whether data may leave at `now`.
+    /// Whether data may be sent at `now`.
     pub(crate) fn ready(&self, now: Instant) -> bool {
         now >= self.next_send
     }
 
-    /// Nothing waits to be sent: a pause begins that gives no right to a burst.
+    /// No data is waiting: the pause that begins allows no burst after it.
     pub(crate) fn idle(&mut self) {
         self.idle = true;
     }
 
-    /// Charges `bytes` sent at `now` and paced at `rate`.
+    /// Accounts `bytes` sent at `now`, paced at `rate`.
     pub(crate) fn charge_bytes(&mut self, now: Instant, bytes: u64, rate: BitRate) {
         if self.rate != Some(rate) {
             self.rate = Some(rate);
@@ -67,28 +66,28 @@ impl Pacer {
         self.remainder = remainder;
     }
 
-    /// Charges a pause of `interval` after a segment sent at `now`, of which `least` is never
-    /// taken back.
+    /// Adds an interval after a segment sent at `now`. [`Self::bring_forward`] keeps at least
+    /// `least` of it.
     pub(crate) fn charge_span(&mut self, now: Instant, interval: Span, least: Span) {
         self.start(now);
         self.next_send += interval;
         self.least = least;
     }
 
-    /// A schedule with `interval` between segments begins at `now`; what the old one planned
-    /// later than that is brought forward.
+    /// Starts a schedule with `interval` between segments at `now`: a later `next_send` is brought
+    /// forward.
     pub(crate) fn bring_forward(&mut self, now: Instant, interval: Span) {
         self.next_send = self.next_send.min((self.last + interval.max(self.least)).max(now));
     }
 
-    /// What was planned is void: data may leave at `now`.
-    pub(crate) fn forget(&mut self, now: Instant) {
+    /// Discards the schedule: data may be sent at `now`.
+    pub(crate) fn reset(&mut self, now: Instant) {
         self.next_send = self.next_send.min(now);
         self.remainder = 0;
     }
 
     fn start(&mut self, now: Instant) {
-        let earliest = if self.idle { now } else { now - self.catch_up };
+        let earliest = if self.idle { now } else { now - self.max_burst };
         if self.next_send < earliest {
             self.next_send = earliest;
             self.remainder = 0;
