@@ -32,7 +32,7 @@ fn a_probe_that_no_answer_falls_into_is_seen_by_those_around_it() {
         rig.back = Span::from_millis(900);
         rig.apart = Span::from_millis(apart);
         rig.run(180_000);
-        let base = rig.steady.base;
+        let base = rig.steady.base_rate_bps;
         let range = mbps * MBPS / 20 * 19..=mbps * MBPS;
         assert!(range.contains(&base), "{base} with answers {apart} ms apart");
         let longest = rig.longest_queue;

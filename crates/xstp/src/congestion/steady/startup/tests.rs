@@ -11,14 +11,14 @@ fn at(millis: u64) -> Instant {
 /// A train and what is seen of it, with the sender's clock in milliseconds.
 struct Rig {
     train: Train,
-    samples: Samples,
+    path: PathEstimator,
     octets: u64,
     count: u32,
 }
 
 impl Rig {
     fn new() -> Self {
-        Self { train: Train::new(), samples: Samples::new(), octets: 0, count: 0 }
+        Self { train: Train::new(), path: PathEstimator::default(), octets: 0, count: 0 }
     }
 
     /// Sends packets at `now`; says which POLLs went with them.
@@ -37,7 +37,7 @@ impl Rig {
     fn poll(&mut self, now: u64) -> (u32, u64) {
         self.count += 1;
         let sent = PollSent { now: at(now), seq: self.count, octets: self.octets };
-        self.samples.on_poll(&sent);
+        self.path.on_poll(&sent);
         self.train.on_poll(self.octets);
         (self.count, self.octets)
     }
@@ -52,8 +52,8 @@ impl Rig {
             arrived: octets as u32,
             min_rtt: Span::from_millis(600),
         };
-        self.samples.on_answer(&answered)?;
-        self.train.dispersion(&self.samples).map(|seen| seen.rate)
+        self.path.on_poll_answered(&answered)?;
+        self.train.estimate(&self.path).map(|seen| seen.rate)
     }
 }
 
@@ -62,7 +62,7 @@ impl Rig {
 #[test]
 fn a_clock_that_is_set_back_holds_no_train_up() {
     let mut rig = Rig::new();
-    rig.send(5_000, TRAIN);
+    rig.send(5_000, TRAIN_PACKETS);
     assert!(!rig.train.may_send());
     let late = rig.poll(3_000);
     assert_eq!(rig.answer(3_600, late, 3_300), None);
@@ -74,7 +74,7 @@ fn a_clock_that_is_set_back_holds_no_train_up() {
 #[test]
 fn a_train_waits_for_the_answer_to_its_last_packet() {
     let mut rig = Rig::new();
-    let polls = rig.send(5_000, TRAIN);
+    let polls = rig.send(5_000, TRAIN_PACKETS);
     assert_eq!(polls.len(), 4);
     assert_eq!(rig.answer(5_600, polls[0], 5_300), None);
     assert!(!rig.train.may_send(), "the others are on their way");
@@ -85,14 +85,14 @@ fn a_train_waits_for_the_answer_to_its_last_packet() {
 #[test]
 fn a_train_in_which_something_stood_still_shows_nothing() {
     let mut rig = Rig::new();
-    let polls = rig.send(5_000, TRAIN);
+    let polls = rig.send(5_000, TRAIN_PACKETS);
     assert_eq!(rig.answer(5_600, polls[0], 5_300), None);
     for poll in &polls[1..] {
         let late = u64::from(poll.0) * 4;
         assert_eq!(rig.answer(5_600 + late, *poll, 65_300 + late), None);
     }
     assert_eq!((rig.train.may_send(), rig.train.failed), (true, 1), "another one");
-    let polls = rig.send(6_300, TRAIN);
+    let polls = rig.send(6_300, TRAIN_PACKETS);
     rig.answer(6_900, polls[0], 66_600);
     assert_eq!(rig.answer(6_904, polls[1], 66_604), Some(3 * PACKET * 8 * 1_000 / 4));
 }
@@ -100,7 +100,7 @@ fn a_train_in_which_something_stood_still_shows_nothing() {
 #[test]
 fn a_slow_way_that_takes_its_time_evenly_does_not_stand_still() {
     let mut rig = Rig::new();
-    let polls = rig.send(5_000, TRAIN);
+    let polls = rig.send(5_000, TRAIN_PACKETS);
     let mut rate = None;
     for (poll, arrived) in polls.iter().zip([0, 18_000, 36_000, 54_000]) {
         rate = rig.answer(5_600 + arrived, *poll, 5_300 + arrived);
@@ -119,23 +119,23 @@ fn an_answer_to_a_forgotten_poll_drops_no_other() {
     let mut rig = Rig::new();
     let polls: Vec<_> = (0..300).map(|n| rig.poll(n)).collect();
     rig.answer(1_000, polls[0], 500);
-    assert!(rig.samples.last().is_none());
+    assert!(rig.path.last().is_none());
     rig.answer(1_100, polls[299], 800);
-    assert_eq!(rig.samples.last().map(|sample| sample.sent_at), Some(at(299)));
+    assert_eq!(rig.path.last().map(|sample| sample.sent_at), Some(at(299)));
 }
 
 /// XSTP-14.2.1
 #[test]
 fn what_is_sent_again_after_a_train_is_no_part_of_it() {
     let mut train = Train::new();
-    let polls = (0..TRAIN).filter(|_| train.on_data(at(1), 0)).count();
+    let polls = (0..TRAIN_PACKETS).filter(|_| train.on_data(at(1), 0)).count();
     assert_eq!(polls, 4);
     assert!((0..20).all(|_| !train.on_data(at(2), 0)), "none of them asks for a POLL");
     assert!(!train.may_send());
     train.on_poll(15_000);
-    let mut samples = Samples::new();
-    samples.on_poll(&PollSent { now: at(3), seq: 1, octets: 15_000 });
-    samples.on_answer(&PollAnswered {
+    let mut path = PathEstimator::default();
+    path.on_poll(&PollSent { now: at(3), seq: 1, octets: 15_000 });
+    path.on_poll_answered(&PollAnswered {
         now: at(603),
         seq: 1,
         timestamp: 3_000,
@@ -143,7 +143,7 @@ fn what_is_sent_again_after_a_train_is_no_part_of_it() {
         arrived: 15_000,
         min_rtt: Span::from_millis(600),
     });
-    assert_eq!(train.dispersion(&samples), None);
+    assert_eq!(train.estimate(&path), None);
     assert!(train.has_failed(), "it has shown nothing, and that is known");
 }
 
