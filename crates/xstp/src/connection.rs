@@ -9,7 +9,7 @@
 //! it is their turn and they are read. What is not read closes the window that the peer is
 //! told, down to zero; then the peer asks now and then until it opens.
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::session::receiver::ReceiveCache;
 use crate::session::{Event, NewPacket, ReceiveError, Session, SessionConfig, State, UpperLayer};
 use alloc::collections::VecDeque;

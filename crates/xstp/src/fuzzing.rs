@@ -5,7 +5,7 @@
 
 mod sessions;
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{DecodeError, Endpoints, Profile, Segment};
 use alloc::vec;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -19,7 +19,7 @@ pub use policy::{
     StpPolicy, XstpPolicy,
 };
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{Delivery, Profile};
 use core::fmt;
 use units::{BitRate, Span};

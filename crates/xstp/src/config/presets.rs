@@ -3,7 +3,7 @@
 use super::{
     Controller, GatewayPolicy, LowRatePolicy, SessionConfig, Spread, StpPolicy, XstpPolicy,
 };
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{Delivery, Endpoints, Profile};
 use units::{BitRate, Span};
 

@@ -10,8 +10,8 @@
 
 mod ceiling;
 
-use super::{CongestionController, PollAnswered, PollSent};
 use crate::config::SessionConfig;
+use crate::congestion::controller::{CongestionController, PollAnswered, PollSent};
 use ceiling::Ceiling;
 use units::{BitRate, Instant, Span};
 

@@ -13,8 +13,8 @@
 //! halving is acknowledged), and a session restarts with slow start after a pause. A minimum rate
 //! bounds the window from below; otherwise it would not hold under loss.
 
-use super::{AckEvent, CongestionController};
 use crate::config::SessionConfig;
+use crate::congestion::controller::{AckEvent, CongestionController};
 use units::{BitRate, Instant, Span};
 
 /// Slow start, congestion avoidance and halving, in octets.

@@ -1,6 +1,6 @@
 //! Two sessions and a network that a script commands.
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::session::{NewPacket, Session, SessionConfig, State, UpperLayer};
 use crate::wire::{Endpoints, Profile, Segment};
 use alloc::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Events for the upper layer, and counters.
 
-use super::ProbingStatistics;
+use super::loss::ProbingStatistics;
 use alloc::collections::VecDeque;
 use units::Span;
 

@@ -7,7 +7,7 @@ use super::Session;
 use super::segment_parts::SegmentParts;
 use super::sender::{Retransmission, Transmission};
 use super::upper::{NewPacket, UpperLayer};
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{Delivery, Poll};
 use units::Instant;
 

@@ -1,7 +1,7 @@
 //! Parts of a segment that is being assembled.
 
 use super::upper::UpperLayer;
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{Control, Poll, Profile, Segment, Stat, Ustat};
 
 /// Maximum length of a NOTE.

@@ -16,8 +16,8 @@ use super::packetizer::StagedPacket;
 use super::segment_parts::{NOTE_ROOM, SegmentParts, take_note};
 use super::upper::UpperLayer;
 use super::{Session, StateInput};
-use crate::Seq24;
 use crate::congestion::PollSent;
+use crate::seq::Seq24;
 use crate::wire::{Begin, Control, Poll, Profile};
 use units::Instant;
 

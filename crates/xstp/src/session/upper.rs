@@ -1,6 +1,6 @@
 //! Interface of the layer above a session.
 
-use crate::Seq24;
+use crate::seq::Seq24;
 
 /// Payload of a new packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@
 use super::header::Header;
 use super::octets::{Reader, Sink};
 use super::{DecodeError, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 
 /// The version of the sealed profile.
 const VERSION: u8 = 1;

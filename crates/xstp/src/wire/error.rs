@@ -143,7 +143,7 @@ impl fmt::Display for DecodeError {
             Self::ListOrder { part, expected, found } => write!(
                 f,
                 "{part}: expected the next boundary {expected} to {} after N(R), found {found}",
-                crate::Seq24::HALF
+                crate::seq::Seq24::HALF
             ),
         }
     }

@@ -25,7 +25,7 @@
 use super::checksum::checksum;
 use super::octets::{Reader, Sink};
 use super::{DecodeError, Kinds, Part};
-use crate::Seq24;
+use crate::seq::Seq24;
 use core::net::SocketAddr;
 use units::Span;
 

@@ -8,7 +8,7 @@
 //! ```
 
 use super::{DecodeError, Part};
-use crate::Seq24;
+use crate::seq::Seq24;
 
 /// Reads a part's fields in order.
 #[derive(Clone, Copy)]

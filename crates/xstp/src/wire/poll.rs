@@ -20,7 +20,7 @@
 
 use super::octets::{Reader, Sink};
 use super::{DecodeError, Part, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 
 /// POLL: asks for a STAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@
 
 use super::octets::{Reader, Sink, varint_len};
 use super::{DecodeError, EncodeError, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 use core::fmt;
 
 /// The most boundaries that a published list holds.

@@ -3,7 +3,7 @@
 #[cfg(doc)]
 use super::Profile;
 use super::{Begin, BeginAck, End, Kinds, Poll, Stat, Ustat};
-use crate::Seq24;
+use crate::seq::Seq24;
 
 /// What one segment says, borrowed from its octets or from what its sender holds.
 ///

@@ -28,7 +28,7 @@ use super::header::Header;
 use super::octets::{Reader, Sink};
 use super::runs::{RunList, Runs};
 use super::{DecodeError, EncodeError, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 
 const HAS_ARRIVAL: u8 = 0x01;
 const HAS_SKIP: u8 = 0x02;

@@ -19,7 +19,7 @@
 use super::octets::{Reader, Sink};
 use super::runs::{Run, RunList};
 use super::{DecodeError, EncodeError, Part, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 
 /// USTAT: gaps that the receiver just found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,8 +26,8 @@
 //! Loss is no signal: a link loses packets at any rate. Nor is delay alone: an orbit changes it.
 //! Only a delay that decreases with the send rate is a queue. The reverse path is not involved.
 
+use crate::congestion::controller::{PollAnswered, PollSent};
 use crate::congestion::filters::WindowedMin;
-use crate::congestion::{PollAnswered, PollSent};
 use alloc::collections::VecDeque;
 use units::{BitRate, Instant, Span};
 

@@ -22,8 +22,8 @@
 //! Clock skew and clock steps look like a queue. A queue increases the RTT by the same time, so q
 //! is limited by the RTT above its minimum.
 
+use crate::congestion::controller::{PollAnswered, PollSent};
 use crate::congestion::filters::{JitterFilter, WindowedMin};
-use crate::congestion::{PollAnswered, PollSent};
 use alloc::collections::VecDeque;
 use units::{Instant, Span};
 

@@ -34,8 +34,8 @@ mod rate_recovery;
 mod sharing;
 mod startup;
 
-use super::{CongestionController, PollAnswered, PollSent};
 use crate::config::SessionConfig;
+use crate::congestion::controller::{CongestionController, PollAnswered, PollSent};
 use core::ops::Range;
 use cubic::CubicCurve;
 use drain::Drain;

@@ -165,7 +165,7 @@ impl Steady {
 mod tests {
     use super::*;
     use crate::config::SessionConfig;
-    use crate::congestion::CongestionController;
+    use crate::congestion::controller::CongestionController;
     use units::BitRate;
 
     /// The peer may announce any rate, and min_rate may equal max_rate, which has headroom.

@@ -1,6 +1,6 @@
 //! Handshake segments that are due (BGN, BGNAK, END, ENDAK, RST), and their retransmission timer.
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use units::{Instant, Span};
 
 /// Maximum number of doublings of the retransmission timeout.

@@ -15,7 +15,7 @@ use handshake::Handshake;
 pub(super) use state::{Action, step};
 pub use state::{State, StateInput};
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{Begin, BeginAck, Control, Delivery, End, Profile, Segment};
 use units::{Instant, Span};
 

@@ -1,6 +1,6 @@
 //! Reordering buffer of delivery in order.
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 

@@ -25,7 +25,7 @@ pub use cache::ReceiveCache;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use model::check as check_against_model;
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{Arrival, Echo, Poll, Profile, RunBudget, RunList, Stat, Ustat};
 use alloc::vec::Vec;
 use gaps::GapSet;

@@ -5,7 +5,7 @@
 //! random, and a fuzz target looks for worse ones.
 
 use super::{Accept, Receiver, ReceiverConfig};
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{Endpoints, Poll, Profile, Run, Segment};
 use alloc::vec;
 use alloc::vec::Vec;

@@ -11,7 +11,7 @@
 //! bits are sent. An entry is found by its index. The retransmission queue is an ordered set,
 //! because the lowest sequence number is retransmitted first (XSTP-7.2.2).
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::session::polling::sent_before;
 use crate::session::upper::UpperLayer;
 use crate::wire::Run;

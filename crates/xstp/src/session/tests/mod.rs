@@ -15,7 +15,7 @@ mod windows;
 mod wire;
 
 use super::*;
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{Profile, Segment};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;

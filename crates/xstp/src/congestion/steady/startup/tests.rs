@@ -1,5 +1,5 @@
 use super::*;
-use crate::congestion::{PollAnswered, PollSent};
+use crate::congestion::controller::{PollAnswered, PollSent};
 use std::vec::Vec;
 
 const PACKET: u64 = 1_500;

@@ -5,7 +5,7 @@
 //! numbers must be sent again after any sequence of sendings, STATs and USTATs, by either rule.
 
 use super::{Outcome, PacketTable, RetransmitFilter, Transmission};
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::session::upper::{NewPacket, UpperLayer};
 use crate::wire::Run;
 use alloc::vec::Vec;
