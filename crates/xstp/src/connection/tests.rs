@@ -332,7 +332,7 @@ fn segments_of_an_old_incarnation_are_discarded() {
     let len = peer.read(&mut read);
     assert_eq!(&read[..len], b"new");
     // And back: packets of the old server, before the new BGNAK is there.
-    let old_reply = Segment::data(Seq24::ZERO, b"old").stamped(5);
+    let old_reply = Segment::data(Seq24::ZERO, b"old").with_timestamp(5);
     let profile = server.profile;
     let len = old_reply.encode(&profile, &mut read).unwrap();
     assert_eq!(new.handle_segment(at(70), &read[..len]), Err(ReceiveError::OtherIncarnation));
@@ -349,7 +349,7 @@ fn a_long_connection_does_not_take_itself_for_an_old_one() {
     let len = new.poll_transmit(at(10), &mut out).unwrap();
     peer.handle_segment(at(60), &out[..len]).unwrap();
     let mut poll = |stamp: u32| {
-        let segment = Segment::poll(stamp, Poll { count: stamp, next: Seq24::ZERO });
+        let segment = Segment::poll(stamp, Poll { seq: stamp, next: Seq24::ZERO });
         let len = segment.encode(&client.profile, &mut out).unwrap();
         peer.handle_segment(at(60), &out[..len])
     };

@@ -21,7 +21,7 @@ use units::Instant;
 impl Session {
     pub(super) fn on_stat(&mut self, now: Instant, stat: &Stat<'_>, upper: &mut impl UpperLayer) {
         let backoff = self.polling.backoff();
-        let Some(answer) = self.polling.on_stat(now, stat.echo.count) else {
+        let Some(answer) = self.polling.on_stat(now, stat.echo.seq) else {
             self.statistics.stat_poll_errors += 1;
             return;
         };
@@ -30,7 +30,7 @@ impl Session {
         if answer.first {
             self.report_poll_answered(now, stat);
         }
-        let filter = self.retransmit_filter(now, stat.echo.count, backoff);
+        let filter = self.retransmit_filter(now, stat.echo.seq, backoff);
         let (below, window) = (stat.received_below, stat.window);
         match self.sender.table.on_stat(below, window, stat.runs(), filter, upper) {
             Ok(outcome) if filter.hold => self.probe_by_stat(now, stat, answer, filter, outcome),
@@ -102,8 +102,8 @@ impl Session {
         let Some(arrival) = stat.arrival else { return };
         self.congestion.on_poll_answered(&PollAnswered {
             now,
-            seq: stat.echo.count,
-            timestamp: stat.echo.stamp,
+            seq: stat.echo.seq,
+            timestamp: stat.echo.timestamp,
             arrived_at: arrival.at,
             arrived: arrival.octets,
             min_rtt: self.rtt.min().unwrap_or(self.config.initial_round_trip),

@@ -16,11 +16,11 @@
 //!       poll_transmit ▼         segments         │ handle_segment
 //! ```
 //!
-//! Each of these types owns its state; `Session` connects them, in [`transmit`], [`receive`],
-//! [`losses`] and [`timing`]. A session has no clock and no I/O. Its driver passes it the received
-//! segments with the time, calls `poll_transmit` until it returns `None`, and calls again at the
-//! time that `poll_timeout` names. A session delivers each packet when it is received; a
-//! [`Connection`](crate::Connection) adds delivery in order.
+//! Each of these types owns its state; `Session` connects them, in `transmit.rs`, `receive.rs`,
+//! `losses.rs` and `timing.rs`. A session has no clock and no I/O. Its driver passes it the
+//! received segments with the time, calls `poll_transmit` until it returns `None`, and calls it
+//! again at the time that `poll_timeout` returns. A session delivers each packet when it is
+//! received; a [`Connection`](crate::Connection) adds delivery in order.
 
 mod events;
 mod lifecycle;

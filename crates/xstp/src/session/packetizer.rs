@@ -41,7 +41,7 @@ impl Session {
         parts.data = Some(Seq24::ZERO);
         if with_poll {
             // A header that is too long costs nothing: the payload is moved.
-            parts.poll = Some(Poll { count: self.polling.next_seq(None), next: Seq24::new(1) });
+            parts.poll = Some(Poll { seq: self.polling.next_seq(None), next: Seq24::new(1) });
         }
         parts.overhead(&self.config.profile)
     }

@@ -61,7 +61,7 @@ impl Session {
         self.statistics.octets_received += bytes.len() as u64;
         match segment.control() {
             Some(Control::Begin(begin)) => self.on_begin(now, &segment, begin)?,
-            Some(Control::BeginAck(ack)) => self.on_begin_ack(now, segment.stamp(), ack)?,
+            Some(Control::BeginAck(ack)) => self.on_begin_ack(now, segment.timestamp(), ack)?,
             Some(Control::Reset(end)) => return self.on_reset(now, end),
             Some(Control::End(end) | Control::EndAck(end)) => self.check_incarnation(end)?,
             None => {}
@@ -99,7 +99,7 @@ impl Session {
         if let Some(poll) = segment.poll_part()
             && self.accepts(now, StateInput::Poll)
         {
-            self.on_poll(now, segment.stamp(), poll);
+            self.on_poll(now, segment.timestamp(), poll);
         }
         if !segment.note().is_empty() && self.lifecycle.is_connected() {
             upper.on_note(segment.note());
@@ -133,14 +133,14 @@ impl Session {
         }
         match self.apply(now, input) {
             Action::Accept => {
-                self.lifecycle.accept(begin.incarnation, segment.stamp());
+                self.lifecycle.accept(begin.incarnation, segment.timestamp());
                 self.apply_peer_limits(&begin);
                 // A listener does not know the time before.
                 self.polling.start_at(initial_poll_seq(&self.config.profile, now), now);
                 self.liveness.restart(now);
                 self.emit(Event::Established);
             }
-            Action::AcceptAgain => self.lifecycle.handshake.begin_ack(segment.stamp()),
+            Action::AcceptAgain => self.lifecycle.handshake.begin_ack(segment.timestamp()),
             Action::SendReset => self.lifecycle.handshake.reset(Some(begin.incarnation)),
             _ => {}
         }

@@ -53,7 +53,7 @@ impl<'a> SegmentParts<'a> {
         if let Some(number) = self.data
             && self.is_data_alone()
         {
-            return Some(Segment::data(number, &[]).stamped(self.timestamp));
+            return Some(Segment::data(number, &[]).with_timestamp(self.timestamp));
         }
         let mut built = match self.opening {
             Some(Control::Begin(begin)) => Some(Segment::begin(self.next, self.timestamp, begin)),
@@ -84,7 +84,7 @@ impl<'a> SegmentParts<'a> {
                 Some(segment) => segment.and_ustat(ustat),
             });
         }
-        let built = built?.stamped(self.timestamp);
+        let built = built?.with_timestamp(self.timestamp);
         Some(if self.note.is_empty() { built } else { built.and_note(self.note) })
     }
 

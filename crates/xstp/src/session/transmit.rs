@@ -294,7 +294,7 @@ impl Session {
     }
 
     fn next_poll(&self, now: Instant, next: Seq24) -> Poll {
-        Poll { count: self.polling.next_seq(self.lifecycle.poll_seq_clock(now)), next }
+        Poll { seq: self.polling.next_seq(self.lifecycle.poll_seq_clock(now)), next }
     }
 
     /// Timestamp of a segment with POLL: as published, the POLL sequence number.

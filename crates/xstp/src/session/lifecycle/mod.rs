@@ -206,9 +206,9 @@ impl Lifecycle {
         }
         match self.peer_began {
             Some(began) => {
-                let since = segment.stamp().wrapping_sub(began) as i32;
+                let since = segment.timestamp().wrapping_sub(began) as i32;
                 if since > 1 << 30 {
-                    self.peer_began = Some(segment.stamp().wrapping_sub(1 << 30));
+                    self.peer_began = Some(segment.timestamp().wrapping_sub(1 << 30));
                 }
                 since < 0
             }
@@ -255,7 +255,7 @@ impl Lifecycle {
         } else {
             return None;
         };
-        Some(segment.stamped(self.timestamp(now)))
+        Some(segment.with_timestamp(self.timestamp(now)))
     }
 
     /// A segment of the data phase is sent at `now`.

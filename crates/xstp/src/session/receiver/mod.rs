@@ -183,19 +183,19 @@ impl Receiver {
     }
 
     /// Processes a POLL; returns whether it is newer than all before it and will be answered.
-    pub fn on_poll(&mut self, now: Instant, stamp: u32, poll: Poll) -> bool {
-        if self.last_poll.is_some_and(|last| poll.count.wrapping_sub(last) as i32 <= 0) {
+    pub fn on_poll(&mut self, now: Instant, timestamp: u32, poll: Poll) -> bool {
+        if self.last_poll.is_some_and(|last| poll.seq.wrapping_sub(last) as i32 <= 0) {
             self.statistics.stale_polls += 1;
             return false;
         }
-        self.last_poll = Some(poll.count);
+        self.last_poll = Some(poll.seq);
         let sent_below = self.extend(poll.next).min(self.window_edge);
         self.gaps.extend_to(sent_below);
         self.ustats.on_stat(sent_below);
         let at = now.as_nanos() / 1000;
         self.stats.on_poll();
         self.pending_stat = Some(PendingStat {
-            echo: Echo { count: poll.count, stamp },
+            echo: Echo { seq: poll.seq, timestamp },
             arrival: Arrival { at: at as u32, octets: self.octets },
             resume: None,
         });

@@ -40,7 +40,7 @@ fn a_ustat_begins_a_cycle_and_others_are_ignored_then() {
     // The receiver's own USTAT comes at 1,200 ms with a STAT. This one overtook that.
     let missing = Seq24::of_count(wire.session().sender.table.next() - 11);
     let ustat = Ustat::new(missing, RunList::new(0, &[1]).unwrap()).unwrap();
-    let ustat = Segment::ustat(Seq24::ZERO, ustat).stamped(1_190);
+    let ustat = Segment::ustat(Seq24::ZERO, ustat).with_timestamp(1_190);
     wire.ends[CLIENT].hear(at(1_190), &ustat).unwrap();
     assert!(wire.session().is_probing());
     wire.since(0);
@@ -214,10 +214,10 @@ fn a_list_in_parts_counts_once() {
     let map = wire.session().probing.map();
     let count = map[1].unwrap().0;
     let part = |below, runs| {
-        let echo = Echo { count, stamp: 0 };
+        let echo = Echo { seq: count, timestamp: 0 };
         let received_below = Seq24::new(below);
         let stat = Stat { echo, received_below, window: 64, arrival: None, runs };
-        Segment::stat(Seq24::ZERO, stat).stamped(1_400)
+        Segment::stat(Seq24::ZERO, stat).with_timestamp(1_400)
     };
     let client = &mut wire.ends[CLIENT];
     client.hear(at(1_400), &part(15, RunList::new(0, &[1]).unwrap())).unwrap();

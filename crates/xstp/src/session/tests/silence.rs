@@ -18,7 +18,7 @@ fn control_has_its_part_of_what_was_granted() {
     let mut client = granted();
     let mut octets = 0;
     for now in 700..4_700 {
-        let poll = Poll { count: now as u32, next: Seq24::ZERO };
+        let poll = Poll { seq: now as u32, next: Seq24::ZERO };
         let _ = client.hear(at(now), &Segment::poll(now as u32, poll));
         let overhead = client.session.config.packet_overhead;
         octets += client.send(at(now)).iter().map(|sent| sent.len() + overhead).sum::<usize>();

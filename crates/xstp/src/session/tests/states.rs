@@ -42,8 +42,8 @@ fn in_state(state: State) -> Hand {
 }
 
 fn segments() -> Vec<(StateInput, Segment<'static>)> {
-    let poll = Poll { count: 50, next: Seq24::ZERO };
-    let echo = Echo { count: 1, stamp: 0 };
+    let poll = Poll { seq: 50, next: Seq24::ZERO };
+    let echo = Echo { seq: 1, timestamp: 0 };
     let stat = Stat {
         echo,
         received_below: Seq24::ZERO,
@@ -124,7 +124,7 @@ fn sessions_answer_what_the_table_says() {
     }
     // With a POLL the BGNAK brings the STAT.
     let mut listener = Hand::server(&gateway());
-    let poll = Poll { count: 1, next: Seq24::ZERO };
+    let poll = Poll { seq: 1, next: Seq24::ZERO };
     listener.hear(at(0), &Segment::begin(Seq24::ZERO, 0, begin(1)).and_poll(0, poll)).unwrap();
     assert_eq!(answer(&mut listener, at(0)), ack);
 }

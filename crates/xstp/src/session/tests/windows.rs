@@ -135,7 +135,7 @@ fn until_the_peer_speaks_its_window_is_assumed() {
 #[test]
 fn a_poll_counts_the_packet_that_it_rides_on() {
     let (mut client, _) = established(&gateway());
-    let poll = Poll { count: 1, next: Seq24::new(1) };
+    let poll = Poll { seq: 1, next: Seq24::new(1) };
     client.hear(at(700), &Segment::data(Seq24::ZERO, b"x").and_poll(0, poll)).unwrap();
     assert_eq!(client.said(at(700)), ["STAT have<1"]);
 }
