@@ -1,29 +1,29 @@
-//! What a hub has to say to those who are not in an association.
+//! Responses of a hub to handshakes and to datagrams without an association.
 
-use crate::TransmitBatch;
+use crate::batch::TransmitBatch;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Answers of a kind that wait to be sent; more are not worth keeping.
-const MOST: usize = 64;
+/// Maximum number of queued responses of each priority.
+const MAX_QUEUED: usize = 64;
 
-/// Answers that wait to be sent.
+/// Responses that are waiting to be sent.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
-    /// Welcomes: no flood of others keeps them back.
+pub(super) struct ResponseQueue {
+    /// Welcomes, which precede all others.
     first: VecDeque<(SocketAddr, Vec<u8>)>,
     others: VecDeque<(SocketAddr, Vec<u8>)>,
 }
 
-impl Answers {
+impl ResponseQueue {
     pub(super) fn push_first(&mut self, to: SocketAddr, bytes: Vec<u8>) {
-        if self.first.len() < MOST {
+        if self.first.len() < MAX_QUEUED {
             self.first.push_back((to, bytes));
         }
     }
 
     pub(super) fn push(&mut self, to: SocketAddr, bytes: Vec<u8>) {
-        if self.others.len() < MOST {
+        if self.others.len() < MAX_QUEUED {
             self.others.push_back((to, bytes));
         }
     }
@@ -32,7 +32,7 @@ impl Answers {
         self.first.is_empty() && self.others.is_empty()
     }
 
-    /// Puts the next one into `batch`; returns where it goes.
+    /// Moves the next response to `batch`; returns its destination.
     pub(super) fn poll_transmit(&mut self, batch: &mut TransmitBatch<'_>) -> Option<SocketAddr> {
         let queue = if self.first.is_empty() { &mut self.others } else { &mut self.first };
         let len = queue.front()?.1.len();

@@ -1,26 +1,25 @@
-//! Who was heard lately, and who ever was: by numbers that stand for addresses, in memory of fixed
-//! size.
+//! Sets of senders in memory of fixed size: recent ones, and verified ones. A sender is the hash of
+//! its address.
 
 use units::{Instant, Span};
 
-/// Those who are remembered were heard at most twice this time ago, and those who were heard within
-/// it are remembered: longer than a terminal waits between two Hellos.
-const REMEMBERED: Span = Span::from_secs(6);
-/// Bits for each such time.
+/// Minimum time for which a sender is stored, longer than the interval between two Hellos; the
+/// maximum is twice this time.
+const MEMORY: Span = Span::from_secs(6);
+/// Bits per such time.
 const BITS: u64 = 1 << 23;
-/// Bits that stand for one sender. With 50,000 a second that nobody has heard before, one in 400
-/// is taken for another at most.
-const EACH: u64 = 3;
+/// Bits per sender. At 50,000 new senders per second the probability of a false positive is 1/400.
+const HASHES: u64 = 3;
 
-/// Who was heard lately. It may be wrong about some who were not, and never about who was.
+/// Rotating Bloom filter of recent senders: it has false positives, but no false negatives.
 #[derive(Debug, Default)]
-pub(crate) struct Lately {
-    /// This time's and the last one's, empty while nobody was heard.
+pub(crate) struct RecentSenders {
+    /// Bits of the current and of the last period; empty if it had no sender.
     bits: [Vec<u64>; 2],
     since: Instant,
 }
 
-impl Lately {
+impl RecentSenders {
     pub(crate) fn has(&mut self, now: Instant, sender: u64) -> bool {
         self.turn(now);
         let has = |bits: &Vec<u64>| {
@@ -39,36 +38,36 @@ impl Lately {
 
     fn turn(&mut self, now: Instant) {
         let past = now.since(self.since);
-        if past < REMEMBERED {
+        if past < MEMORY {
             return;
         }
         let [this, last] = &mut self.bits;
-        *last = if past < REMEMBERED * 2 { std::mem::take(this) } else { Vec::new() };
+        *last = if past < MEMORY * 2 { std::mem::take(this) } else { Vec::new() };
         *this = Vec::new();
         self.since = now;
     }
 }
 
-/// Where the bits of a sender are.
+/// Positions of the bits of a sender.
 fn places(sender: u64) -> impl Iterator<Item = (usize, u64)> {
     let (first, step) = (sender, (sender >> 32) | 1);
-    (0..EACH).map(move |number| {
+    (0..HASHES).map(move |number| {
         let bit = first.wrapping_add(number.wrapping_mul(step)) % BITS;
         ((bit / 64) as usize, 1 << (bit % 64))
     })
 }
 
-/// Places for those who were ever known.
-const PLACES: usize = 4096;
+/// Slots for verified senders.
+const SLOTS: usize = 4096;
 
-/// Senders that proved at some time who they are. Each has two places; a newcomer whose places are
-/// both taken drives one out.
+/// Senders that have authenticated at some time. Each has two slots; a new sender whose slots are
+/// both used replaces one.
 #[derive(Debug)]
-pub(crate) struct Acquainted(Box<[u64]>);
+pub(crate) struct VerifiedSenders(Box<[u64]>);
 
-impl Acquainted {
+impl VerifiedSenders {
     pub(crate) fn new() -> Self {
-        Self(vec![0; PLACES].into())
+        Self(vec![0; SLOTS].into())
     }
 
     pub(crate) fn has(&self, sender: u64) -> bool {
@@ -84,7 +83,7 @@ impl Acquainted {
     }
 
     fn of(sender: u64) -> [usize; 2] {
-        [sender, sender >> 32].map(|part| (part % PLACES as u64) as usize)
+        [sender, sender >> 32].map(|part| (part % SLOTS as u64) as usize)
     }
 }
 
@@ -99,7 +98,7 @@ mod tests {
 
     #[test]
     fn who_was_heard_is_remembered_for_six_to_twelve_seconds() {
-        let mut lately = Lately::default();
+        let mut lately = RecentSenders::default();
         for heard in [0, 17_999, 60_000, 77_999, 100_000] {
             assert!(!lately.has(at(heard), 7), "not before {heard}");
             lately.put(at(heard), 7);
@@ -112,7 +111,7 @@ mod tests {
     #[test]
     fn few_are_taken_for_others_in_a_flood() {
         let mut rng = RngStream::new(1, 0, "senders");
-        let mut lately = Lately::default();
+        let mut lately = RecentSenders::default();
         let mut wrong = 0;
         for number in 0..600_000 {
             let (now, sender) = (at(number / 50), rng.next_u64());
@@ -126,7 +125,7 @@ mod tests {
     #[test]
     fn who_is_acquainted_stays_so_among_some_hundreds() {
         let mut rng = RngStream::new(1, 0, "senders");
-        let mut acquainted = Acquainted::new();
+        let mut acquainted = VerifiedSenders::new();
         let senders: Vec<u64> = (0..500).map(|_| rng.next_u64()).collect();
         senders.iter().for_each(|&sender| acquainted.put(sender));
         let known = senders.iter().filter(|&&sender| acquainted.has(sender)).count();

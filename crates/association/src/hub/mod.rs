@@ -1,22 +1,28 @@
 //! The hub's side: grants associations and keeps those of many terminals apart by index.
 
-mod answers;
+mod responses;
 mod table;
 
-use crate::admission::{Admission, Rate, Verdict};
+pub use table::PeerId;
+
+use crate::admission::{Admission, RateLimit, Verdict};
+use crate::batch::TransmitBatch;
 use crate::checksum::{UNKNOWN_KEY, write_tag};
+use crate::config::{Config, Limits};
 use crate::cookie::MacKeys;
 use crate::entropy::{Entropy, draw};
+use crate::error::{Counters, OpenError};
 use crate::handshake::{
-    From, Heard, SUITE_NOISE, SUITE_NULL, WelcomePayload, check_len, check_suite,
+    From, ReceivedHello, SUITE_NOISE, SUITE_NULL, WelcomePayload, check_len, check_suite,
 };
 use crate::keys::{Keys, PresharedKey, PublicKey, Security};
-use crate::lately::Acquainted;
-use crate::places::hash;
-use crate::share::Share;
+use crate::noise;
+use crate::null;
+use crate::recent_senders::VerifiedSenders;
+use crate::response_limit::ResponseLimiter;
+use crate::source_limits::hash;
 use crate::wire::{Header, Kind, OVERHEAD, Sealed};
-use crate::{Config, Counters, Limits, OpenError, TransmitBatch, noise, null};
-use answers::Answers;
+use responses::ResponseQueue;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,17 +31,7 @@ use units::{Instant, Span};
 
 /// Unknowns to one address (of IPv6 to one network of 64 bits), in each of its two places: a flood
 /// from elsewhere hides no restart of the hub's from a terminal.
-const UNKNOWN: Rate = Rate { interval: Span::from_millis(500), burst: 2 };
-
-/// An association at a hub. It keeps its name when its keys are renewed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PeerId(u32);
-
-impl core::fmt::Display for PeerId {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:06x}", self.0)
-    }
-}
+const UNKNOWN: RateLimit = RateLimit { interval: Span::from_millis(500), burst: 2 };
 
 /// What a datagram meant to a hub.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,12 +85,12 @@ pub struct Hub {
     entropy: Box<dyn Entropy>,
     secrets: Option<Secrets>,
     table: Table,
-    answers: Answers,
+    answers: ResponseQueue,
     /// What is announced to terminals of which that is not the usual, by name.
     limits: BTreeMap<String, Limits>,
-    unknowns: Share,
+    unknowns: ResponseLimiter,
     /// Where terminals were heard from.
-    acquainted: Acquainted,
+    acquainted: VerifiedSenders,
     /// Under which addresses stand for numbers there.
     seed: u64,
     counters: Counters,
@@ -115,14 +111,14 @@ impl Hub {
         };
         let seed = u64::from_be_bytes(draw(entropy.as_mut()));
         Self {
-            unknowns: Share::new(config.answer_rate, UNKNOWN, seed),
-            acquainted: Acquainted::new(),
+            unknowns: ResponseLimiter::new(config.answer_rate, UNKNOWN, seed),
+            acquainted: VerifiedSenders::new(),
             seed,
             config,
             entropy,
             secrets,
             table: Table::default(),
-            answers: Answers::default(),
+            answers: ResponseQueue::default(),
             limits: BTreeMap::new(),
             counters: Counters::default(),
         }
@@ -331,7 +327,7 @@ impl Hub {
         &mut self,
         now: Instant,
         from: SocketAddr,
-        heard: Heard,
+        heard: ReceivedHello,
         hello: &[u8],
     ) -> Result<HubReceived<'static>, OpenError> {
         let said = heard.payload;
@@ -371,7 +367,7 @@ impl Hub {
     }
 
     /// Who says a Hello, and his last one's timestamp, if there is a place for him.
-    fn admit(&mut self, now: Instant, heard: &Heard) -> Result<(Owner, u64), OpenError> {
+    fn admit(&mut self, now: Instant, heard: &ReceivedHello) -> Result<(Owner, u64), OpenError> {
         let (owner, latest) = match &heard.from {
             From::Name { name, .. } => (Owner { name: name.as_str().into(), key: None }, 0),
             From::Key { key, .. } => {
@@ -399,7 +395,7 @@ impl Hub {
     fn answer_stale(
         &mut self,
         from: SocketAddr,
-        heard: Heard,
+        heard: ReceivedHello,
         latest: u64,
     ) -> Result<HubReceived<'static>, OpenError> {
         // The last one itself, late: its answer has done its work.
@@ -421,7 +417,8 @@ impl Hub {
         self.secrets.as_mut()?.terminals.get_mut(&key)
     }
 
-    /// Tells the sender of a datagram that its index is not known, as long as [`Share`] allows. An
+    /// Tells the sender of a datagram that its index is not known, as far as [`ResponseLimiter`]
+    /// allows. An
     /// Unknown is 24 bytes, the smallest datagram there is.
     fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
         let known = self.acquainted.has(hash(from.ip(), self.seed));
@@ -481,12 +478,12 @@ impl Hub {
 
 /// Those that `keys` know, with what is remembered of them in `before`.
 fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<PublicKey, Terminal> {
-    let terminal = |known: &crate::Known| Terminal {
+    let terminal = |known: &crate::keys::Known| Terminal {
         name: known.name.as_str().into(),
         preshared: known.preshared.clone(),
         latest: 0,
     };
-    let remembering = |known: &crate::Known| {
+    let remembering = |known: &crate::keys::Known| {
         let mut terminal = terminal(known);
         // With another secret or name the last Hello may have got an answer that is of no use, and
         // comes again: it must be heard as after a restart of the hub.
