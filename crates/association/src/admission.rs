@@ -1,27 +1,27 @@
 //! Which Hellos a hub works for, so that a flood of them cannot keep it busy.
 
-use crate::cookie::{COOKIE_LEN, Jar, MacKeys};
+use crate::cookie::{COOKIE_LEN, CookieSecrets, MacKeys};
 use crate::entropy::{Entropy, draw};
-use crate::places::Places;
-use crate::share::Share;
+use crate::response_limit::ResponseLimiter;
+use crate::source_limits::SourceLimiter;
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
 /// Hellos without a cookie that are worked for: one in this time, to all senders together.
-const STRANGERS: Rate = Rate { interval: Span::from_millis(20), burst: 64 };
+const STRANGERS: RateLimit = RateLimit { interval: Span::from_millis(20), burst: 64 };
 /// Hellos with a cookie from one address (of IPv6 from one network of 64 bits), in each of its two
 /// places.
-const SOURCE: Rate = Rate { interval: Span::from_millis(200), burst: 8 };
+const SOURCE: RateLimit = RateLimit { interval: Span::from_millis(200), burst: 8 };
 /// Hellos with a cookie from all addresses.
-const SOURCES: Rate = Rate { interval: Span::from_millis(2), burst: 128 };
-/// Places by which senders with a cookie are told apart.
+const SOURCES: RateLimit = RateLimit { interval: Span::from_millis(2), burst: 128 };
+/// Slots of the limiter for sources with a valid cookie.
 const PLACES: usize = 4096;
 /// Cookies that are sent to one address, in each of its two places. One is good for two minutes.
-const COOKIES: Rate = Rate { interval: Span::from_secs(10), burst: 1 };
+const COOKIES: RateLimit = RateLimit { interval: Span::from_secs(10), burst: 1 };
 
 /// How often something may be done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate {
+pub(crate) struct RateLimit {
     /// One in this time, for ever.
     pub(crate) interval: Span,
     /// So many at once after a quiet time.
@@ -30,9 +30,9 @@ pub(crate) struct Rate {
 
 /// How often something was done: the time when the next one would be due, had they come evenly.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bucket(Instant);
+pub(crate) struct Gcra(Instant);
 
-impl Bucket {
+impl Gcra {
     /// One of which [`time`](Self::time) was `time`.
     pub(crate) fn until(time: Instant) -> Self {
         Self(time)
@@ -44,7 +44,7 @@ impl Bucket {
     }
 
     /// Whether it may be done once more; if so, it is taken to be done.
-    pub(crate) fn take(&mut self, now: Instant, rate: Rate) -> bool {
+    pub(crate) fn take(&mut self, now: Instant, rate: RateLimit) -> bool {
         let taken = self.has_left(now, rate);
         if taken {
             self.0 = self.0.max(now) + rate.interval;
@@ -53,7 +53,7 @@ impl Bucket {
     }
 
     /// Whether it may be done once more.
-    pub(crate) fn has_left(self, now: Instant, rate: Rate) -> bool {
+    pub(crate) fn has_left(self, now: Instant, rate: RateLimit) -> bool {
         self.0 <= now + rate.interval * (rate.burst - 1)
     }
 }
@@ -74,23 +74,23 @@ pub(crate) enum Verdict {
 /// The state that all senders of Hellos share; its size is fixed.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    jar: Jar,
-    strangers: Bucket,
-    sources: Bucket,
-    cookies: Share,
-    places: Places,
+    jar: CookieSecrets,
+    strangers: Gcra,
+    sources: Gcra,
+    cookies: ResponseLimiter,
+    places: SourceLimiter,
 }
 
 impl Admission {
     /// With `rate` for all Cookies.
     pub(crate) fn new(rate: BitRate, entropy: &mut dyn Entropy) -> Self {
-        let jar = Jar::new(Instant::ZERO, entropy);
-        let places = Places::new(entropy, PLACES);
+        let jar = CookieSecrets::new(Instant::ZERO, entropy);
+        let places = SourceLimiter::new(entropy, PLACES);
         Self {
             jar,
-            strangers: Bucket::default(),
-            sources: Bucket::default(),
-            cookies: Share::new(rate, COOKIES, places.seed()),
+            strangers: Gcra::default(),
+            sources: Gcra::default(),
+            cookies: ResponseLimiter::new(rate, COOKIES, places.seed()),
             places,
         }
     }
@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn a_bucket_lets_a_burst_through_and_then_its_rate() {
-        let rate = Rate { interval: Span::from_millis(10), burst: 5 };
-        let mut bucket = Bucket::default();
+        let rate = RateLimit { interval: Span::from_millis(10), burst: 5 };
+        let mut bucket = Gcra::default();
         let start = Instant::ZERO + Span::from_secs(1);
         let taken = (0..100).filter(|_| bucket.take(start, rate)).count();
         assert_eq!(taken, 5);

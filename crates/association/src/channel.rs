@@ -1,7 +1,7 @@
 //! Sealing and opening under one pair of keys.
 
-use crate::OpenError;
 use crate::checksum;
+use crate::error::OpenError;
 use crate::replay::ReplayWindow;
 use crate::wire::{HEADER_LEN, Header, Kind, OVERHEAD, TAG_LEN};
 use core::fmt;

@@ -13,9 +13,9 @@
 //! which is a MAC of the sender's address under a secret of the hub's, and works only for those
 //! who come back with it: they receive what is sent to their address. The hub remembers nobody.
 
-use crate::OpenError;
 use crate::channel::aead_key;
 use crate::entropy::{Entropy, draw};
+use crate::error::OpenError;
 use crate::handshake::{SUITE_NOISE, array, check_len, check_suite, word};
 use crate::keys::PublicKey;
 use crate::wire::{HEADER_LEN, Header, Kind, TAG_LEN};
@@ -137,13 +137,13 @@ fn derive(label: &[u8], hub: &PublicKey) -> [u8; 32] {
 
 /// The hub's secrets, from which every cookie follows.
 #[derive(Debug)]
-pub(crate) struct Jar {
+pub(crate) struct CookieSecrets {
     secret: [u8; 32],
     before: [u8; 32],
     made: Instant,
 }
 
-impl Jar {
+impl CookieSecrets {
     pub(crate) fn new(now: Instant, entropy: &mut dyn Entropy) -> Self {
         Self { secret: draw(entropy), before: draw(entropy), made: now }
     }
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_cookie_is_good_for_one_address_and_two_spells() {
         let (mut entropy, keys) = (rng("jar"), MacKeys::new(&hub("a")));
-        let mut jar = Jar::new(at(0), &mut entropy);
+        let mut jar = CookieSecrets::new(at(0), &mut entropy);
         let mut hello = hello(&keys);
         assert!(!jar.fits(at(0), address(1), &hello, &mut entropy));
         let cookie = jar.cookie(at(100), address(1), &mut entropy);

@@ -16,9 +16,13 @@
 //! followed by the terminal's name and one tag.
 
 use crate::channel::KeyPair;
+use crate::config::Limits;
 use crate::entropy::Entropy;
+use crate::error::OpenError;
+use crate::keys::{PublicKey, Security};
+use crate::noise;
+use crate::null;
 use crate::wire::{HEADER_LEN, Header, INDEX_MASK, TAG_LEN};
-use crate::{Limits, OpenError, PublicKey, Security, noise, null};
 
 /// Longest name of a terminal, bytes.
 pub const MAX_NAME: usize = 64;
@@ -103,12 +107,12 @@ impl WelcomePayload {
 
 /// A Hello that was said, and what it takes to understand the answer.
 #[derive(Debug)]
-pub(crate) enum Asked {
-    Null(null::Asked),
-    Noise(Box<noise::Asked>),
+pub(crate) enum SentHello {
+    Null(null::SentHello),
+    Noise(Box<noise::SentHello>),
 }
 
-impl Asked {
+impl SentHello {
     /// A Hello from `index` to the hub, and its bytes.
     pub(crate) fn new(
         security: &Security,
@@ -119,11 +123,11 @@ impl Asked {
     ) -> (Self, Vec<u8>) {
         match security {
             Security::None => {
-                let (asked, bytes) = null::Asked::new(index, payload, name, entropy);
+                let (asked, bytes) = null::SentHello::new(index, payload, name, entropy);
                 (Self::Null(asked), bytes)
             }
             Security::Noise(keys) => {
-                let (asked, bytes) = noise::Asked::new(keys, index, payload, entropy);
+                let (asked, bytes) = noise::SentHello::new(keys, index, payload, entropy);
                 (Self::Noise(Box::new(asked)), bytes)
             }
         }
@@ -145,7 +149,7 @@ impl Asked {
 
 /// A Hello that was understood, and what it takes to answer.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedHello {
     /// The index that the terminal wants to receive.
     pub(crate) index: u32,
     pub(crate) payload: HelloPayload,

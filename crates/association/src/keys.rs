@@ -1,7 +1,7 @@
 //! Keys, and who has which.
 
-use crate::MAX_NAME;
 use crate::entropy::{Entropy, draw};
+use crate::handshake::MAX_NAME;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use core::fmt;

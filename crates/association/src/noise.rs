@@ -10,12 +10,12 @@
 //! is set up once seals several times as fast. The Hello's header is the prologue, so it is part
 //! of what the tags protect.
 
-use crate::OpenError;
 use crate::channel::{Key, KeyPair};
 use crate::cookie::{MACS_LEN, MacKeys};
 use crate::entropy::{Entropy, draw};
+use crate::error::OpenError;
 use crate::handshake::{
-    EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, Heard, HelloPayload, SUITE_NOISE,
+    EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, HelloPayload, ReceivedHello, SUITE_NOISE,
     WELCOME_LEN, WELCOME_PAYLOAD, WelcomePayload, array, check_suite, word,
 };
 use crate::keys::{Keys, PresharedKey, PublicKey, resolve_curve};
@@ -36,19 +36,19 @@ pub(crate) const MACS_AT: usize = HELLO_PAYLOAD_AT + HELLO_PAYLOAD + TAG_LEN;
 pub(crate) const HELLO_LEN: usize = MACS_AT + MACS_LEN;
 
 /// A Hello that was said.
-pub(crate) struct Asked {
+pub(crate) struct SentHello {
     state: HandshakeState,
     /// The MACs that the hub wants.
     pub(crate) macs: MacKeys,
 }
 
-impl fmt::Debug for Asked {
+impl fmt::Debug for SentHello {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Asked")
+        f.write_str("SentHello")
     }
 }
 
-impl Asked {
+impl SentHello {
     /// # Panics
     /// When `keys` know no hub.
     pub(crate) fn new(
@@ -107,7 +107,7 @@ pub(crate) fn hear(
     header: Header,
     datagram: &[u8],
     entropy: &mut dyn Entropy,
-) -> Result<Heard, OpenError> {
+) -> Result<ReceivedHello, OpenError> {
     let mut state = builder(&prologue(datagram), draw(entropy))
         .local_private_key(keys.private().bytes())
         .and_then(Builder::build_responder)
@@ -117,7 +117,7 @@ pub(crate) fn hear(
         .read_message(&datagram[EPHEMERAL_AT..MACS_AT], &mut payload)
         .map_err(|_| OpenError::Tag)?;
     let key = state.get_remote_static().expect("the message has brought it");
-    Ok(Heard {
+    Ok(ReceivedHello {
         index: header.index,
         payload: HelloPayload::decode(&payload),
         from: From::Key { key: PublicKey::new(array(key)), answer: Box::new(Answer(state)) },
@@ -210,17 +210,17 @@ mod tests {
         Keys::new(key(own), vec![known]).expect("keys")
     }
 
-    fn hello(keys: &Keys) -> (Asked, Vec<u8>) {
+    fn hello(keys: &Keys) -> (SentHello, Vec<u8>) {
         let payload = HelloPayload { timestamp: 5, continues: 0, limits: limits() };
-        Asked::new(keys, 0x00ab_cdef, payload, &mut RngStream::new(3, 0, "e"))
+        SentHello::new(keys, 0x00ab_cdef, payload, &mut RngStream::new(3, 0, "e"))
     }
 
-    fn heard(keys: &Keys, bytes: &[u8]) -> Result<Heard, OpenError> {
+    fn heard(keys: &Keys, bytes: &[u8]) -> Result<ReceivedHello, OpenError> {
         let header = Header::decode(bytes)?;
         hear(keys, header, bytes, &mut RngStream::new(4, 0, "e"))
     }
 
-    fn welcome(heard: Heard, psk: &PresharedKey) -> Vec<u8> {
+    fn welcome(heard: ReceivedHello, psk: &PresharedKey) -> Vec<u8> {
         let payload = WelcomePayload { hub_index: 7, association: 1, latest: 2, limits: limits() };
         let From::Key { answer, .. } = heard.from else { panic!("a key") };
         answer.welcome(heard.index, psk, &payload).0

@@ -3,13 +3,14 @@
 //! The ephemerals are random numbers; they bind a Welcome to its Hello and both to the tags of
 //! the data that follows.
 
-use crate::OpenError;
 use crate::channel::{Key, KeyPair};
 use crate::checksum::{HELLO_KEY, derive_key, tag_fits, write_tag};
 use crate::entropy::{Entropy, draw};
+use crate::error::OpenError;
 use crate::handshake::{
-    EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, Heard, HelloPayload, MAX_NAME, STATIC_AT,
-    SUITE_NULL, WELCOME_LEN, WELCOME_PAYLOAD_AT, WelcomePayload, array, check_suite, word,
+    EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, HelloPayload, MAX_NAME, ReceivedHello,
+    STATIC_AT, SUITE_NULL, WELCOME_LEN, WELCOME_PAYLOAD_AT, WelcomePayload, array, check_suite,
+    word,
 };
 use crate::wire::{Header, Kind, TAG_LEN};
 
@@ -19,11 +20,11 @@ pub(crate) const HELLO_MIN: usize = NAME_AT + 1 + TAG_LEN;
 
 /// A Hello that was said.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct SentHello {
     ephemeral: [u8; 32],
 }
 
-impl Asked {
+impl SentHello {
     pub(crate) fn new(
         index: u32,
         payload: HelloPayload,
@@ -60,7 +61,7 @@ impl Asked {
 }
 
 /// Understands a Hello.
-pub(crate) fn hear(header: Header, datagram: &[u8]) -> Result<Heard, OpenError> {
+pub(crate) fn hear(header: Header, datagram: &[u8]) -> Result<ReceivedHello, OpenError> {
     check_suite(header, SUITE_NULL)?;
     if datagram.len() < HELLO_MIN {
         return Err(OpenError::Truncated { found: datagram.len(), expected: HELLO_MIN });
@@ -74,7 +75,7 @@ pub(crate) fn hear(header: Header, datagram: &[u8]) -> Result<Heard, OpenError> 
     }
     let name = core::str::from_utf8(&datagram[NAME_AT + 1..NAME_AT + 1 + name_len])
         .map_err(|_| OpenError::Malformed("name is not UTF-8"))?;
-    Ok(Heard {
+    Ok(ReceivedHello {
         index: header.index,
         payload: HelloPayload::decode(&array(&datagram[HELLO_PAYLOAD_AT..])),
         from: From::Name { name: name.into(), ephemeral: array(&datagram[EPHEMERAL_AT..]) },
@@ -109,12 +110,12 @@ mod tests {
     use crate::handshake::tests::limits;
     use units::RngStream;
 
-    fn hello(name: &str) -> (Asked, Vec<u8>) {
+    fn hello(name: &str) -> (SentHello, Vec<u8>) {
         let payload = HelloPayload { timestamp: 0x0102, continues: 3, limits: limits() };
-        Asked::new(0x00ab_cdef, payload, name, &mut RngStream::new(1, 0, "null"))
+        SentHello::new(0x00ab_cdef, payload, name, &mut RngStream::new(1, 0, "null"))
     }
 
-    fn heard(bytes: &[u8]) -> Result<Heard, OpenError> {
+    fn heard(bytes: &[u8]) -> Result<ReceivedHello, OpenError> {
         Header::decode(bytes).and_then(|header| hear(header, bytes))
     }
 
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(bytes[..8], [0x12, 0xab, 0xcd, 0xef, 0, 0, 0, 0]);
         let header = Header::decode(&bytes).expect("header");
         assert_eq!(asked.answered(header, &bytes).expect("it is the answer").0, payload);
-        let other = Asked { ephemeral: [8; 32] };
+        let other = SentHello { ephemeral: [8; 32] };
         assert_eq!(other.answered(header, &bytes).map(|_| ()), Err(OpenError::Tag));
     }
 

@@ -1,12 +1,14 @@
 //! The terminal's side: asks for an association, keeps it, asks again when it is gone.
 
+use crate::batch::TransmitBatch;
 use crate::channel::Channel;
 use crate::checksum::{UNKNOWN_KEY, tag_fits};
+use crate::config::{Config, Limits};
 use crate::cookie::{COOKIE_LIFETIME, Cookie, write_second};
 use crate::entropy::{Entropy, draw};
-use crate::handshake::{Asked, HelloPayload};
+use crate::error::{Counters, OpenError};
+use crate::handshake::{HelloPayload, SentHello};
 use crate::wire::{Header, INDEX_MASK, Kind, OVERHEAD, Sealed};
-use crate::{Config, Counters, Limits, OpenError, TransmitBatch};
 use units::{Instant, Span};
 
 /// Least time between two Hellos for different reasons: an Unknown that somebody forged must not
@@ -30,7 +32,7 @@ enum Cause {
 /// so that a Welcome to any of them will do when the round trip is longer than the interval.
 #[derive(Debug)]
 struct Pending {
-    asked: Asked,
+    asked: SentHello,
     index: u32,
     bytes: Vec<u8>,
     continues: u64,
@@ -259,7 +261,7 @@ impl Terminal {
         datagram: &[u8],
     ) -> Result<TerminalReceived<'static>, OpenError> {
         let Some(pending) = &mut self.pending else { return Err(OpenError::Unexpected) };
-        let Asked::Noise(asked) = &pending.asked else { return Err(OpenError::Unexpected) };
+        let SentHello::Noise(asked) = &pending.asked else { return Err(OpenError::Unexpected) };
         if header.index != pending.index {
             return Err(OpenError::UnknownIndex { index: header.index });
         }
@@ -348,7 +350,8 @@ impl Terminal {
         let (timestamp, limits) = (self.timestamp, self.config.limits);
         let payload = HelloPayload { timestamp, continues, limits };
         let Config { security, name, .. } = &self.config;
-        let (asked, mut bytes) = Asked::new(security, index, payload, name, self.entropy.as_mut());
+        let (asked, mut bytes) =
+            SentHello::new(security, index, payload, name, self.entropy.as_mut());
         if let Some((cookie, until)) = &self.cookie
             && now < *until
         {

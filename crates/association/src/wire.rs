@@ -10,7 +10,7 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use crate::OpenError;
+use crate::error::OpenError;
 
 /// Bytes before the payload of each datagram.
 pub const HEADER_LEN: usize = 8;

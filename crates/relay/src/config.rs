@@ -1,11 +1,11 @@
 //! What a relay is told before it starts.
 
+use crate::Learnt;
 use association::{Limits, Security};
 use core::fmt;
 use core::str::FromStr;
 use units::{BitRate, Span};
 use xstp::Seq24;
-use xstp::session::Learnt;
 
 /// Bytes of IPv4 and UDP around each datagram.
 pub const IPV4_UDP: usize = 28;

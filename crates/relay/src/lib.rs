@@ -108,7 +108,7 @@ pub use target::{
     StreamError, StreamId, Target,
 };
 
-pub use xstp::session::Learnt;
+pub use xstp::session::PathMetrics as Learnt;
 
 /// What has happened on a relay's streams, this session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -329,7 +329,7 @@ impl Relay {
         if self.path.take_fell() {
             self.past.mtu_falls += 1;
             if let Some(session) = &mut self.session {
-                session.losses_were_size(now);
+                session.exclude_mtu_losses(now);
             }
         }
         let Some(outgoing) = next else { return false };
@@ -349,7 +349,7 @@ impl Relay {
         batch.commit(len);
         self.past.mtu_probes += u64::from(kind == Sealed::Probe);
         if let Some(session) = &mut self.session {
-            session.charge_beside(now, room);
+            session.charge_external(now, room);
         }
         true
     }

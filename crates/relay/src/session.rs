@@ -1,12 +1,13 @@
 //! What a relay asks of the layers below: their configurations, and what it is to a session.
 
+use crate::Learnt;
 use crate::config::{Control, RelayConfig};
 use crate::streams::Streams;
 use association::{Limits, OVERHEAD};
 use units::{BitRate, Span};
 use xstp::Seq24;
 use xstp::congestion::Controller;
-use xstp::session::{Filled, Learnt, ProbingConfig, SessionConfig, Upper};
+use xstp::session::{NewPacket, ProbingConfig, SessionConfig, UpperLayer};
 
 /// What a Hello takes of the way, about, octets.
 const HELLO: u64 = 210;
@@ -64,14 +65,14 @@ pub(crate) fn session_config(
         (Control::Fixed, Some(rate)) => SessionConfig::gateway(rate),
         (Control::Steady, _) | (Control::Fixed, None) => steady(config, rate),
         (Control::NewReno, _) => newreno(config, rate),
-        (Control::Probing, _) => SessionConfig {
-            probing: Some(ProbingConfig::default()),
-            small_window: 0,
-            ..newreno(config, rate)
-        },
+        (Control::Probing, _) => {
+            let mut session = newreno(config, rate).with_probing(Some(ProbingConfig::default()));
+            session.stp.small_window = 0;
+            session
+        }
     };
-    session.start_rate = learnt.map(|learnt| learnt.rate);
-    session.return_rate = config.receive_rate;
+    session.initial_rate = learnt.map(|learnt| learnt.rate);
+    session.reverse_rate = config.receive_rate;
     session.max_segment = largest(config, limits) - config.ip_overhead - OVERHEAD;
     session.packet_overhead = config.ip_overhead + OVERHEAD + config.link_overhead;
     session.first_number = config.first_number;
@@ -86,7 +87,7 @@ pub(crate) fn session_config(
         .filter(|round_trip| *round_trip >= LEAST_ROUND_TRIP)
         .unwrap_or(config.initial_round_trip);
     // The peer is a gateway too, and takes what the memory allows in its first round trip.
-    session.assumed_window = session.number_window.min(ASSUMED);
+    session.initial_peer_window = session.number_window.min(ASSUMED);
     session
 }
 
@@ -125,21 +126,21 @@ fn numbers(config: &RelayConfig) -> u32 {
     (config.send_pool / 500).clamp(1 << 12, 1 << 18) as u32
 }
 
-impl Upper for Streams {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Streams {
+    fn has_new_data(&self) -> bool {
         Self::has_fresh(self)
     }
 
-    fn fresh(&mut self, _number: Seq24, room: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, _number: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         let (len, handle) = Self::fresh(self, room)?;
-        Some(Filled { len, handle })
+        Some(NewPacket { len, handle })
     }
 
-    fn again(&mut self, _number: Seq24, handle: u64, room: &mut [u8]) -> usize {
+    fn fill_retransmission(&mut self, _number: Seq24, handle: u64, room: &mut [u8]) -> usize {
         Self::again(self, handle, room)
     }
 
-    fn released(&mut self, _number: Seq24, handle: u64) {
+    fn on_acknowledged(&mut self, _number: Seq24, handle: u64) {
         Self::released(self, handle);
     }
 
@@ -147,11 +148,11 @@ impl Upper for Streams {
         Self::deliver(self, payload);
     }
 
-    fn note(&mut self, room: &mut [u8]) -> usize {
+    fn fill_note(&mut self, room: &mut [u8]) -> usize {
         Self::note(self, room)
     }
 
-    fn noted(&mut self, note: &[u8]) {
+    fn on_note(&mut self, note: &[u8]) {
         Self::noted(self, note);
     }
 }

@@ -68,7 +68,7 @@ impl Hostile {
         let before = crowd.octets_to_other;
         for _ in 0..millis {
             self.polls += 1;
-            let poll = Poll { count: self.polls, next: Seq24::new(self.next) };
+            let poll = Poll { seq: self.polls, next: Seq24::new(self.next) };
             self.send(crowd, Segment::poll(self.polls, poll));
             crowd.run(Span::from_millis(1), |_| false);
         }

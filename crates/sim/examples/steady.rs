@@ -39,7 +39,7 @@ fn at(secs: u64) -> Instant {
 }
 
 fn known(rate: BitRate) -> SessionConfig {
-    SessionConfig { start_rate: Some(rate), ..SessionConfig::gateway_auto() }
+    SessionConfig { initial_rate: Some(rate), ..SessionConfig::gateway_auto() }
 }
 
 fn ceiling(rate: BitRate) -> SessionConfig {
@@ -143,7 +143,7 @@ fn trace(words: &[String]) {
             moment.goodput_bps / 1e6,
             moment.queue.as_secs_f64() * 1e3,
             sender.queue.map_or(0.0, |queue| queue.as_secs_f64() * 1e3),
-            sender.waiting_again,
+            sender.retransmit_queue,
             sender.round_trip,
         );
     }

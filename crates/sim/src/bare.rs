@@ -9,7 +9,7 @@ use crate::{Endpoint, Meter, Pattern};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 use xstp::Seq24;
-use xstp::session::{Event, Filled, Session, Upper};
+use xstp::session::{Event, NewPacket, Session, UpperLayer};
 
 /// Bytes in a packet before the pattern: where it belongs.
 const PLACE: usize = 8;
@@ -92,12 +92,12 @@ impl Ends {
     }
 }
 
-impl Upper for Ends {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Ends {
+    fn has_new_data(&self) -> bool {
         self.taken < self.source
     }
 
-    fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, _: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         let len = (self.source - self.taken).min(room.len().checked_sub(PLACE + 1)? as u64 + 1);
         if len == 0 {
             return None;
@@ -106,17 +106,17 @@ impl Upper for Ends {
         self.next_handle += 1;
         self.unreleased.insert(handle, (self.taken, len as usize));
         self.taken += len;
-        Some(Filled { len: self.again(Seq24::ZERO, handle, room), handle })
+        Some(NewPacket { len: self.fill_retransmission(Seq24::ZERO, handle, room), handle })
     }
 
-    fn again(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
+    fn fill_retransmission(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
         let (place, len) = self.unreleased[&handle];
         room[..PLACE].copy_from_slice(&place.to_be_bytes());
         self.pattern.fill(place, &mut room[PLACE..PLACE + len]);
         PLACE + len
     }
 
-    fn released(&mut self, _: Seq24, handle: u64) {
+    fn on_acknowledged(&mut self, _: Seq24, handle: u64) {
         assert!(self.unreleased.remove(&handle).is_some(), "released once, and what was sent");
     }
 

@@ -60,7 +60,7 @@ impl SessionGuard {
         Self {
             overhead: config.packet_overhead as u64,
             payload: config.payload_size() as u64,
-            catch_up: config.catch_up,
+            catch_up: config.pacing_burst,
             ceiling: config.paced_rate(),
             numbers: u64::from(config.number_window),
             held: (config.send_buffer, config.receive_window as usize),
@@ -242,7 +242,7 @@ mod tests {
         let mut config = SessionConfig::stp_1999();
         config.max_segment = PAYLOAD as usize + 19;
         config.number_window = 100;
-        config.catch_up = Span::from_millis(10);
+        config.pacing_burst = Span::from_millis(10);
         SessionGuard::new(&config)
     }
 

@@ -181,7 +181,7 @@ impl<R> Recorders<R> {
             ("congestion window", "bytes", |seen| seen.congestion_window.map(|n| n as f64)),
             ("threshold", "bytes", |seen| seen.threshold.map(|n| n as f64)),
             ("outstanding", "bytes", |seen| Some(seen.outstanding as f64)),
-            ("waiting again", "packets", |seen| Some(seen.waiting_again as f64)),
+            ("waiting again", "packets", |seen| Some(seen.retransmit_queue as f64)),
             ("round trip", "s", |seen| seen.round_trip.map(Span::as_secs_f64)),
             ("queue", "s", |seen| seen.queue.map(Span::as_secs_f64)),
             ("probing", "", |seen| Some(f64::from(u8::from(seen.is_probing)))),

@@ -438,7 +438,7 @@ mod tests {
         config.size = 10_000_000;
         let mut found = |probing: bool| {
             config.source = SessionConfig::xstp_2003();
-            config.source.probing = config.source.probing.filter(|_| probing);
+            config.source.xstp.probing = config.source.xstp.probing.filter(|_| probing);
             let (at, length) = (Span::from_secs(5), Span::from_secs(60));
             found_again(&config, at, length).unwrap().expect("it is found")
         };

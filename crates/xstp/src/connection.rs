@@ -1,22 +1,22 @@
-//! A session with delivery in order: one stream of bytes each way, as the papers have it.
+//! A session with delivery in order: one octet stream per direction, as in the papers.
 //!
 //! ```text
 //!   write ──▶ send buffer ──▶ Session ──▶ segments
 //!    read ◀── receive cache ◀─┘
 //! ```
 //!
-//! The send buffer keeps bytes until the peer has them, the receive cache keeps packets until
-//! it is their turn and they are read. What is not read closes the window that the peer is
-//! told, down to zero; then the peer asks now and then until it opens.
+//! The send buffer stores octets until they are acknowledged; the receive cache stores packets until
+//! they are in order and read. Unread packets reduce the advertised window, down to zero; then the
+//! peer sends POLLs at increasing intervals until the window reopens.
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::session::receiver::ReceiveCache;
-use crate::session::{Event, Filled, ReceiveError, Session, SessionConfig, State, Upper};
+use crate::session::{Event, NewPacket, ReceiveError, Session, SessionConfig, State, UpperLayer};
 use alloc::collections::VecDeque;
 use core::fmt;
 use units::Instant;
 
-/// One end of a connection that carries a stream of bytes each way.
+/// One end of a connection with an octet stream per direction.
 #[derive(Clone, Debug)]
 pub struct Connection {
     session: Session,
@@ -25,11 +25,11 @@ pub struct Connection {
     largest_segment: usize,
 }
 
-/// Why bytes were not taken.
+/// Reason why octets were not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// This direction was [ended](Connection::end).
+    /// The direction was [ended](Connection::end).
     Ended,
     /// The connection is closed.
     Closed,
@@ -47,19 +47,19 @@ impl fmt::Display for WriteError {
 impl core::error::Error for WriteError {}
 
 impl Connection {
-    /// A client's end; see [`Session::connect`]. Bytes written before the first
-    /// [`poll_transmit`](Connection::poll_transmit) go with BGN.
+    /// Creates the end of a client; see [`Session::connect`]. Octets written before the first
+    /// [`poll_transmit`](Connection::poll_transmit) are sent with BGN.
     ///
     /// # Panics
-    /// When the configuration is not [valid](SessionConfig::validate).
+    /// If the configuration is not [valid](SessionConfig::validate).
     pub fn connect(config: &SessionConfig, now: Instant, incarnation: u32) -> Self {
         Self::new(Session::connect(config, now, incarnation), config)
     }
 
-    /// A server's end; see [`Session::listen`].
+    /// Creates the end of a server; see [`Session::listen`].
     ///
     /// # Panics
-    /// When the configuration is not [valid](SessionConfig::validate).
+    /// If the configuration is not [valid](SessionConfig::validate).
     pub fn listen(config: &SessionConfig) -> Self {
         Self::new(Session::listen(config), config)
     }
@@ -67,7 +67,7 @@ impl Connection {
     /// As [`Connection::listen`]; see [`Session::listen_after`].
     ///
     /// # Panics
-    /// When the configuration is not [valid](SessionConfig::validate).
+    /// If the configuration is not [valid](SessionConfig::validate).
     pub fn listen_after(config: &SessionConfig, last: u32) -> Self {
         Self::new(Session::listen_after(config, last), config)
     }
@@ -77,10 +77,10 @@ impl Connection {
         Self { session, stream: Stream::new(config), ended: false, largest_segment }
     }
 
-    /// Takes as many of `bytes` as the send buffer has room for; returns how many.
+    /// Appends `bytes` to the send buffer as far as there is room; returns the number accepted.
     ///
     /// # Errors
-    /// After [`end`](Connection::end), and when the connection is closed.
+    /// After [`end`](Connection::end), and if the connection is closed.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, WriteError> {
         if self.ended {
             return Err(WriteError::Ended);
@@ -95,90 +95,90 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Bytes for which the send buffer has room.
+    /// Free octets of the send buffer.
     pub fn room(&self) -> usize {
         self.stream.room()
     }
 
-    /// Bytes in the send buffer: written, and not yet known to have arrived.
+    /// Octets in the send buffer: written and not acknowledged.
     pub fn unacknowledged_bytes(&self) -> usize {
         self.stream.buffer.len()
     }
 
-    /// Packets that arrived and wait for others before them, or to be read.
+    /// Received packets that are not in order or not read.
     pub fn cached_packets(&self) -> usize {
         self.stream.cache.len()
     }
 
-    /// Moves bytes that are in order into `out`; returns how many, 0 when there are none now.
+    /// Moves octets that are in order into `out`; returns their number, 0 if there are none.
     pub fn read(&mut self, out: &mut [u8]) -> usize {
         let len = self.stream.cache.read(out);
         self.session.set_receive_window(self.stream.cache.free());
         len
     }
 
-    /// Bytes that are in order, as many as stand together; empty when there are none now.
+    /// Octets that are in order and contiguous in memory; empty if there are none.
     pub fn peek(&self) -> &[u8] {
         self.stream.cache.peek()
     }
 
-    /// Drops the first `count` bytes that are in order.
+    /// Removes the first `count` octets that are in order.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// If there are fewer.
     pub fn consume(&mut self, count: usize) {
         self.stream.cache.consume(count);
         self.session.set_receive_window(self.stream.cache.free());
     }
 
-    /// Whether there are bytes to be read.
+    /// Whether octets can be read.
     pub fn is_readable(&self) -> bool {
         !self.stream.cache.is_empty()
     }
 
-    /// Whether the peer has ended its direction and everything from it was read.
+    /// Whether the peer has closed its direction and all its data was read.
     pub fn is_finished(&self) -> bool {
         self.stream.peer_ended && !self.is_readable()
     }
 
-    /// Nothing more is written: END goes out when the peer has everything. The peer's
-    /// direction goes on.
+    /// Closes this direction: END is sent when all data is acknowledged. The direction of the peer
+    /// stays open.
     pub fn end(&mut self, now: Instant) {
         self.ended = true;
         self.stream.ended = true;
         self.session.end(now);
     }
 
-    /// Gives up: RST goes out, and the connection is closed.
+    /// Aborts the connection: it is closed, and RST is sent.
     pub fn abort(&mut self, now: Instant) {
         self.session.abort(now);
     }
 
-    /// Changes the rate that is never exceeded; see [`Session::set_max_rate`].
+    /// Sets the rate cap; see [`Session::set_max_rate`].
     pub fn set_max_rate(&mut self, rate: Option<units::BitRate>) {
         self.session.set_max_rate(rate);
     }
 
-    /// The path's MTU changed; see [`Session::set_max_segment`]. What was sent once is sent again
-    /// at its old size.
+    /// Sets the maximum segment size; see [`Session::set_max_segment`]. Packets are retransmitted at
+    /// their old size.
     pub fn set_max_segment(&mut self, bytes: usize) {
         self.session.set_max_segment(bytes);
     }
 
-    /// Bytes held here: written and not known to have arrived, and arrived and not read.
+    /// Stored octets: written and not acknowledged, and received and not read.
     pub fn held(&self) -> usize {
         self.stream.buffer.len() + self.stream.cache.bytes()
     }
 
-    /// The session below, for its state and counters.
+    /// The session, for its state and counters.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Takes in one segment that arrived at `now`.
+    /// Processes a segment that was received at `now`.
     ///
     /// # Errors
-    /// When it was dropped as a whole; see [`Session::handle_segment`].
+    /// If it was dropped as a whole; see [`Session::handle_segment`].
     pub fn handle_segment(&mut self, now: Instant, bytes: &[u8]) -> Result<(), ReceiveError> {
         let result = self.session.handle_segment(now, bytes, &mut self.stream);
         self.session.set_receive_window(self.stream.cache.free());
@@ -188,25 +188,25 @@ impl Connection {
     /// Writes the next segment that is due to the start of `out`; returns its length.
     ///
     /// # Panics
-    /// When `out` is shorter than the largest configured segment: a packet of a stream is never
-    /// sent again in pieces.
+    /// If `out` is shorter than the configured maximum segment: packets are retransmitted at their
+    /// old size.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
         let (found, expected) = (out.len(), self.largest_segment);
         assert!(found >= expected, "expected room for {expected} bytes, found {found}");
         self.session.poll_transmit(now, &mut self.stream, out)
     }
 
-    /// When the connection wants to be called again; see [`Session::poll_timeout`].
+    /// Time of the next call; see [`Session::poll_timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.session.poll_timeout()
     }
 
-    /// Time has passed; see [`Session::handle_timeout`].
+    /// Processes expired timers; see [`Session::handle_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.session.handle_timeout(now);
     }
 
-    /// The next thing that the owner should know.
+    /// Takes the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.session.poll_event();
         self.stream.peer_ended |= event == Some(Event::PeerEnded);
@@ -214,27 +214,27 @@ impl Connection {
     }
 }
 
-/// The two buffers, which are the session's layer above.
+/// Send buffer and receive cache: the upper layer of the session.
 #[derive(Clone, Debug)]
 struct Stream {
-    /// Bytes from `base` on that the peer may not have.
+    /// Octets from `base` on, not acknowledged.
     buffer: VecDeque<u8>,
     limit: usize,
-    /// Offset in the stream of the first byte in `buffer`.
+    /// Stream offset of the first octet in `buffer`.
     base: u64,
-    /// Offset of the first byte that was never sent.
+    /// Offset of the first octet that was never sent.
     unsent: u64,
-    /// What was sent from `base` on, by offset.
+    /// Packets sent from `base` on, by offset.
     sent: VecDeque<Packet>,
     cache: ReceiveCache,
     peer_ended: bool,
-    /// Bytes of a full packet; fewer wait while anything is unacknowledged (Nagle).
+    /// Payload of a full packet; less is delayed while data is unacknowledged (Nagle).
     full: Option<usize>,
-    /// Nothing more will be written, so that what is there waits for nothing.
+    /// No more data will be written, so none is delayed.
     ended: bool,
 }
 
-/// A packet's bytes in the stream.
+/// Position of a packet in the stream.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     offset: u64,
@@ -253,7 +253,7 @@ impl Stream {
             sent: VecDeque::new(),
             cache: ReceiveCache::new(config.first_number, capacity),
             peer_ended: false,
-            full: config.nagle.then(|| config.payload_size()),
+            full: config.stp.nagle.then(|| config.payload_size()),
             ended: false,
         }
     }
@@ -268,7 +268,7 @@ impl Stream {
         taken
     }
 
-    /// Where in `sent` the packet that begins at `offset` is.
+    /// Index in `sent` of the packet at `offset`.
     fn place(&self, offset: u64) -> Option<usize> {
         if self.sent.front().is_some_and(|first| first.offset == offset) {
             return Some(0);
@@ -276,7 +276,7 @@ impl Stream {
         self.sent.binary_search_by_key(&offset, |packet| packet.offset).ok()
     }
 
-    /// Copies bytes of the stream from `offset` on.
+    /// Copies octets of the stream from `offset` on.
     fn copy(&self, offset: u64, out: &mut [u8]) {
         // The buffer is smaller than memory.
         let start = (offset - self.base) as usize;
@@ -291,36 +291,36 @@ impl Stream {
     }
 }
 
-impl Upper for Stream {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Stream {
+    fn has_new_data(&self) -> bool {
         let left = self.base + self.buffer.len() as u64 - self.unsent;
         let waits = !self.ended && !self.sent.is_empty();
         left > 0 && !(waits && self.full.is_some_and(|full| left < full as u64))
     }
 
-    fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, _: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         let left = self.base + self.buffer.len() as u64 - self.unsent;
         let len = room.len().min(left as usize);
-        if len == 0 || !self.has_fresh() {
+        if len == 0 || !self.has_new_data() {
             return None;
         }
         let handle = self.unsent;
         self.copy(handle, &mut room[..len]);
         self.sent.push_back(Packet { offset: handle, len: len as u32, released: false });
         self.unsent += len as u64;
-        Some(Filled { len, handle })
+        Some(NewPacket { len, handle })
     }
 
-    /// Always the same bytes: a stream in order cannot leave any out. The session gives room
-    /// for them even when the path's MTU shrank.
-    fn again(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
+    /// Writes the same octets again: in order none can be omitted. The session provides the room
+    /// even after the path MTU has decreased.
+    fn fill_retransmission(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
         let sent = self.place(handle).map_or(0, |place| self.sent[place].len as usize);
         let len = sent.min(room.len());
         self.copy(handle, &mut room[..len]);
         len
     }
 
-    fn released(&mut self, _: Seq24, handle: u64) {
+    fn on_acknowledged(&mut self, _: Seq24, handle: u64) {
         let Some(place) = self.place(handle) else { return };
         self.sent[place].released = true;
         let mut read = 0;

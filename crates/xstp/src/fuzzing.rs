@@ -1,16 +1,16 @@
-//! What must hold for any octets, as functions of them.
+//! Properties that hold for any octets, as functions of them.
 //!
-//! The targets in `fuzz/` call these with octets that a fuzzer breeds; the tests below call them
-//! with random ones, so that they stay true between fuzzing runs.
+//! The targets in `fuzz/` call these functions with the inputs of a fuzzer; the tests below call
+//! them with random ones.
 
 mod sessions;
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{DecodeError, Endpoints, Profile, Segment};
 use alloc::vec;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Decodes a sealed segment; what decodes has no other form.
+/// Decodes a sealed segment; a valid one is encoded to the same octets.
 pub fn sealed_segment(octets: &[u8]) {
     if let Ok(segment) = Segment::decode(&Profile::Sealed, octets) {
         walk(&segment);
@@ -20,8 +20,8 @@ pub fn sealed_segment(octets: &[u8]) {
     }
 }
 
-/// Decodes a published segment, its ports and checksum put right first; what decodes means the
-/// same once more when it is written again.
+/// Decodes a published segment after correcting its ports and checksum; a valid one is encoded to
+/// octets that decode to the same segment.
 pub fn published_segment(octets: &[u8]) {
     let end = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
     let to = Profile::Published(Endpoints { local: end(2), remote: end(1) });
@@ -46,29 +46,28 @@ pub fn published_segment(octets: &[u8]) {
     }
 }
 
-/// Plays a script of packets, POLLs and reports to the receiver and to an obvious one.
+/// Runs a script of packets, POLLs and reports on the receiver and on a reference model.
 pub fn receiver(script: &[u8]) {
     crate::session::receiver::check_against_model(script);
 }
 
-/// Plays a script of sendings, STATs and USTATs to the sender's table and to an obvious one.
+/// Runs a script of transmissions, STATs and USTATs on the packet table and on a reference model.
 pub fn sender(script: &[u8]) {
-    crate::session::sender::model::check(script);
+    crate::session::sender::check_against_model(script);
 }
 
-/// Plays a script to two sessions and a network that loses, repeats and reorders; every packet
-/// arrives once, and all of them do when the network is let be.
+/// Runs a script on two sessions and a network that loses, duplicates and reorders segments: every
+/// packet is delivered once, and all are delivered after the faults end.
 pub fn sessions_on_a_faulty_network(script: &[u8]) {
     sessions::faulty(script);
 }
 
-/// Plays a script to two sessions whose segments are changed and invented; they stay in one
-/// piece.
+/// Runs a script on two sessions that receive modified and invented segments: they do not panic.
 pub fn sessions_on_a_hostile_network(script: &[u8]) {
     sessions::hostile(script);
 }
 
-/// Lists lie within half of all numbers, and alternate.
+/// Checks that lists lie within half of the number space, and alternate.
 fn walk(segment: &Segment<'_>) {
     if let Some(stat) = segment.stat_part() {
         let mut total = stat.runs.skip();

@@ -1,22 +1,26 @@
-//! XSTP, the eXtended Satellite Transport Protocol, without I/O and without a clock.
+//! XSTP, the eXtended Satellite Transport Protocol: reliable transport over satellite links with
+//! selective acknowledgements, polled receiver state and paced transmission, without I/O and
+//! without a clock.
 //!
 //! ```text
-//!     write, read                  has_fresh, fresh, again, released, deliver
+//!     write, read                     fill_new, fill_retransmission, deliver
 //!  ┌───────▼───────┐                  ┌──────────▼──────────┐
-//!  │  Connection   │                  │   the relay, or any │
-//!  │   in order    │                  │     other Upper     │
+//!  │  Connection   │                  │ UpperLayer: relay,  │
+//!  │   in order    │                  │ or any other        │
 //!  └───────┬───────┘                  └──────────┬──────────┘
 //!          └──────────────┬──────────────────────┘
 //!  handle_segment ──▶ ┌───┴─────┐ ──▶ poll_transmit
 //!  handle_timeout ──▶ │ Session │ ──▶ poll_timeout, poll_event
-//!                     └───┬─────┘
-//!                         └─ wire: segments to octets and back
+//!                     └─┬─────┬─┘
+//!        wire: segments ┘     └ congestion: rate or window
 //! ```
 //!
-//! A [`Connection`] carries a stream of bytes each way, as the papers have it. A
-//! [`Session`](session::Session) hands up each packet as it arrives, for a layer above that
-//! puts in order what it wants in order. What both do, clause by clause, is in
-//! `docs/spec/xstp.md`. Time is an argument; the driver decides where it comes from:
+//! A [`Connection`] carries an octet stream in each direction, as in the papers. A
+//! [`Session`](session::Session) delivers each packet when it is received, for an upper layer that
+//! orders only what it needs in order. A
+//! [`SessionConfig`](session::SessionConfig) is one of four presets: STP (1999), XSTP (2003), and
+//! a gateway with or without a known rate. `docs/spec/xstp.md` specifies the protocol clause by
+//! clause. Time is an argument of every call:
 //!
 //! ```
 //! use units::{Instant, Span};
@@ -36,7 +40,7 @@
 //! client.end(now);
 //! server.end(now);
 //!
-//! // A link of 300 ms in each direction, one segment at a time.
+//! // A link with a delay of 300 ms in each direction.
 //! let (mut buffer, mut read) = ([0; 1500], [0; 100]);
 //! let mut request = Vec::new();
 //! while client.session().state() != State::Closed || server.session().state() != State::Closed {
@@ -63,6 +67,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod config;
 pub mod congestion;
 mod connection;
 #[cfg(any(test, feature = "fuzzing"))]

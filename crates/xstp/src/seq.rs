@@ -1,71 +1,71 @@
-//! 24-bit serial numbers.
+//! Sequence numbers of 24 bits (serial number arithmetic, RFC 1982).
 
 use core::fmt;
 
-/// A packet's number: 24 bits that wrap.
+/// Sequence number of a packet: 24 bits that wrap.
 ///
-/// Two numbers have no order of their own: 1 comes after 16,777,215 as much as before it. So
-/// there is no `Ord`, only [`distance`](Seq24::distance) and [`in_window`](Seq24::in_window)
-/// from a number that the caller knows; no window is wider than [`HALF`](Seq24::HALF).
+/// Sequence numbers have no total order: 1 is both before and after 16,777,215. Therefore there is
+/// no `Ord`, only [`distance`](Seq24::distance) and [`in_window`](Seq24::in_window) from a known
+/// number; no window is wider than [`HALF`](Seq24::HALF).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Seq24(u32);
 
 impl Seq24 {
-    /// The first number of each direction of a connection.
+    /// First sequence number of each direction.
     pub const ZERO: Self = Self(0);
-    /// How many numbers there are.
+    /// Size of the number space.
     pub const MODULUS: u32 = 1 << 24;
-    /// The widest window in which numbers are unambiguous.
+    /// Maximum window in which sequence numbers are unambiguous.
     pub const HALF: u32 = 1 << 23;
 
-    /// The number `value` modulo 2²⁴.
+    /// The sequence number `value` modulo 2²⁴.
     pub const fn new(value: u32) -> Self {
         Self(value % Self::MODULUS)
     }
 
-    /// The number as an integer below 2²⁴.
+    /// The value below 2²⁴.
     pub const fn value(self) -> u32 {
         self.0
     }
 
-    /// The number from its three octets, highest first.
+    /// Decodes three octets in network byte order.
     pub const fn from_octets(octets: [u8; 3]) -> Self {
         Self(u32::from_be_bytes([0, octets[0], octets[1], octets[2]]))
     }
 
-    /// The number as three octets, highest first.
+    /// Encodes three octets in network byte order.
     pub const fn octets(self) -> [u8; 3] {
         let [_, high, middle, low] = self.0.to_be_bytes();
         [high, middle, low]
     }
 
-    /// The number after this one.
+    /// The next sequence number.
     #[must_use]
     pub const fn next(self) -> Self {
         self.add(1)
     }
 
-    /// The number `count` after this one.
+    /// The sequence number `count` after this one.
     #[must_use]
     pub const fn add(self, count: u32) -> Self {
         Self(self.0.wrapping_add(count) % Self::MODULUS)
     }
 
-    /// How many steps of [`next`](Seq24::next) lead from `from` to this number.
+    /// Number of steps from `from` forward to this one.
     pub const fn distance(self, from: Self) -> u32 {
         self.0.wrapping_sub(from.0) % Self::MODULUS
     }
 
-    /// Whether this is one of the `len` numbers that start at `base`.
+    /// Whether this is one of the `len` sequence numbers from `base` on.
     pub const fn in_window(self, base: Self, len: u32) -> bool {
         self.distance(base) < len
     }
 
-    /// The count, of those whose low 24 bits are this number, that is nearest to `near`.
+    /// Extended sequence number (64 bits) that is nearest to `near`, of those whose lower 24 bits
+    /// are this number.
     ///
-    /// Counts are numbers that never wrap; they order what numbers alone cannot. `None` when the
-    /// nearest count would lie below zero. A number exactly [`HALF`](Seq24::HALF) away is taken
-    /// as behind.
+    /// Returns `None` if it would be negative. A number at a distance of exactly
+    /// [`HALF`](Seq24::HALF) is before `near`.
     pub fn extend(self, near: u64) -> Option<u64> {
         let ahead = self.distance(Self::of_count(near));
         if ahead < Self::HALF {
@@ -75,7 +75,7 @@ impl Seq24 {
         }
     }
 
-    /// The number of a count: its low 24 bits.
+    /// Lower 24 bits of an extended sequence number.
     pub const fn of_count(count: u64) -> Self {
         Self((count % Self::MODULUS as u64) as u32)
     }

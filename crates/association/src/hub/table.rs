@@ -7,15 +7,26 @@
 //! An association has one current pair of keys, at most one previous, and its terminal at most
 //! one pending.
 
-use super::PeerId;
 use crate::channel::{Channel, KeyPair};
+use crate::config::{Config, Limits};
 use crate::entropy::{Entropy, draw};
+use crate::error::OpenError;
+use crate::keys::PublicKey;
 use crate::wire::INDEX_MASK;
-use crate::{Config, Limits, OpenError, PublicKey};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use units::Instant;
+
+/// Identifier of an association at a hub; it is kept when the keys are renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub(super) u32);
+
+impl core::fmt::Display for PeerId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:06x}", self.0)
+    }
+}
 
 /// A terminal: what it is called, and the key that it has proved to own.
 #[derive(Clone, Debug, PartialEq, Eq)]

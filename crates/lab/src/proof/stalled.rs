@@ -163,7 +163,7 @@ fn measure(bed: &Bed, form: &Form, verdict: &mut Verdict) -> Result<[f64; 2], La
         let ended = honest.thread.join();
         let ended = ended.map_err(|_| LabError::Proof("a transfer panicked".to_owned()))?;
         if let Some(error) = ended.error {
-            verdict.note(&format!("an honest transfer ended: {error}"));
+            verdict.note(format!("an honest transfer ended: {error}"));
         }
     }
     Ok(rates)

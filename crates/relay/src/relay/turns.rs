@@ -13,7 +13,7 @@ impl Relay {
         self.streams.grant(rate);
         if let Some(session) = &mut self.session {
             // Answers come back by what was granted.
-            session.set_return_rate(Some(rate));
+            session.set_reverse_rate(Some(rate));
         }
         self.wake();
     }
@@ -22,7 +22,7 @@ impl Relay {
     pub(crate) fn release_grant(&mut self) {
         self.streams.grant(BitRate::from_bps(u64::MAX));
         if let Some(session) = &mut self.session {
-            session.set_return_rate(None);
+            session.set_reverse_rate(None);
         }
         self.wake();
     }
@@ -46,7 +46,7 @@ impl Relay {
     /// Keeps data back until it has its turn on a line that others use too, or no longer.
     pub(crate) fn hold_data(&mut self, held: bool) {
         if let Some(session) = &mut self.session {
-            session.hold_data(held);
+            session.block_data(held);
         }
     }
 

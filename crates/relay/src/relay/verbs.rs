@@ -189,7 +189,7 @@ impl Relay {
     /// Whether the peer answers: there is a session, and no POLL of it has waited for longer than
     /// round trips explain. While it is false nothing arrives, and nothing is lost either.
     pub fn is_answered(&self) -> bool {
-        self.connected && self.session.as_ref().is_some_and(|session| !session.is_out())
+        self.connected && self.session.as_ref().is_some_and(|session| !session.is_in_outage())
     }
 
     /// What is seen of the way to the peer, to judge its [health](crate::health).
@@ -223,7 +223,7 @@ impl Relay {
     /// remember for the next one. What it was told from an earlier life is not found out.
     pub fn learnt(&self) -> Option<Learnt> {
         match &self.session {
-            Some(session) => session.learnt(),
+            Some(session) => session.path_metrics(),
             None => self.learnt,
         }
     }

@@ -4,6 +4,7 @@
 use super::{Asking, AskingOrder, Reports, Scenario, Site, Stack, Star};
 use satlink::mac::mf_tdma::Order;
 use units::{Instant, Span};
+use xstp::session::LowRatePolicy;
 
 /// How acknowledgements find their way up a full return link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,8 @@ impl Design {
         if let Stack::Split { follow_grants, space, .. } = &mut star.stack {
             *follow_grants = self.is_paced();
             // With a rate, reports that no data carries have a share of it.
-            space.control_part = if self.is_paced() { 4 } else { 0 };
+            space.gateway.low_rate =
+                self.is_paced().then_some(LowRatePolicy { control_divisor: 4 });
         }
         star
     }

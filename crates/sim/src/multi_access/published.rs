@@ -5,7 +5,7 @@ use satlink::mac::mf_tdma::{Demand, MfTdmaConfig};
 use satlink::mac::schedule::Free;
 use simtcp::{AfterIdle, DelayedAck, Estimator, InitialWindow, RtoConfig, TcpConfig};
 use units::{BitRate, Instant, Span};
-use xstp::session::SessionConfig;
+use xstp::session::{SessionConfig, StpPolicy};
 
 /// Which scenario, by its number in section VII.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,10 +136,9 @@ pub fn published_stp() -> SessionConfig {
     let window = (64 << 10) / stp.payload_size() as u32;
     SessionConfig {
         send_buffer: 64 << 10,
-        poll_after_bytes: None,
         receive_window: window,
-        assumed_window: window,
-        poll_when_dry: false,
+        initial_peer_window: window,
+        stp: StpPolicy { poll_after_bytes: None, poll_when_app_limited: false, ..stp.stp },
         polls_per_round_trip: 1,
         poll_round_trips: 2,
         ..stp

@@ -137,7 +137,7 @@ impl Reading {
     fn of_stp(self, star: &mut Star) {
         let Stack::Split { space, .. } = &mut star.stack else { return };
         match self {
-            Self::TimerAlone => space.small_window = 0,
+            Self::TimerAlone => space.stp.small_window = 0,
             Self::WiderStart => space.initial_window = 4,
             Self::ShortSegments => space.max_segment -= space.payload_size() - 536,
             other => unreachable!("{other:?} is not about STP"),

@@ -13,7 +13,7 @@ use satlink::mac::slots::SlotFormat;
 use simtcp::TcpConfig;
 use units::{BitRate, Instant, Span};
 use xstp::congestion::Controller;
-use xstp::session::{SessionConfig, Spread};
+use xstp::session::{SessionConfig, Spread, StpPolicy};
 
 /// A cluster (section 4.1.2.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -173,22 +173,22 @@ fn return_link(terminals: usize, carriers: u32) -> MfTdmaConfig {
 /// Sessions at the rates that terminals have, without a window to open: what section 4 says of
 /// splitting, that it does away with slow start.
 pub fn star_one_stp() -> SessionConfig {
+    let stp = SessionConfig::stp_1999();
     SessionConfig {
         controller: Controller::Fixed,
-        spread: Spread::Window,
         max_rate: Some(BitRate::from_kbps(320)),
-        control_part: 4,
         // What 320 kbit/s brings between two POLLs and an answer.
         send_buffer: 256 << 10,
-        poll_after_bytes: None,
+        stp: StpPolicy { spread: Spread::Window, poll_after_bytes: None, ..stp.stp },
         polls_per_round_trip: 1,
         poll_round_trips: 2,
         // With intervals that double, as STP's do, terminals would be found again minutes after
         // an outage of minutes.
         poll_backoff_cap: 0,
         initial_round_trip: Span::from_secs(1),
-        ..SessionConfig::stp_1999()
+        ..stp
     }
+    .with_low_rate_rules(4)
 }
 
 #[cfg(test)]

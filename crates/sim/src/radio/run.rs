@@ -64,7 +64,7 @@ impl Radio {
             packet_overhead: packet::HEADER,
             send_buffer: 64 * payload,
             receive_window: 64,
-            assumed_window: 64,
+            initial_peer_window: 64,
             ..session.clone()
         };
         Self {

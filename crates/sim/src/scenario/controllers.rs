@@ -47,15 +47,15 @@ impl Way {
 
     /// A flow of it over a link of these rates, forward and return.
     pub fn flow(self, forward: BitRate, back: BitRate) -> SharedFlow {
-        let told = SessionConfig { return_rate: Some(back), ..SessionConfig::gateway(forward) };
+        let told = SessionConfig { reverse_rate: Some(back), ..SessionConfig::gateway(forward) };
         let newreno = SessionConfig { controller: Controller::NewReno, ..told.clone() };
         let config = match self {
             Self::Cubic => return SharedFlow::tcp(&TcpConfig::linux()),
             Self::Fixed => told,
             Self::NewReno => newreno,
-            Self::Probing => SessionConfig { probing: Some(ProbingConfig::default()), ..newreno },
+            Self::Probing => newreno.with_probing(Some(ProbingConfig::default())),
             Self::Steady => {
-                SessionConfig { return_rate: Some(back), ..SessionConfig::gateway_auto() }
+                SessionConfig { reverse_rate: Some(back), ..SessionConfig::gateway_auto() }
             }
         };
         SharedFlow::session(&config, &SessionConfig::gateway(back))

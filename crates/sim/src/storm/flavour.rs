@@ -3,7 +3,7 @@
 use super::Subject;
 use units::{BitRate, RngStream, Span};
 use xstp::congestion::Controller;
-use xstp::session::{SessionConfig, Spread};
+use xstp::session::{GatewayPolicy, LowRatePolicy, SessionConfig, Spread, StpPolicy};
 
 /// A preset, or one with another controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,30 +79,37 @@ impl Flavour {
         let stp = SessionConfig::stp_1999();
         let mut config = match self {
             Self::Xstp => SessionConfig::xstp_2003(),
-            Self::XstpOff => SessionConfig { probing: None, ..SessionConfig::xstp_2003() },
+            Self::XstpOff => SessionConfig::xstp_2003().with_probing(None),
             Self::Steady => SessionConfig::gateway_auto(),
             Self::SteadyTold => SessionConfig {
                 max_rate: Some(rate),
-                start_rate: rng.chance(0.5).then_some(rate),
-                return_rate: rng.chance(0.5).then_some(rate),
+                initial_rate: rng.chance(0.5).then_some(rate),
+                reverse_rate: rng.chance(0.5).then_some(rate),
                 ..SessionConfig::gateway_auto()
             },
             Self::Fixed => gateway,
             Self::NewReno => SessionConfig {
                 controller: Controller::NewReno,
                 max_rate: None,
-                small_window: 10,
+                stp: StpPolicy { small_window: 10, ..gateway.stp },
                 ..gateway
             },
             Self::NewRenoPaced => SessionConfig { controller: Controller::NewReno, ..gateway },
             Self::Stp => stp,
-            Self::StpPaced => SessionConfig { max_rate: Some(rate), control_part: 4, ..stp },
-            Self::StpSpread => SessionConfig { spread: Spread::Window, initial_window: 4, ..stp },
+            Self::StpPaced => SessionConfig { max_rate: Some(rate), ..stp }.with_low_rate_rules(4),
+            Self::StpSpread => SessionConfig {
+                initial_window: 4,
+                stp: StpPolicy { spread: Spread::Window, ..stp.stp },
+                ..stp
+            },
             Self::FixedInOrder => SessionConfig {
                 controller: Controller::Fixed,
                 max_rate: Some(rate),
-                control_part: 2,
-                yield_to_queue: rng.chance(0.5),
+                gateway: GatewayPolicy {
+                    detect_standing_queue: rng.chance(0.5),
+                    low_rate: Some(LowRatePolicy { control_divisor: 2 }),
+                    ..GatewayPolicy::off()
+                },
                 ..stp
             },
         };
@@ -112,9 +119,10 @@ impl Flavour {
             config.ustat_hold = Span::from_millis(rng.below(3) * 15);
         }
         if rng.chance(0.2) {
-            config.release_early =
-                !config.release_early && config.delivery == xstp::wire::Delivery::Immediate;
-            config.double_from = [None, Some(1), Some(2)][rng.below(3) as usize];
+            config.gateway.release_early =
+                !config.gateway.release_early && config.delivery == xstp::wire::Delivery::Immediate;
+            config.gateway.duplicate_from_retransmission =
+                [None, Some(1), Some(2)][rng.below(3) as usize];
             config.polls_per_round_trip = 1 + rng.below(6) as u32;
         }
         config

@@ -378,7 +378,7 @@ impl<L: Life> End for Host<L> {
     }
 
     fn promised_rate(&self) -> Option<(BitRate, Span)> {
-        self.setup.config.max_rate.map(|rate| (rate, self.setup.config.catch_up))
+        self.setup.config.max_rate.map(|rate| (rate, self.setup.config.pacing_burst))
     }
 
     /// When its clock can tell a new incarnation from the last one: published segments are known

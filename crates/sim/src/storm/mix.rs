@@ -340,7 +340,7 @@ fn draw_configs(
             match rng.below(3) {
                 0 => config.number_window = 1 + rng.below(8) as u32,
                 1 => config.receive_window = 1 + rng.below(8) as u32,
-                _ => config.assumed_window = 1 + rng.below(3) as u32,
+                _ => config.initial_peer_window = 1 + rng.below(3) as u32,
             }
         }
         if on.has(Fault::HugeWindow) {

@@ -6,7 +6,7 @@ use crate::Pattern;
 use std::collections::{BTreeMap, VecDeque};
 use units::Instant;
 use xstp::Seq24;
-use xstp::session::{Event, Filled, Session, SessionConfig, Upper};
+use xstp::session::{Event, NewPacket, Session, SessionConfig, UpperLayer};
 
 /// Octets before the pattern in a packet: whose it is, which packet, and where its bytes belong.
 const HEAD: usize = 8 + 4 + 8;
@@ -85,14 +85,14 @@ impl Packets {
     }
 }
 
-impl Upper for Packets {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Packets {
+    fn has_new_data(&self) -> bool {
         self.taken < self.size || !self.rest.is_empty()
     }
 
-    fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, _: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         let most = room.len().checked_sub(HEAD)? as u64;
-        if most == 0 || !self.has_fresh() {
+        if most == 0 || !self.has_new_data() {
             return None;
         }
         let (place, len) = self.next_piece(most)?;
@@ -101,10 +101,10 @@ impl Upper for Packets {
         self.kept.insert(handle, (place, len));
         let whole = HEAD + len as usize;
         self.write(handle, place, &mut room[..whole]);
-        Some(Filled { len: whole, handle })
+        Some(NewPacket { len: whole, handle })
     }
 
-    fn again(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
+    fn fill_retransmission(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
         let Some(&(place, len)) = self.kept.get(&handle) else {
             self.wrong.get_or_insert(format!("packet {handle} is asked for after its release"));
             return 0;
@@ -123,7 +123,7 @@ impl Upper for Packets {
         whole
     }
 
-    fn released(&mut self, _: Seq24, handle: u64) {
+    fn on_acknowledged(&mut self, _: Seq24, handle: u64) {
         if self.kept.remove(&handle).is_none() {
             self.wrong.get_or_insert(format!("packet {handle} is released twice"));
         }
@@ -135,7 +135,7 @@ impl Upper for Packets {
         }
     }
 
-    fn note(&mut self, room: &mut [u8]) -> usize {
+    fn fill_note(&mut self, room: &mut [u8]) -> usize {
         let note = self.taken.to_be_bytes();
         let Some(room) = room.get_mut(..note.len()) else { return 0 };
         room.copy_from_slice(&note);
@@ -174,7 +174,7 @@ impl Life for PacketLife {
     fn receive(&mut self, now: Instant, bytes: &[u8]) {
         // What is not taken is counted by the session.
         let _ = self.session.handle_segment(now, bytes, &mut self.packets);
-        if self.packets.has_fresh() {
+        if self.packets.has_new_data() {
             self.session.wake();
         }
     }

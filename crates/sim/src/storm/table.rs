@@ -3,13 +3,13 @@
 use super::{Fault, Report};
 use core::fmt;
 use units::Span;
-use xstp::session::{Coverage, State, Stimulus};
+use xstp::session::{Coverage, State, StateInput};
 
 /// Cells of the state table that no run of a session can reach, and why. Tests hold that nothing
 /// here is reached, and everything else is.
-pub const UNREACHABLE: &[(State, Stimulus, &str)] = {
+pub const UNREACHABLE: &[(State, StateInput, &str)] = {
     use State as A;
-    use Stimulus as S;
+    use StateInput as S;
     const SETTLED: &str = "the handshake timer runs only while BGN or END waits for its answer";
     const CLOSED: &str = "only a connected session waits for signs of life";
     const CLIENT: &str = "a client takes no BGN";
@@ -17,21 +17,21 @@ pub const UNREACHABLE: &[(State, Stimulus, &str)] = {
     &[
         (A::Listening, S::Begin, "a listener runs no incarnation yet: every BGN is a newer one"),
         (A::Listening, S::BeginAck, "a server takes no BGNAK"),
-        (A::Beginning, S::Begin, CLIENT),
-        (A::Beginning, S::BeginNewer, CLIENT),
-        (A::Beginning, S::EndAck, ANSWER),
+        (A::Opening, S::Begin, CLIENT),
+        (A::Opening, S::BeginNewer, CLIENT),
+        (A::Opening, S::EndAck, ANSWER),
         (A::Established, S::EndAck, ANSWER),
-        (A::PeerEnded, S::EndAck, ANSWER),
+        (A::HalfClosedRemote, S::EndAck, ANSWER),
         (A::Closed, S::Retry, SETTLED),
         (A::Closed, S::GiveUp, SETTLED),
         (A::Listening, S::Retry, SETTLED),
         (A::Listening, S::GiveUp, SETTLED),
         (A::Established, S::Retry, SETTLED),
         (A::Established, S::GiveUp, SETTLED),
-        (A::SelfEnded, S::Retry, SETTLED),
-        (A::SelfEnded, S::GiveUp, SETTLED),
-        (A::PeerEnded, S::Retry, SETTLED),
-        (A::PeerEnded, S::GiveUp, SETTLED),
+        (A::HalfClosedLocal, S::Retry, SETTLED),
+        (A::HalfClosedLocal, S::GiveUp, SETTLED),
+        (A::HalfClosedRemote, S::Retry, SETTLED),
+        (A::HalfClosedRemote, S::GiveUp, SETTLED),
         (A::Closed, S::NoResponse, CLOSED),
         (A::Listening, S::NoResponse, CLOSED),
     ]
@@ -88,8 +88,8 @@ impl Tally {
         self.storms += report.storm;
         self.healing += report.healed;
         self.slowest = self.slowest.max(report.healed);
-        for (count, (state, stimulus)) in self.pairs.iter_mut().zip(Coverage::all()) {
-            *count += u64::from(report.coverage.has(state, stimulus));
+        for (count, (state, input)) in self.pairs.iter_mut().zip(Coverage::all()) {
+            *count += u64::from(report.coverage.has(state, input));
         }
         for (counts, fault) in self.faults.iter_mut().zip(Fault::ALL) {
             let strikes = report.strikes.of(fault);
@@ -117,10 +117,10 @@ impl Tally {
         }
     }
 
-    /// In how many runs `stimulus` was met in `state`.
-    pub fn met(&self, state: State, stimulus: Stimulus) -> u64 {
+    /// In how many runs `input` was met in `state`.
+    pub fn met(&self, state: State, input: StateInput) -> u64 {
         let pairs = Coverage::all().zip(&self.pairs);
-        pairs.filter(|&(pair, _)| pair == (state, stimulus)).map(|(_, &count)| count).sum()
+        pairs.filter(|&(pair, _)| pair == (state, input)).map(|(_, &count)| count).sum()
     }
 
     /// In how many runs `fault` struck, and how often in all.
@@ -129,20 +129,20 @@ impl Tally {
     }
 
     /// Pairs that can be reached and were not.
-    pub fn missed(&self) -> Vec<(State, Stimulus)> {
+    pub fn missed(&self) -> Vec<(State, StateInput)> {
         let reachable = Coverage::all().filter(|&pair| !is_unreachable(pair));
-        reachable.filter(|&(state, stimulus)| self.met(state, stimulus) == 0).collect()
+        reachable.filter(|&(state, input)| self.met(state, input) == 0).collect()
     }
 
     /// Pairs that were reached although nothing can.
-    pub fn surprising(&self) -> Vec<(State, Stimulus)> {
+    pub fn surprising(&self) -> Vec<(State, StateInput)> {
         let unreachable = Coverage::all().filter(|&pair| is_unreachable(pair));
-        unreachable.filter(|&(state, stimulus)| self.met(state, stimulus) > 0).collect()
+        unreachable.filter(|&(state, input)| self.met(state, input) > 0).collect()
     }
 }
 
-fn is_unreachable(pair: (State, Stimulus)) -> bool {
-    UNREACHABLE.iter().any(|&(state, stimulus, _)| (state, stimulus) == pair)
+fn is_unreachable(pair: (State, StateInput)) -> bool {
+    UNREACHABLE.iter().any(|&(state, input, _)| (state, input) == pair)
 }
 
 impl fmt::Display for Tally {
@@ -168,11 +168,11 @@ impl fmt::Display for Tally {
         for state in State::ALL {
             write!(f, " {:>10.10}", format!("{state:?}"))?;
         }
-        for stimulus in Stimulus::ALL {
-            write!(f, "\n{:<12}", format!("{stimulus:?}"))?;
+        for input in StateInput::ALL {
+            write!(f, "\n{:<12}", format!("{input:?}"))?;
             for state in State::ALL {
-                let cell = match self.met(state, stimulus) {
-                    0 if is_unreachable((state, stimulus)) => "-".to_owned(),
+                let cell = match self.met(state, input) {
+                    0 if is_unreachable((state, input)) => "-".to_owned(),
                     count => count.to_string(),
                 };
                 write!(f, " {cell:>10}")?;

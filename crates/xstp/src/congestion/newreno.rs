@@ -1,39 +1,40 @@
-//! The window of the Satellite Transport Protocol as published: TCP's rules, driven by STATs.
+//! Congestion window of the Satellite Transport Protocol as published: the rules of TCP, driven by
+//! STATs.
 //!
 //! ```text
-//!   slow start (cwnd < ssthresh)   cwnd += released bytes
+//!   slow start (cwnd < ssthresh)   cwnd += released octets
 //!   avoidance                      cwnd += MSS × released / cwnd
-//!   loss, once for each window     ssthresh = cwnd = max(cwnd / 2, 2 MSS)
+//!   loss, once per window          ssthresh = cwnd = max(cwnd / 2, 2 MSS)
 //! ```
 //!
-//! Henderson and Katz 1999, section VII.B: growth by bytes and not by acknowledgements; slow
-//! start is never entered again, as there are no timeouts. Elaasar and others 2003, section 3:
-//! further losses of one window do not halve again (here: until everything that was
-//! outstanding at the halving is acknowledged), and slow start may be entered again after an
-//! idle time. A minimum rate puts a floor under the window, or it would not hold under loss.
+//! Henderson and Katz 1999, section VII.B: the window grows by octets and not by acknowledgements;
+//! without timeouts there is no second slow start. Elaasar and others 2003, section 3: further
+//! losses of one window do not halve it again (here: until all data that was outstanding at the
+//! halving is acknowledged), and a session restarts with slow start after a pause. A minimum rate
+//! bounds the window from below; otherwise it would not hold under loss.
 
-use super::Feedback;
-use crate::session::SessionConfig;
-use units::{BitRate, Span};
+use crate::config::SessionConfig;
+use crate::congestion::controller::{AckEvent, CongestionController};
+use units::{BitRate, Instant, Span};
 
-/// Slow start, congestion avoidance and halving, in bytes.
+/// Slow start, congestion avoidance and halving, in octets.
 #[derive(Clone, Debug)]
-pub struct NewReno {
+pub(crate) struct NewReno {
     segment: u64,
     initial: u64,
     window: u64,
     threshold: u64,
-    /// What avoidance has earned but not yet added, in bytes times the window.
-    earned: u64,
-    /// Losses are ignored until VT(A) reaches this: VT(S) at the last halving.
-    halved_until: Option<u64>,
+    /// Growth of congestion avoidance that is not yet added, in octets times the window.
+    credit: u64,
+    /// VT(S) at the last halving: losses are ignored until VT(A) reaches it.
+    recovery_until: Option<u64>,
     min_rate: Option<BitRate>,
     restart_after: Option<Span>,
-    ceiling: u64,
+    max_window: u64,
 }
 
 impl NewReno {
-    /// The controller of a session that is about to start.
+    /// The controller of a session that starts.
     pub(crate) fn new(config: &SessionConfig) -> Self {
         let segment = config.payload_size().max(1) as u64;
         let initial = segment * u64::from(config.initial_window.max(1));
@@ -42,78 +43,30 @@ impl NewReno {
             initial,
             window: initial,
             threshold: u64::MAX,
-            earned: 0,
-            halved_until: None,
+            credit: 0,
+            recovery_until: None,
             min_rate: config.min_rate,
-            restart_after: config.slow_start_after_idle,
-            // A window beyond every number that may be outstanding says nothing.
-            ceiling: segment.saturating_mul(u64::from(config.number_window)).max(initial),
+            restart_after: config.xstp.slow_start_after_idle,
+            // A larger window has no effect.
+            max_window: segment.saturating_mul(u64::from(config.number_window)).max(initial),
         }
     }
 
-    /// Bytes that may be outstanding.
-    pub fn window(&self) -> u64 {
-        self.window
-    }
-
-    /// Where the window stops to grow exponentially; `None` before the first loss.
-    pub fn threshold(&self) -> Option<u64> {
-        (self.threshold != u64::MAX).then_some(self.threshold)
-    }
-
-    /// Whether the window still grows exponentially.
-    pub fn in_slow_start(&self) -> bool {
+    /// Whether the window is below the slow-start threshold.
+    fn in_slow_start(&self) -> bool {
         self.window < self.threshold
     }
 
-    pub(super) fn on_feedback(&mut self, feedback: &Feedback) -> bool {
-        self.grow(feedback.released);
-        if self.halved_until.is_some_and(|until| feedback.oldest >= until) {
-            self.halved_until = None;
-        }
-        let halve = feedback.lost > 0 && self.halve(feedback.next, None);
-        if let (Some(rate), Some(round_trip)) = (self.min_rate, feedback.round_trip) {
-            self.window = self.window.max(rate.bytes_in(round_trip)).min(self.ceiling);
-        }
-        halve
-    }
-
-    /// Halves the window, or sets it to half of `flight`, once for each window: VT(S) is `next`.
-    /// Whether it did.
-    pub(super) fn halve(&mut self, next: u64, flight: Option<u64>) -> bool {
-        if self.halved_until.is_some() {
+    /// Halves the window, or sets it to half of `flight`, once per window; returns whether it did.
+    fn reduce(&mut self, next: u64, flight: Option<u64>) -> bool {
+        if self.recovery_until.is_some() {
             return false;
         }
         self.window = (flight.unwrap_or(self.window).min(self.window) / 2).max(2 * self.segment);
         self.threshold = self.window;
-        self.earned = 0;
-        self.halved_until = Some(next);
+        self.credit = 0;
+        self.recovery_until = Some(next);
         true
-    }
-
-    /// Slow start anew, up to the window as it is.
-    pub(super) fn slow_start(&mut self) {
-        if self.window > self.initial {
-            self.threshold = self.window;
-            self.window = self.initial;
-            self.earned = 0;
-        }
-    }
-
-    /// Sets the window and its threshold to what they were.
-    pub(super) fn restore(&mut self, window: u64, threshold: Option<u64>) {
-        self.window = window;
-        self.threshold = threshold.unwrap_or(u64::MAX);
-        self.earned = 0;
-    }
-
-    /// Data is sent after a time without. Whether slow start begins anew.
-    pub(super) fn on_restart(&mut self, idle: Span) -> bool {
-        let restarts = self.restart_after.is_some_and(|limit| idle >= limit);
-        if restarts {
-            self.slow_start();
-        }
-        restarts
     }
 
     fn grow(&mut self, released: u64) {
@@ -124,18 +77,71 @@ impl NewReno {
             released -= step;
         }
         if released > 0 {
-            self.earned = self.earned.saturating_add(self.segment.saturating_mul(released));
-            self.window += self.earned / self.window;
-            self.earned %= self.window;
+            self.credit = self.credit.saturating_add(self.segment.saturating_mul(released));
+            self.window += self.credit / self.window;
+            self.credit %= self.window;
         }
-        self.window = self.window.min(self.ceiling);
+        self.window = self.window.min(self.max_window);
+    }
+}
+
+impl CongestionController for NewReno {
+    fn mode(&self, _: Instant) -> &'static str {
+        if self.in_slow_start() { "slow start" } else { "avoidance" }
+    }
+
+    fn window(&self) -> Option<u64> {
+        Some(self.window)
+    }
+
+    fn threshold(&self) -> Option<u64> {
+        (self.threshold != u64::MAX).then_some(self.threshold)
+    }
+
+    fn on_ack(&mut self, event: &AckEvent) {
+        self.grow(event.released);
+        if self.recovery_until.is_some_and(|until| event.oldest >= until) {
+            self.recovery_until = None;
+        }
+        if event.lost > 0 {
+            self.reduce(event.next, None);
+        }
+        if let (Some(rate), Some(srtt)) = (self.min_rate, event.srtt) {
+            self.window = self.window.max(rate.bytes_in(srtt)).min(self.max_window);
+        }
+    }
+
+    fn on_restart(&mut self, idle: Span) -> bool {
+        let restarts = self.restart_after.is_some_and(|limit| idle >= limit);
+        if restarts {
+            self.slow_start();
+        }
+        restarts
+    }
+
+    fn halve(&mut self, next: u64, flight: Option<u64>) {
+        self.reduce(next, flight);
+    }
+
+    /// Restarts with slow start up to the current window.
+    fn slow_start(&mut self) {
+        if self.window > self.initial {
+            self.threshold = self.window;
+            self.window = self.initial;
+            self.credit = 0;
+        }
+    }
+
+    fn restore(&mut self, window: u64, threshold: Option<u64>) {
+        self.window = window;
+        self.threshold = threshold.unwrap_or(u64::MAX);
+        self.credit = 0;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Instant;
 
     fn controller(initial_segments: u32) -> NewReno {
         let mut config = SessionConfig::stp_1999();
@@ -143,8 +149,8 @@ mod tests {
         NewReno::new(&config)
     }
 
-    fn feedback(released: u64, lost: u64, oldest: u64, next: u64) -> Feedback {
-        Feedback { now: Instant::ZERO, released, lost, oldest, next, round_trip: None }
+    fn ack(released: u64, lost: u64, oldest: u64, next: u64) -> AckEvent {
+        AckEvent { now: Instant::ZERO, released, lost, oldest, next, srtt: None }
     }
 
     /// XSTP-9.2.1
@@ -152,12 +158,12 @@ mod tests {
     fn slow_start_grows_by_the_bytes_released() {
         let mut reno = controller(1);
         let segment = reno.segment;
-        reno.on_feedback(&feedback(segment, 0, 1, 1));
-        assert_eq!(reno.window(), 2 * segment);
-        reno.on_feedback(&feedback(2 * segment, 0, 3, 3));
-        assert_eq!(reno.window(), 4 * segment);
-        reno.on_feedback(&feedback(10, 0, 4, 4));
-        assert_eq!(reno.window(), 4 * segment + 10, "bytes are counted, not acknowledgements");
+        reno.on_ack(&ack(segment, 0, 1, 1));
+        assert_eq!(reno.window, 2 * segment);
+        reno.on_ack(&ack(2 * segment, 0, 3, 3));
+        assert_eq!(reno.window, 4 * segment);
+        reno.on_ack(&ack(10, 0, 4, 4));
+        assert_eq!(reno.window, 4 * segment + 10, "bytes are counted, not acknowledgements");
     }
 
     /// XSTP-9.2.2
@@ -165,12 +171,12 @@ mod tests {
     fn avoidance_adds_a_segment_for_each_window() {
         let mut reno = controller(8);
         let segment = reno.segment;
-        assert!(reno.on_feedback(&feedback(0, 1, 0, 8)));
-        assert_eq!(reno.window(), 4 * segment);
+        reno.on_ack(&ack(0, 1, 0, 8));
+        assert_eq!(reno.window, 4 * segment);
         for round in 0..4 {
-            let before = reno.window();
-            reno.on_feedback(&feedback(before, 0, 100, 100 + round));
-            let grown = reno.window() - before;
+            let before = reno.window;
+            reno.on_ack(&ack(before, 0, 100, 100 + round));
+            let grown = reno.window - before;
             assert!(grown.abs_diff(segment) <= 1, "grew by {grown} in round {round}");
         }
     }
@@ -180,30 +186,30 @@ mod tests {
     fn a_window_is_halved_once() {
         let mut reno = controller(16);
         let segment = reno.segment;
-        assert!(reno.on_feedback(&feedback(0, 3, 0, 16)));
-        assert!(!reno.on_feedback(&feedback(0, 5, 8, 20)), "still the window of the first loss");
-        assert_eq!(reno.window(), 8 * segment);
-        assert!(reno.on_feedback(&feedback(0, 1, 16, 24)), "VT(A) has reached the old VT(S)");
-        assert_eq!(reno.window(), 4 * segment);
+        reno.on_ack(&ack(0, 3, 0, 16));
+        reno.on_ack(&ack(0, 5, 8, 20));
+        assert_eq!(reno.window, 8 * segment, "still the window of the first loss");
+        reno.on_ack(&ack(0, 1, 16, 24));
+        assert_eq!(reno.window, 4 * segment, "VT(A) has reached the old VT(S)");
         for round in 0..10 {
-            reno.on_feedback(&feedback(0, 1, 100 + round, 100 + round));
+            reno.on_ack(&ack(0, 1, 100 + round, 100 + round));
         }
-        assert_eq!(reno.window(), 2 * segment, "two segments are the floor");
+        assert_eq!(reno.window, 2 * segment, "two segments are the floor");
     }
 
     /// XSTP-9.2.4
     #[test]
     fn slow_start_returns_only_after_a_configured_pause() {
         let mut reno = controller(4);
-        reno.on_feedback(&feedback(40_000, 0, 1, 1));
-        let grown = reno.window();
+        reno.on_ack(&ack(40_000, 0, 1, 1));
+        let grown = reno.window;
         reno.on_restart(Span::from_secs(3600));
-        assert_eq!(reno.window(), grown, "never by default");
+        assert_eq!(reno.window, grown, "never by default");
         reno.restart_after = Some(Span::from_secs(3));
         reno.on_restart(Span::from_secs(2));
-        assert_eq!(reno.window(), grown);
+        assert_eq!(reno.window, grown);
         reno.on_restart(Span::from_secs(3));
-        assert_eq!(reno.window(), reno.initial);
+        assert_eq!(reno.window, reno.initial);
         assert!(reno.in_slow_start());
     }
 
@@ -213,10 +219,10 @@ mod tests {
         let mut config = SessionConfig::stp_1999();
         config.min_rate = Some(BitRate::from_mbps(1));
         let mut reno = NewReno::new(&config);
-        let round_trip = Some(Span::from_millis(400));
+        let srtt = Some(Span::from_millis(400));
         for round in 0..20 {
-            reno.on_feedback(&Feedback { round_trip, ..feedback(0, 1, round, round) });
+            reno.on_ack(&AckEvent { srtt, ..ack(0, 1, round, round) });
         }
-        assert_eq!(reno.window(), 50_000);
+        assert_eq!(reno.window, 50_000);
     }
 }

@@ -261,7 +261,10 @@ fn a_lost_burst_poll_is_replaced_after_a_round_trip() {
 /// XSTP-10.2.1, XSTP-10.2.2: large windows. Three POLLs a round trip, riding on data.
 #[test]
 fn large_windows_are_polled_by_the_timer() {
-    let configs = published().map(|config| SessionConfig { poll_after_bytes: None, ..config });
+    let configs = published().map(|mut config| {
+        config.stp.poll_after_bytes = None;
+        config
+    });
     let mut pair = Pair::new(&configs, Span::from_millis(300), 0.0, 1);
     let data = bytes(9_000_000, 7);
     let mut written = 0;
@@ -329,7 +332,7 @@ fn segments_of_an_old_incarnation_are_discarded() {
     let len = peer.read(&mut read);
     assert_eq!(&read[..len], b"new");
     // And back: packets of the old server, before the new BGNAK is there.
-    let old_reply = Segment::data(Seq24::ZERO, b"old").stamped(5);
+    let old_reply = Segment::data(Seq24::ZERO, b"old").with_timestamp(5);
     let profile = server.profile;
     let len = old_reply.encode(&profile, &mut read).unwrap();
     assert_eq!(new.handle_segment(at(70), &read[..len]), Err(ReceiveError::OtherIncarnation));
@@ -346,7 +349,7 @@ fn a_long_connection_does_not_take_itself_for_an_old_one() {
     let len = new.poll_transmit(at(10), &mut out).unwrap();
     peer.handle_segment(at(60), &out[..len]).unwrap();
     let mut poll = |stamp: u32| {
-        let segment = Segment::poll(stamp, Poll { count: stamp, next: Seq24::ZERO });
+        let segment = Segment::poll(stamp, Poll { seq: stamp, next: Seq24::ZERO });
         let len = segment.encode(&client.profile, &mut out).unwrap();
         peer.handle_segment(at(60), &out[..len])
     };
@@ -361,8 +364,10 @@ fn a_long_connection_does_not_take_itself_for_an_old_one() {
 /// XSTP-11.3.1
 #[test]
 fn what_does_not_fill_a_packet_waits_when_so_configured() {
-    let configs =
-        published().map(|config| SessionConfig { nagle: true, initial_window: 20, ..config });
+    let configs = published().map(|mut config| {
+        (config.stp.nagle, config.initial_window) = (true, 20);
+        config
+    });
     let mut pair = Pair::new(&configs, Span::from_millis(100), 0.0, 1);
     pair.run(at(1_000), |_| false);
     let sent = |pair: &Pair| pair.sent(0, Kinds::SD).into_iter().map(|sent| sent.since(at(0)));

@@ -1,7 +1,7 @@
 //! Two sessions and a network that a script commands.
 
-use crate::Seq24;
-use crate::session::{Filled, Session, SessionConfig, State, Upper};
+use crate::seq::Seq24;
+use crate::session::{NewPacket, Session, SessionConfig, State, UpperLayer};
 use crate::wire::{Endpoints, Profile, Segment};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -194,7 +194,7 @@ impl World {
     /// Changes one octet; one segment may be met more than once. Where nothing below finds that
     /// out, as sealed segments rely on, the segment is lost instead.
     fn damage(&mut self, direction: usize, a: u8, b: u8) {
-        let guarded = matches!(self.ends[0].session.profile(), Profile::Published(_));
+        let guarded = matches!(self.ends[0].session.config().profile, Profile::Published(_));
         let Some(segment) = self.held[direction].front_mut() else { return };
         if !guarded && !self.hostile {
             self.held[direction].pop_front();
@@ -208,8 +208,8 @@ impl World {
             segment.truncate(usize::from(a >> 1));
         }
         // Changes that add up to nothing in the checksum nobody could have known of: lost too.
-        let profile = self.ends[1 - direction].session.profile();
-        if !self.hostile && Segment::decode(profile, segment).is_ok() {
+        let profile = self.ends[1 - direction].session.config().profile;
+        if !self.hostile && Segment::decode(&profile, segment).is_ok() {
             self.held[direction].pop_front();
         }
     }
@@ -255,16 +255,16 @@ impl World {
             upper.sent == self.ends[1 - from].upper.arrived
                 && (upper.sent == upper.to_send || !may_send(self.ends[from].session.state()))
         };
-        let begun = self.ends[0].session.state() != State::Beginning;
+        let begun = self.ends[0].session.state() != State::Opening;
         self.ends.iter().any(over) || begun && through(0) && through(1)
     }
 }
 
 const fn may_send(state: State) -> bool {
     match state {
-        State::Beginning | State::Established | State::PeerEnded => true,
-        State::Closed | State::Listening | State::Ending => false,
-        State::SelfEnded | State::PeerEndedEnding => false,
+        State::Opening | State::Established | State::HalfClosedRemote => true,
+        State::Closed | State::Listening | State::Closing => false,
+        State::HalfClosedLocal | State::LastClosing => false,
     }
 }
 
@@ -291,12 +291,12 @@ impl Packets {
     }
 }
 
-impl Upper for Packets {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Packets {
+    fn has_new_data(&self) -> bool {
         self.sent < self.to_send
     }
 
-    fn fresh(&mut self, number: Seq24, room: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, number: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         if self.sent == self.to_send || room.len() < 4 {
             return None;
         }
@@ -304,15 +304,15 @@ impl Upper for Packets {
         let len = Self::write(self.sent, room);
         self.sent += 1;
         self.kept.push(Some(number));
-        Some(Filled { len, handle })
+        Some(NewPacket { len, handle })
     }
 
-    fn again(&mut self, number: Seq24, handle: u64, room: &mut [u8]) -> usize {
+    fn fill_retransmission(&mut self, number: Seq24, handle: u64, room: &mut [u8]) -> usize {
         assert_eq!(self.kept.get(handle as usize), Some(&Some(number)), "not there any more");
         Self::write(handle as u32, room)
     }
 
-    fn released(&mut self, number: Seq24, handle: u64) {
+    fn on_acknowledged(&mut self, number: Seq24, handle: u64) {
         let kept = self.kept.get_mut(handle as usize).and_then(Option::take);
         assert_eq!(kept, Some(number), "released twice");
         self.released_lately.push(handle as u32);
@@ -328,7 +328,7 @@ impl Upper for Packets {
         self.arrive(number);
     }
 
-    fn note(&mut self, room: &mut [u8]) -> usize {
+    fn fill_note(&mut self, room: &mut [u8]) -> usize {
         let note = self.sent.to_be_bytes();
         match room.get_mut(..note.len()) {
             Some(room) => room.copy_from_slice(&note),

@@ -1,48 +1,51 @@
-//! What a session tells the layer above, and what it counts.
+//! Events for the upper layer, and counters.
 
-use super::ProbingStatistics;
+use super::loss::ProbingStatistics;
+use alloc::collections::VecDeque;
 use units::Span;
 
-/// Something that the layer above should know.
+/// Maximum number of queued events that do not concern the state of the session.
+const MAX_REPORTS: usize = 64;
+
+/// Event for the upper layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// The session is established.
     Established,
-    /// The peer has ended its direction, after everything that it sent.
+    /// The peer has closed its direction; all its data was delivered.
     PeerEnded,
-    /// Our direction is ended and the peer knows.
+    /// The own direction is closed, and the peer has acknowledged it.
     SelfEnded,
-    /// Both directions are over: the session is closed.
+    /// Both directions are closed: the session is closed.
     Closed,
-    /// The peer reset the session: it is closed.
+    /// The peer has reset the session: it is closed.
     Reset,
-    /// The peer refused the session: it is closed.
+    /// The peer has refused the session: it is closed.
     Refused,
-    /// The peer began a newer incarnation: this session is closed.
+    /// The peer has started a newer incarnation: this session is closed.
     Superseded,
-    /// A handshake or the peer went without an answer for too long (errors O and P): the
-    /// session is closed.
+    /// A handshake failed or the peer does not respond (errors O and P): the session is closed.
     NoResponse,
-    /// The peer's window is shut while there is data to send (error W).
+    /// The window of the peer is closed while data waits (error W).
     CreditLost,
-    /// The peer's window is open again (error X).
+    /// The window of the peer has reopened (error X).
     CreditRegained,
-    /// POLLs have not been answered for this long: the link is down, or the peer is.
+    /// POLLs are unanswered for longer than the outage timeout: the link or the peer is down.
     OutageBegan {
-        /// How long nothing has come.
+        /// Time without a STAT.
         silence: Span,
     },
-    /// A POLL is answered again.
+    /// A POLL is answered: the outage is over.
     OutageEnded {
-        /// How long nothing had come.
+        /// Duration of the outage.
         silence: Span,
     },
 }
 
 impl Event {
-    /// Whether it tells of something that comes and goes, and not of the session's state.
-    pub(super) fn is_report(self) -> bool {
+    /// Whether it concerns a transient condition, and not the state of the session.
+    fn is_report(self) -> bool {
         match self {
             Self::CreditLost | Self::CreditRegained => true,
             Self::OutageBegan { .. } | Self::OutageEnded { .. } => true,
@@ -52,76 +55,112 @@ impl Event {
     }
 }
 
-/// What a session has counted since its beginning. The letters are SSCOP's error codes.
+/// Counters of a session since its start. Letters are error codes of SSCOP (Q.2110).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Segments sent.
     pub segments_sent: u64,
-    /// Octets of these segments, without what lies below XSTP.
+    /// Octets of these segments, without the headers below XSTP.
     pub octets_sent: u64,
-    /// Segments received that belong to this session and are well formed.
+    /// Valid segments of this session that were received.
     pub segments_received: u64,
     /// Octets of these segments.
     pub octets_received: u64,
-    /// SDs sent for the first time.
+    /// New SDs sent.
     pub data_sent: u64,
-    /// Payload bytes of these SDs.
+    /// Payload octets of these SDs.
     pub data_bytes_sent: u64,
-    /// SDs sent again.
+    /// SDs retransmitted.
     pub data_retransmitted: u64,
-    /// Payload bytes of these SDs.
+    /// Payload octets of these SDs.
     pub data_bytes_retransmitted: u64,
-    /// SDs received for the first time.
+    /// New SDs received.
     pub data_received: u64,
-    /// Payload bytes of these SDs.
+    /// Payload octets of these SDs.
     pub data_bytes_received: u64,
-    /// SDs received again (a part of error Q).
+    /// Duplicate SDs received (a part of error Q).
     pub duplicates_received: u64,
     /// SDs received beyond the window (a part of error Q).
     pub beyond_window_received: u64,
     /// POLLs sent.
     pub polls_sent: u64,
-    /// POLLs sent alone or with other control, without an SD.
+    /// POLLs sent without an SD.
     pub polls_sent_alone: u64,
     /// POLLs received.
     pub polls_received: u64,
-    /// POLLs received that were older than one already received.
+    /// POLLs received that were older than an earlier one.
     pub polls_old: u64,
     /// STATs sent.
     pub stats_sent: u64,
-    /// STATs received and used.
+    /// Valid STATs received.
     pub stats_received: u64,
     /// USTATs sent.
     pub ustats_sent: u64,
-    /// USTATs received and used.
+    /// Valid USTATs received.
     pub ustats_received: u64,
-    /// Numbers that STATs and USTATs reported missing (V).
+    /// Packets that STATs and USTATs reported missing (V).
     pub reported_lost: u64,
-    /// Handshakes given up (O).
+    /// Failed handshakes (O).
     pub handshakes_failed: u64,
-    /// Times that the peer was silent for too long (P).
+    /// Expirations of the no-response timer (P).
     pub no_response: u64,
-    /// STATs that answer no POLL that waits for one (R): old or reordered, mostly.
+    /// STATs for a POLL that is not outstanding (R): mostly old or reordered ones.
     pub stat_poll_errors: u64,
-    /// STATs with an impossible N(R) or list (S).
+    /// STATs with an invalid N(R) or list (S).
     pub stat_list_errors: u64,
-    /// USTATs with an impossible N(R) or list (T): old or reordered, mostly.
+    /// USTATs with an invalid N(R) or list (T): mostly old or reordered ones.
     pub ustat_errors: u64,
-    /// Segments that could not be decoded (U).
+    /// Malformed segments (U).
     pub malformed: u64,
     /// Segments of another incarnation.
     pub other_incarnation: u64,
-    /// Segments that have no business in the present state (A to M).
+    /// Segments not allowed in the state (A to M).
     pub unexpected: u64,
-    /// Times that the peer's window shut (W).
+    /// Closures of the window of the peer (W).
     pub credit_lost: u64,
-    /// Times that it opened again (X).
+    /// Reopenings of it (X).
     pub credit_regained: u64,
-    /// Outages noticed.
+    /// Outages.
     pub outages: u64,
-    /// What probing did.
+    /// Counters of probing.
     pub probing: ProbingStatistics,
-    /// Events dropped because nobody took them.
+    /// Events dropped because the queue was full.
     pub events_dropped: u64,
+}
+
+/// Events that the upper layer has not taken yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EventQueue(VecDeque<Event>);
+
+impl EventQueue {
+    /// Queues an event; returns false if it is dropped. Events of the state of the session are
+    /// bounded in number, and are never dropped.
+    pub(super) fn push(&mut self, event: Event) -> bool {
+        let fits = !event.is_report() || self.0.len() < MAX_REPORTS;
+        if fits {
+            self.0.push_back(event);
+        }
+        fits
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        self.0.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reports_are_dropped_when_the_queue_is_full() {
+        let mut queue = EventQueue::default();
+        for _ in 0..MAX_REPORTS {
+            assert!(queue.push(Event::CreditLost));
+        }
+        assert!(!queue.push(Event::CreditRegained));
+        assert!(queue.push(Event::Closed));
+        assert_eq!(core::iter::from_fn(|| queue.pop()).count(), MAX_REPORTS + 1);
+    }
 }

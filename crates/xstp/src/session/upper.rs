@@ -1,47 +1,47 @@
-//! The layer above a session.
+//! Interface of the layer above a session.
 
-use crate::Seq24;
+use crate::seq::Seq24;
 
-/// What the layer above put under a new number.
+/// Payload of a new packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Filled {
-    /// Payload bytes written.
+pub struct NewPacket {
+    /// Payload octets written.
     pub len: usize,
-    /// What the layer above wants to be told when this number is asked for again or released.
+    /// Value that the session hands back when the packet is retransmitted or acknowledged.
     pub handle: u64,
 }
 
 /// The layer above, lent to each call of a [`Session`](super::Session) that needs it.
 ///
-/// A session stores no payload: it asks for it when it sends, and asks again when it must send
-/// again.
-pub trait Upper {
-    /// Whether there is anything new to send.
-    fn has_fresh(&self) -> bool;
+/// A session stores no payload. It requests the payload of a packet for its first transmission,
+/// and again for each retransmission.
+pub trait UpperLayer {
+    /// Whether there is new data to send.
+    fn has_new_data(&self) -> bool;
 
-    /// Writes what goes under the new number `number` into `room`; `None` when there is nothing
-    /// (or nothing that fits).
-    fn fresh(&mut self, number: Seq24, room: &mut [u8]) -> Option<Filled>;
+    /// Writes the payload of the new packet `number` into `room`; returns `None` if there is no
+    /// data, or none that fits.
+    fn fill_new(&mut self, number: Seq24, room: &mut [u8]) -> Option<NewPacket>;
 
-    /// Writes what goes under `number` now that it is sent again: the same bytes, fewer, or
-    /// none at all when they are not wanted any more. Returns how many.
-    fn again(&mut self, number: Seq24, handle: u64, room: &mut [u8]) -> usize;
+    /// Writes the payload for a retransmission of packet `number` into `room` and returns its
+    /// length. The payload may be shorter than before, or empty if it is no longer needed.
+    fn fill_retransmission(&mut self, number: Seq24, handle: u64, room: &mut [u8]) -> usize;
 
-    /// The peer has this number: its payload can be forgotten.
-    fn released(&mut self, number: Seq24, handle: u64);
+    /// The peer has received packet `number`: its payload can be released.
+    fn on_acknowledged(&mut self, number: Seq24, handle: u64);
 
-    /// A packet's payload, once for each number, in the order of arrival.
+    /// Receives the payload of packet `number`, once per packet, in the order of arrival.
     fn deliver(&mut self, number: Seq24, payload: &[u8]);
 
-    /// Writes a note that rides in a STAT or POLL which is sent anyway; returns its length, or
-    /// 0 for none. Notes may be lost; the latest one wins.
-    fn note(&mut self, room: &mut [u8]) -> usize {
+    /// Writes a note that is sent with the next STAT or POLL; returns its length, or 0 for no
+    /// note. Notes may be lost; a later one replaces an earlier one.
+    fn fill_note(&mut self, room: &mut [u8]) -> usize {
         let _ = room;
         0
     }
 
-    /// A note of the peer's.
-    fn noted(&mut self, note: &[u8]) {
+    /// Receives a note of the peer.
+    fn on_note(&mut self, note: &[u8]) {
         let _ = note;
     }
 }

@@ -16,40 +16,40 @@
 use super::header::Header;
 use super::octets::{Reader, Sink};
 use super::{DecodeError, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 
-/// The version of the sealed profile.
+/// Version of the sealed profile.
 const VERSION: u8 = 1;
 
-/// What the sender of BGN or BGNAK does with packets that arrive.
+/// Delivery of received packets to the upper layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// One stream of bytes.
+    /// As one stream of octets.
     InOrder,
-    /// Each packet as it arrives (sealed profile only).
+    /// Each packet when it is received (sealed profile only).
     Immediate,
 }
 
-/// BGN: a wish to be connected, and what its sender can take.
+/// BGN: opens a session, with the limits of its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begin {
-    /// Tells this connection from earlier ones between the same ends; 8 bits as published (what
-    /// is above them is not sent), 32 bits sealed.
+    /// Distinguishes this session from earlier ones between the same addresses; 8 bits as
+    /// published (higher bits are not sent), 32 bits when sealed.
     pub incarnation: u32,
-    /// How many numbers from 0 on its receiver accepts.
+    /// Number of packets that its receiver accepts at first.
     pub window: u32,
-    /// The largest segment that its receiver takes, in octets with the header.
+    /// Maximum segment size of its receiver, in octets with the header.
     pub max_segment: u16,
-    /// What its receiver does with packets; always [`Delivery::InOrder`] as published.
+    /// Delivery of its receiver; always [`Delivery::InOrder`] as published.
     pub delivery: Delivery,
 }
 
-/// BGNAK: yes to the BGN with the same incarnation.
+/// BGNAK: accepts the BGN with the same incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeginAck {
-    /// What the accepting end can take; the incarnation is that of the BGN.
+    /// Limits of the accepting side, with the incarnation of the BGN.
     pub begin: Begin,
-    /// The stamp of the BGN.
+    /// Timestamp of the BGN.
     pub echo: u32,
 }
 

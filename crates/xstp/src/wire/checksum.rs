@@ -1,11 +1,11 @@
-//! The Internet checksum (RFC 1071), and the pseudo-header that it starts with.
+//! Internet checksum (RFC 1071) with the pseudo-header.
 
 use super::header::{Endpoints, PROTOCOL_NUMBER};
 use core::net::IpAddr;
 
-/// The checksum of a segment from `from` to `to`, its checksum field taken as it stands.
+/// Checksum of a segment from `from` to `to`, with the current value of its checksum field.
 ///
-/// For a segment whose field holds the right checksum the result is zero.
+/// The result is zero if that value is correct.
 pub(super) fn checksum(from: IpAddr, to: IpAddr, segment: &[u8]) -> u16 {
     let mut sum = add_address(0, from);
     sum = add_address(sum, to);
@@ -13,7 +13,7 @@ pub(super) fn checksum(from: IpAddr, to: IpAddr, segment: &[u8]) -> u16 {
     !fold(add(sum, segment))
 }
 
-/// The checksum of a segment that leaves the local end.
+/// Checksum of a segment that is sent.
 pub(super) fn outgoing(endpoints: &Endpoints, segment: &[u8]) -> u16 {
     checksum(endpoints.local.ip(), endpoints.remote.ip(), segment)
 }
@@ -25,10 +25,10 @@ fn add_address(sum: u64, address: IpAddr) -> u64 {
     }
 }
 
-/// Adds 16-bit words; an odd octet at the end is the high one of a word.
+/// Adds 16-bit words; an odd last octet is the high one of its word.
 ///
-/// The sum is taken eight octets at a time in the other order of octets: in one's complement
-/// arithmetic that gives the same sum with its octets exchanged (RFC 1071, section 2 (B)).
+/// Eight octets at a time are added in the opposite byte order: in one's complement arithmetic
+/// this gives the same sum with its octets swapped (RFC 1071, section 2 (B)).
 fn add(sum: u64, octets: &[u8]) -> u64 {
     let (wide, rest) = octets.as_chunks::<8>();
     let (mut low, mut high) = (0u64, 0u64);

@@ -1,7 +1,7 @@
-//! A segment to octets and back: the parts in their order.
+//! Encoding and decoding of a segment: its parts in their order.
 //!
 //! ```text
-//!  header | BGN, BGNAK, END, ENDAK or RST | stamp | POLL | STAT | USTAT | NOTE | SD payload
+//!  header | BGN, BGNAK, END, ENDAK or RST | timestamp | POLL | STAT | USTAT | NOTE | SD payload
 //! ```
 
 use super::header::{CHECKSUM, Header};
@@ -12,9 +12,9 @@ use super::{
     checksum, data, note,
 };
 
-/// To octets.
+/// Encoding.
 impl Segment<'_> {
-    /// Octets that the segment takes beside the payload of its SD.
+    /// Octets of the segment without the payload of its SD.
     pub fn overhead(&self, profile: &Profile) -> usize {
         let mut counter = Counter::default();
         // A list that is too long to be written is refused when it is written.
@@ -31,7 +31,7 @@ impl Segment<'_> {
     /// Writes the segment to the start of `out`; returns its length.
     ///
     /// # Errors
-    /// When `out` is too short, or a published list has more than 255 boundaries.
+    /// If `out` is too short, or a published list has more than 255 boundaries.
     pub fn encode(&self, profile: &Profile, out: &mut [u8]) -> Result<usize, EncodeError> {
         let payload = self.payload.unwrap_or_default();
         let overhead = self.overhead(profile);
@@ -43,15 +43,15 @@ impl Segment<'_> {
         self.encode_in_place(profile, out, payload.len())
     }
 
-    /// Writes the segment around a payload of `payload_len` octets that stands in `out` already,
-    /// from [`Segment::overhead`] on; the payload in this segment is not looked at. Returns the
-    /// segment's length.
+    /// Writes the segment around a payload of `payload_len` octets that is in `out` already, at the
+    /// offset [`Segment::overhead`]; the payload of this value is ignored. Returns the length of
+    /// the segment.
     ///
     /// # Errors
-    /// When `out` is too short, or a published list has more than 255 boundaries.
+    /// If `out` is too short, or a published list has more than 255 boundaries.
     ///
     /// # Panics
-    /// When `payload_len` is above zero and the segment has no SD.
+    /// If `payload_len` is above zero and the segment has no SD.
     pub fn encode_in_place(
         &self,
         profile: &Profile,
@@ -70,14 +70,14 @@ impl Segment<'_> {
         Ok(expected)
     }
 
-    /// Everything but the payload.
+    /// Writes all parts but the payload.
     fn encode_head(&self, profile: &Profile, sink: &mut impl Sink) -> Result<(), EncodeError> {
         let kinds = self.kinds();
         let header = Header {
             kinds,
             number: self.number,
             window: self.header_window(),
-            timestamp: self.poll.map_or(self.stamp, |poll| poll.count),
+            timestamp: self.poll.map_or(self.timestamp, |poll| poll.seq),
         };
         header.encode(profile, sink);
         match self.control {
@@ -88,8 +88,8 @@ impl Segment<'_> {
             }
             None => {}
         }
-        if has_stamp(profile, kinds) {
-            sink.u32(self.stamp);
+        if has_timestamp_part(profile, kinds) {
+            sink.u32(self.timestamp);
         }
         if let Some(poll) = self.poll {
             poll.encode(profile, self.payload.map(|_| self.number), sink);
@@ -106,7 +106,7 @@ impl Segment<'_> {
         Ok(())
     }
 
-    /// The window in a published header: STAT's, otherwise that of BGN or BGNAK.
+    /// Window of a published header: that of STAT, BGN or BGNAK.
     fn header_window(&self) -> u32 {
         match (self.stat, self.control) {
             (Some(stat), _) => stat.window,
@@ -117,22 +117,22 @@ impl Segment<'_> {
     }
 }
 
-/// From octets.
+/// Decoding.
 impl<'a> Segment<'a> {
-    /// What the octets of one segment say.
+    /// Decodes one segment.
     ///
     /// # Errors
-    /// When they are not a segment of this profile, whole and in the only form it has.
+    /// If the octets are not one complete segment of this profile in its canonical form.
     pub fn decode(profile: &Profile, octets: &'a [u8]) -> Result<Self, DecodeError> {
         let header = Header::decode(profile, octets)?;
         let kinds = header.kinds;
         let mut reader = Reader::new(&octets[profile.header_len()..], Part::Header);
         let mut segment = Self::empty(header.number);
         segment.control = decode_control(profile, &header, &mut reader)?;
-        if has_stamp(profile, kinds) {
-            segment.stamp = reader.in_part(Part::Stamp).u32()?;
+        if has_timestamp_part(profile, kinds) {
+            segment.timestamp = reader.in_part(Part::Timestamp).u32()?;
         } else if let Profile::Published(_) = profile {
-            segment.stamp = header.timestamp;
+            segment.timestamp = header.timestamp;
         }
         if kinds.contains(Kinds::POLL) {
             let has_data = kinds.contains(Kinds::SD);
@@ -154,16 +154,16 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// Whether a segment of these types says when it was sent; BGNAK alone does not.
-const fn is_stamped(kinds: Kinds) -> bool {
+/// Whether a segment of these types has a timestamp; BGNAK alone does not.
+const fn has_timestamp(kinds: Kinds) -> bool {
     kinds.contains(Kinds::POLL) || kinds.contains(Kinds::BGN) && !kinds.contains(Kinds::AK)
 }
 
-/// Whether the stamp is a part of its own.
-const fn has_stamp(profile: &Profile, kinds: Kinds) -> bool {
+/// Whether the timestamp is a separate part.
+const fn has_timestamp_part(profile: &Profile, kinds: Kinds) -> bool {
     match profile {
         Profile::Published(_) => false,
-        Profile::Sealed => is_stamped(kinds),
+        Profile::Sealed => has_timestamp(kinds),
     }
 }
 

@@ -1,4 +1,4 @@
-//! SD: the payload of one packet, under the header's number.
+//! SD: payload of the packet whose sequence number is in the header.
 //!
 //! ```text
 //! both        +----------------------------------------------------------------
@@ -6,13 +6,13 @@
 //!             +----------------------------------------------------------------
 //! ```
 //!
-//! The payload is the last part: its length is what the datagram leaves. An empty payload is
-//! what stands under a number that was sent once and is no longer needed.
+//! The payload is the last part and extends to the end of the datagram. A packet that is no longer
+//! needed is retransmitted with an empty payload.
 
 use super::DecodeError;
 use super::octets::Reader;
 
-/// The payload when there is SD; otherwise nothing may be left.
+/// Decodes the payload if there is SD; otherwise no octets may be left.
 pub(super) fn decode<'a>(
     has_data: bool,
     reader: Reader<'a>,

@@ -9,16 +9,16 @@
 //!             +---------------------------------------------------------------+
 //! ```
 //!
-//! The header's number of END is VT(S): one past the last packet of the direction that ends.
-//! ENDAK repeats it.
+//! The sequence number of END is VT(S), one after the last packet of the direction. ENDAK repeats
+//! it.
 
 use super::octets::{Reader, Sink};
 use super::{DecodeError, Profile};
 
-/// What END, ENDAK and RST say: which connection is meant.
+/// END, ENDAK and RST: the session to which they apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The incarnation of the connection's BGN, as in [`Begin`](super::Begin::incarnation).
+    /// Incarnation of the BGN, as in [`Begin`](super::Begin::incarnation).
     pub incarnation: u32,
 }
 

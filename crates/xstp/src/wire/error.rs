@@ -1,9 +1,9 @@
-//! What can be wrong with octets, and with the room for them.
+//! Errors of decoding and encoding.
 
 use super::Kinds;
 use core::fmt;
 
-/// The part of a segment in which something was found.
+/// Part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The fixed header.
@@ -14,8 +14,8 @@ pub enum Part {
     End,
     /// RST.
     Reset,
-    /// The sender's clock.
-    Stamp,
+    /// Timestamp.
+    Timestamp,
     /// POLL.
     Poll,
     /// STAT.
@@ -33,7 +33,7 @@ impl fmt::Display for Part {
             Self::Begin => "BGN",
             Self::End => "END",
             Self::Reset => "RST",
-            Self::Stamp => "stamp",
+            Self::Timestamp => "timestamp",
             Self::Poll => "POLL",
             Self::Stat => "STAT",
             Self::Ustat => "USTAT",
@@ -42,73 +42,73 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why octets are not a segment.
+/// Reason why octets are not a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The segment ends within a part.
     Truncated {
-        /// Where it ends.
+        /// Part in which it ends.
         part: Part,
-        /// Octets that the next field takes, at least.
+        /// Minimum octets of the next field.
         expected: usize,
-        /// Octets that are left.
+        /// Octets left.
         found: usize,
     },
-    /// Octets follow where the segment should end.
+    /// Octets follow the end of the segment.
     Trailing {
-        /// How many.
+        /// Their number.
         found: usize,
     },
     /// The checksum is wrong (published profile).
     Checksum {
-        /// What the octets add up to.
+        /// Computed checksum.
         expected: u16,
-        /// What the header says.
+        /// Checksum in the header.
         found: u16,
     },
-    /// The segment is between other ports (published profile).
+    /// The segment has other ports (published profile).
     Ports {
-        /// Source and destination of this connection.
+        /// Source and destination of this session.
         expected: (u16, u16),
         /// Source and destination in the header.
         found: (u16, u16),
     },
-    /// These types do not go together, or there is none.
+    /// The types cannot be combined, or there is none.
     Combination {
-        /// The type bits.
+        /// Type bits.
         found: Kinds,
     },
-    /// A field holds what its kind never holds: another version, a reserved bit, an unknown code.
+    /// A field has an invalid value: another version, a reserved bit, an unknown code.
     Field {
-        /// Where.
+        /// Part.
         part: Part,
-        /// Which field.
+        /// Field.
         field: &'static str,
-        /// The only or the highest value that it may hold.
+        /// Only or maximum valid value.
         expected: u32,
-        /// What it holds.
+        /// Value found.
         found: u32,
     },
-    /// A variable-length integer is longer than its value needs, or than 32 bits.
+    /// A variable-length integer is not in its shortest form, or exceeds 32 bits.
     Varint {
-        /// Where.
+        /// Part.
         part: Part,
     },
-    /// A list has a number of elements that no such list has.
+    /// A list has an invalid number of elements.
     ListLength {
         /// STAT or USTAT.
         part: Part,
-        /// Elements.
+        /// Number of elements.
         found: usize,
     },
-    /// A list's boundaries do not rise, or leave the widest window.
+    /// Boundaries of a list do not increase, or exceed the maximum window.
     ListOrder {
         /// STAT or USTAT.
         part: Part,
-        /// The least distance from N(R) that the boundary may have.
+        /// Minimum distance of the boundary from N(R).
         expected: u32,
-        /// Its distance from N(R), modulo 2²⁴ where the wire holds numbers.
+        /// Its distance from N(R), modulo 2²⁴ for encoded sequence numbers.
         found: u64,
     },
 }
@@ -143,7 +143,7 @@ impl fmt::Display for DecodeError {
             Self::ListOrder { part, expected, found } => write!(
                 f,
                 "{part}: expected the next boundary {expected} to {} after N(R), found {found}",
-                crate::Seq24::HALF
+                crate::seq::Seq24::HALF
             ),
         }
     }
@@ -151,22 +151,22 @@ impl fmt::Display for DecodeError {
 
 impl core::error::Error for DecodeError {}
 
-/// Why a segment was not written.
+/// Reason why a segment was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// The buffer is too short.
     NoRoom {
-        /// Octets that the segment takes.
+        /// Octets of the segment.
         expected: usize,
-        /// Octets that there are.
+        /// Octets of the buffer.
         found: usize,
     },
-    /// The published profile counts a list's boundaries in one octet.
+    /// The list has too many boundaries: the published profile counts them in one octet.
     ListLength {
-        /// The most.
+        /// Maximum.
         expected: usize,
-        /// How many there are.
+        /// Their number.
         found: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The two headers.
+//! Headers of the two profiles.
 //!
 //! ```text
 //! published, 16 octets                  0                   1                   2                   3
@@ -17,44 +17,44 @@
 //!                                      +---------------+-----------------------------------------------+
 //! ```
 //!
-//! The number is N(S) in a segment with SD, otherwise VT(S). The window is that of BGN, BGNAK
-//! or STAT, in segments. The timestamp is the POLL's count in a segment with POLL, otherwise
-//! BGN's stamp; in both cases milliseconds of the sender's clock. Fields that a segment's types
-//! do not use are sent as zero and not looked at.
+//! The number is N(S) in a segment with SD, otherwise VT(S). The window is that of BGN, BGNAK or
+//! STAT, in packets. The timestamp is the sequence number of the POLL in a segment with POLL,
+//! otherwise the timestamp of BGN; both are milliseconds of the sender's clock. Fields that are not
+//! used by the types of a segment are sent as zero and ignored.
 
 use super::checksum::checksum;
 use super::octets::{Reader, Sink};
 use super::{DecodeError, Kinds, Part};
-use crate::Seq24;
+use crate::seq::Seq24;
 use core::net::SocketAddr;
 use units::Span;
 
-/// The IP protocol number of published segments: 253, which RFC 3692 sets aside for experiments.
+/// IP protocol number of published segments: 253, reserved for experiments (RFC 3692).
 pub const PROTOCOL_NUMBER: u8 = 253;
 
-/// Where the checksum stands in a published header.
+/// Offset of the checksum in a published header.
 pub(super) const CHECKSUM: core::ops::Range<usize> = 10..12;
 
-/// Both ends of a published connection: they give the ports and the pseudo-header.
+/// Addresses of a published session: they give the ports and the pseudo-header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoints {
-    /// This end.
+    /// Local address.
     pub local: SocketAddr,
-    /// The other end.
+    /// Remote address.
     pub remote: SocketAddr,
 }
 
-/// How segments are written.
+/// Format of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// On IP, as the papers have it: 16 octets with ports, checksum and timestamp.
+    /// On IP, as in the papers: a header of 16 octets with ports, checksum and timestamp.
     Published(Endpoints),
-    /// Inside an association, which knows the peer and guards the octets: 4 octets.
+    /// Inside an association, which authenticates peer and octets: a header of 4 octets.
     Sealed,
 }
 
 impl Profile {
-    /// The unit of stamps: a millisecond as published, a microsecond when sealed.
+    /// Unit of timestamps: 1 ms as published, 1 µs when sealed.
     pub const fn tick(&self) -> Span {
         match self {
             Self::Published(_) => Span::from_millis(1),
@@ -62,7 +62,7 @@ impl Profile {
         }
     }
 
-    /// The widest window that can be told, in numbers.
+    /// Maximum window that can be encoded, in packets.
     pub const fn max_window(&self) -> u32 {
         match self {
             Self::Published(_) => u16::MAX as u32,
@@ -78,7 +78,7 @@ impl Profile {
     }
 }
 
-/// A header's meaning; `window` and `timestamp` are zero in the sealed profile.
+/// Decoded header; `window` and `timestamp` are zero in the sealed profile.
 pub(super) struct Header {
     pub(super) kinds: Kinds,
     pub(super) number: Seq24,
@@ -87,7 +87,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Writes the header, the checksum as zero.
+    /// Writes the header with a checksum of zero.
     pub(super) fn encode(&self, profile: &Profile, sink: &mut impl Sink) {
         if let Profile::Published(ends) = profile {
             sink.u16(ends.local.port());
@@ -102,7 +102,7 @@ impl Header {
         }
     }
 
-    /// Reads the header, and checks what guards the whole segment.
+    /// Decodes the header and verifies ports and checksum.
     pub(super) fn decode(profile: &Profile, octets: &[u8]) -> Result<Self, DecodeError> {
         let found = octets.len();
         let expected = profile.header_len();

@@ -1,4 +1,4 @@
-//! The type bits, and which of them go together.
+//! Type bits of a segment, and their valid combinations.
 //!
 //! ```text
 //!    7     6     5     4     3     2     1     0
@@ -9,61 +9,61 @@
 
 use core::fmt;
 
-/// The types that one segment combines.
+/// Types that a segment combines.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kinds(u8);
 
 impl Kinds {
     /// Sequenced data.
     pub const SD: Self = Self(0x01);
-    /// Asks for a STAT.
+    /// Requests a STAT.
     pub const POLL: Self = Self(0x02);
-    /// The state of the receiver, as a POLL asked for it.
+    /// State of the receiver, in response to a POLL.
     pub const STAT: Self = Self(0x04);
-    /// Gaps that the receiver just found.
+    /// Gaps that the receiver has just detected.
     pub const USTAT: Self = Self(0x08);
-    /// Begins a connection; with AK, accepts it.
+    /// Opens a session; with AK, accepts it.
     pub const BGN: Self = Self(0x10);
-    /// Ends one direction; with AK, confirms that.
+    /// Closes one direction; with AK, confirms that.
     pub const END: Self = Self(0x20);
-    /// Turns BGN and END into their answers.
+    /// Turns BGN and END into their acknowledgements.
     pub const AK: Self = Self(0x40);
-    /// Drops the connection.
+    /// Resets the session.
     pub const RST: Self = Self(0x80);
 
-    /// The types with these bits, when they go together.
+    /// Types with these bits, if they can be combined.
     pub const fn from_bits(bits: u8) -> Option<Self> {
         let kinds = Self(bits);
         if kinds.is_legal() { Some(kinds) } else { None }
     }
 
-    /// The types with these bits, whether they go together or not.
+    /// Types with these bits, unchecked.
     pub(super) const fn unchecked(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// The bits.
+    /// Type bits.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Both sets together.
+    /// Union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all types of `other` are here.
+    /// Whether all types of `other` are in this set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any type of `other` is here.
+    /// Whether any type of `other` is in this set.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether the types go together: the table of clause XSTP-3.2.2.
+    /// Whether the types can be combined: the table of XSTP-3.2.2.
     pub const fn is_legal(self) -> bool {
         let traffic = self.0 & 0x0f;
         let company = match self.0 & 0xf0 {

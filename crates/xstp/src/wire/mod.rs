@@ -1,4 +1,4 @@
-//! Segments as they stand on the wire: what they mean, and two profiles of their octets.
+//! Segments: their contents, and their encoding in two profiles.
 //!
 //! ```text
 //!             Published                            Sealed
@@ -6,19 +6,18 @@
 //!   header    16 octets: ports, type, number,      4 octets: type, number
 //!             window, checksum, timestamp
 //!   lists     3-octet boundaries                   lengths in variable-length integers
-//!   guard     Internet checksum                    the association's tag
+//!   integrity Internet checksum                    tag of the association
 //! ```
 //!
-//! A [`Segment`] is the meaning of one, borrowed from the octets that it was decoded from or
-//! from what its sender holds; only legal composites can be built. [`Segment::decode`] checks
-//! everything that can be checked without knowing the connection; what it returns needs no
-//! further checks of form. Each part has a file of its own, headed by its layout.
+//! A [`Segment`] borrows from the octets that it was decoded from, or from its sender; only valid
+//! combinations of parts can be built. [`Segment::decode`] checks all that can be checked without
+//! the state of the session. Each part has a file of its own, headed by its layout.
 //!
 //! ```
 //! use xstp::Seq24;
 //! use xstp::wire::{Poll, Profile, Segment};
 //!
-//! let last = Segment::data(Seq24::new(4), b"tail").and_poll(1000, Poll { count: 1, next: Seq24::new(5) });
+//! let last = Segment::data(Seq24::new(4), b"tail").and_poll(1000, Poll { seq: 1, next: Seq24::new(5) });
 //! let mut octets = [0; 64];
 //! let len = last.encode(&Profile::Sealed, &mut octets)?;
 //! let seen = Segment::decode(&Profile::Sealed, &octets[..len])?;

@@ -1,4 +1,4 @@
-//! NOTE: octets of the layer above that ride along.
+//! NOTE: octets of the upper layer that are piggybacked.
 //!
 //! ```text
 //! sealed, in every segment with POLL or STAT
@@ -11,7 +11,7 @@
 use super::octets::{Reader, Sink};
 use super::{DecodeError, Kinds, Profile};
 
-/// Whether segments of these types carry a NOTE, perhaps an empty one.
+/// Whether segments of these types have a NOTE, which may be empty.
 pub(super) const fn is_carried(profile: &Profile, kinds: Kinds) -> bool {
     match profile {
         Profile::Published(_) => false,

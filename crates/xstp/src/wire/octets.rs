@@ -8,9 +8,9 @@
 //! ```
 
 use super::{DecodeError, Part};
-use crate::Seq24;
+use crate::seq::Seq24;
 
-/// Reads a part's fields in order.
+/// Reads the fields of a part in order.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     left: &'a [u8],
@@ -22,7 +22,7 @@ impl<'a> Reader<'a> {
         Self { left: octets, part }
     }
 
-    /// The same octets; what is wrong from here on is wrong in `part`.
+    /// Continues with `part`, to which later errors refer.
     pub(super) fn in_part(&mut self, part: Part) -> &mut Self {
         self.part = part;
         self
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         Err(DecodeError::Varint { part: self.part })
     }
 
-    /// A variable-length integer that is at most `limit`.
+    /// Reads a variable-length integer of at most `limit`.
     pub(super) fn varint_up_to(
         &mut self,
         limit: u32,
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// An error when `found` is above `limit`.
+    /// Returns an error if `found` is above `limit`.
     pub(super) fn check(
         &self,
         found: u32,
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Where encoded octets go: a buffer, or a count of them.
+/// Destination of encoded octets: a buffer or a counter.
 pub(super) trait Sink {
     fn put(&mut self, octets: &[u8]);
 
@@ -149,7 +149,7 @@ impl Sink for Counter {
     }
 }
 
-/// Writes octets into a buffer that a [`Counter`] found long enough.
+/// Writes octets to a buffer that is long enough according to a [`Counter`].
 pub(super) struct Writer<'a> {
     pub(super) out: &'a mut [u8],
     pub(super) at: usize,
@@ -163,7 +163,7 @@ impl Sink for Writer<'_> {
     }
 }
 
-/// How many octets a value takes as a variable-length integer.
+/// Length of a value as a variable-length integer, in octets.
 pub(super) const fn varint_len(value: u32) -> usize {
     match value {
         0..0x80 => 1,

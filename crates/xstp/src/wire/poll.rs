@@ -1,42 +1,42 @@
 //! POLL.
 //!
 //! ```text
-//! published   the count is the header's timestamp; in a segment with SD:
+//! published   the sequence number is the timestamp of the header; with SD:
 //!             +-----------------------------------------------+
 //!             |                     VT(S)                     |
 //!             +-----------------------------------------------+
 //! sealed      +---------------------------------------------------------------+
-//!             |                             stamp                             |
+//!             |                           timestamp                           |
 //!             +---------------------------------------------------------------+
-//!             |  count, variable-length   | in a segment with SD: ahead,      |
+//!             |  seq, variable-length     | in a segment with SD: ahead,      |
 //!             |                           | variable-length                   |
 //!             +---------------------------+-----------------------------------+
 //! ```
 //!
-//! Without SD the header's number is VT(S). With SD it is the packet's own, and VT(S) is one
-//! more when the packet is the newest: `ahead` is what is left between them, mostly zero.
+//! Without SD the number of the header is VT(S). With SD it is that of the packet; `ahead` is the
+//! distance from the packet after it to VT(S), zero for the newest packet.
 //!
-//! The stamp is part of POLL and of BGN; a segment with both carries it once, after BGN.
+//! POLL and BGN have a timestamp; a segment with both has it once, after BGN.
 
 use super::octets::{Reader, Sink};
 use super::{DecodeError, Part, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 
-/// POLL: asks for a STAT.
+/// POLL: requests a STAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// Tells this POLL from all others of the connection: VT(PS), compared modulo 2³². Sealed it
-    /// rises by one for each POLL. As published it is the timestamp, in milliseconds, pushed
-    /// ahead where need be so that each POLL's is above the last one's.
-    pub count: u32,
-    /// The number of the next new packet: VT(S).
+    /// POLL sequence number, VT(PS), modulo 2³². Sealed, it increases by one per POLL. As published
+    /// it is the timestamp in milliseconds, or one more than that of the last POLL if that is
+    /// higher.
+    pub seq: u32,
+    /// Sequence number of the next new packet: VT(S).
     pub next: Seq24,
 }
 
 impl Poll {
     pub(super) fn encode(&self, profile: &Profile, data: Option<Seq24>, sink: &mut impl Sink) {
         if let Profile::Sealed = profile {
-            sink.varint(self.count);
+            sink.varint(self.seq);
         }
         let Some(number) = data else { return };
         match profile {
@@ -52,18 +52,18 @@ impl Poll {
         timestamp: u32,
         reader: &mut Reader<'_>,
     ) -> Result<Self, DecodeError> {
-        let count = match profile {
+        let seq = match profile {
             Profile::Published(_) => timestamp,
             Profile::Sealed => reader.varint()?,
         };
         if !has_data {
-            return Ok(Self { count, next: number });
+            return Ok(Self { seq, next: number });
         }
         let next = match profile {
             Profile::Published(_) => reader.number()?,
             Profile::Sealed => number.next().add(reader.varint_up_to(Seq24::HALF - 1, "ahead")?),
         };
-        let poll = Self { count, next };
+        let poll = Self { seq, next };
         reader.in_part(Part::Poll).check(poll.ahead_of(number), Seq24::HALF - 1, "ahead")?;
         Ok(poll)
     }

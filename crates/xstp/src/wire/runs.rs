@@ -7,11 +7,10 @@
 //!  lengths      |<-- l1 --->|<----- l2 ----->|<-- l3 ->|<-- l4 -->|
 //! ```
 //!
-//! A STAT's list covers everything from N(R) up to VR(H). As N(R) is the first number that is
-//! missing, the runs alternate, and the first one is missing. The last one may be either. When
-//! the list is too long for one segment it is cut before a missing run, and each segment's list
-//! says where it starts. A USTAT's list starts and ends with a gap; what lies between gaps is
-//! not said to be received.
+//! The list of a STAT covers all packets from N(R) up to VR(H). N(R) is the first missing packet, so
+//! the runs alternate, and the first one is missing. A list that is too long for one segment is
+//! divided before a missing run, and the list of each segment contains its start. The list of a
+//! USTAT starts and ends with a gap; packets between gaps are not reported as received.
 //!
 //! ```text
 //! published   1-octet count of boundaries (in the part's first octet), then
@@ -23,16 +22,16 @@
 
 use super::octets::{Reader, Sink, varint_len};
 use super::{DecodeError, EncodeError, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 use core::fmt;
 
-/// The most boundaries that a published list holds.
+/// Maximum number of boundaries of a published list.
 const MAX_BOUNDARIES: usize = 255;
 
-/// Alternating runs of missing and other numbers, relative to a STAT's or USTAT's N(R).
+/// Alternating runs of missing and other packets, relative to N(R) of a STAT or USTAT.
 #[derive(Clone, Copy)]
 pub struct RunList<'a> {
-    /// From N(R) to the first missing run.
+    /// Distance from N(R) to the first missing run.
     skip: u32,
     lengths: Lengths<'a>,
 }
@@ -40,20 +39,20 @@ pub struct RunList<'a> {
 /// One run of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its first number.
+    /// Sequence number of its first packet.
     pub start: Seq24,
-    /// How many numbers; at least one.
+    /// Number of packets, at least one.
     pub len: u32,
-    /// Whether they are missing.
+    /// Whether the packets are missing.
     pub missing: bool,
 }
 
 #[derive(Clone, Copy)]
 enum Lengths<'a> {
     Plain(&'a [u32]),
-    /// Checked to be whole and in the shortest form.
+    /// Checked to be complete and in the shortest form.
     Varints(&'a [u8]),
-    /// Checked to rise; the numbers are absolute, the first one is the list's start.
+    /// Checked to increase; absolute sequence numbers, of which the first is the start of the list.
     Boundaries(Seq24, &'a [[u8; 3]]),
 }
 
@@ -61,9 +60,9 @@ impl<'a> RunList<'a> {
     /// No gaps.
     pub const EMPTY: Self = Self { skip: 0, lengths: Lengths::Plain(&[]) };
 
-    /// A list that starts `skip` numbers after N(R): missing, received, missing, ...
+    /// A list that starts `skip` packets after N(R): missing, received, missing, ...
     ///
-    /// `None` when a length is zero or the list ends more than [`Seq24::HALF`] after N(R).
+    /// Returns `None` if a length is zero or the list ends more than [`Seq24::HALF`] after N(R).
     pub fn new(skip: u32, lengths: &'a [u32]) -> Option<Self> {
         if lengths.is_empty() {
             return Some(Self::EMPTY);
@@ -78,12 +77,12 @@ impl<'a> RunList<'a> {
         self.lengths.iter().next().is_none()
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     pub fn len(&self) -> usize {
         self.lengths.iter().count()
     }
 
-    /// Numbers between N(R) and the first run.
+    /// Packets between N(R) and the first run.
     pub const fn skip(&self) -> u32 {
         self.skip
     }
@@ -93,7 +92,7 @@ impl<'a> RunList<'a> {
         Runs { at: received_below.add(self.skip), missing: true, lengths: self.lengths.iter() }
     }
 
-    /// Writes the lengths, and how many there are.
+    /// Writes the number of lengths and the lengths.
     pub(super) fn encode_lengths(&self, sink: &mut impl Sink) {
         // At most 2²³ runs of one number each.
         sink.varint(self.len() as u32);
@@ -112,7 +111,7 @@ impl<'a> RunList<'a> {
         }
     }
 
-    /// How many boundaries the list has, in one octet.
+    /// Number of boundaries of the list, in one octet.
     pub(super) fn boundary_count(&self) -> Result<u8, EncodeError> {
         let found = match self.len() {
             0 => 0,
@@ -121,7 +120,7 @@ impl<'a> RunList<'a> {
         u8::try_from(found).map_err(|_| EncodeError::ListLength { expected: MAX_BOUNDARIES, found })
     }
 
-    /// Reads what [`RunList::encode_lengths`] writes.
+    /// Decodes the output of [`RunList::encode_lengths`].
     pub(super) fn decode_lengths(skip: u32, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let part = reader.part();
         let count = reader.varint()?;
@@ -141,7 +140,7 @@ impl<'a> RunList<'a> {
         Ok(Self { skip, lengths: Lengths::Varints(octets) })
     }
 
-    /// Reads `count` boundaries.
+    /// Decodes `count` boundaries.
     pub(super) fn decode_boundaries(
         received_below: Seq24,
         count: u8,
@@ -238,7 +237,7 @@ impl Iterator for LengthIter<'_> {
     }
 }
 
-/// How much of a list fits into the room that a segment has.
+/// Room for a list in a segment.
 #[derive(Clone, Debug)]
 pub struct RunBudget {
     octets: usize,
@@ -248,14 +247,14 @@ pub struct RunBudget {
 }
 
 impl RunBudget {
-    /// For a STAT that may take `room` octets.
+    /// Room for a STAT of `room` octets.
     pub fn stat(profile: &Profile, room: usize) -> Self {
         // Published: count, N(R), echo and e1. Sealed: flags, count, stamp, N(R), window,
         // arrival, octets, skip and the number of lengths, each as long as it can be.
         Self::new(profile, room, 1 + 3 + 4 + 3, 1 + 5 + 4 + 3 + 4 + 8 + 4 + 4)
     }
 
-    /// For a USTAT that may take `room` octets.
+    /// Room for a USTAT of `room` octets.
     pub fn ustat(profile: &Profile, room: usize) -> Self {
         // Published: count, N(R) and e1. Sealed: N(R), skip and the number of lengths.
         Self::new(profile, room, 1 + 3 + 3, 3 + 4 + 4)
@@ -274,7 +273,7 @@ impl RunBudget {
         }
     }
 
-    /// Takes the room for runs of these lengths, all or none; says whether there was enough.
+    /// Takes the room for all runs of these lengths; returns false if there is not enough.
     pub fn take(&mut self, lengths: &[u32]) -> bool {
         let octets: usize = lengths.iter().map(|&len| self.each.unwrap_or(varint_len(len))).sum();
         let fits = octets <= self.octets && lengths.len() <= self.runs;

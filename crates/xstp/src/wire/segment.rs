@@ -1,18 +1,18 @@
-//! A whole segment: what it says, and which parts go together.
+//! Segment: its contents, and the combinations of its parts.
 
 #[cfg(doc)]
 use super::Profile;
 use super::{Begin, BeginAck, End, Kinds, Poll, Stat, Ustat};
-use crate::Seq24;
+use crate::seq::Seq24;
 
-/// What one segment says, borrowed from its octets or from what its sender holds.
+/// Contents of a segment, borrowed from its octets or from its sender.
 ///
-/// Begun by one of the constructors and joined by the `and_` methods; the types of the result
-/// always go together ([`Kinds::is_legal`]).
+/// A constructor creates it, and the `and_` methods add parts; the combination of types is always
+/// valid ([`Kinds::is_legal`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
     pub(super) number: Seq24,
-    pub(super) stamp: u32,
+    pub(super) timestamp: u32,
     pub(super) control: Option<Control>,
     pub(super) poll: Option<Poll>,
     pub(super) stat: Option<Stat<'a>>,
@@ -21,27 +21,27 @@ pub struct Segment<'a> {
     pub(super) payload: Option<&'a [u8]>,
 }
 
-/// What a segment says about the connection as a whole.
+/// Control part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// BGN.
     Begin(Begin),
     /// BGNAK.
     BeginAck(BeginAck),
-    /// END; the segment's number is one past the last packet.
+    /// END; the number of the segment is one after the last packet.
     End(End),
-    /// ENDAK; the segment's number is that of the END.
+    /// ENDAK; the number of the segment is that of the END.
     EndAck(End),
     /// RST.
     Reset(End),
 }
 
-/// Building one.
+/// Construction.
 impl<'a> Segment<'a> {
     pub(super) const fn empty(number: Seq24) -> Self {
         Self {
             number,
-            stamp: 0,
+            timestamp: 0,
             control: None,
             poll: None,
             stat: None,
@@ -55,9 +55,9 @@ impl<'a> Segment<'a> {
         Self { control: Some(control), ..Self::empty(number) }
     }
 
-    /// BGN, sent at `stamp` (in [`Profile::tick`]s), from a sender whose VT(S) is `next`.
-    pub const fn begin(next: Seq24, stamp: u32, begin: Begin) -> Self {
-        Self { stamp, ..Self::control_only(next, Control::Begin(begin)) }
+    /// BGN, sent at `timestamp` (in [`Profile::tick`]s), from a sender whose VT(S) is `next`.
+    pub const fn begin(next: Seq24, timestamp: u32, begin: Begin) -> Self {
+        Self { timestamp, ..Self::control_only(next, Control::Begin(begin)) }
     }
 
     /// BGNAK, from a sender whose VT(S) is `next`.
@@ -85,9 +85,9 @@ impl<'a> Segment<'a> {
         Self { payload: Some(payload), ..Self::empty(number) }
     }
 
-    /// POLL, sent at `stamp` (in [`Profile::tick`]s; as published, the count).
-    pub const fn poll(stamp: u32, poll: Poll) -> Self {
-        Self { stamp, poll: Some(poll), ..Self::empty(poll.next) }
+    /// POLL, sent at `timestamp` (in [`Profile::tick`]s; as published, its sequence number).
+    pub const fn poll(timestamp: u32, poll: Poll) -> Self {
+        Self { timestamp, poll: Some(poll), ..Self::empty(poll.next) }
     }
 
     /// STAT, from a sender whose VT(S) is `next`.
@@ -100,60 +100,60 @@ impl<'a> Segment<'a> {
         Self { ustat: Some(ustat), ..Self::empty(next) }
     }
 
-    /// The same with SD.
+    /// Adds SD.
     ///
     /// # Panics
-    /// When this segment does not go with SD, or its POLL's VT(S) is not above `number`.
+    /// If the segment cannot have SD, or VT(S) of its POLL is not above `number`.
     #[must_use]
     pub fn and_data(self, number: Seq24, payload: &'a [u8]) -> Self {
         Self { number, payload: Some(payload), ..self }.checked()
     }
 
-    /// The same with POLL; `stamp` is that of the whole segment.
+    /// Adds POLL; `timestamp` is that of the segment.
     ///
     /// # Panics
-    /// When this segment does not go with POLL, or its packet is not below the POLL's VT(S).
+    /// If the segment cannot have POLL, or its packet is not below VT(S) of the POLL.
     #[must_use]
-    pub fn and_poll(self, stamp: u32, poll: Poll) -> Self {
+    pub fn and_poll(self, timestamp: u32, poll: Poll) -> Self {
         let number = if self.payload.is_some() { self.number } else { poll.next };
-        Self { number, stamp, poll: Some(poll), ..self }.checked()
+        Self { number, timestamp, poll: Some(poll), ..self }.checked()
     }
 
-    /// The same with STAT.
+    /// Adds STAT.
     ///
     /// # Panics
-    /// When this segment does not go with STAT.
+    /// If the segment cannot have STAT.
     #[must_use]
     pub fn and_stat(self, stat: Stat<'a>) -> Self {
         Self { stat: Some(stat), ..self }.checked()
     }
 
-    /// The same with USTAT.
+    /// Adds USTAT.
     ///
     /// # Panics
-    /// When this segment does not go with USTAT.
+    /// If the segment cannot have USTAT.
     #[must_use]
     pub fn and_ustat(self, ustat: Ustat<'a>) -> Self {
         Self { ustat: Some(ustat), ..self }.checked()
     }
 
-    /// The same with a NOTE, which takes [`Segment::note_overhead`] more octets. The published
-    /// profile leaves it out.
+    /// Adds a NOTE, which takes [`Segment::note_overhead`] more octets. The published profile omits
+    /// it.
     ///
     /// # Panics
-    /// When this segment has neither POLL nor STAT.
+    /// If the segment has neither POLL nor STAT.
     #[must_use]
     pub fn and_note(self, note: &'a [u8]) -> Self {
         assert!(self.poll.is_some() || self.stat.is_some(), "a NOTE rides on POLL or STAT");
         Self { note, ..self }
     }
 
-    /// The same sent at `stamp`, which every published segment says. With BGN or POLL the stamp
-    /// is theirs already; sealed segments without them do not carry one.
+    /// Sets the timestamp, which every published segment has. BGN and POLL have one already; sealed
+    /// segments without them have none.
     #[must_use]
-    pub fn stamped(self, stamp: u32) -> Self {
+    pub fn with_timestamp(self, timestamp: u32) -> Self {
         let has_one = self.poll.is_some() || matches!(self.control, Some(Control::Begin(_)));
-        if has_one { self } else { Self { stamp, ..self } }
+        if has_one { self } else { Self { timestamp, ..self } }
     }
 
     fn checked(self) -> Self {
@@ -166,9 +166,9 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// Reading one.
+/// Contents.
 impl<'a> Segment<'a> {
-    /// Its types.
+    /// Types.
     pub fn kinds(&self) -> Kinds {
         let control = match self.control {
             None => Kinds::unchecked(0),
@@ -189,15 +189,15 @@ impl<'a> Segment<'a> {
         .fold(control, |kinds, (_, kind)| kinds.and(kind))
     }
 
-    /// N(S) of its packet; without SD, its sender's VT(S).
+    /// N(S) of its packet; without SD, VT(S) of its sender.
     pub const fn number(&self) -> Seq24 {
         self.number
     }
 
-    /// When it was sent, by its sender's clock, in [`Profile::tick`]s; sealed, zero without BGN
-    /// and POLL.
-    pub const fn stamp(&self) -> u32 {
-        self.stamp
+    /// Time of its transmission by the clock of its sender, in [`Profile::tick`]s; when sealed, zero
+    /// without BGN and POLL.
+    pub const fn timestamp(&self) -> u32 {
+        self.timestamp
     }
 
     /// BGN, BGNAK, END, ENDAK or RST.
@@ -205,7 +205,7 @@ impl<'a> Segment<'a> {
         self.control
     }
 
-    /// The payload of SD.
+    /// Payload of SD.
     pub const fn payload(&self) -> Option<&'a [u8]> {
         self.payload
     }
@@ -225,7 +225,7 @@ impl<'a> Segment<'a> {
         self.ustat
     }
 
-    /// NOTE; empty when there is none.
+    /// NOTE; empty if there is none.
     pub const fn note(&self) -> &'a [u8] {
         self.note
     }

@@ -12,7 +12,7 @@
 //! sealed      +---------------+-----------------------------------------------+
 //!             |0 0 0 0 0 0 S A|                     N(R)                      |
 //!             +---------------+-----------------------------------------------+
-//!             |                         echoed stamp                          |
+//!             |                         echoed timestamp                        |
 //!             +---------------------------------------------------------------+
 //!             |  echoed count, window: variable-length                        |
 //!             +---------------------------------------------------------------+
@@ -28,48 +28,48 @@ use super::header::Header;
 use super::octets::{Reader, Sink};
 use super::runs::{RunList, Runs};
 use super::{DecodeError, EncodeError, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 
 const HAS_ARRIVAL: u8 = 0x01;
 const HAS_SKIP: u8 = 0x02;
 
-/// STAT: what the receiver has, as of a POLL.
+/// STAT: complete state of the receiver, in response to a POLL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat<'a> {
-    /// The POLL that it answers.
+    /// POLL that it answers.
     pub echo: Echo,
-    /// N(R), "VR(R)": everything below it is received.
+    /// N(R), "VR(R)": all packets below it are received.
     pub received_below: Seq24,
-    /// How many numbers from N(R) on the receiver accepts; at most
-    /// [`Profile::max_window`], what is above is not told.
+    /// Receive window: number of packets from N(R) on that the receiver accepts, at most
+    /// [`Profile::max_window`].
     pub window: u32,
-    /// What the receiver measured; never as published.
+    /// Measurements of the receiver; never as published.
     pub arrival: Option<Arrival>,
-    /// What is missing and what is received from N(R) on.
+    /// Missing and received packets from N(R) on.
     pub runs: RunList<'a>,
 }
 
-/// Which POLL a STAT answers.
+/// The POLL that a STAT answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// The POLL's count.
-    pub count: u32,
-    /// The POLL's stamp; as published this is the count.
-    pub stamp: u32,
+    /// Sequence number of the POLL.
+    pub seq: u32,
+    /// Timestamp of the POLL; as published, its sequence number.
+    pub timestamp: u32,
 }
 
-/// What the receiver measured when the POLL arrived.
+/// Measurements of the receiver at the arrival of the POLL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When, on its own clock, in microseconds modulo 2³².
+    /// Time of the arrival, in microseconds of its clock, modulo 2³².
     pub at: u32,
-    /// Octets that had arrived by then, modulo 2³²: the whole IP packets of all segments, those
-    /// that arrived twice included.
+    /// Octets received by then, modulo 2³²: whole IP packets of all segments, including
+    /// duplicates.
     pub octets: u32,
 }
 
 impl<'a> Stat<'a> {
-    /// The runs of the list: missing, received, missing, ...
+    /// Runs of the list: missing, received, missing, ...
     pub fn runs(&self) -> Runs<'a> {
         self.runs.runs(self.received_below)
     }
@@ -83,7 +83,7 @@ impl<'a> Stat<'a> {
             Profile::Published(_) => {
                 sink.octet(self.runs.boundary_count()?);
                 sink.number(self.received_below);
-                sink.u32(self.echo.count);
+                sink.u32(self.echo.seq);
                 self.runs.encode_boundaries(self.received_below, sink);
             }
             Profile::Sealed => self.encode_sealed(sink),
@@ -96,8 +96,8 @@ impl<'a> Stat<'a> {
         let skip = if self.runs.skip() > 0 { HAS_SKIP } else { 0 };
         sink.octet(arrival | skip);
         sink.number(self.received_below);
-        sink.u32(self.echo.stamp);
-        sink.varint(self.echo.count);
+        sink.u32(self.echo.timestamp);
+        sink.varint(self.echo.seq);
         sink.varint(self.window.min(Seq24::HALF));
         if let Some(arrival) = self.arrival {
             sink.u32(arrival.at);
@@ -128,7 +128,7 @@ impl<'a> Stat<'a> {
         let received_below = reader.number()?;
         let echo = reader.u32()?;
         let runs = RunList::decode_boundaries(received_below, count, reader)?;
-        let echo = Echo { count: echo, stamp: echo };
+        let echo = Echo { seq: echo, timestamp: echo };
         Ok(Self { echo, received_below, window, arrival: None, runs })
     }
 
@@ -136,8 +136,8 @@ impl<'a> Stat<'a> {
         let flags = reader.octet()?;
         reader.check(u32::from(flags), u32::from(HAS_ARRIVAL | HAS_SKIP), "flags")?;
         let received_below = reader.number()?;
-        let stamp = reader.u32()?;
-        let echo = Echo { count: reader.varint()?, stamp };
+        let timestamp = reader.u32()?;
+        let echo = Echo { seq: reader.varint()?, timestamp };
         let window = reader.varint_up_to(Seq24::HALF, "window")?;
         let arrival = if flags & HAS_ARRIVAL != 0 {
             Some(Arrival { at: reader.u32()?, octets: reader.u32()? })

@@ -5,7 +5,7 @@ mod properties;
 mod vectors;
 
 use super::*;
-use crate::Seq24;
+use crate::seq::Seq24;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::vec::Vec;
 

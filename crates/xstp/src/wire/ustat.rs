@@ -13,15 +13,15 @@
 //!             +---------------------------------------------------------------+
 //! ```
 //!
-//! Pairs of boundaries are the gaps: the first missing number, and the one after the last.
-//! Gaps that were found close together share a segment.
+//! Pairs of boundaries are the gaps: the first missing packet, and the one after the last. Gaps
+//! that were detected within the hold time share a segment.
 
 use super::octets::{Reader, Sink};
 use super::runs::{Run, RunList};
 use super::{DecodeError, EncodeError, Part, Profile};
-use crate::Seq24;
+use crate::seq::Seq24;
 
-/// USTAT: gaps that the receiver just found.
+/// USTAT: gaps that the receiver has just detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ustat<'a> {
     received_below: Seq24,
@@ -29,18 +29,18 @@ pub struct Ustat<'a> {
 }
 
 impl<'a> Ustat<'a> {
-    /// A USTAT with N(R) `received_below`; `gaps` are the missing runs of the list, which must
-    /// end with one: `None` when it does not, or is empty.
+    /// A USTAT with N(R) `received_below`; `gaps` are the missing runs of the list. Returns `None`
+    /// if the list is empty or does not end with a gap.
     pub fn new(received_below: Seq24, gaps: RunList<'a>) -> Option<Self> {
         (gaps.len() % 2 == 1).then_some(Self { received_below, gaps })
     }
 
-    /// N(R), "VR(R)": everything below it is received.
+    /// N(R), "VR(R)": all packets below it are received.
     pub const fn received_below(&self) -> Seq24 {
         self.received_below
     }
 
-    /// The gaps, in order; at least one.
+    /// Gaps in order, at least one.
     pub fn gaps(&self) -> impl Iterator<Item = Run> + Clone + use<'a> {
         self.gaps.runs(self.received_below).filter(|run| run.missing)
     }

@@ -201,7 +201,7 @@ fn terminal(
         rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
         learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
         round_trip_seconds: seconds(relay.round_trip()),
-        least_round_trip_seconds: seconds(seen.and_then(|seen| seen.least_round_trip)),
+        least_round_trip_seconds: seconds(seen.and_then(|seen| seen.min_rtt)),
         queue_seconds: seconds(seen.and_then(|seen| seen.queue)),
         outage_seconds: seconds(
             seen.and_then(|seen| seen.outage_since).map(|since| now.since(since)),
@@ -209,7 +209,7 @@ fn terminal(
         mtu_bytes: sight.mtu as u64,
         streams: streams.streams as u64,
         outstanding_bytes: seen.map_or(0, |seen| seen.outstanding),
-        waiting_again: seen.map_or(0, |seen| seen.waiting_again),
+        waiting_again: seen.map_or(0, |seen| seen.retransmit_queue),
         send_buffered_bytes: streams.send_buffered,
         send_buffer_limit_bytes: sight.send_pool,
         receive_promised_bytes: streams.receive_promised,

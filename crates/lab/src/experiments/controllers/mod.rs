@@ -101,7 +101,7 @@ fn transfer(known: Known, words: &str, draw: &Draw) -> Option<Span> {
     let auto = SessionConfig::gateway_auto();
     let config = match known {
         Known::Nothing => auto,
-        Known::Remembered => SessionConfig { start_rate: Some(FAST), ..auto },
+        Known::Remembered => SessionConfig { initial_rate: Some(FAST), ..auto },
         Known::Configured => SessionConfig { max_rate: Some(FAST), ..auto },
     };
     let back = SessionConfig::gateway(BitRate::from_mbps(3));

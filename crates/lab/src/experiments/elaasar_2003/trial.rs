@@ -6,7 +6,7 @@ use satlink::LinkConfig;
 use sim::transfer::{Overhead, Transfer, TransferConfig, transfer};
 use units::{BitRate, Span};
 use xstp::congestion::Controller;
-use xstp::session::SessionConfig;
+use xstp::session::{GatewayPolicy, SessionConfig};
 use xstp::wire::{Delivery, Profile};
 
 /// Who sends.
@@ -46,20 +46,20 @@ impl Party {
     fn session(self, setting: &Setting) -> SessionConfig {
         let paper = || {
             let mut config = SessionConfig::xstp_2003();
-            if let Some(probing) = &mut config.probing {
+            if let Some(probing) = &mut config.xstp.probing {
                 probing.tolerance_millionths = (setting.get("tolerance") * 1e6) as u32;
                 probing.max_probes = setting.get("max_probes") as u32;
                 probing.required_probes = setting.get("required_probes") as u32;
                 probing.idle_threshold = Span::from_secs_f64(setting.get("idle_threshold_s"));
             }
-            config.slow_start_after_idle =
+            config.xstp.slow_start_after_idle =
                 Some(Span::from_secs_f64(setting.get("idle_threshold_s")));
             config.polls_per_round_trip = setting.get("polls_per_round_trip") as u32;
             config
         };
         match self {
             Self::On => paper(),
-            Self::Off => SessionConfig { probing: None, ..paper() },
+            Self::Off => paper().with_probing(None),
             Self::Steady => steady(&SessionConfig::xstp_2003()),
         }
     }
@@ -69,6 +69,7 @@ impl Party {
 /// and no end to its patience. Its segments have the sealed header, whose 4 octets stand on
 /// top of an association; [`values`] charges as many as the published one has.
 fn steady(paper: &SessionConfig) -> SessionConfig {
+    let auto = SessionConfig::gateway_auto();
     SessionConfig {
         delivery: Delivery::InOrder,
         controller: Controller::Steady,
@@ -76,13 +77,16 @@ fn steady(paper: &SessionConfig) -> SessionConfig {
         max_segment: paper.payload_size() + SEALED_HEADER as usize,
         number_window: paper.number_window,
         receive_window: paper.receive_window,
-        assumed_window: paper.assumed_window,
+        initial_peer_window: paper.initial_peer_window,
         send_buffer: paper.send_buffer,
         handshake_tries: paper.handshake_tries,
         no_response: None,
         // The whole file is not so long as what is sent again twice in a long session.
-        double_first: paper.double_first,
-        ..SessionConfig::gateway_auto()
+        gateway: GatewayPolicy {
+            duplicate_first_packets: paper.gateway.duplicate_first_packets,
+            ..auto.gateway
+        },
+        ..auto
     }
 }
 

@@ -35,7 +35,7 @@ const fn variant(name: &'static str, about: &'static str, change: fn(&mut Trial)
 }
 
 fn probing(trial: &mut Trial, change: fn(&mut ProbingConfig)) {
-    if let Some(config) = &mut trial.source.probing {
+    if let Some(config) = &mut trial.source.xstp.probing {
         change(config);
     }
 }
@@ -76,16 +76,16 @@ pub(super) const READINGS: &[Variant] = &[
     }),
     NO_SLOT,
     variant("poll-order", "sent again if sent before the POLL, as STP", |trial| {
-        trial.source.retransmit_rule = RetransmitRule::PollOrder;
+        trial.source.xstp.retransmit_rule = RetransmitRule::PollOrder;
     }),
     variant("round-trip", "sent again after a round trip that does not back off", |trial| {
-        trial.source.retransmit_rule = RetransmitRule::RoundTrip;
+        trial.source.xstp.retransmit_rule = RetransmitRule::RoundTrip;
     }),
     variant("spread-window", "a full window spread over a round trip", |trial| {
-        trial.source.spread = Spread::Window;
+        trial.source.stp.spread = Spread::Window;
     }),
     variant("one-burst-again", "all that is sent again in one burst", |trial| {
-        trial.source.again_burst = u32::MAX;
+        trial.source.xstp.retransmit_burst = u32::MAX;
     }),
     NO_OUTAGE_PAUSE,
     variant("backoff-2", "polling backs off to 4 times at most", |trial| {
@@ -139,13 +139,13 @@ pub(super) const NO_IDLE: Variant =
 /// Without slow start after an outage, which only OFF has.
 pub(super) const NO_OUTAGE_PAUSE: Variant =
     variant("outage-no-pause", "an outage is no pause: OFF never slow-starts again", |trial| {
-        trial.source.outage_is_idle = false;
+        trial.source.xstp.outage_is_idle = false;
     });
 
 fn idle(trial: &mut Trial, seconds: Option<u64>) {
     let long = Span::from_secs(seconds.unwrap_or(1_000_000_000));
-    trial.source.slow_start_after_idle = seconds.map(Span::from_secs);
-    if let Some(config) = &mut trial.source.probing {
+    trial.source.xstp.slow_start_after_idle = seconds.map(Span::from_secs);
+    if let Some(config) = &mut trial.source.xstp.probing {
         config.idle_threshold = long;
     }
 }

@@ -86,9 +86,9 @@ pub(super) fn stp(segment: u16, ride_ms: u64) -> SessionConfig {
     let mut config = SessionConfig::stp_1999();
     config.max_segment = usize::from(segment) + (config.max_segment - config.payload_size());
     let window = u32::try_from(best().receive_buffer / u64::from(segment)).unwrap_or(u32::MAX);
-    (config.receive_window, config.assumed_window) = (window, window);
+    (config.receive_window, config.initial_peer_window) = (window, window);
     let ride = Span::from_millis(ride_ms);
-    (config.poll_ride, config.poll_ride_early) = (ride, ride);
+    (config.stp.poll_piggyback_wait, config.stp.poll_piggyback_early) = (ride, ride);
     config
 }
 

@@ -12,7 +12,7 @@ use simtcp::TcpConfig;
 use testbed::traffic::Limits;
 use units::{BitRate, Span};
 use xstp::congestion::Controller;
-use xstp::session::SessionConfig;
+use xstp::session::{SessionConfig, StpPolicy};
 
 /// What is run live.
 pub(super) static LIVE: Live = Live {
@@ -95,18 +95,18 @@ fn simulate(way: Way, round_trip_ms: u64, draw: &Draw) -> Values {
 
 /// XSTP at the link's rate, as between gateways, with more numbers than a product needs.
 fn space() -> SessionConfig {
-    let window = 256;
+    let (window, stp) = (256, SessionConfig::stp_1999());
     SessionConfig {
         controller: Controller::Fixed,
         max_rate: Some(RATE.mul_ratio(97, 100)),
         number_window: 4 * window,
         receive_window: window,
-        assumed_window: window,
+        initial_peer_window: window,
         send_buffer: window as usize * 1_460,
-        poll_after_bytes: None,
-        control_part: 4,
-        ..SessionConfig::stp_1999()
+        stp: StpPolicy { poll_after_bytes: None, ..stp.stp },
+        ..stp
     }
+    .with_low_rate_rules(4)
 }
 
 fn kbps(took: Span) -> f64 {

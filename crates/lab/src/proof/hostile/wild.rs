@@ -7,7 +7,7 @@
 
 use units::{Instant, RngStream, Span};
 use xstp::Seq24;
-use xstp::session::{Filled, Upper};
+use xstp::session::{NewPacket, UpperLayer};
 
 /// What the peer said last, to be said again with changes.
 const HEARD: usize = 64;
@@ -123,12 +123,12 @@ impl Wild {
     }
 }
 
-impl Upper for Wild {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Wild {
+    fn has_new_data(&self) -> bool {
         self.to_send > 0
     }
 
-    fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, _: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         self.to_send = self.to_send.checked_sub(1)?;
         self.sent += 1;
         let mut payload = Vec::new();
@@ -138,16 +138,16 @@ impl Upper for Wild {
         let len = payload.len().clamp(1, room.len());
         payload.resize(len, 0);
         room[..len].copy_from_slice(&payload);
-        Some(Filled { len, handle: 0 })
+        Some(NewPacket { len, handle: 0 })
     }
 
-    fn again(&mut self, _: Seq24, _: u64, room: &mut [u8]) -> usize {
+    fn fill_retransmission(&mut self, _: Seq24, _: u64, room: &mut [u8]) -> usize {
         let len = self.at(room.len().max(1));
         self.noise(&mut room[..len]);
         len
     }
 
-    fn released(&mut self, _: Seq24, _: u64) {}
+    fn on_acknowledged(&mut self, _: Seq24, _: u64) {}
 
     fn deliver(&mut self, _: Seq24, payload: &[u8]) {
         self.delivered += 1;
@@ -159,7 +159,7 @@ impl Upper for Wild {
         }
     }
 
-    fn note(&mut self, room: &mut [u8]) -> usize {
+    fn fill_note(&mut self, room: &mut [u8]) -> usize {
         let len = self.at(room.len() + 1);
         self.noise(&mut room[..len]);
         len
@@ -200,12 +200,12 @@ mod tests {
         wild.to_send = 500;
         let mut seen = std::collections::BTreeSet::new();
         let mut room = [0; 1200];
-        while let Some(filled) = wild.fresh(Seq24::ZERO, &mut room) {
+        while let Some(filled) = wild.fill_new(Seq24::ZERO, &mut room) {
             assert!((1..=room.len()).contains(&filled.len));
             seen.insert(room[..filled.len].to_vec());
             wild.deliver(Seq24::ZERO, &room[..filled.len]);
         }
-        assert_eq!((wild.sent, wild.has_fresh(), wild.heard.len()), (500, false, HEARD));
+        assert_eq!((wild.sent, wild.has_new_data(), wild.heard.len()), (500, false, HEARD));
         assert!(seen.len() > 400);
     }
 }

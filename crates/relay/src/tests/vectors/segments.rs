@@ -44,15 +44,15 @@ fn describe(segment: &Segment<'_>) -> Value {
         None => {}
     }
     if let Some(poll) = segment.poll_part() {
-        out["POLL"] = json!({ "count": poll.count, "vt_s": poll.next.value() });
+        out["POLL"] = json!({ "count": poll.seq, "vt_s": poll.next.value() });
     }
     if segment.poll_part().is_some() || matches!(segment.control(), Some(Control::Begin(_))) {
-        out["stamp"] = json!(segment.stamp());
+        out["stamp"] = json!(segment.timestamp());
     }
     if let Some(stat) = segment.stat_part() {
         out["STAT"] = json!({
             "n_r": stat.received_below.value(), "window": stat.window,
-            "echoed_stamp": stat.echo.stamp, "echoed_count": stat.echo.count,
+            "echoed_stamp": stat.echo.timestamp, "echoed_count": stat.echo.seq,
             "arrival": stat.arrival.map(|arrival| json!([arrival.at, arrival.octets])),
             "runs": runs(stat.runs()),
         });
@@ -83,7 +83,7 @@ fn vector(name: &str, clauses: &str, segment: Segment<'_>) -> Value {
 }
 
 fn stat(runs: RunList<'static>, arrival: Option<Arrival>) -> Stat<'static> {
-    let echo = Echo { count: 300, stamp: 0x0102_0304 };
+    let echo = Echo { seq: 300, timestamp: 0x0102_0304 };
     Stat { echo, received_below: number(0xff_fffe), window: 20_000, arrival, runs }
 }
 
@@ -92,11 +92,11 @@ fn list(skip: u32, lengths: &'static [u32]) -> RunList<'static> {
 }
 
 fn connections() -> Vec<Value> {
-    let poll = Poll { count: 1, next: number(1) };
+    let poll = Poll { seq: 1, next: number(1) };
     let first = Segment::begin(number(0), 1000, BEGIN).and_poll(1000, poll);
     let ack = Segment::begin_ack(number(0), BeginAck { begin: BEGIN, echo: 1000 });
     let empty = Stat {
-        echo: Echo { count: 1, stamp: 1000 },
+        echo: Echo { seq: 1, timestamp: 1000 },
         received_below: number(1),
         window: 262_144,
         arrival: Some(Arrival { at: 77, octets: 83 }),
@@ -119,7 +119,7 @@ fn connections() -> Vec<Value> {
 
 fn data_and_reports() -> Vec<Value> {
     let arrival = Some(Arrival { at: 0x0a0b_0c0d, octets: 123_456 });
-    let newest = Poll { count: 300, next: number(0) };
+    let newest = Poll { seq: 300, next: number(0) };
     let gaps = Ustat::new(number(7), list(0, &LENGTHS[..3])).expect("gaps");
     let later = Ustat::new(number(7), list(5, &[4])).expect("a gap");
     vec![
@@ -138,13 +138,13 @@ fn data_and_reports() -> Vec<Value> {
             "SD that is sent again, with POLL",
             "XSTP-3.7.2, 3.7.3",
             Segment::data(number(5), b"payload")
-                .and_poll(16_909_060, Poll { count: 300, next: number(1000) })
+                .and_poll(16_909_060, Poll { seq: 300, next: number(1000) })
                 .and_note(b"\x00\x20"),
         ),
         vector(
             "POLL alone, with a NOTE",
             "XSTP-3.7.2, 3.10.1",
-            Segment::poll(16_909_060, Poll { count: 300, next: number(9) }).and_note(b"\x00\x20"),
+            Segment::poll(16_909_060, Poll { seq: 300, next: number(9) }).and_note(b"\x00\x20"),
         ),
         vector(
             "STAT without gaps",
@@ -172,7 +172,7 @@ fn data_and_reports() -> Vec<Value> {
             "SD with POLL and STAT: one NOTE",
             "XSTP-3.2.3, 3.10.1",
             Segment::data(number(5), b"payload")
-                .and_poll(16_909_060, Poll { count: 300, next: number(6) })
+                .and_poll(16_909_060, Poll { seq: 300, next: number(6) })
                 .and_stat(stat(list(0, &LENGTHS), arrival))
                 .and_note(b"\x00\x20"),
         ),

@@ -84,13 +84,13 @@ impl StandIn for Xstp {
 
     fn is_confirmed(&self, stream: XstpStream) -> bool {
         self.slot(stream).is_none_or(|slot| match slot.connection.session().state() {
-            State::SelfEnded | State::Closed => true,
+            State::HalfClosedLocal | State::Closed => true,
             State::Listening
-            | State::Beginning
+            | State::Opening
             | State::Established
-            | State::Ending
-            | State::PeerEnded
-            | State::PeerEndedEnding => false,
+            | State::Closing
+            | State::HalfClosedRemote
+            | State::LastClosing => false,
         })
     }
 

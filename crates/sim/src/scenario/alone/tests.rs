@@ -29,8 +29,8 @@ fn a_fast_link_is_found_in_two_round_trips() {
     };
     let cold = took(&SessionConfig::gateway_auto());
     assert!(cold < 2.55, "{cold}");
-    let start_rate = Some(BitRate::from_mbps(250));
-    let remembered = took(&SessionConfig { start_rate, ..SessionConfig::gateway_auto() });
+    let initial_rate = Some(BitRate::from_mbps(250));
+    let remembered = took(&SessionConfig { initial_rate, ..SessionConfig::gateway_auto() });
     assert!(remembered < 1.6, "{remembered}");
 }
 
@@ -60,8 +60,8 @@ fn after_a_blackout_the_old_rate_returns_within_a_round_trip_and_no_queue_with_i
 
 #[test]
 fn a_way_that_shrank_to_a_tenth_is_not_flooded_for_long() {
-    let start_rate = Some(BitRate::from_mbps(10));
-    let config = SessionConfig { start_rate, ..SessionConfig::gateway_auto() };
+    let initial_rate = Some(BitRate::from_mbps(10));
+    let config = SessionConfig { initial_rate, ..SessionConfig::gateway_auto() };
     let mut path = alone("forward rate 1mbit limit 1bdp", &config, 1 << 40);
     let moments = path.series(at(3_500), Span::from_millis(100));
     // Data begins at 300 ms.

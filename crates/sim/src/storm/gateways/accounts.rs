@@ -143,7 +143,7 @@ impl Books {
         }
         let seen = session.snapshot(now);
         let numbers = session.outstanding_numbers();
-        if seen.waiting_again > numbers || (seen.outstanding > 0 && numbers == 0) {
+        if seen.retransmit_queue > numbers || (seen.outstanding > 0 && numbers == 0) {
             self.fail(&format!("{numbers} numbers are out, and {seen:?}"));
         }
     }

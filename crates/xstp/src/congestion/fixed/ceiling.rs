@@ -1,71 +1,60 @@
-//! A ceiling below a configured rate that is too high for the link.
+//! Rate cap below a configured rate that exceeds the rate of the link.
 //!
 //! ```text
-//!   sent, arrived   octets between two POLLs, at the sender and at the receiver
-//!   delay           arrival of the POLL on the receiver's clock - its stamp
-//!   q               delay - least delay of the last minutes: what waits on the way
+//!   send rate, delivery rate   octets between two POLLs, at the sender and at the receiver
+//!   delay                      arrival of the POLL on the receiver's clock − its timestamp
+//!   q                          delay − base delay (minimum of 60 s to 120 s): queuing delay
+//!   C                          rate of the link. While q grows: octets sent between two POLLs ÷
+//!                              interval of their arrivals (corruption occurs behind the
+//!                              bottleneck). At constant q the queue overflows: delivery rate
 //!
-//!   FREE  ── q stays above max(RTT/4, 50 ms) for four POLLs,       ──▶ DRAINING
-//!            while we send at our rate and less arrives                rate = 3/4 arrived,
-//!     ▲                                                               for 4 q'
-//!     │                                                                   │
-//!     │  q has fallen below half: ceiling = 0.995 arrived                 ▼
-//!     └─ it has not: no queue of ours; no ceiling, new least ◀────── SETTLING: until a POLL
-//!                                                                    sent after it is answered
-//!
-//!   "arrived" is the link's rate: what was sent between two POLLs over the time between their
-//!   arrivals while q grows (what errors lose has passed the bottleneck too); what came, once q
-//!   is level and the queue itself drops
-//!
-//!   RTT is the least round trip; q' is q and what has come to it since its POLL was sent
-//!
-//!   a ceiling that has held for long enough rises by 1/128, four round trips later by 1/64,
-//!   and so on to 1/8; "long enough" starts at four round trips and doubles with each time that
-//!   the queue came back, up to a minute
+//!   FREE       knows the configured rate, and a rate cap if there is one
+//!     │ ends: q > max(min_rtt / 4, 50 ms) in four samples of 200 ms or more, the send rate is at
+//!     ▼       least 9/10 of the pace, and the delivery rate is at most 99/100 of the send rate
+//!   DRAINING   knows q and C; sends at 3/4 C for 4 q', q' = q grown since its POLL was sent
+//!     │ ends: at that time
+//!     ▼
+//!   SETTLING   rate cap = 199/200 C
+//!     │ ends: the first POLL sent in this state is answered
+//!     ├─ q has halved: the queue was caused by this sender ──▶ FREE with the rate cap
+//!     └─ otherwise: the path delay has increased           ──▶ FREE without, new base delay
 //! ```
 //!
-//! Loss is no sign: a link loses packets without being too slow. Delay alone is none either:
-//! an orbit changes it. Only a delay that goes away when less is sent is taken for a queue. The
-//! way back plays no part, so its jitter does none.
+//! A rate cap is raised after a hold time by 1/128, four RTTs later by 1/64, and so on, up to 1/8.
+//! The hold time is four RTTs at first, and doubles each time that the queue returns, up to 60 s.
+//!
+//! Loss is no signal: a link loses packets at any rate. Nor is delay alone: an orbit changes it.
+//! Only a delay that decreases with the send rate is a queue. The reverse path is not involved.
 
-use crate::congestion::Answered;
+use crate::congestion::controller::{PollAnswered, PollSent};
+use crate::congestion::filters::WindowedMin;
 use alloc::collections::VecDeque;
 use units::{BitRate, Instant, Span};
 
-/// POLLs whose sending is remembered.
-const MARKS: usize = 256;
-/// Answers that are looked back over.
-const SAMPLES: usize = 64;
-/// Answers in a row, at least, that must show a queue, and the time that they span, at least.
-const ENOUGH: usize = 4;
-const LONG_ENOUGH: Span = Span::from_millis(200);
-/// Delays above the least that are never taken for a queue.
-const LEAST_QUEUE: Span = Span::from_millis(50);
-/// By so many microseconds a queue grows over a few POLLs that is not full.
-const GROWING: i64 = 10_000;
-/// Time over which the least delay holds, at least; at most twice that.
-const MEMORY: Span = Span::from_secs(60);
-/// The longest that a ceiling is held before it rises.
-const LONGEST_HOLD: Span = Span::from_secs(60);
+/// Maximum number of sent POLLs that are stored.
+const MAX_SENT_POLLS: usize = 256;
+/// Maximum number of samples that are stored.
+const MAX_SAMPLES: usize = 64;
+/// Minimum number of samples that show a queue, and the minimum time that they span.
+const MIN_SAMPLES: usize = 4;
+const MIN_INTERVAL: Span = Span::from_millis(200);
+/// Minimum of the queue-detection threshold.
+const MIN_THRESHOLD: Span = Span::from_millis(50);
+/// Growth of the queue over an interval, in microseconds, above which it does not overflow.
+const GROWING_US: i64 = 10_000;
+/// Maximum hold time of a rate cap.
+const MAX_HOLD: Span = Span::from_secs(60);
 
-/// What was sent before a POLL.
-#[derive(Clone, Copy, Debug)]
-struct Mark {
-    count: u32,
-    at: Instant,
-    octets: u64,
-}
-
-/// One POLL with what is known of it at both ends.
+/// A POLL that was answered.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     sent_at: Instant,
     sent: u64,
-    /// The receiver's clock, microseconds, modulo 2³².
+    /// Microseconds of the receiver's clock, modulo 2³².
     arrived_at: u32,
     /// Octets, modulo 2³².
     arrived: u32,
-    /// Microseconds against the first sample's.
+    /// Microseconds, relative to the first sample.
     delay: i64,
 }
 
@@ -76,246 +65,231 @@ enum Phase {
     Settling { since: Instant, queue: i64 },
 }
 
-/// Watches the forward delay, and sets a ceiling when the link cannot take the rate.
+/// Detects by the forward delay that the link cannot carry the rate, and caps the rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Ceiling {
-    marks: VecDeque<Mark>,
+    sent_polls: VecDeque<PollSent>,
     samples: VecDeque<Sample>,
-    /// The first difference of the two clocks; all others are counted from it.
-    origin: Option<u32>,
-    least: Least,
-    limit_bps: Option<u64>,
+    /// Difference of the two clocks in the first sample.
+    clock_offset: Option<u32>,
+    base_delay: WindowedMin,
+    cap_bps: Option<u64>,
     phase: Phase,
     hold: Span,
-    /// How often the ceiling has risen since it was set.
-    rises: u32,
-    /// When the ceiling may rise, or a delay be taken for a queue again.
+    /// Number of times that the rate cap was raised.
+    raises: u32,
+    /// Time before which the rate cap is not raised and no queue is detected.
     wait_until: Instant,
 }
 
 impl Ceiling {
     pub(crate) fn new() -> Self {
         Self {
-            marks: VecDeque::new(),
+            sent_polls: VecDeque::new(),
             samples: VecDeque::new(),
-            origin: None,
-            least: Least::default(),
-            limit_bps: None,
+            clock_offset: None,
+            base_delay: WindowedMin::default(),
+            cap_bps: None,
             phase: Phase::Free,
             hold: Span::ZERO,
-            rises: 0,
+            raises: 0,
             wait_until: Instant::ZERO,
         }
     }
 
-    /// `rate`, or the ceiling where that is lower; never below an eighth of `rate`.
+    /// Minimum of `rate` and the rate cap; at least an eighth of `rate`.
     pub(crate) fn apply(&self, now: Instant, rate: BitRate) -> BitRate {
-        let limit = match self.phase {
+        let cap = match self.phase {
             Phase::Draining { until, link_bps, .. } if now < until => Some(link_bps / 4 * 3),
             Phase::Draining { link_bps, .. } => Some(below(link_bps)),
-            Phase::Free | Phase::Settling { .. } => self.limit_bps,
+            Phase::Free | Phase::Settling { .. } => self.cap_bps,
         };
-        limit.map_or(rate, |bps| {
+        cap.map_or(rate, |bps| {
             BitRate::from_bps(bps.clamp(rate.as_bps() / 8, rate.as_bps()).max(1))
         })
     }
 
-    /// What it is doing.
+    /// Name of the phase.
     pub(crate) fn mode(&self, now: Instant) -> &'static str {
         match self.phase {
             Phase::Draining { until, .. } if now < until => "draining",
             Phase::Draining { .. } | Phase::Settling { .. } => "settling",
-            Phase::Free if self.limit_bps.is_some() => "ceiling",
+            Phase::Free if self.cap_bps.is_some() => "ceiling",
             Phase::Free => "free",
         }
     }
 
-    /// The delay of the POLL that was answered last, above the least.
+    /// Queuing delay of the last sample.
     pub(crate) fn queue(&self) -> Option<Span> {
-        self.samples.back().map(|last| micros(last.delay - self.least.value()))
+        self.samples.back().map(|last| micros(last.delay - self.base_delay.value()))
     }
 
-    /// A POLL goes out after `octets` octets, headers below XSTP included.
-    pub(crate) fn on_poll(&mut self, now: Instant, count: u32, octets: u64) {
-        if self.marks.len() == MARKS {
-            self.marks.pop_front();
+    /// A POLL is sent.
+    pub(crate) fn on_poll(&mut self, poll: &PollSent) {
+        if self.sent_polls.len() == MAX_SENT_POLLS {
+            self.sent_polls.pop_front();
         }
-        self.marks.push_back(Mark { count, at: now, octets });
+        self.sent_polls.push_back(*poll);
     }
 
-    /// The first STAT for a POLL, while `rate` is what the configuration allows.
-    pub(crate) fn on_answer(&mut self, answered: &Answered, rate: BitRate) {
+    /// The first STAT for a POLL is received, while the configured rate is `rate`.
+    pub(crate) fn on_poll_answered(&mut self, answered: &PollAnswered, rate: BitRate) {
         let now = answered.now;
-        while self.marks.front().is_some_and(|mark| mark.count != answered.count) {
-            self.marks.pop_front();
+        while self.sent_polls.front().is_some_and(|poll| poll.seq != answered.seq) {
+            self.sent_polls.pop_front();
         }
-        let Some(mark) = self.marks.pop_front() else { return };
-        let difference = answered.arrived_at.wrapping_sub(answered.stamp);
-        let origin = *self.origin.get_or_insert(difference);
-        // Clocks that run apart by up to 35 minutes are still told from each other.
-        let delay = i64::from(difference.wrapping_sub(origin) as i32);
-        self.least.take(now, delay);
-        if self.samples.len() == SAMPLES {
+        let Some(poll) = self.sent_polls.pop_front() else { return };
+        let difference = answered.arrived_at.wrapping_sub(answered.timestamp);
+        let offset = *self.clock_offset.get_or_insert(difference);
+        // The clocks may drift apart by up to 35 minutes.
+        let delay = i64::from(difference.wrapping_sub(offset) as i32);
+        self.base_delay.update(now, delay);
+        if self.samples.len() == MAX_SAMPLES {
             self.samples.pop_front();
         }
         self.samples.push_back(Sample {
-            sent_at: mark.at,
-            sent: mark.octets,
+            sent_at: poll.now,
+            sent: poll.octets,
             arrived_at: answered.arrived_at,
             arrived: answered.arrived,
             delay,
         });
-        self.advance(now, rate, answered.least_round_trip);
+        self.advance(now, rate, answered.min_rtt);
     }
 
-    fn advance(&mut self, now: Instant, rate: BitRate, round_trip: Span) {
+    fn advance(&mut self, now: Instant, rate: BitRate, min_rtt: Span) {
         match self.phase {
             Phase::Free => {
-                if let Some(seen) = self.look_back()
+                if let Some(recent) = self.recent_interval()
                     && now >= self.wait_until
-                    && self.is_queue(now, &seen, rate, round_trip)
+                    && self.is_queue(now, &recent, rate, min_rtt)
                 {
-                    let queue = seen.queue_at(now);
+                    let queue = recent.queue_at(now);
                     let until = now + micros(queue) * 4;
-                    self.phase = Phase::Draining { until, queue, link_bps: seen.link_bps() };
+                    self.phase = Phase::Draining { until, queue, link_bps: recent.link_bps() };
                 } else {
-                    self.rise(now, rate, round_trip);
+                    self.raise(now, rate, min_rtt);
                 }
             }
             Phase::Draining { until, queue, link_bps } => {
                 if now >= until {
-                    self.limit_bps = Some(below(link_bps));
+                    self.cap_bps = Some(below(link_bps));
                     self.phase = Phase::Settling { since: until, queue };
                 }
             }
             Phase::Settling { since, queue } => {
                 if self.samples.back().is_some_and(|last| last.sent_at >= since) {
-                    self.settle(now, queue, round_trip);
+                    self.settle(now, queue, min_rtt);
                 }
             }
         }
     }
 
-    /// The queue has had time to go away: has it?
-    fn settle(&mut self, now: Instant, queue: i64, round_trip: Span) {
+    /// Decides whether the drained queue was caused by this sender.
+    fn settle(&mut self, now: Instant, queue: i64, min_rtt: Span) {
         self.phase = Phase::Free;
-        self.rises = 0;
+        self.raises = 0;
         let Some(last) = self.samples.back() else { return };
-        let gone = last.delay - self.least.value() < queue / 2;
-        if !gone {
-            // The way is longer now, or somebody else fills it: back to what we are told, and
-            // only a delay above this one is a queue.
-            self.limit_bps = None;
-            self.least.forget(now, last.delay);
+        let is_drained = last.delay - self.base_delay.value() < queue / 2;
+        if !is_drained {
+            // The path delay has increased, or another sender fills the queue: only a longer
+            // delay is a queue of this sender.
+            self.cap_bps = None;
+            self.base_delay.reset(now, last.delay);
         }
-        let first = round_trip * 4;
-        self.hold = if self.hold < first { first } else { (self.hold * 2).min(LONGEST_HOLD) };
-        self.wait_until = now + if gone { round_trip } else { self.hold };
+        let first = min_rtt * 4;
+        self.hold = if self.hold < first { first } else { (self.hold * 2).min(MAX_HOLD) };
+        self.wait_until = now + if is_drained { min_rtt } else { self.hold };
         self.samples.clear();
     }
 
-    fn rise(&mut self, now: Instant, rate: BitRate, round_trip: Span) {
-        let Some(limit) = self.limit_bps else { return };
-        let hold = if self.rises == 0 { self.hold } else { round_trip * 4 };
+    fn raise(&mut self, now: Instant, rate: BitRate, min_rtt: Span) {
+        let Some(cap) = self.cap_bps else { return };
+        let hold = if self.raises == 0 { self.hold } else { min_rtt * 4 };
         if now < self.wait_until + hold {
             return;
         }
-        let higher = limit + (limit >> 7_u32.saturating_sub(self.rises).max(3));
-        self.rises += 1;
-        self.limit_bps = (higher < rate.as_bps()).then_some(higher);
+        let higher = cap + (cap >> 7_u32.saturating_sub(self.raises).max(3));
+        self.raises += 1;
+        self.cap_bps = (higher < rate.as_bps()).then_some(higher);
         self.wait_until = now;
     }
 
-    fn is_queue(&self, now: Instant, seen: &Seen, rate: BitRate, round_trip: Span) -> bool {
+    fn is_queue(
+        &self,
+        now: Instant,
+        recent: &RecentInterval,
+        rate: BitRate,
+        min_rtt: Span,
+    ) -> bool {
         let pace = u128::from(self.apply(now, rate).as_bps());
-        let limit = (round_trip / 4).max(LEAST_QUEUE);
-        micros(seen.standing) > limit
-            && u128::from(seen.sent_bps) * 10 >= pace * 9
-            && u128::from(seen.arrived_bps) * 100 <= u128::from(seen.sent_bps) * 99
+        let threshold = (min_rtt / 4).max(MIN_THRESHOLD);
+        let (send_rate, delivery_rate) =
+            (u128::from(recent.send_rate_bps), u128::from(recent.delivery_rate_bps));
+        micros(recent.min_queue) > threshold
+            && send_rate * 10 >= pace * 9
+            && delivery_rate * 100 <= send_rate * 99
     }
 
-    /// What the last POLLs showed; `None` while there were too few.
-    fn look_back(&self) -> Option<Seen> {
+    /// Rates and queue over the last samples; `None` if there are too few.
+    fn recent_interval(&self) -> Option<RecentInterval> {
         let last = self.samples.back()?;
-        let spans = |sample: &Sample| last.sent_at.since(sample.sent_at) >= LONG_ENOUGH;
-        let latest = (ENOUGH..=self.samples.len())
+        let spans = |sample: &Sample| last.sent_at.since(sample.sent_at) >= MIN_INTERVAL;
+        let start = (MIN_SAMPLES..=self.samples.len())
             .map(|count| self.samples.len() - count)
             .find(|&index| spans(&self.samples[index]))?;
-        let recent = self.samples.range(latest..);
-        let first = &self.samples[latest];
-        let least = self.least.value();
+        let recent = self.samples.range(start..);
+        let first = &self.samples[start];
+        let base = self.base_delay.value();
         let rate = |octets: u64, micros: u64| octets.saturating_mul(8_000_000) / micros.max(1);
-        let passing = u64::from(last.arrived_at.wrapping_sub(first.arrived_at));
-        Some(Seen {
-            standing: recent.map(|sample| sample.delay - least).min()?,
-            latest: last.delay - least,
-            latest_at: last.sent_at,
+        let (sent, send_interval) = (last.sent - first.sent, last.sent_at.since(first.sent_at));
+        let arrival_us = u64::from(last.arrived_at.wrapping_sub(first.arrived_at));
+        let arrived = u64::from(last.arrived.wrapping_sub(first.arrived));
+        Some(RecentInterval {
+            min_queue: recent.map(|sample| sample.delay - base).min()?,
+            last_queue: last.delay - base,
+            last_sent_at: last.sent_at,
             growth: last.delay - first.delay,
-            sent_bps: rate(last.sent - first.sent, last.sent_at.since(first.sent_at).as_micros()),
-            passed_bps: rate(last.sent - first.sent, passing),
-            arrived_bps: rate(u64::from(last.arrived.wrapping_sub(first.arrived)), passing),
+            send_rate_bps: rate(sent, send_interval.as_micros()),
+            service_rate_bps: rate(sent, arrival_us),
+            delivery_rate_bps: rate(arrived, arrival_us),
         })
     }
 }
 
-/// What a round trip of POLLs showed.
+/// Rates and queue over a few POLLs.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
-    /// The least that waited, microseconds.
-    standing: i64,
-    /// What waited when the last POLL was sent, and when that was.
-    latest: i64,
-    latest_at: Instant,
-    /// By how much it grew, microseconds.
+struct RecentInterval {
+    /// Minimum queuing delay, microseconds.
+    min_queue: i64,
+    /// Queuing delay of the last POLL, and the time at which it was sent.
+    last_queue: i64,
+    last_sent_at: Instant,
+    /// Growth of the queuing delay, microseconds.
     growth: i64,
-    sent_bps: u64,
-    /// What was sent over the time that its POLLs took to arrive.
-    passed_bps: u64,
-    arrived_bps: u64,
+    send_rate_bps: u64,
+    /// Octets sent ÷ interval of the arrivals.
+    service_rate_bps: u64,
+    delivery_rate_bps: u64,
 }
 
-impl Seen {
-    /// What the link takes.
+impl RecentInterval {
+    /// Rate of the link.
     fn link_bps(&self) -> u64 {
-        if self.growth > GROWING { self.passed_bps } else { self.arrived_bps }
+        if self.growth > GROWING_US { self.service_rate_bps } else { self.delivery_rate_bps }
     }
 
-    /// What waits now, if it has gone on as it did.
+    /// Queuing delay at `now`, if the queue continues to grow at its rate.
     fn queue_at(&self, now: Instant) -> i64 {
-        let since = u128::from(now.since(self.latest_at).as_micros());
+        let since = u128::from(now.since(self.last_sent_at).as_micros());
         let link = self.link_bps();
-        let more = u128::from(self.sent_bps.saturating_sub(link));
-        let come = since * more / u128::from(link.max(1));
-        self.latest.saturating_add(i64::try_from(come).unwrap_or(i64::MAX))
+        let excess = u128::from(self.send_rate_bps.saturating_sub(link));
+        let growth = since * excess / u128::from(link.max(1));
+        self.last_queue.saturating_add(i64::try_from(growth).unwrap_or(i64::MAX))
     }
 }
 
-/// The least delay over one to two times [`MEMORY`].
-#[derive(Clone, Copy, Debug, Default)]
-struct Least {
-    before: Option<i64>,
-    now: Option<i64>,
-    since: Instant,
-}
-
-impl Least {
-    fn take(&mut self, at: Instant, delay: i64) {
-        if at.since(self.since) >= MEMORY {
-            (self.before, self.now, self.since) = (self.now, None, at);
-        }
-        self.now = Some(self.now.map_or(delay, |least| least.min(delay)));
-    }
-
-    fn forget(&mut self, at: Instant, delay: i64) {
-        *self = Self { before: None, now: Some(delay), since: at };
-    }
-
-    fn value(&self) -> i64 {
-        self.before.into_iter().chain(self.now).min().unwrap_or(0)
-    }
-}
-
-/// A little less than what the link takes, so that a queue cannot grow.
+/// Rate slightly below that of the link, at which a queue drains.
 fn below(link_bps: u64) -> u64 {
     link_bps - link_bps / 200
 }

@@ -1,152 +1,224 @@
-//! Probing upwards: a round trip at a little more, and what becomes of it.
+//! PROBING: a higher rate for one RTT, and its effect.
 //!
 //! ```text
-//!   cruise ──due──▶ rate + 1/16 for a round trip ──its last POLL answered──▶
-//!       what more was sent arrived, and no delay grew    that is the rate; more of it at once,
-//!                                                        and so on to twice the rate
-//!       the delay grew by half of what it must where      the link's rate is what passed;
-//!       the link takes no more                            the next one twice as late
-//!       less than half of the addition arrived            (a queue too short to be seen)
+//!   state     knows base rate R and p_err; sends at R' = R + R/2ⁿ, n = 4 at first
+//!   ends      the first POLL sent after it is answered:
+//!     all of the addition arrived, constant delay   base rate R'; n halves; the next probe follows
+//!     service rate < (R + R') / 2                   C = service rate; the wait doubles
+//!     less than half of the addition arrived        the queue overflows; the wait doubles
 //! ```
+//!
+//! The first wait is 4 RTTs, and the maximum is 16 RTTs or 8 s.
 
-use super::samples::{Samples, Window, mul};
+use super::drain::AfterDrain;
+use super::estimator::{
+    PACKET_BITS, PathEstimator, Sample, SampleInterval, as_micros, mul, time_for_packets,
+};
+use super::{MIN_THRESHOLD, State, Steady};
 use units::{Instant, Span};
 
-/// The usual first addition is 1/2 to this power.
-const SMALLEST: u32 = 4;
-/// Round trips between two probes, at first and at most.
-const FIRST_WAIT: u64 = 4;
-const LONGEST_WAIT: u64 = 16;
-/// No wait is longer, but for one of the first length.
-const LONGEST: Span = Span::from_secs(8);
-/// Packets that a probe has at least: its effect must be larger than a packet.
-const PACKETS: u64 = 36;
-/// Packets that are enough for a probe at twice the rate; where fewer go in a round trip, it is
-/// at twice the rate.
-const FEW_PACKETS: u64 = 4;
-/// A rate this many times below the ceiling that was told is nobody's.
-const FAR: u64 = 64;
+/// n of the first probe.
+const INITIAL_SHIFT: u32 = 4;
+/// RTTs between two probes, at first and at most.
+const INITIAL_WAIT: u64 = 4;
+const MAX_WAIT: u64 = 16;
+/// Maximum wait, unless the initial one is longer.
+const MAX_WAIT_TIME: Span = Span::from_secs(8);
+/// Minimum number of packets of a probe: its effect is larger than a packet.
+const MIN_PACKETS: u64 = 36;
+/// Minimum number of packets of a probe at twice the rate, which is used if fewer are sent per
+/// RTT.
+const MIN_DOUBLED_PACKETS: u64 = 4;
+/// A base rate below 1/64 of the rate cap is doubled.
+const MAX_CEILING_RATIO: u64 = 64;
 
-/// When to probe, and by how much.
+/// Time and size of the next probe.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Schedule {
+pub(super) struct ProbeSchedule {
     due: Instant,
+    /// RTTs to wait after a probe without success.
     waits: u64,
-    power: u32,
+    /// n.
+    shift: u32,
 }
 
-/// A probe under way.
+/// A running probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
+    /// R.
     pub(super) base: u64,
+    /// R'.
     pub(super) rate: u64,
     pub(super) from: Instant,
     pub(super) until: Instant,
-    /// The POLL at its end is asked for.
+    /// The POLL at its end was requested.
     pub(super) ended: bool,
 }
 
-/// What came of a probe.
+/// Result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// The way takes more.
-    Room,
-    /// The way takes this, and what was more waits.
+pub(super) enum ProbeOutcome {
+    /// The bottleneck rate is higher.
+    Capacity,
+    /// The bottleneck rate is this, and the excess is queued.
     Queue(u64),
-    /// What was more was lost.
+    /// The excess was lost.
     Loss,
 }
 
-impl Schedule {
+impl ProbeSchedule {
     pub(super) fn new() -> Self {
-        Self { due: Instant::ZERO, waits: FIRST_WAIT, power: SMALLEST }
+        Self { due: Instant::ZERO, waits: INITIAL_WAIT, shift: INITIAL_SHIFT }
     }
 
-    /// The next one comes soon.
-    pub(super) fn soon(&mut self, now: Instant, round_trip: Span) {
-        *self = Self { due: now + round_trip * FIRST_WAIT, ..Self::new() };
+    /// Schedules a probe of the initial size after the initial wait.
+    pub(super) fn reset(&mut self, now: Instant, rtt: Span) {
+        *self = Self { due: now + rtt * INITIAL_WAIT, ..Self::new() };
     }
 
-    /// The first one, where the rate may be wrong by `doubt` millionths of it: it adds more.
-    pub(super) fn first(&mut self, due: Instant, doubt: u64) {
-        let adds = |power: &u32| 1_000_000 >> power >= doubt;
-        let power = (0..=SMALLEST).rev().find(adds).unwrap_or(0);
-        *self = Self { due, power, ..Self::new() };
+    /// Schedules the first probe at a rate whose uncertainty is `uncertainty_ppm`: it adds at least
+    /// as much.
+    pub(super) fn set_first(&mut self, due: Instant, uncertainty_ppm: u64) {
+        let suffices = |shift: &u32| 1_000_000 >> shift >= uncertainty_ppm;
+        let shift = (0..=INITIAL_SHIFT).rev().find(suffices).unwrap_or(0);
+        *self = Self { due, shift, ..Self::new() };
     }
 
     pub(super) fn is_due(&self, now: Instant) -> bool {
         now >= self.due
     }
 
-    /// The probe that is due.
+    /// Starts the probe that is due: it takes at least `time`, and stays below `max_rate`.
     pub(super) fn begin(
         &self,
         now: Instant,
         base: u64,
-        most: u64,
-        round_trip: Span,
+        max_rate: u64,
+        rtt: Span,
         time: Span,
         error_ppm: u64,
     ) -> Probe {
-        // Far below a ceiling that was told something was misjudged: the way up is not to take
-        // minutes, as it would with a 16th of next to nothing.
-        let lost = most < u64::MAX && base < most / FAR;
-        // So few packets go that doubling them adds a handful to a queue, unless the last probe
-        // found one.
-        let few = mul(base, round_trip.as_micros(), 12_000 * 1_000_000) < FEW_PACKETS;
-        let lost = lost || (few && self.waits == FIRST_WAIT);
-        let (power, least) = if lost { (0, FEW_PACKETS) } else { (self.power, PACKETS) };
-        let rate = base.saturating_add(base >> power).min(most);
-        // Half of the addition is to be twice what chance makes of the errors:
-        // n/32 = 2 √(n p) for n packets.
+        // Far below a configured rate the estimate is wrong; additions of 1/16 would take minutes.
+        let is_far_below = max_rate < u64::MAX && base < max_rate / MAX_CEILING_RATIO;
+        // Doubling so few packets adds a handful to the queue. Not after a probe that found one.
+        let few = mul(base, rtt.as_micros(), PACKET_BITS * 1_000_000) < MIN_DOUBLED_PACKETS;
+        let doubles = is_far_below || (few && self.waits == INITIAL_WAIT);
+        let (shift, least) =
+            if doubles { (0, MIN_DOUBLED_PACKETS) } else { (self.shift, MIN_PACKETS) };
+        let rate = base.saturating_add(base >> shift).min(max_rate);
+        // For n packets, half of the addition is two standard deviations of the corrupted ones:
+        // n/32 = 2 √(n p_err).
         let packets = least.max(mul(4_096, error_ppm, 1_000_000));
-        let packets = Span::from_nanos(mul(1_500 * 8 * packets, 1_000_000_000, rate));
-        Probe { base, rate, from: now, until: now + time.max(packets), ended: false }
+        let until = now + time.max(time_for_packets(packets, rate));
+        Probe { base, rate, from: now, until, ended: false }
     }
 
-    /// Takes in what a probe has found.
-    pub(super) fn found(&mut self, now: Instant, found: Found, round_trip: Span) {
-        if found == Found::Room {
-            self.power = self.power.div_ceil(2).max(1);
-            self.waits = FIRST_WAIT;
+    /// Schedules the next probe after one with this result.
+    pub(super) fn on_outcome(&mut self, now: Instant, outcome: ProbeOutcome, rtt: Span) {
+        if outcome == ProbeOutcome::Capacity {
+            self.shift = self.shift.div_ceil(2).max(1);
+            self.waits = INITIAL_WAIT;
             self.due = now;
         } else {
-            let wait = (round_trip * self.waits).min(LONGEST.max(round_trip * FIRST_WAIT));
+            let wait = (rtt * self.waits).min(MAX_WAIT_TIME.max(rtt * INITIAL_WAIT));
             self.due = now + wait;
-            self.waits = (self.waits * 2).min(LONGEST_WAIT);
-            self.power = SMALLEST;
+            self.waits = (self.waits * 2).min(MAX_WAIT);
+            self.shift = INITIAL_SHIFT;
         }
     }
 }
 
 impl Probe {
-    /// What to judge by: the window of its POLLs, or where answers are too far apart for that the
-    /// one around it, with the rate that was meant for it; `None` where too little of the addition
-    /// was sent in either.
-    pub(super) fn seen(&self, samples: &Samples) -> Option<(Window, u64)> {
-        let of_its_own = || samples.window(self.from, Some(self.until));
-        let around = || samples.around(self.from, self.until);
-        // A quarter of the addition on average is told from none as well.
+    /// The interval that shows the effect, and the rate intended for it: that of the POLLs sent in
+    /// the probe, or the one around it if STATs are too rare. `None` if the session was
+    /// application-limited in both.
+    pub(super) fn measured_interval(&self, path: &PathEstimator) -> Option<(SampleInterval, u64)> {
+        let inside = || path.interval(self.from, Some(self.until));
+        let around = || path.interval_around(self.from, self.until);
+        // A quarter of the addition is distinguishable.
         let least = self.base + (self.rate - self.base) / 4;
-        let tells = |window: &Window| window.sent_bps() >= least;
-        let window = of_its_own().filter(tells).or_else(|| around().filter(tells))?;
-        let most = window.sent_bps() >= self.middle(self.rate);
-        Some((window, if most { self.rate } else { window.sent_bps() }))
+        let suffices = |interval: &SampleInterval| interval.send_rate_bps() >= least;
+        let interval = inside().filter(suffices).or_else(|| around().filter(suffices))?;
+        let sent = interval.send_rate_bps();
+        let rate = if sent >= self.middle(self.rate) { self.rate } else { sent };
+        Some((interval, rate))
     }
 
     fn middle(&self, rate: u64) -> u64 {
         self.base + (rate - self.base) / 2
     }
 
-    /// What a window shows in which `rate` was meant to be sent, where errors lose `error_ppm`.
-    pub(super) fn judge(&self, (window, rate): &(Window, u64), error_ppm: u64) -> Found {
-        let middle = self.middle(*rate);
-        if window.passed_bps() < middle {
-            return Found::Queue(window.passed_bps());
+    /// Result of an interval in which `rate` was to be sent.
+    pub(super) fn outcome(&self, interval: &SampleInterval, rate: u64, p_err: u64) -> ProbeOutcome {
+        let middle = self.middle(rate);
+        let service_rate = interval.service_rate_bps();
+        if service_rate < middle {
+            return ProbeOutcome::Queue(service_rate);
         }
-        let kept = 1_000_000_u64.saturating_sub(error_ppm);
-        let enough = mul(mul(window.sent, kept, 1_000_000), middle, *rate);
-        if window.arrived < enough { Found::Loss } else { Found::Room }
+        let kept = 1_000_000_u64.saturating_sub(p_err);
+        let enough = mul(mul(interval.sent, kept, 1_000_000), middle, rate);
+        if interval.arrived < enough { ProbeOutcome::Loss } else { ProbeOutcome::Capacity }
+    }
+}
+
+impl Steady {
+    /// PROBING: a POLL is answered.
+    pub(super) fn on_probe(&mut self, now: Instant, probe: &Probe, sample: &Sample) {
+        if let Some(recent) = self.path.recent_interval(self.rate_span(), 2)
+            && self.is_choked(&recent)
+        {
+            self.probes.on_outcome(now, ProbeOutcome::Loss, self.min_rtt);
+            let bottleneck_bps = recent.bottleneck_bps(self.path.error_ppm());
+            self.drain(now, bottleneck_bps, AfterDrain::Cruise);
+            return;
+        }
+        if sample.sent_at <= probe.from {
+            self.path.update_jitter();
+            self.path.update_error_ratio(self.queue_threshold_us() / 4, self.rate_span() * 2);
+        }
+        if sample.sent_at < probe.until {
+            return;
+        }
+        self.state = State::Cruise;
+        let Some((interval, rate)) = probe.measured_interval(&self.path) else {
+            // Application-limited.
+            self.probes.reset(now, self.min_rtt);
+            return;
+        };
+        let outcome = probe.outcome(&interval, rate, self.path.error_ppm());
+        self.probes.on_outcome(now, outcome, self.min_rtt);
+        if outcome != ProbeOutcome::Capacity && self.dropped_recently(now) {
+            self.probes.reset(now, self.min_rtt);
+        }
+        match outcome {
+            ProbeOutcome::Capacity => self.on_capacity(now, probe, rate),
+            ProbeOutcome::Queue(bottleneck_bps) => {
+                let queue_us = self.path.queue_us(sample);
+                // The uncertainty of a train is larger than its samples show.
+                let least = if self.bottleneck_bps.is_some() { 15 } else { 12 };
+                let bottleneck_bps = bottleneck_bps.max(probe.base / 16 * least);
+                self.base_rate_bps = self.below(bottleneck_bps);
+                self.bottleneck_bps = Some(bottleneck_bps);
+                self.confirm_rate();
+                if queue_us > as_micros(MIN_THRESHOLD) / 3 {
+                    self.drain(now, bottleneck_bps, AfterDrain::OwnQueue);
+                }
+            }
+            ProbeOutcome::Loss => {}
+        }
+    }
+
+    /// A probe at `rate` has found capacity.
+    fn on_capacity(&mut self, now: Instant, probe: &Probe, rate: u64) {
+        self.confirm_rate();
+        if self.may_send_train(now, probe) {
+            self.base_rate_bps = rate;
+            self.recover_with_train();
+        } else if now < self.sharing_until {
+            self.enter_sharing(now);
+        } else {
+            self.base_rate_bps = rate;
+        }
     }
 }
 
@@ -156,17 +228,17 @@ mod tests {
 
     /// XSTP-14.4.1
     #[test]
-    fn next_to_nothing_is_doubled_until_a_queue_is_found() {
-        let mut schedule = Schedule::new();
-        let round_trip = Span::from_millis(600);
-        let begin = |schedule: &Schedule, base| {
-            let probe = schedule.begin(Instant::ZERO, base, u64::MAX, round_trip, round_trip, 0);
+    fn a_low_rate_is_doubled_until_a_queue_is_found() {
+        let mut schedule = ProbeSchedule::new();
+        let rtt = Span::from_millis(600);
+        let begin = |schedule: &ProbeSchedule, base| {
+            let probe = schedule.begin(Instant::ZERO, base, u64::MAX, rtt, rtt, 0);
             (probe.rate, probe.until.since(Instant::ZERO).as_millis())
         };
         assert_eq!(begin(&schedule, 1_000), (2_000, 24_000), "four packets");
-        assert_eq!(begin(&schedule, 79_000), (158_000, 600), "fewer than four in a round trip");
+        assert_eq!(begin(&schedule, 79_000), (158_000, 600), "fewer than four per RTT");
         assert_eq!(begin(&schedule, 80_000), (85_000, 5_082), "thirty-six packets");
-        schedule.found(Instant::ZERO, Found::Queue(1_000), round_trip);
+        schedule.on_outcome(Instant::ZERO, ProbeOutcome::Queue(1_000), rtt);
         assert_eq!(begin(&schedule, 1_600).0, 1_700);
     }
 }

@@ -1,7 +1,7 @@
 //! The controller on a link made of packets and arithmetic, and its laws by themselves.
 
-use super::law::{Company, Law, is_congested};
-use super::samples::{Sample, Window};
+use super::cubic::{CrossTraffic, CubicCurve};
+use super::estimator::{Sample, SampleInterval};
 mod changes;
 mod clocks;
 mod narrow;
@@ -43,7 +43,7 @@ struct Rig {
     arrived: u64,
     count: u32,
     under_way: VecDeque<Arrival>,
-    answers: VecDeque<Answered>,
+    answers: VecDeque<PollAnswered>,
     longest_queue: Span,
     /// This one packet is lost.
     losing: Option<u64>,
@@ -91,7 +91,7 @@ impl Rig {
     }
 
     fn mbps(&self) -> u64 {
-        self.steady.pace(self.now).as_bps() / MBPS
+        self.steady.pace(self.now).unwrap().as_bps() / MBPS
     }
 
     /// Runs until `millis` and says what arrived since, in kilobits per second.
@@ -108,7 +108,7 @@ impl Rig {
         let range = self.steady.poll_range();
         let usual = (self.back * 2 / 3).max(Span::from_millis(5));
         let poll_at = self.last_poll + usual.min(range.end).max(range.start);
-        let may_send = self.steady.may_send() && !self.steady.is_quiet();
+        let may_send = self.steady.may_send() && !self.steady.is_poll_only();
         let send_at = (self.awake[1])(if may_send { self.next_send } else { poll_at });
         let arrival = self.under_way.front().map_or(end, |first| first.0);
         let answer = self.answers.front().map_or(end, |first| first.now);
@@ -121,27 +121,27 @@ impl Rig {
                 self.answered_at = at;
                 let late = self.late.filter(|late| late.0 == count);
                 let seen_at = (self.awake[0])(at) + late.map_or(Span::ZERO, |late| late.1);
-                self.answers.push_back(Answered {
+                self.answers.push_back(PollAnswered {
                     now: (self.awake[0])(at) + self.back,
-                    count,
-                    stamp: (sent_at.as_nanos() / 1_000) as u32,
+                    seq: count,
+                    timestamp: (sent_at.as_nanos() / 1_000) as u32,
                     arrived_at: ((self.clock)(seen_at).as_nanos() / 1_000) as u32,
                     arrived: self.arrived as u32,
-                    least_round_trip: self.back * 2,
+                    min_rtt: self.back * 2,
                 });
             }
         }
         while self.answers.front().is_some_and(|first| first.now <= self.now) {
             let answered = self.answers.pop_front().unwrap();
-            self.steady.on_answer(&answered);
+            self.steady.on_poll_answered(&answered);
         }
         if self.now >= send_at && self.now < end {
             if may_send {
                 // What a late sender catches up is bounded.
                 let planned = self.next_send.max(self.now - Span::from_millis(5));
-                self.next_send = planned + self.steady.pace(self.now).time_for(DATA);
-                self.steady.on_data(self.now, self.sent);
-                let poll = self.steady.take_ask() || self.now >= poll_at;
+                self.next_send = planned + self.steady.pace(self.now).unwrap().time_for(DATA);
+                let requested = self.steady.on_data(self.now, self.sent);
+                let poll = requested || self.now >= poll_at;
                 self.send(DATA, poll);
             } else {
                 self.send(80, true);
@@ -157,7 +157,7 @@ impl Rig {
             self.count += 1;
             self.last_poll = self.now;
             let (now, count, octets) = (self.now, self.count, self.sent);
-            self.steady.on_poll(&PollSent { now, count, octets });
+            self.steady.on_poll(&PollSent { now, seq: count, octets });
             (count, now)
         });
         let waits = self.free_at.since(self.now);
@@ -190,19 +190,26 @@ fn a_train_and_half_of_what_it_shows_find_the_rate_in_two_round_trips() {
     ] {
         let mut rig = Rig::auto(link);
         rig.run(550);
-        assert_eq!((rig.packets > 10, rig.steady.mode()), (true, "train"), "POLLs go on");
+        assert_eq!(
+            (rig.packets > 10, rig.steady.mode(Instant::ZERO)),
+            (true, "train"),
+            "POLLs go on"
+        );
         assert_eq!(rig.sent / DATA, 10, "ten packets until something is known");
-        assert_eq!(rig.steady.learnt(), None);
+        assert_eq!(rig.steady.confirmed_rate(), None);
         rig.run(900);
-        assert_eq!(rig.steady.mode(), "ramp");
-        assert!(rig.steady.pace(rig.now).as_bps() <= mbps * MBPS / 2, "half of it at first");
+        assert_eq!(rig.steady.mode(Instant::ZERO), "ramp");
+        assert!(
+            rig.steady.pace(rig.now).unwrap().as_bps() <= mbps * MBPS / 2,
+            "half of it at first"
+        );
         rig.run(2_000);
-        let found = rig.steady.pace(rig.now).as_bps();
+        let found = rig.steady.pace(rig.now).unwrap().as_bps();
         assert!(found.abs_diff(mbps * MBPS) < mbps * MBPS / 10, "{found}");
         rig.run(2_600);
         assert!(rig.longest_queue < Span::from_millis(130), "{:?}", rig.longest_queue);
         rig.run(5_000);
-        let learnt = rig.steady.learnt().expect("a rate").as_bps();
+        let learnt = rig.steady.confirmed_rate().expect("a rate").as_bps();
         assert!(learnt.abs_diff(mbps * MBPS) < mbps * MBPS / 20, "{learnt}");
     }
 }
@@ -220,8 +227,10 @@ fn nothing_but_one_train_goes_into_a_slow_link() {
 /// XSTP-14.2.5 XSTP-14.2.6
 #[test]
 fn a_remembered_rate_is_used_at_once_and_given_up_when_it_does_not_hold() {
-    let config =
-        SessionConfig { start_rate: Some(BitRate::from_mbps(10)), ..SessionConfig::gateway_auto() };
+    let config = SessionConfig {
+        initial_rate: Some(BitRate::from_mbps(10)),
+        ..SessionConfig::gateway_auto()
+    };
     let mut rig = Rig::new(&config, |_| GOOD);
     assert_eq!(rig.mbps(), 10);
     assert!(rig.run(3_000) > 8_700, "all but the first flight's way");
@@ -230,7 +239,7 @@ fn a_remembered_rate_is_used_at_once_and_given_up_when_it_does_not_hold() {
     assert!(rig.mbps() <= 1, "a round trip later it is known");
     rig.run(2_600);
     assert!(rig.free_at < rig.now + Span::from_millis(100), "and drained in two");
-    let rate = rig.steady.pace(rig.now).as_bps();
+    let rate = rig.steady.pace(rig.now).unwrap().as_bps();
     assert!(rate > 900_000 && rate < 1_100_000, "{rate}");
 }
 
@@ -239,16 +248,20 @@ fn a_remembered_rate_is_used_at_once_and_given_up_when_it_does_not_hold() {
 fn next_to_nothing_that_is_remembered_is_not_believed_where_more_was_told() {
     let config = |start| SessionConfig {
         max_rate: Some(BitRate::from_mbps(10)),
-        start_rate: Some(start),
+        initial_rate: Some(start),
         headroom_millionths: 0,
         ..SessionConfig::gateway_auto()
     };
     let mut rig = Rig::new(&config(BitRate::from_kbps(10)), |_| GOOD);
-    assert_eq!(rig.steady.mode(), "train");
+    assert_eq!(rig.steady.mode(Instant::ZERO), "train");
     rig.run(2_600);
-    assert!(rig.steady.pace(rig.now).as_bps() > 9 * MBPS, "{:?}", rig.steady.pace(rig.now));
+    assert!(
+        rig.steady.pace(rig.now).unwrap().as_bps() > 9 * MBPS,
+        "{:?}",
+        rig.steady.pace(rig.now).unwrap()
+    );
     let rig = Rig::new(&config(BitRate::from_kbps(700)), |_| GOOD);
-    assert_eq!(rig.steady.mode(), "ramp");
+    assert_eq!(rig.steady.mode(Instant::ZERO), "ramp");
 }
 
 /// XSTP-14.9.1
@@ -256,14 +269,18 @@ fn next_to_nothing_that_is_remembered_is_not_believed_where_more_was_told() {
 fn what_a_ceiling_has_cut_is_not_worth_remembering() {
     let mut rig = Rig::auto(|_| GOOD);
     rig.run(5_000);
-    assert!(rig.steady.learnt().is_some());
+    assert!(rig.steady.confirmed_rate().is_some());
     let most = |kbps| Some(BitRate::from_kbps(kbps));
-    rig.steady.grant(most(9));
-    assert_eq!(rig.steady.learnt(), None, "that is what the peer allows, not what the way takes");
-    rig.steady.grant(most(20_000));
-    assert_eq!(rig.steady.learnt(), None);
+    rig.steady.apply_grant(most(9));
+    assert_eq!(
+        rig.steady.confirmed_rate(),
+        None,
+        "that is what the peer allows, not what the way takes"
+    );
+    rig.steady.apply_grant(most(20_000));
+    assert_eq!(rig.steady.confirmed_rate(), None);
     rig.run(60_000);
-    let learnt = rig.steady.learnt().expect("a rate that was found again").as_bps();
+    let learnt = rig.steady.confirmed_rate().expect("a rate that was found again").as_bps();
     assert!(learnt > 9 * MBPS, "{learnt}");
 }
 
@@ -320,9 +337,9 @@ fn a_longer_way_is_no_queue() {
         Link { delay: BACK + Span::from_millis(step), ..GOOD }
     });
     rig.run(9_000);
-    let before = rig.steady.base;
+    let before = rig.steady.base_rate_bps;
     rig.run(14_000);
-    assert_eq!(rig.steady.base, before);
+    assert_eq!(rig.steady.base_rate_bps, before);
     let arrives = rig.run(30_000);
     assert!(arrives > 9_700, "{arrives}");
 }
@@ -336,7 +353,7 @@ fn probes_are_small_and_become_rare() {
     let mut was = "";
     for step in 0..300 {
         rig.run(30_000 + step * 100);
-        let mode = rig.steady.mode();
+        let mode = rig.steady.mode(Instant::ZERO);
         probes += u32::from(mode == "probing" && was != "probing");
         was = mode;
     }
@@ -350,8 +367,8 @@ fn of_two_rates_that_meet_the_same_events_the_lower_gains() {
     let mut rates = [8 * MBPS, 2 * MBPS];
     for round in 0..40_u64 {
         let mut laws = rates.map(|rate| {
-            let mut law = Law::new(Company::Polite, rate);
-            law.event(rate, BACK * 2, Span::ZERO);
+            let mut law = CubicCurve::new(CrossTraffic::DelayBased, rate);
+            law.on_event(rate, BACK * 2, Span::ZERO);
             law.begin(at(round * 10_000));
             law
         });
@@ -365,7 +382,7 @@ fn of_two_rates_that_meet_the_same_events_the_lower_gains() {
     assert!(rates[0] < rates[1] * 11 / 10, "{rates:?}");
 }
 
-fn rates_of(laws: &mut [Law; 2], now: Instant) -> [u64; 2] {
+fn rates_of(laws: &mut [CubicCurve; 2], now: Instant) -> [u64; 2] {
     laws.map(|law| law.rate(now, BACK * 2, Span::ZERO))
 }
 
@@ -373,8 +390,8 @@ fn rates_of(laws: &mut [Law; 2], now: Instant) -> [u64; 2] {
 #[test]
 fn the_greedy_law_is_cubics() {
     // 500 packets in 600 ms: K = ³√(500 × 0.3 / 0.4) = 7.211 s.
-    let mut law = Law::new(Company::Greedy, 10 * MBPS);
-    assert_eq!(law.event(10 * MBPS, BACK * 2, Span::ZERO), 7 * MBPS);
+    let mut law = CubicCurve::new(CrossTraffic::LossBased, 10 * MBPS);
+    assert_eq!(law.on_event(10 * MBPS, BACK * 2, Span::ZERO), 7 * MBPS);
     law.begin(at(1_000));
     let rate = |millis| law.rate(at(millis), BACK * 2, Span::ZERO) / 10_000;
     assert_eq!((rate(1_000), rate(1_000 + 7_211)), (700, 1_000));
@@ -383,7 +400,7 @@ fn the_greedy_law_is_cubics() {
     let slower = law.rate(at(8_211), BACK * 2, Span::from_millis(600));
     assert_eq!(slower / 10_000, 500, "a window, which a queue slows down");
     // Overtaken: the next flat is lower.
-    law.event(8 * MBPS, BACK * 2, Span::ZERO);
+    law.on_event(8 * MBPS, BACK * 2, Span::ZERO);
     law.begin(at(0));
     assert!(law.rate(at(5_700), BACK * 2, Span::ZERO) < 7 * MBPS);
 }
@@ -398,13 +415,13 @@ fn congestion_is_more_than_errors_and_chance_explain() {
             arrived_at: 0,
             arrived,
             delay: 0,
-            trip: 0,
+            rtt_us: 0,
         };
-        Window::between(&sample(0, 0), &sample(100 * DATA, (100 - lost) * DATA))
+        SampleInterval::between(&sample(0, 0), &sample(100 * DATA, (100 - lost) * DATA))
     };
-    assert!(!is_congested(&window(0), 0) && is_congested(&window(1), 0));
-    assert!(!is_congested(&window(4), 10_000), "one expected, three by chance");
-    assert!(is_congested(&window(5), 10_000));
+    assert!(!window(0).has_congestion_loss(0) && window(1).has_congestion_loss(0));
+    assert!(!window(4).has_congestion_loss(10_000), "one expected, three by chance");
+    assert!(window(5).has_congestion_loss(10_000));
 }
 
 /// XSTP-14.7.1 XSTP-14.7.2
@@ -412,13 +429,13 @@ fn congestion_is_more_than_errors_and_chance_explain() {
 fn in_a_blackout_only_polls_go_and_any_word_ends_it() {
     let mut rig = Rig::auto(|_| GOOD);
     rig.run(9_000);
-    let before = rig.steady.pace(rig.now);
+    let before = rig.steady.pace(rig.now).unwrap();
     rig.steady.on_outage(rig.now);
-    assert!(rig.steady.is_quiet());
+    assert!(rig.steady.is_poll_only());
     assert!(rig.steady.poll_range().end <= BACK, "twice a round trip at least");
-    rig.steady.on_heard(rig.now);
-    assert!(!rig.steady.is_quiet());
-    assert_eq!(rig.steady.pace(rig.now), before, "the old rate");
+    rig.steady.on_peer_activity(rig.now);
+    assert!(!rig.steady.is_poll_only());
+    assert_eq!(rig.steady.pace(rig.now).unwrap(), before, "the old rate");
 }
 
 /// XSTP-14.1.1
@@ -430,16 +447,18 @@ fn what_the_way_takes_is_told_from_errors() {
         arrived_at,
         arrived,
         delay: 0,
-        trip: 0,
+        rtt_us: 0,
     };
     // 1.25 MB in a second, which take two to arrive; a tenth is lost to errors behind the queue.
-    let window =
-        Window::between(&sample(0, 0, 0, 0), &sample(1_000, 1_250_000, 2_000_000, 1_125_000));
-    assert_eq!(window.link_bps(100_000), 5 * MBPS, "what was sent has passed");
+    let window = SampleInterval::between(
+        &sample(0, 0, 0, 0),
+        &sample(1_000, 1_250_000, 2_000_000, 1_125_000),
+    );
+    assert_eq!(window.bottleneck_bps(100_000), 5 * MBPS, "what was sent has passed");
     // A full queue: as fast as it was sent, but half of it.
     let window =
-        Window::between(&sample(0, 0, 0, 0), &sample(1_000, 1_250_000, 1_000_000, 562_500));
-    assert_eq!(window.link_bps(100_000), 5 * MBPS, "freed from the errors' share");
+        SampleInterval::between(&sample(0, 0, 0, 0), &sample(1_000, 1_250_000, 1_000_000, 562_500));
+    assert_eq!(window.bottleneck_bps(100_000), 5 * MBPS, "freed from the errors' share");
 }
 
 /// XSTP-14.3.4
@@ -454,13 +473,13 @@ fn a_delay_that_stays_and_moves_is_somebodys_queue() {
     rig.run(10_000);
     let mut drains = 0;
     let mut was = "";
-    while rig.steady.mode() != "competing" && rig.now < at(30_000) {
+    while rig.steady.mode(Instant::ZERO) != "competing" && rig.now < at(30_000) {
         let next = rig.now.as_nanos() / 1_000_000 + 20;
         rig.run(next);
-        drains += u32::from(rig.steady.mode() == "draining" && was != "draining");
-        was = rig.steady.mode();
+        drains += u32::from(rig.steady.mode(Instant::ZERO) == "draining" && was != "draining");
+        was = rig.steady.mode(Instant::ZERO);
     }
-    assert_eq!(rig.steady.mode(), "competing");
+    assert_eq!(rig.steady.mode(Instant::ZERO), "competing");
     assert!(drains >= 2, "one that does not help is repeated: {drains}");
 }
 
@@ -470,26 +489,26 @@ fn a_queue_that_goes_away_twice_is_nobodys() {
     let mut rig = Rig::auto(|_| GOOD);
     rig.run(5_000);
     let steady = &mut rig.steady;
-    steady.meet(rig.now);
-    let Phase::Sharing(law) = steady.phase else { panic!("{}", steady.mode()) };
+    steady.enter_competing(rig.now);
+    let State::Sharing(law) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
     for (gone, flat, mode) in
         [(true, false, "competing"), (false, false, "competing"), (true, false, "competing")]
     {
-        let Phase::Sharing(law) = steady.phase else { panic!("{}", steady.mode()) };
-        steady.compete(rig.now, law, gone, flat);
-        assert_eq!(steady.mode(), mode);
+        let State::Sharing(law) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
+        steady.after_loss_event(rig.now, law, gone, flat);
+        assert_eq!(steady.mode(Instant::ZERO), mode);
     }
-    let Phase::Sharing(last) = steady.phase else { panic!("{}", steady.mode()) };
-    steady.compete(rig.now, last, true, false);
-    assert_eq!(steady.mode(), "sharing", "twice in a row");
-    steady.phase = Phase::Sharing(law);
+    let State::Sharing(last) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
+    steady.after_loss_event(rig.now, last, true, false);
+    assert_eq!(steady.mode(Instant::ZERO), "sharing", "twice in a row");
+    steady.state = State::Sharing(law);
     for _ in 0..2 {
-        let Phase::Sharing(law) = steady.phase else { panic!("{}", steady.mode()) };
-        steady.compete(rig.now, law, false, true);
-        assert_eq!(steady.mode(), "competing");
+        let State::Sharing(law) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
+        steady.after_loss_event(rig.now, law, false, true);
+        assert_eq!(steady.mode(Instant::ZERO), "competing");
     }
-    let Phase::Sharing(law) = steady.phase else { panic!("{}", steady.mode()) };
-    steady.phase = Phase::Cruise;
-    steady.compete(rig.now, law, false, true);
-    assert_eq!(steady.mode(), "cruise", "three times it stood still: the way's own");
+    let State::Sharing(law) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
+    steady.state = State::Cruise;
+    steady.after_loss_event(rig.now, law, false, true);
+    assert_eq!(steady.mode(Instant::ZERO), "cruise", "three times it stood still: the way's own");
 }

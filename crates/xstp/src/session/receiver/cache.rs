@@ -1,30 +1,30 @@
-//! Packets that wait for their turn, when delivery is in order.
+//! Reordering buffer of delivery in order.
 
-use crate::Seq24;
+use crate::seq::Seq24;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-/// One stream of bytes, put together from packets in any order.
+/// Byte stream that is assembled from packets received in any order.
 ///
-/// It holds no more packets than its capacity as long as its receiver offers no more than
-/// [`ReceiveCache::free`] numbers from VR(R) on.
+/// It stores at most `capacity` packets if its receiver advertises at most
+/// [`ReceiveCache::free`] packets from VR(R) on.
 #[derive(Clone, Debug)]
 pub struct ReceiveCache {
-    /// In packets.
+    /// Capacity in packets.
     capacity: u32,
-    /// The number that the stream waits for.
+    /// Next packet of the stream.
     next: u64,
     waiting: BTreeMap<u64, Vec<u8>>,
-    /// In order; of the first one `taken` bytes have been read.
+    /// Packets in order; `taken` octets of the first one were read.
     ready: VecDeque<Vec<u8>>,
     taken: usize,
-    /// Of all packets here, less what was read.
+    /// Octets of all stored packets, less those that were read.
     bytes: usize,
-    /// Memory of packets that were read, for those that come.
+    /// Buffers of packets that were read, for later ones.
     spare: Vec<Vec<u8>>,
 }
 
-/// Buffers that are kept for later packets, at most.
+/// Maximum number of buffers that are kept for later packets.
 const SPARE: usize = 64;
 
 impl ReceiveCache {
@@ -42,10 +42,10 @@ impl ReceiveCache {
         }
     }
 
-    /// Puts in a packet that the receiver reported as new.
+    /// Stores a packet that the receiver accepted as new.
     ///
     /// # Panics
-    /// When the packet was put in before, or comes before one that was.
+    /// When the packet was stored before, or precedes one that was.
     pub fn insert(&mut self, number: Seq24, payload: &[u8]) {
         let count = number.extend(self.next).expect("counts start one turn up");
         assert!(count >= self.next, "packet {number} was delivered already");
@@ -65,7 +65,7 @@ impl ReceiveCache {
         }
     }
 
-    /// The packet that the stream waited for is here.
+    /// The next packet of the stream was received.
     fn advance(&mut self, payload: Vec<u8>) {
         self.next += 1;
         if !payload.is_empty() {
@@ -73,15 +73,15 @@ impl ReceiveCache {
         }
     }
 
-    /// Bytes of the stream that come next, as many as stand together; empty when none are ready.
+    /// Next octets of the stream that are contiguous in memory; empty if none are ready.
     pub fn peek(&self) -> &[u8] {
         self.ready.front().map_or(&[], |first| &first[self.taken..])
     }
 
-    /// Drops the first `count` bytes.
+    /// Removes the first `count` octets.
     ///
     /// # Panics
-    /// When fewer are ready.
+    /// When fewer octets are ready.
     pub fn consume(&mut self, mut count: usize) {
         while count > 0 {
             let first = self.ready.front().expect("as many bytes as are consumed");
@@ -91,7 +91,7 @@ impl ReceiveCache {
         }
     }
 
-    /// The next `len` bytes of the first packet have been read.
+    /// The next `len` octets of the first packet were read.
     fn pass(&mut self, len: usize) {
         self.taken += len;
         self.bytes -= len;
@@ -105,7 +105,7 @@ impl ReceiveCache {
         }
     }
 
-    /// Moves bytes of the stream into `out`; returns how many, zero when none are ready.
+    /// Moves octets of the stream into `out`; returns their number, zero if none are ready.
     pub fn read(&mut self, out: &mut [u8]) -> usize {
         let mut filled = 0;
         while filled < out.len() {
@@ -121,22 +121,22 @@ impl ReceiveCache {
         filled
     }
 
-    /// Bytes held here, ready or not.
+    /// Stored octets, ready or not.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether no bytes are ready.
+    /// Whether no octets are ready.
     pub fn is_empty(&self) -> bool {
         self.ready.is_empty()
     }
 
-    /// Packets that it holds.
+    /// Number of stored packets.
     pub fn len(&self) -> usize {
         self.waiting.len() + self.ready.len()
     }
 
-    /// How many numbers from VR(R) on there is room for.
+    /// Number of packets from VR(R) on for which there is room.
     pub fn free(&self) -> u32 {
         let ready = u32::try_from(self.ready.len()).unwrap_or(u32::MAX);
         self.capacity.saturating_sub(ready)

@@ -5,7 +5,7 @@
 //! random, and a fuzz target looks for worse ones.
 
 use super::{Accept, Receiver, ReceiverConfig};
-use crate::Seq24;
+use crate::seq::Seq24;
 use crate::wire::{Endpoints, Poll, Profile, Run, Segment};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -186,7 +186,7 @@ impl Bench {
 
     fn poll(&mut self, sent_below: usize, step: u32) {
         let count = self.polls.wrapping_add(step);
-        let poll = Poll { count, next: self.number(sent_below) };
+        let poll = Poll { seq: count, next: self.number(sent_below) };
         let newer = self.real.on_poll(self.now, 77, poll);
         assert_eq!(newer, step != 0 || !self.polled, "the first one is newer than none");
         if newer {
@@ -210,7 +210,7 @@ impl Bench {
             let len = Segment::stat(first, stat).encode(&write, &mut out).unwrap();
             assert!(len <= room + 16, "{len} octets in {room}");
             let seen = Segment::decode(&read, &out[..len]).unwrap().stat_part().unwrap();
-            assert_eq!(seen.echo.count, self.polls);
+            assert_eq!(seen.echo.seq, self.polls);
             assert_eq!(seen.received_below, first.add(next as u32));
             self.model.edge = self.model.edge.max(next + self.model.window);
             assert_eq!(seen.window as usize, self.model.edge - next);

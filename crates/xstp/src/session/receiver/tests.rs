@@ -25,7 +25,7 @@ fn feed(receiver: &mut Receiver, numbers: impl IntoIterator<Item = u32>) {
 }
 
 fn poll(receiver: &mut Receiver, count: u32, next: u32) -> bool {
-    receiver.on_poll(at(0), count.wrapping_mul(10), Poll { count, next: Seq24::new(next) })
+    receiver.on_poll(at(0), count.wrapping_mul(10), Poll { seq: count, next: Seq24::new(next) })
 }
 
 /// The gaps of the next USTAT: first number and how many.
@@ -156,7 +156,7 @@ fn only_newer_polls_are_answered() {
     assert!(poll(&mut receiver, 3, 5), "counts wrap");
     assert_eq!(receiver.statistics().stale_polls, 2);
     let stat = receiver.take_stat(&SEALED, 64).unwrap();
-    assert_eq!((stat.echo.count, stat.echo.stamp), (3, 30), "the newest is answered");
+    assert_eq!((stat.echo.seq, stat.echo.timestamp), (3, 30), "the newest is answered");
     assert!(!receiver.stat_due());
 }
 
@@ -229,7 +229,7 @@ fn a_stat_tells_when_the_poll_came_and_what_came_before() {
     receiver.on_octets(u32::MAX);
     receiver.on_octets(3);
     let now = Instant::from_nanos((1 << 32) * 1000 + 5_999);
-    receiver.on_poll(now, 9, Poll { count: 1, next: Seq24::ZERO });
+    receiver.on_poll(now, 9, Poll { seq: 1, next: Seq24::ZERO });
     receiver.on_octets(1000);
     let arrival = receiver.take_stat(&SEALED, 64).unwrap().arrival;
     assert_eq!(arrival, Some(Arrival { at: 5, octets: 2 }));
@@ -272,7 +272,7 @@ fn many_gaps_cost_little() {
         }
         while receiver.take_ustat(now, &SEALED, 1400).is_some() {}
         if number % 833 == 0 {
-            receiver.on_poll(now, number, Poll { count: 1 + number, next: Seq24::new(number + 1) });
+            receiver.on_poll(now, number, Poll { seq: 1 + number, next: Seq24::new(number + 1) });
             while receiver.take_stat(&SEALED, 1400).is_some() {}
         }
     }

@@ -21,7 +21,7 @@ fn config() -> SessionConfig {
     config.ustat_hold = Span::ZERO;
     // The example's POLLs come by the number of packets, before the timer's first.
     config.polls_per_round_trip = 1;
-    config.poll_after_bytes = Some(500);
+    config.stp.poll_after_bytes = Some(500);
     config
 }
 

@@ -121,7 +121,7 @@ fn without_polls_of_a_dry_layer_the_timer_alone_asks() {
         world.ends[1].session.statistics().polls_sent
     };
     let timer = |config: &mut SessionConfig| {
-        (config.poll_when_dry, config.polls_per_round_trip) = (false, 1);
+        (config.stp.poll_when_app_limited, config.polls_per_round_trip) = (false, 1);
         config.poll_round_trips = 2;
     };
     assert!((8..=12).contains(&polls(timer)), "{}", polls(timer));
@@ -148,7 +148,7 @@ fn on_a_narrow_way_what_was_asked_for_is_waited_for() {
     // One packet; the POLLs after it, and when it was there in spite of `lost`.
     let asked = |rate: BitRate, lost: bool| {
         let narrow = SessionConfig { max_rate: Some(rate), ..gateway() };
-        let back = SessionConfig { return_rate: Some(rate), ..gateway() };
+        let back = SessionConfig { reverse_rate: Some(rate), ..gateway() };
         let mut world = World::pair(&narrow, &back, geo(0.0));
         world.ends[0].upper.push(b"give");
         world.run(at(100_000), |ends| !ends[1].upper.delivered.is_empty());
@@ -251,7 +251,7 @@ fn data_that_is_held_waits_and_what_goes_without_it_does_not() {
     let sent = |world: &World| world.ends[1].session.statistics().data_sent;
     let before = sent(&world);
     assert!(before > 0 && before < 100, "{before}");
-    world.ends[1].session.hold_data(true);
+    world.ends[1].session.block_data(true);
     let due = world.ends[1].session.data_due().expect("there is more");
     assert!(due <= world.now + Span::from_millis(2), "held, and due all the same");
     world.run(world.now + Span::from_secs(2), |_| false);
@@ -260,7 +260,7 @@ fn data_that_is_held_waits_and_what_goes_without_it_does_not() {
     assert!(statistics.polls_sent_alone > 0, "what was sent is asked after");
     assert_eq!(world.ends[0].upper.delivered.len() as u64, before, "and has come");
     // The pause is not owed: what goes at once is what may be caught up.
-    world.ends[1].session.hold_data(false);
+    world.ends[1].session.block_data(false);
     let resumed = world.now;
     world.run(resumed, |_| false);
     assert!(sent(&world) - before <= 18, "{}", sent(&world) - before);
@@ -273,9 +273,9 @@ fn data_that_is_held_waits_and_what_goes_without_it_does_not() {
 fn the_polls_of_a_train_go_with_its_packets() {
     for (cut, polls) in [(true, &[0, 3, 6, 9][..]), (false, &[])] {
         let (mut client, _) = established(&SessionConfig::gateway_auto());
-        client.session.congestion.begin_regaining();
+        client.session.congestion.start_recovery_train();
         client.upper.cut = cut;
-        client.upper.push_many(20, if cut { 2_000 } else { client.session.max_segment - 4 });
+        client.upper.push_many(20, if cut { 2_000 } else { client.session.max_segment() - 4 });
         client.session.wake();
         let mut out = [0; 2_000];
         let mut train = Vec::new();

@@ -1,6 +1,6 @@
 //! Beginning and ending: the table of states, handshakes that lose segments, incarnations.
 
-use super::super::state::{Action, Stimulus, step};
+use super::super::lifecycle::{Action, StateInput, step};
 use super::pipe::{Faults, World};
 use super::*;
 use crate::wire::{Begin, Delivery, End};
@@ -11,7 +11,7 @@ fn begin(incarnation: u32) -> Segment<'static> {
     Segment::begin(Seq24::ZERO, 0, begin)
 }
 
-/// Next states by hand, a row for each state, a column for each stimulus: C closed, L listening,
+/// Next states by hand, a row for each state, a column for each input: C closed, L listening,
 /// B beginning, E established, N ending, S self ended, P peer ended, M peer ended and ending.
 ///
 /// XSTP-6.2.1
@@ -31,14 +31,14 @@ fn every_event_is_decided_in_every_state() {
         b"MCMMCCMMMMCMCC",
     ];
     for (state, row) in State::ALL.into_iter().zip(NEXT) {
-        for (stimulus, &expected) in Stimulus::ALL.into_iter().zip(row) {
-            let (next, action) = step(state, stimulus);
+        for (input, &expected) in StateInput::ALL.into_iter().zip(row) {
+            let (next, action) = step(state, input);
             let found = LETTERS[State::ALL.iter().position(|&s| s == next).unwrap()];
-            assert_eq!(found as char, expected as char, "{state:?} × {stimulus:?}");
+            assert_eq!(found as char, expected as char, "{state:?} × {input:?}");
             let takes_part = matches!(action, Action::Process);
-            assert!(!takes_part || state.is_connected(), "{state:?} processes {stimulus:?}");
+            assert!(!takes_part || state.is_connected(), "{state:?} processes {input:?}");
             if next == State::Closed && state.is_connected() {
-                assert_ne!(action, Action::Nothing, "{state:?} × {stimulus:?} closes silently");
+                assert_ne!(action, Action::Nothing, "{state:?} × {input:?} closes silently");
             }
         }
     }
@@ -183,7 +183,7 @@ fn each_direction_ends_on_its_own() {
     world.run(at(0), |_| false);
     world.ends[0].session.end(at(0));
     let ended = |world: &mut World| {
-        world.run(at(5_000), |ends| ends[1].session.state() == State::PeerEnded)
+        world.run(at(5_000), |ends| ends[1].session.state() == State::HalfClosedRemote)
     };
     assert!(ended(&mut world));
     assert_eq!(world.ends[1].upper.delivered.len(), 1, "END comes after all data");
@@ -192,7 +192,7 @@ fn each_direction_ends_on_its_own() {
     world.ends[1].upper.push_many(5, 100);
     world.ends[1].session.wake();
     assert!(world.run(at(8_000), |ends| ends[0].upper.delivered.len() == 5));
-    assert_eq!(world.ends[0].session.state(), State::SelfEnded);
+    assert_eq!(world.ends[0].session.state(), State::HalfClosedLocal);
     let now = world.now;
     world.ends[1].session.end(now);
     let closed = |ends: &[Hand; 2]| ends.iter().all(|e| e.session.state() == State::Closed);

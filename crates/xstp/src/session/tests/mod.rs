@@ -15,9 +15,9 @@ mod windows;
 mod wire;
 
 use super::*;
-use crate::Seq24;
-use crate::wire::Segment;
-use alloc::collections::BTreeMap;
+use crate::seq::Seq24;
+use crate::wire::{Profile, Segment};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use units::BitRate;
 
@@ -60,12 +60,12 @@ impl Queue {
     }
 }
 
-impl Upper for Queue {
-    fn has_fresh(&self) -> bool {
+impl UpperLayer for Queue {
+    fn has_new_data(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    fn fresh(&mut self, _: Seq24, room: &mut [u8]) -> Option<Filled> {
+    fn fill_new(&mut self, _: Seq24, room: &mut [u8]) -> Option<NewPacket> {
         let fits = |packet: &&mut Vec<u8>| self.cut || packet.len() <= room.len();
         self.waiting.front_mut().filter(fits)?.truncate(room.len());
         let packet = self.waiting.pop_front()?;
@@ -73,17 +73,17 @@ impl Upper for Queue {
         let len = packet.len();
         self.handles += 1;
         self.sent.insert(self.handles, packet);
-        Some(Filled { len, handle: self.handles })
+        Some(NewPacket { len, handle: self.handles })
     }
 
-    fn again(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
+    fn fill_retransmission(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
         let packet = &self.sent[&handle];
         let len = self.shrink_to.unwrap_or(packet.len()).min(packet.len());
         room[..len].copy_from_slice(&packet[..len]);
         len
     }
 
-    fn released(&mut self, number: Seq24, handle: u64) {
+    fn on_acknowledged(&mut self, number: Seq24, handle: u64) {
         assert!(self.sent.remove(&handle).is_some(), "released twice");
         self.released.push(number.value());
     }
@@ -92,13 +92,13 @@ impl Upper for Queue {
         self.delivered.push((number.value(), payload.to_vec()));
     }
 
-    fn note(&mut self, room: &mut [u8]) -> usize {
+    fn fill_note(&mut self, room: &mut [u8]) -> usize {
         let len = self.note.len().min(room.len());
         room[..len].copy_from_slice(&self.note[..len]);
         len
     }
 
-    fn noted(&mut self, note: &[u8]) {
+    fn on_note(&mut self, note: &[u8]) {
         self.noted.push(note.to_vec());
     }
 }

@@ -10,13 +10,10 @@ use alloc::string::String;
 
 /// A window of twelve, so that USTATs tell of gaps and halving can be seen.
 fn twelve(probing: ProbingConfig) -> SessionConfig {
-    SessionConfig {
-        initial_window: 12,
-        number_window: 12,
-        burst_threshold: 64,
-        probing: Some(probing),
-        ..SessionConfig::xstp_2003()
-    }
+    let mut config = SessionConfig::xstp_2003().with_probing(Some(probing));
+    (config.initial_window, config.number_window) = (12, 12);
+    config.xstp.burst_threshold = 64;
+    config
 }
 
 /// Loses the second packet of the window that starts at 1,000 ms; from then on everything takes
@@ -28,7 +25,7 @@ fn loses_one(config: &SessionConfig, later: u64) -> Wire {
     // The window's packets leave together: the second of them is not put on the wire.
     wire.lost.push((CLIENT, at(999), at(1_001)));
     wire.run(at(999));
-    let second = wire.session().sender.next() + 1;
+    let second = wire.session().sender.table.next() + 1;
     wire.lost.clear();
     wire.only_lost = Some(Seq24::of_count(second));
     wire
@@ -41,9 +38,9 @@ fn a_ustat_begins_a_cycle_and_others_are_ignored_then() {
     let mut wire = loses_one(&twelve(ProbingConfig::default()), 100);
     wire.run(at(1_190));
     // The receiver's own USTAT comes at 1,200 ms with a STAT. This one overtook that.
-    let missing = Seq24::of_count(wire.session().sender.next() - 11);
+    let missing = Seq24::of_count(wire.session().sender.table.next() - 11);
     let ustat = Ustat::new(missing, RunList::new(0, &[1]).unwrap()).unwrap();
-    let ustat = Segment::ustat(Seq24::ZERO, ustat).stamped(1_190);
+    let ustat = Segment::ustat(Seq24::ZERO, ustat).with_timestamp(1_190);
     wire.ends[CLIENT].hear(at(1_190), &ustat).unwrap();
     assert!(wire.session().is_probing());
     wire.since(0);
@@ -147,7 +144,8 @@ fn round_trips_that_grew_are_congestion() {
 fn what_acknowledgements_added_meanwhile_is_kept_or_not() {
     let windows = [false, true].map(|restore_window| {
         let probing = Some(ProbingConfig { restore_window, ..ProbingConfig::default() });
-        let mut wire = Wire::new(&SessionConfig { number_window: 64, probing, ..three() });
+        let config = SessionConfig { number_window: 64, ..three() };
+        let mut wire = Wire::new(&config.with_probing(probing));
         // The STAT that ends the cycle has all that the lost one would have acknowledged.
         wire.lost.push((SERVER, at(495), at(505)));
         wire.run(at(599));
@@ -163,7 +161,7 @@ fn what_acknowledgements_added_meanwhile_is_kept_or_not() {
 #[test]
 fn early_timeouts_can_be_switched_off() {
     let probing = Some(ProbingConfig { early_timeout: false, ..ProbingConfig::default() });
-    let mut wire = loses_a_window(&SessionConfig { probing, ..three() });
+    let mut wire = loses_a_window(&three().with_probing(probing));
     wire.run(at(1_300));
     let seen = wire.session().statistics().probing;
     assert_eq!((seen.early_timeouts, seen.begun_by_stat), (0, 1));
@@ -175,7 +173,8 @@ fn early_timeouts_can_be_switched_off() {
 fn a_blackout_costs_a_part_of_the_window() {
     let lost = [true, false].map(|on| {
         let probing = on.then(ProbingConfig::default);
-        let config = SessionConfig { initial_window: 64, probing, ..SessionConfig::xstp_2003() };
+        let config = SessionConfig { initial_window: 64, ..SessionConfig::xstp_2003() }
+            .with_probing(probing);
         let mut wire = Wire::new(&config);
         wire.lost.extend([(CLIENT, at(2_000), at(4_000)), (SERVER, at(2_000), at(4_000))]);
         wire.run(at(1_995));
@@ -190,7 +189,7 @@ fn a_blackout_costs_a_part_of_the_window() {
 #[test]
 fn immediate_recovery_can_be_switched_off() {
     let probing = Some(ProbingConfig { immediate_recovery: false, ..ProbingConfig::default() });
-    let mut wire = loses_a_window(&SessionConfig { probing, ..three() });
+    let mut wire = loses_a_window(&three().with_probing(probing));
     wire.run(at(1_405));
     let seen = wire.session().statistics().probing;
     assert_eq!((seen.recovered, seen.congested), (0, 1));
@@ -212,13 +211,13 @@ fn a_cycle_ends_with_the_session() {
 fn a_list_in_parts_counts_once() {
     let mut wire = loses_a_window(&three());
     wire.run(at(1_390));
-    let map = wire.session().probing_map();
+    let map = wire.session().probing.map();
     let count = map[1].unwrap().0;
     let part = |below, runs| {
-        let echo = Echo { count, stamp: 0 };
+        let echo = Echo { seq: count, timestamp: 0 };
         let received_below = Seq24::new(below);
         let stat = Stat { echo, received_below, window: 64, arrival: None, runs };
-        Segment::stat(Seq24::ZERO, stat).stamped(1_400)
+        Segment::stat(Seq24::ZERO, stat).with_timestamp(1_400)
     };
     let client = &mut wire.ends[CLIENT];
     client.hear(at(1_400), &part(15, RunList::new(0, &[1]).unwrap())).unwrap();
@@ -304,12 +303,14 @@ fn turns_begin_anew_after_a_cycle() {
 #[test]
 fn probes_that_are_passed_over_make_the_next_ones_rarer() {
     let probing = ProbingConfig { before_loss: false, ..ProbingConfig::default() };
-    let cases: [(u32, &[&str]); 2] = [
-        (0, &["1200 > POLL poll<72", "1400 > POLL poll<72", "1600 > POLL poll<72"]),
-        (4, &["1200 > POLL poll<72", "1400 > POLL poll<72", "1800 > POLL poll<72"]),
+    let cases: [(Option<u32>, &[&str]); 2] = [
+        (None, &["1200 > POLL poll<72", "1400 > POLL poll<72", "1600 > POLL poll<72"]),
+        (Some(4), &["1200 > POLL poll<72", "1400 > POLL poll<72", "1800 > POLL poll<72"]),
     ];
-    for (control_part, expected) in cases {
-        let mut wire = loses_one(&SessionConfig { control_part, ..twelve(probing) }, 100);
+    for (divisor, expected) in cases {
+        let mut config = twelve(probing);
+        config.gateway.low_rate = divisor.map(|control_divisor| LowRatePolicy { control_divisor });
+        let mut wire = loses_one(&config, 100);
         // Of the probes from 1,200 ms on, 200 ms apart, the first one is not answered.
         wire.lost.push((SERVER, at(1_280), at(1_320)));
         wire.run(at(1_999));
@@ -319,6 +320,6 @@ fn probes_that_are_passed_over_make_the_next_ones_rarer() {
             .take_while(|line| !line.contains("> SD"))
             .filter(|line| line.contains("> POLL"))
             .collect();
-        assert_eq!(probes, expected, "{control_part}");
+        assert_eq!(probes, expected, "{divisor:?}");
     }
 }

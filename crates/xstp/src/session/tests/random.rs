@@ -44,12 +44,12 @@ proptest! {
         config.first_number = Seq24::new(start);
         if controller > 0 {
             config.controller = Controller::NewReno;
-            config.small_window = 10;
+            config.stp.small_window = 10;
             config.poll_backoff_cap = 6;
         }
         if controller == 2 {
-            config.probing = Some(ProbingConfig::default());
-            config.small_window = 0;
+            config.xstp.probing = Some(ProbingConfig::default());
+            config.stp.small_window = 0;
             config.max_rate = (seed % 2 == 0).then(|| BitRate::from_kbps(400));
         }
         let faults = Faults {
@@ -103,7 +103,7 @@ fn newreno_fills_a_clean_pipe_and_recovers_from_loss() {
     let mut config = gateway();
     config.controller = Controller::NewReno;
     config.max_rate = None;
-    config.small_window = 10;
+    config.stp.small_window = 10;
     config.initial_window = 1;
     for loss in [0.0, 0.002] {
         let faults = Faults { loss, ..Faults::clean(Span::from_millis(50)) };

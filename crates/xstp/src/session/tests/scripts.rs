@@ -4,7 +4,7 @@ use super::*;
 use crate::wire::{Echo, Poll, RunList, Stat, Ustat};
 
 fn stat(count: u32, below: u32, window: u32, runs: RunList<'_>) -> Segment<'_> {
-    let echo = Echo { count, stamp: 0 };
+    let echo = Echo { seq: count, timestamp: 0 };
     let received_below = Seq24::new(below);
     Segment::stat(Seq24::ZERO, Stat { echo, received_below, window, arrival: None, runs })
 }
@@ -57,7 +57,7 @@ fn a_long_list_makes_the_next_one_wait() {
     for number in (1..6_000).step_by(2) {
         server.hear(at(700), &Segment::data(Seq24::new(number), b"x")).unwrap();
     }
-    let ask = |count| Segment::poll(0, Poll { count, next: Seq24::new(6_000) });
+    let ask = |count| Segment::poll(0, Poll { seq: count, next: Seq24::new(6_000) });
     server.hear(at(800), &ask(100)).unwrap();
     let parts = server.send(at(800)).iter().filter(|octets| octets[0] & 0x04 != 0).count();
     assert!((4..=6).contains(&parts), "{parts} segments");
@@ -177,7 +177,7 @@ fn full_packets_are_not_cut_for_what_would_ride_along() {
     let (mut client, _) = established(&gateway());
     client.upper.push(&[7; 1444]);
     client.upper.note = alloc::vec![9; 20];
-    client.hear(at(700), &Segment::poll(0, Poll { count: 1, next: Seq24::ZERO })).unwrap();
+    client.hear(at(700), &Segment::poll(0, Poll { seq: 1, next: Seq24::ZERO })).unwrap();
     let sent = client.send(at(700));
     let kinds: Vec<_> =
         sent.iter().map(|o| Segment::decode(&gateway().profile, o).unwrap()).collect();
@@ -193,7 +193,7 @@ fn what_is_due_rides_on_a_packet_that_leaves_room() {
     let (mut client, mut server) = established(&gateway());
     client.upper.push(b"short");
     client.upper.note = b"note".to_vec();
-    client.hear(at(700), &Segment::poll(0, Poll { count: 1, next: Seq24::ZERO })).unwrap();
+    client.hear(at(700), &Segment::poll(0, Poll { seq: 1, next: Seq24::ZERO })).unwrap();
     let sent = client.send(at(700));
     assert_eq!(sent.len(), 1);
     server.hear_all(at(1_000), &sent);

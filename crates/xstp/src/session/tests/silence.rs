@@ -18,7 +18,7 @@ fn control_has_its_part_of_what_was_granted() {
     let mut client = granted();
     let mut octets = 0;
     for now in 700..4_700 {
-        let poll = Poll { count: now as u32, next: Seq24::ZERO };
+        let poll = Poll { seq: now as u32, next: Seq24::ZERO };
         let _ = client.hear(at(now), &Segment::poll(now as u32, poll));
         let overhead = client.session.config.packet_overhead;
         octets += client.send(at(now)).iter().map(|sent| sent.len() + overhead).sum::<usize>();
@@ -40,7 +40,7 @@ fn who_has_something_to_send_says_a_word_within_two_seconds() {
         client.session.set_keep_alive(Span::from_secs(60));
         client.session.set_granted_rate(Some(BitRate::from_kbps(kbps)));
         // What is planned would take minutes.
-        client.session.charge_beside(at(700), 100_000);
+        client.session.charge_external(at(700), 100_000);
         client.upper.push(b"request");
         client.session.wake();
         client.send(at(700));
@@ -62,11 +62,11 @@ fn a_narrow_way_back_is_not_asked_while_a_train_is_to_be_answered() {
     let most = Some(BitRate::from_mbps(60));
     let narrow = Some(BitRate::from_kbps(1));
     let config =
-        SessionConfig { max_rate: most, return_rate: narrow, ..SessionConfig::gateway_auto() };
+        SessionConfig { max_rate: most, reverse_rate: narrow, ..SessionConfig::gateway_auto() };
     let (mut client, _) = established(&config);
     client.send(at(600));
     client.session.set_keep_alive(Span::from_secs(60));
-    client.session.charge_beside(at(700), 100_000_000);
+    client.session.charge_external(at(700), 100_000_000);
     client.upper.push(b"request");
     client.session.wake();
     client.send(at(700));

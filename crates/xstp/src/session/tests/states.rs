@@ -1,6 +1,6 @@
 //! Real sessions in every state, fed every kind of segment: what the table says happens.
 
-use super::super::state::{Stimulus, step};
+use super::super::lifecycle::{StateInput, step};
 use super::*;
 use crate::wire::{Begin, BeginAck, Delivery, Echo, End, Poll, RunList, Stat, Ustat};
 
@@ -15,7 +15,7 @@ fn in_state(state: State) -> Hand {
     let (_, mut hand) = established(&gateway());
     match state {
         State::Listening => return Hand::server(&gateway()),
-        State::Beginning => {
+        State::Opening => {
             let mut client = Hand::client(&gateway());
             client.send(at(0));
             client.send(at(620));
@@ -23,14 +23,14 @@ fn in_state(state: State) -> Hand {
         }
         State::Closed => hand.session.abort(at(610)),
         State::Established => {}
-        State::Ending => hand.session.end(at(610)),
-        State::SelfEnded => {
+        State::Closing => hand.session.end(at(610)),
+        State::HalfClosedLocal => {
             hand.session.end(at(610));
             hand.send(at(610));
             hand.hear(at(620), &Segment::end_ack(Seq24::ZERO, OURS)).unwrap();
         }
-        State::PeerEnded => hand.hear(at(610), &Segment::end(Seq24::ZERO, OURS)).unwrap(),
-        State::PeerEndedEnding => {
+        State::HalfClosedRemote => hand.hear(at(610), &Segment::end(Seq24::ZERO, OURS)).unwrap(),
+        State::LastClosing => {
             hand.hear(at(610), &Segment::end(Seq24::ZERO, OURS)).unwrap();
             hand.session.end(at(610));
         }
@@ -41,9 +41,9 @@ fn in_state(state: State) -> Hand {
     hand
 }
 
-fn segments() -> Vec<(Stimulus, Segment<'static>)> {
-    let poll = Poll { count: 50, next: Seq24::ZERO };
-    let echo = Echo { count: 1, stamp: 0 };
+fn segments() -> Vec<(StateInput, Segment<'static>)> {
+    let poll = Poll { seq: 50, next: Seq24::ZERO };
+    let echo = Echo { seq: 1, timestamp: 0 };
     let stat = Stat {
         echo,
         received_below: Seq24::ZERO,
@@ -54,16 +54,16 @@ fn segments() -> Vec<(Stimulus, Segment<'static>)> {
     let gap = RunList::new(0, &[1]).unwrap();
     let number = Seq24::ZERO;
     Vec::from([
-        (Stimulus::Begin, Segment::begin(number, 0, begin(1))),
-        (Stimulus::BeginNewer, Segment::begin(number, 0, begin(2))),
-        (Stimulus::BeginAck, Segment::begin_ack(number, BeginAck { begin: begin(1), echo: 0 })),
-        (Stimulus::End, Segment::end(number, OURS)),
-        (Stimulus::EndAck, Segment::end_ack(number, OURS)),
-        (Stimulus::Reset, Segment::reset(OURS)),
-        (Stimulus::Data, Segment::data(number, b"data")),
-        (Stimulus::Poll, Segment::poll(0, poll)),
-        (Stimulus::Report, Segment::stat(number, stat)),
-        (Stimulus::Report, Segment::ustat(number, Ustat::new(number, gap).unwrap())),
+        (StateInput::Begin, Segment::begin(number, 0, begin(1))),
+        (StateInput::BeginNewer, Segment::begin(number, 0, begin(2))),
+        (StateInput::BeginAck, Segment::begin_ack(number, BeginAck { begin: begin(1), echo: 0 })),
+        (StateInput::End, Segment::end(number, OURS)),
+        (StateInput::EndAck, Segment::end_ack(number, OURS)),
+        (StateInput::Reset, Segment::reset(OURS)),
+        (StateInput::Data, Segment::data(number, b"data")),
+        (StateInput::Poll, Segment::poll(0, poll)),
+        (StateInput::Report, Segment::stat(number, stat)),
+        (StateInput::Report, Segment::ustat(number, Ustat::new(number, gap).unwrap())),
     ])
 }
 
@@ -81,19 +81,19 @@ fn answer(hand: &mut Hand, now: Instant) -> alloc::string::String {
 #[test]
 fn sessions_do_what_the_table_says() {
     for state in State::ALL {
-        for (stimulus, segment) in segments() {
+        for (input, segment) in segments() {
             let mut hand = in_state(state);
             let delivered = hand.upper.delivered.len();
             let result = hand.hear(at(630), &segment);
-            let (expected, _) = step(state, stimulus);
+            let (expected, _) = step(state, input);
             // Only a server takes BGN, only a client BGNAK.
-            let client = state == State::Beginning;
-            let is_begin = matches!(stimulus, Stimulus::Begin | Stimulus::BeginNewer);
-            let wrong_end = is_begin && client || stimulus == Stimulus::BeginAck && !client;
+            let client = state == State::Opening;
+            let is_begin = matches!(input, StateInput::Begin | StateInput::BeginNewer);
+            let wrong_end = is_begin && client || input == StateInput::BeginAck && !client;
             let expected = if wrong_end { state } else { expected };
             assert_eq!(hand.session.state(), expected, "{state:?} × {segment:?}: {result:?}");
             let taken = hand.upper.delivered.len() - delivered;
-            let takes = stimulus == Stimulus::Data && state.is_connected();
+            let takes = input == StateInput::Data && state.is_connected();
             assert_eq!(taken, usize::from(takes), "{state:?} × {segment:?}");
         }
     }
@@ -108,12 +108,12 @@ fn sessions_answer_what_the_table_says() {
     let expected = [
         (State::Closed, ["RST", "RST", "", "END+AK", "", "", "RST", "RST", "", ""]),
         (State::Listening, [lone_ack, lone_ack, "", "END+AK", "", "", "", "", "", ""]),
-        (State::Beginning, ["", "", "", "", "", "", "", "STAT", "", ""]),
+        (State::Opening, ["", "", "", "", "", "", "", "STAT", "", ""]),
         (State::Established, [lone_ack, "", "", "END+AK", "", "", "", "STAT", "", ""]),
-        (State::Ending, [lone_ack, "", "", "END+AK", "", "", "", "STAT", "", ""]),
-        (State::SelfEnded, [lone_ack, "", "", "END+AK", "", "", "", "STAT", "", ""]),
-        (State::PeerEnded, [lone_ack, "", "", "END+AK", "", "", "", "STAT", "", ""]),
-        (State::PeerEndedEnding, [lone_ack, "", "", "END+AK", "", "", "", "STAT", "", ""]),
+        (State::Closing, [lone_ack, "", "", "END+AK", "", "", "", "STAT", "", ""]),
+        (State::HalfClosedLocal, [lone_ack, "", "", "END+AK", "", "", "", "STAT", "", ""]),
+        (State::HalfClosedRemote, [lone_ack, "", "", "END+AK", "", "", "", "STAT", "", ""]),
+        (State::LastClosing, [lone_ack, "", "", "END+AK", "", "", "", "STAT", "", ""]),
     ];
     for (state, answers) in expected {
         for ((_, segment), expected) in segments().into_iter().zip(answers) {
@@ -124,7 +124,7 @@ fn sessions_answer_what_the_table_says() {
     }
     // With a POLL the BGNAK brings the STAT.
     let mut listener = Hand::server(&gateway());
-    let poll = Poll { count: 1, next: Seq24::ZERO };
+    let poll = Poll { seq: 1, next: Seq24::ZERO };
     listener.hear(at(0), &Segment::begin(Seq24::ZERO, 0, begin(1)).and_poll(0, poll)).unwrap();
     assert_eq!(answer(&mut listener, at(0)), ack);
 }

@@ -11,9 +11,9 @@ const FULL: usize = 1444;
 fn newreno(initial_window: u32) -> SessionConfig {
     SessionConfig {
         controller: Controller::NewReno,
-        spread: Spread::Enabled,
         max_rate: None,
         initial_window,
+        stp: StpPolicy { spread: Spread::Enabled, ..gateway().stp },
         ..gateway()
     }
 }
@@ -106,7 +106,7 @@ fn loss_does_not_slow_fixed_down() {
 /// XSTP-7.1.1, XSTP-7.1.2
 #[test]
 fn until_the_peer_speaks_its_window_is_assumed() {
-    let config = SessionConfig { assumed_window: 3, ..gateway() };
+    let config = SessionConfig { initial_peer_window: 3, ..gateway() };
     let mut client = Hand::client(&config);
     client.upper.push_many(5, 100);
     let mut now = at(0);
@@ -135,7 +135,7 @@ fn until_the_peer_speaks_its_window_is_assumed() {
 #[test]
 fn a_poll_counts_the_packet_that_it_rides_on() {
     let (mut client, _) = established(&gateway());
-    let poll = Poll { count: 1, next: Seq24::new(1) };
+    let poll = Poll { seq: 1, next: Seq24::new(1) };
     client.hear(at(700), &Segment::data(Seq24::ZERO, b"x").and_poll(0, poll)).unwrap();
     assert_eq!(client.said(at(700)), ["STAT have<1"]);
 }

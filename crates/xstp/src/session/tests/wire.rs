@@ -105,6 +105,6 @@ impl Wire {
             Some((_, None)) => "-".to_string(),
             Some((_, Some(round_trip))) => round_trip.as_millis().to_string(),
         };
-        self.session().probing_map().into_iter().map(text).collect()
+        self.session().probing.map().into_iter().map(text).collect()
     }
 }

@@ -47,7 +47,7 @@ fn fields_that_are_cut() {
     let cut = |part, expected, found| DecodeError::Truncated { part, expected, found };
     assert_eq!(error(""), cut(Part::Header, 4, 0));
     assert_eq!(error("01 0000"), cut(Part::Header, 4, 3));
-    assert_eq!(error("02 000010 0102"), cut(Part::Stamp, 4, 2));
+    assert_eq!(error("02 000010 0102"), cut(Part::Timestamp, 4, 2));
     assert_eq!(error("02 000010 01020304"), cut(Part::Poll, 1, 0));
     assert_eq!(error("02 000010 01020304 ac02 05 78"), cut(Part::Note, 5, 1));
     // A list that says it has 2³²-1 lengths allocates nothing.
@@ -148,7 +148,7 @@ fn other_ports_and_broken_octets() {
 fn a_published_list_is_counted_in_one_octet() {
     let lengths = [1; 255];
     let stat = |runs| {
-        let echo = Echo { count: 1, stamp: 1 };
+        let echo = Echo { seq: 1, timestamp: 1 };
         let stat = Stat { echo, received_below: number(0), window: 1, arrival: None, runs };
         Segment::stat(number(0), stat)
     };

@@ -48,7 +48,7 @@ impl Source {
             _ => None,
         };
         if self.kinds.bits() & 0xf0 == 0x10 {
-            segment.stamp = self.stamp;
+            segment.timestamp = self.stamp;
         }
         let runs = RunList::new(self.skip, &self.lengths).unwrap();
         if has(Kinds::SD) {
@@ -56,10 +56,10 @@ impl Source {
         }
         if has(Kinds::POLL) {
             let next = self.number.next().add(self.ahead);
-            segment = segment.and_poll(self.stamp, Poll { count: self.count, next });
+            segment = segment.and_poll(self.stamp, Poll { seq: self.count, next });
         }
         if has(Kinds::STAT) {
-            let echo = Echo { count: self.count, stamp: self.stamp };
+            let echo = Echo { seq: self.count, timestamp: self.stamp };
             let (window, arrival) = (self.window, self.arrival);
             let received_below = self.number;
             segment = segment.and_stat(Stat { echo, received_below, window, arrival, runs });

@@ -23,7 +23,7 @@ fn gaps() -> Ustat<'static> {
 
 fn stat(runs: RunList<'static>) -> Stat<'static> {
     Stat {
-        echo: Echo { count: 300, stamp: 0x0102_0304 },
+        echo: Echo { seq: 300, timestamp: 0x0102_0304 },
         received_below: number(7),
         window: 20_000,
         arrival: None,
@@ -60,7 +60,7 @@ fn sealed_data_takes_four_octets_of_header() {
 // XSTP-3.7.2
 #[test]
 fn sealed_polls_say_when_and_how_far() {
-    let poll = |count, next| Poll { count, next: number(next) };
+    let poll = |count, next| Poll { seq: count, next: number(next) };
     sealed(Segment::poll(0x0102_0304, poll(300, 16)), "02 000010 | 01020304 | ac02 | 00");
     let newest = Segment::data(number(4), b"tail").and_poll(1000, poll(1, 5));
     sealed(newest, "03 000004 | 000003e8 | 01 00 | 00 | 74 61 69 6c");
@@ -118,7 +118,7 @@ fn a_note_rides_on_what_is_sent_anyway() {
 fn a_sealed_connection_begins_and_ends() {
     let begin = Segment::begin(number(0), 7, BEGIN);
     sealed(begin, "10 000000 | 01 01 05a8 cafef00d 8020 | 00000007");
-    let poll = Poll { count: 1, next: number(1) };
+    let poll = Poll { seq: 1, next: number(1) };
     sealed(
         begin.and_data(number(0), b"GET").and_poll(7, poll),
         "13 000000 | 01 01 05a8 cafef00d 8020 | 00000007 | 01 00 | 00 | 47 45 54",
@@ -143,7 +143,7 @@ fn published_segments_have_the_16_octet_header() {
         "03e8 07d0 | 01 000005 | 0000 75c7 | 00000000 | 68 69",
     );
     // 1500 + 10 + 0bb8 + 0200 + 0005 + 03e8 = 26b5
-    let poll = Poll { count: 1000, next: number(5) };
+    let poll = Poll { seq: 1000, next: number(5) };
     published(Segment::poll(1000, poll), "03e8 07d0 | 02 000005 | 0000 d94a | 000003e8");
     // 1500 + 14 + 0bb8 + 0300 + 0002 + 03e8 + 0000 + 0578 = 2d2e
     published(
@@ -155,7 +155,7 @@ fn published_segments_have_the_16_octet_header() {
 // XSTP-3.8.1, XSTP-3.9.1
 #[test]
 fn published_lists_are_boundaries() {
-    let echo = Echo { count: 1000, stamp: 1000 };
+    let echo = Echo { seq: 1000, timestamp: 1000 };
     let stat = |received_below, runs| {
         let received_below = number(received_below);
         let stat = Stat { echo, received_below, window: 64, arrival: None, runs };
@@ -227,7 +227,7 @@ fn what_the_published_header_cannot_hold_is_cut() {
 
 #[test]
 fn a_payload_is_framed_where_it_stands() {
-    let segment = Segment::data(number(2), b"").and_poll(9, Poll { count: 1, next: number(5) });
+    let segment = Segment::data(number(2), b"").and_poll(9, Poll { seq: 1, next: number(5) });
     for (from, to) in [(SEALED, SEALED), (sender(), receiver())] {
         let mut out = [0; 64];
         let overhead = segment.overhead(&from);

@@ -93,16 +93,16 @@ impl Change {
             Self::Detection(millis) => radio.channel.detection = ms(millis),
             Self::Processing(millis) => radio.computer.processing = ms(millis),
             Self::Serial(bps) => radio.computer.serial = Some(BitRate::from_bps(bps)),
-            Self::TimerPolls => radio.session.small_window = 0,
+            Self::TimerPolls => radio.session.stp.small_window = 0,
             Self::Polls(count) => {
-                radio.session.small_window = 0;
+                radio.session.stp.small_window = 0;
                 radio.session.polls_per_round_trip = count;
             }
             Self::FirstRoundTrip(secs) => {
-                radio.session.small_window = 0;
+                radio.session.stp.small_window = 0;
                 radio.session.initial_round_trip = Span::from_secs(secs);
             }
-            Self::NoProbing => radio.session.probing = None,
+            Self::NoProbing => radio.session.xstp.probing = None,
             Self::Compressed => radio.compress = true,
             Self::Filled => *radio = radio.clone().filled(),
         }
@@ -112,7 +112,8 @@ impl Change {
 /// The stack at `rate` without pauses, with `changes`.
 pub(super) fn with(rate: u64, changes: &[Change]) -> Radio {
     let channel = CsmaConfig::kenwood(BitRate::from_bps(rate));
-    let session = SessionConfig { small_window: 10, ..SessionConfig::xstp_2003() };
+    let mut session = SessionConfig::xstp_2003();
+    session.stp.small_window = 10;
     let mut radio = Radio::published(channel, &session);
     radio.computer = Computer { processing: Span::from_millis(PROCESSING_MS), ..Computer::FREE };
     for change in changes {

@@ -14,7 +14,7 @@ use simtcp::{DelayedAck, InitialWindow, RtoConfig, TcpConfig};
 pub(super) use trials::*;
 use units::{BitRate, Span};
 use xstp::congestion::Controller;
-use xstp::session::SessionConfig;
+use xstp::session::{SessionConfig, StpPolicy};
 
 /// Who carries the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl Trial {
             Space::Window(segments) => SessionConfig {
                 number_window: segments,
                 receive_window: segments,
-                assumed_window: segments,
+                initial_peer_window: segments,
                 ..taken
             },
             Space::NewReno => SessionConfig { controller: Controller::NewReno, ..taken },
@@ -316,12 +316,12 @@ pub(super) fn space(kbps: u64, flows: u32, product: u64) -> SessionConfig {
         max_rate: Some(BitRate::from_kbps(share)),
         number_window: 4 * window,
         receive_window: window,
-        assumed_window: window,
+        initial_peer_window: window,
         send_buffer: (u64::from(window) * SEGMENT) as usize,
-        poll_after_bytes: None,
-        control_part: 4,
+        stp: StpPolicy { poll_after_bytes: None, ..base.stp },
         ..base
     }
+    .with_low_rate_rules(4)
 }
 
 /// Bursts of `packets` on average that lose as many packets of 1,500 bytes as `ratio` would.

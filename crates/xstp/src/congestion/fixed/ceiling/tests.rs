@@ -37,7 +37,7 @@ fn run(seconds: u64, told: BitRate, link: impl Fn(f64) -> Link) -> Run {
     let mut seen =
         Run { ceiling: Ceiling::new(), now: Instant::ZERO, queue: Vec::new(), paced: Vec::new() };
     // Answers under way.
-    let mut answers: VecDeque<Answered> = VecDeque::new();
+    let mut answers: VecDeque<PollAnswered> = VecDeque::new();
     // The clocks wrap within the run, and are not set alike.
     let (ours, theirs) = (u64::from(u32::MAX) - 7_000_000, 77_000_000_u64);
     let mut count = 0;
@@ -55,21 +55,21 @@ fn run(seconds: u64, told: BitRate, link: impl Fn(f64) -> Link) -> Run {
         arrived += passed * link.bps / 8.0 * (1.0 - link.loss);
         if step % 20 == 0 {
             count += 1;
-            ceiling.on_poll(now, count, sent as u64);
+            ceiling.on_poll(&PollSent { now, seq: count, octets: sent as u64 });
             let at = now + Span::from_secs_f64(link.delay + before);
-            let answered = Answered {
+            let answered = PollAnswered {
                 now: at + Span::from_millis(300),
-                count,
-                stamp: (ours + now.as_nanos() / 1_000) as u32,
+                seq: count,
+                timestamp: (ours + now.as_nanos() / 1_000) as u32,
                 arrived_at: (theirs + at.as_nanos() / 1_000) as u32,
                 arrived: arrived as u64 as u32,
-                least_round_trip: ROUND_TRIP,
+                min_rtt: ROUND_TRIP,
             };
             answers.push_back(answered);
         }
         while answers.front().is_some_and(|answered| answered.now <= now) {
             let answered = answers.pop_front().unwrap();
-            ceiling.on_answer(&Answered { now, ..answered }, told);
+            ceiling.on_poll_answered(&PollAnswered { now, ..answered }, told);
         }
         seen.queue.push(queue);
         seen.paced.push(pace / MBPS);
@@ -146,16 +146,16 @@ fn whoever_sends_little_is_not_slowed_by_others() {
     for count in 0..500_u32 {
         let now = Instant::ZERO + Span::from_millis(200) * u64::from(count);
         let queue = if count < 20 { 0 } else { 400_000 };
-        ceiling.on_poll(now, count, u64::from(count) * 2_000);
-        let answered = Answered {
+        ceiling.on_poll(&PollSent { now, seq: count, octets: u64::from(count) * 2_000 });
+        let answered = PollAnswered {
             now: now + ROUND_TRIP,
-            least_round_trip: ROUND_TRIP,
-            count,
-            stamp: count * 200_000,
+            min_rtt: ROUND_TRIP,
+            seq: count,
+            timestamp: count * 200_000,
             arrived_at: count * 200_000 + 300_000 + queue,
             arrived: count * 1_900,
         };
-        ceiling.on_answer(&answered, TOLD);
+        ceiling.on_poll_answered(&answered, TOLD);
         assert_eq!(ceiling.apply(now + ROUND_TRIP, TOLD), TOLD);
     }
 }

@@ -9,8 +9,8 @@ fn one_packet_that_a_train_lost_hides_nothing_of_the_rate() {
         let mut rig = Rig::auto(|_| GOOD);
         rig.losing = Some(lost);
         rig.run(1_000);
-        assert_eq!(rig.steady.mode(), "ramp");
-        let half = rig.steady.pace(rig.now).as_bps();
+        assert_eq!(rig.steady.mode(Instant::ZERO), "ramp");
+        let half = rig.steady.pace(rig.now).unwrap().as_bps();
         assert!(half > 4_900_000, "{half} without packet {lost}");
     }
 }
@@ -21,8 +21,8 @@ fn a_train_is_read_by_all_of_its_polls() {
     let mut rig = Rig::auto(|_| GOOD);
     rig.late = Some((2, Span::from_micros(1_500)));
     rig.run(1_000);
-    assert_eq!(rig.steady.mode(), "ramp");
-    let half = rig.steady.pace(rig.now).as_bps();
+    assert_eq!(rig.steady.mode(Instant::ZERO), "ramp");
+    let half = rig.steady.pace(rig.now).unwrap().as_bps();
     assert!(half > 4_900_000, "{half} by one POLL that was seen late");
 }
 
@@ -33,11 +33,11 @@ fn a_train_that_shows_too_little_is_made_good_at_once() {
         let mut rig = Rig::auto(|_| GOOD);
         rig.late = Some((4, Span::from_micros(late)));
         rig.run(1_000);
-        let half = rig.steady.pace(rig.now).as_bps();
+        let half = rig.steady.pace(rig.now).unwrap().as_bps();
         assert!(half < 4_900_000, "{half}");
         rig.run(1_600);
-        let more = rig.steady.pace(rig.now).as_bps();
-        assert!(more > 9_700_000, "{more} after {late} µs, {}", rig.steady.mode());
+        let more = rig.steady.pace(rig.now).unwrap().as_bps();
+        assert!(more > 9_700_000, "{more} after {late} µs, {}", rig.steady.mode(Instant::ZERO));
         let arrives = rig.run(4_000);
         assert!(arrives > 9_200, "{arrives} after {late} µs");
         assert!(rig.longest_queue < Span::from_millis(300), "{:?}", rig.longest_queue);
@@ -56,15 +56,15 @@ fn the_end_of_a_fade_is_found_at_once_and_a_train_shows_how_far_it_went() {
     rig.run(45_000);
     let longest = rig.longest_queue;
     assert!(longest < Span::from_millis(280), "too fast while what is left stands: {longest:?}");
-    let faded = rig.steady.base;
+    let faded = rig.steady.base_rate_bps;
     assert!((2_800_000..3_200_000).contains(&faded), "{faded}");
     rig.run(52_000);
-    assert!((9..=10).contains(&rig.mbps()), "{} {}", rig.mbps(), rig.steady.mode());
+    assert!((9..=10).contains(&rig.mbps()), "{} {}", rig.mbps(), rig.steady.mode(Instant::ZERO));
     assert!(rig.longest_queue < Span::from_millis(700), "{:?}", rig.longest_queue);
     let mut probes = 0;
     for millis in 0..600 {
         rig.run(52_000 + millis * 100);
-        probes += u32::from(rig.steady.mode() == "train");
+        probes += u32::from(rig.steady.mode(Instant::ZERO) == "train");
     }
     assert_eq!(probes, 0, "no trains where nothing is to be had");
 }
@@ -74,18 +74,18 @@ fn the_end_of_a_fade_is_found_at_once_and_a_train_shows_how_far_it_went() {
 fn a_train_that_shows_no_more_than_the_rate_changes_nothing() {
     let mut rig = Rig::auto(|_| GOOD);
     rig.run(9_000);
-    let before = rig.steady.base;
-    rig.steady.regain();
+    let before = rig.steady.base_rate_bps;
+    rig.steady.recover_with_train();
     rig.run(10_200);
-    assert_eq!((rig.steady.base, rig.steady.mode()), (before, "cruise"));
+    assert_eq!((rig.steady.base_rate_bps, rig.steady.mode(Instant::ZERO)), (before, "cruise"));
     // Nor does one of which nothing arrives, whose successor is answered by a POLL alone.
-    rig.steady.regain();
+    rig.steady.recover_with_train();
     for packet in 0..10 {
         rig.losing = Some(rig.packets + 1);
         rig.run(10_201 + packet);
     }
     rig.run(13_000);
-    assert!(rig.steady.base >= before / 2, "{}", rig.steady.base);
+    assert!(rig.steady.base_rate_bps >= before / 2, "{}", rig.steady.base_rate_bps);
 }
 
 /// XSTP-14.4.7
@@ -93,17 +93,17 @@ fn a_train_that_shows_no_more_than_the_rate_changes_nothing() {
 fn where_others_share_the_rate_before_them_is_nothing_to_go_back_to() {
     let mut rig = Rig::auto(|_| GOOD);
     rig.run(9_000);
-    rig.steady.note_fall(rig.now, 3 * MBPS);
-    rig.steady.base = 3 * MBPS;
-    assert!(rig.steady.fell_just_now(rig.now));
-    let mut law = Law::new(Company::Polite, 3 * MBPS);
-    law.event(3 * MBPS, BACK * 2, Span::ZERO);
+    rig.steady.note_rate_drop(rig.now, 3 * MBPS);
+    rig.steady.base_rate_bps = 3 * MBPS;
+    assert!(rig.steady.dropped_recently(rig.now));
+    let mut law = CubicCurve::new(CrossTraffic::DelayBased, 3 * MBPS);
+    law.on_event(3 * MBPS, BACK * 2, Span::ZERO);
     law.begin(rig.now);
-    rig.steady.phase = Phase::Sharing(law);
+    rig.steady.state = State::Sharing(law);
     // The next queue is there when the way takes something else.
     rig.run(28_000);
-    rig.steady.base = 3 * MBPS;
-    assert!(!rig.steady.fell_just_now(rig.now), "{}", rig.steady.mode());
+    rig.steady.base_rate_bps = 3 * MBPS;
+    assert!(!rig.steady.dropped_recently(rig.now), "{}", rig.steady.mode(Instant::ZERO));
 }
 
 /// XSTP-14.4.2
@@ -111,16 +111,16 @@ fn where_others_share_the_rate_before_them_is_nothing_to_go_back_to() {
 fn room_that_others_may_have_left_is_grown_into_as_they_do() {
     let mut rig = Rig::auto(|_| GOOD);
     rig.run(9_000);
-    rig.steady.shared_until = at(60_000);
-    rig.steady.base = 5 * MBPS;
-    rig.steady.phase = Phase::Cruise;
-    rig.steady.schedule.soon(rig.now, BACK * 2);
+    rig.steady.sharing_until = at(60_000);
+    rig.steady.base_rate_bps = 5 * MBPS;
+    rig.steady.state = State::Cruise;
+    rig.steady.probes.reset(rig.now, BACK * 2);
     rig.run(18_000);
-    let rate = rig.steady.pace(rig.now).as_bps();
-    assert_eq!(rig.steady.mode(), "sharing", "{rate}");
+    let rate = rig.steady.pace(rig.now).unwrap().as_bps();
+    assert_eq!(rig.steady.mode(Instant::ZERO), "sharing", "{rate}");
     assert!((5 * MBPS..7 * MBPS).contains(&rate), "{rate}: by time, and not by halves");
     rig.run(60_000);
-    assert!(rig.run(75_000) > 9_000, "{}", rig.steady.mode());
+    assert!(rig.run(75_000) > 9_000, "{}", rig.steady.mode(Instant::ZERO));
 }
 
 /// Where nothing happens for the last `late` of each `every`.

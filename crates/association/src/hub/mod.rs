@@ -1,0 +1,491 @@
+//! The hub's side: grants associations and keeps those of many terminals apart by index.
+
+mod limits;
+mod responses;
+mod table;
+
+pub use table::PeerId;
+
+use crate::admission::{Admission, RateLimit, Verdict};
+use crate::batch::TransmitBatch;
+use crate::checksum::{UNKNOWN_KEY, write_tag};
+use crate::config::{Config, Limits};
+use crate::cookie::MacKeys;
+use crate::entropy::{Entropy, draw};
+use crate::error::{Counters, OpenError};
+use crate::handshake::{
+    From, ReceivedHello, SUITE_NOISE, SUITE_NULL, WelcomePayload, check_len, check_suite,
+};
+use crate::keys::{Keys, PresharedKey, PublicKey, Security};
+use crate::noise;
+use crate::null;
+use crate::recent_senders::VerifiedSenders;
+use crate::response_limit::ResponseLimiter;
+use crate::source_limits::hash;
+use crate::wire::{Header, Kind, OVERHEAD, Sealed};
+use responses::ResponseQueue;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use table::{InForce, Owner, Pending, Table};
+use units::{Instant, Span};
+
+/// Unknowns to one address (of IPv6 to one network of 64 bits), in each of its two places: a flood
+/// from elsewhere hides no restart of the hub's from a terminal.
+const UNKNOWN: RateLimit = RateLimit { interval: Span::from_millis(500), burst: 2 };
+
+/// What a datagram meant to a hub.
+#[derive(Debug, PartialEq, Eq)]
+pub enum HubReceived<'d> {
+    /// A payload from a terminal, opened in place.
+    Payload {
+        /// The terminal.
+        peer: PeerId,
+        /// What it is for.
+        kind: Sealed,
+        /// What it sent.
+        payload: &'d mut [u8],
+        /// Whether it is the association's first, which puts it in force.
+        first: bool,
+        /// The association of the same terminal that ended with it.
+        replaced: Option<PeerId>,
+    },
+    /// Nothing for the layer above (answers may wait to be sent).
+    Nothing,
+}
+
+/// A terminal whose key is known.
+#[derive(Debug)]
+struct Terminal {
+    name: Arc<str>,
+    preshared: PresharedKey,
+    /// The timestamp of the last Hello that was accepted.
+    latest: u64,
+}
+
+impl Terminal {
+    /// Whether a Hello gets the same answer from both.
+    fn is_like(&self, other: &Self) -> bool {
+        self.name == other.name && self.preshared == other.preshared
+    }
+}
+
+/// What a hub with keys has beside one without.
+#[derive(Debug)]
+struct Secrets {
+    keys: Arc<Keys>,
+    macs: MacKeys,
+    terminals: BTreeMap<PublicKey, Terminal>,
+    admission: Admission,
+}
+
+/// The hub's side of its associations.
+#[derive(Debug)]
+pub struct Hub {
+    config: Config,
+    entropy: Box<dyn Entropy>,
+    secrets: Option<Secrets>,
+    table: Table,
+    answers: ResponseQueue,
+    /// What is announced to terminals of which that is not the usual, by name.
+    limits: BTreeMap<String, Limits>,
+    unknowns: ResponseLimiter,
+    /// Where terminals were heard from.
+    acquainted: VerifiedSenders,
+    /// Under which addresses stand for numbers there.
+    seed: u64,
+    counters: Counters,
+}
+
+impl Hub {
+    /// A hub that has heard of no terminal yet.
+    pub fn new(config: Config, entropy: impl Entropy + 'static) -> Self {
+        let mut entropy: Box<dyn Entropy> = Box::new(entropy);
+        let secrets = match &config.security {
+            Security::None => None,
+            Security::Noise(keys) => Some(Secrets {
+                keys: keys.clone(),
+                macs: MacKeys::new(&keys.public()),
+                terminals: terminals(keys, &BTreeMap::new()),
+                admission: Admission::new(config.answer_rate, entropy.as_mut()),
+            }),
+        };
+        let seed = u64::from_be_bytes(draw(entropy.as_mut()));
+        Self {
+            unknowns: ResponseLimiter::new(config.answer_rate, UNKNOWN, seed),
+            acquainted: VerifiedSenders::new(),
+            seed,
+            config,
+            entropy,
+            secrets,
+            table: Table::default(),
+            answers: ResponseQueue::default(),
+            limits: BTreeMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// This hub's public key, where it has keys.
+    pub fn public_key(&self) -> Option<PublicKey> {
+        self.secrets.as_ref().map(|secrets| secrets.keys.public())
+    }
+
+    /// Takes `keys` for those that this hub has had, of which the private one must be the same;
+    /// the associations of terminals that are not known any more, or not under that name, end.
+    /// Returns these.
+    ///
+    /// # Panics
+    /// When the hub has no keys, or the private one is another.
+    pub fn set_keys(&mut self, keys: Arc<Keys>) -> Vec<PeerId> {
+        let secrets = self.secrets.as_mut().expect("a hub with keys");
+        assert!(secrets.keys.public() == keys.public(), "the private key is another");
+        let before = std::mem::take(&mut secrets.terminals);
+        secrets.terminals = terminals(&keys, &before);
+        let terminals = secrets.terminals.iter();
+        let owner = |(&key, terminal): (_, &Terminal)| Owner {
+            name: terminal.name.clone(),
+            key: Some(key),
+        };
+        let owners: Vec<Owner> = terminals.map(owner).collect();
+        let is_other = |key: &PublicKey| match (before.get(key), secrets.terminals.get(key)) {
+            (Some(old), Some(new)) => !old.is_like(new),
+            (_, _) => true,
+        };
+        self.table.forget_answers(is_other);
+        secrets.keys = keys.clone();
+        self.config.security = Security::Noise(keys);
+        self.table.keep_only(&owners)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do again.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.table.next_expiry()
+    }
+
+    /// Drops the keys that are good for nothing by `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.table.expire(now, &self.config);
+    }
+
+    /// What happened to datagrams so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Pairs of keys that are kept.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn kept(&self) -> usize {
+        self.table.kept()
+    }
+
+    /// Where the terminal was last heard from.
+    pub fn address(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.table.peer(peer).map(|peer| peer.address)
+    }
+
+    /// What the terminal is called: by the list of keys, or by itself where there is none.
+    pub fn name(&self, peer: PeerId) -> Option<&str> {
+        self.table.peer(peer).map(|peer| &*peer.owner.name)
+    }
+
+    /// What the terminal announced.
+    pub fn limits(&self, peer: PeerId) -> Option<Limits> {
+        self.table.peer(peer).map(|peer| peer.limits)
+    }
+
+    /// Takes a datagram that came from `from`.
+    ///
+    /// # Errors
+    /// When it is not whole, not new or of no known association; it has been counted.
+    pub fn handle_datagram<'d>(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &'d mut [u8],
+    ) -> Result<HubReceived<'d>, OpenError> {
+        let result = self.receive(now, from, datagram);
+        match &result {
+            Ok(HubReceived::Payload { .. }) => self.counters.opened += 1,
+            Ok(HubReceived::Nothing) => {}
+            Err(error) => self.counters.count(*error),
+        }
+        result
+    }
+
+    fn receive<'d>(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &'d mut [u8],
+    ) -> Result<HubReceived<'d>, OpenError> {
+        let header = Header::decode(datagram)?;
+        match header.kind {
+            Kind::Data => self.receive_sealed(now, from, Sealed::Data, header, datagram),
+            Kind::Probe => self.receive_sealed(now, from, Sealed::Probe, header, datagram),
+            Kind::ProbeAck => self.receive_sealed(now, from, Sealed::ProbeAck, header, datagram),
+            Kind::Hello => self.receive_hello(now, from, header, datagram),
+            Kind::Welcome | Kind::Unknown | Kind::Cookie => Err(OpenError::Unexpected),
+        }
+    }
+
+    fn receive_sealed<'d>(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        kind: Sealed,
+        header: Header,
+        datagram: &'d mut [u8],
+    ) -> Result<HubReceived<'d>, OpenError> {
+        let index = header.index;
+        let Some(channel) = self.table.channel(now, &self.config, index) else {
+            self.answer_unknown(now, from, header);
+            return Err(OpenError::UnknownIndex { index });
+        };
+        let opened = channel.open(header, datagram)?;
+        let (newest, payload) = (opened.newest, opened.payload);
+        let InForce { peer, first, replaced, renewed } =
+            match self.table.in_force(now, &self.config, index, from) {
+                Ok(in_force) => in_force,
+                Err(error) => {
+                    self.answer_unknown(now, from, header);
+                    return Err(error);
+                }
+            };
+        self.counters.renewals += u64::from(renewed);
+        // Who moves is found again by the first datagram from the new place. With the null suite
+        // anyone can pretend to have moved; a real suite's tag forbids that.
+        if (newest && self.table.moved(peer, index, from)) || first || renewed {
+            self.acquainted.put(hash(from.ip(), self.seed));
+        }
+        Ok(HubReceived::Payload { peer, kind, payload, first, replaced })
+    }
+
+    fn receive_hello(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        header: Header,
+        datagram: &[u8],
+    ) -> Result<HubReceived<'static>, OpenError> {
+        let (heard, said) = match &mut self.secrets {
+            None => {
+                check_suite(header, SUITE_NULL)?;
+                let heard = null::hear(header, datagram)?;
+                if self.answer_again(from, datagram) {
+                    return Ok(HubReceived::Nothing);
+                }
+                (heard, datagram)
+            }
+            Some(secrets) => {
+                check_suite(header, SUITE_NOISE)?;
+                check_len(datagram, noise::HELLO_LEN, "length of the hello")?;
+                if !secrets.macs.first_fits(datagram) {
+                    return Err(OpenError::Tag);
+                }
+                let entropy = self.entropy.as_mut();
+                let known = self.acquainted.has(hash(from.ip(), self.seed));
+                let macs = &secrets.macs;
+                match secrets.admission.judge(now, (from, known), datagram, macs, entropy) {
+                    Verdict::Take => {}
+                    Verdict::Drop => return Err(OpenError::Busy),
+                    Verdict::Withhold => {
+                        self.counters.cookies_withheld += 1;
+                        return Err(OpenError::Busy);
+                    }
+                    Verdict::Ask(cookie) => {
+                        self.counters.cookies += 1;
+                        self.answers.push(from, cookie);
+                        return Ok(HubReceived::Nothing);
+                    }
+                }
+                let keys = secrets.keys.clone();
+                let said = &datagram[..noise::MACS_AT];
+                if self.answer_again(from, said) {
+                    return Ok(HubReceived::Nothing);
+                }
+                (noise::hear(&keys, header, datagram, self.entropy.as_mut())?, said)
+            }
+        };
+        self.answer_hello(now, from, heard, said)
+    }
+
+    /// A Hello that comes again gets the same answer: the Welcome was lost or is on its way.
+    fn answer_again(&mut self, from: SocketAddr, hello: &[u8]) -> bool {
+        let Some(welcome) = self.table.welcome(hello) else {
+            return false;
+        };
+        self.welcome(from, welcome);
+        true
+    }
+
+    fn answer_hello(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        heard: ReceivedHello,
+        hello: &[u8],
+    ) -> Result<HubReceived<'static>, OpenError> {
+        let said = heard.payload;
+        let (owner, before) = self.admit(now, &heard)?;
+        if said.timestamp <= before {
+            return self.answer_stale(from, heard, before);
+        }
+        let hub_index = self.table.free_index(self.entropy.as_mut());
+        let continues = self.table.find(&owner, said.continues);
+        let association = match continues {
+            Some(_) => said.continues,
+            None => u64::from_be_bytes(draw(self.entropy.as_mut())).max(1),
+        };
+        let limits = self.limits.get(&*owner.name).copied().unwrap_or(self.config.limits);
+        let welcome = WelcomePayload { hub_index, association, latest: said.timestamp, limits };
+        let (bytes, keys) = match heard.from {
+            From::Name { ephemeral, .. } => {
+                null::answer(heard.index, &ephemeral, &welcome, self.entropy.as_mut())
+            }
+            From::Key { key, answer } => {
+                let terminal = self.terminal(key).ok_or(OpenError::Stranger { key })?;
+                terminal.latest = said.timestamp;
+                answer.welcome(heard.index, &terminal.preshared, &welcome)
+            }
+        };
+        let pending = Pending {
+            owner,
+            limits: said.limits,
+            association,
+            continues,
+            hello: hello.into(),
+            welcome: bytes.clone(),
+        };
+        self.table.add(now, &self.config, (hub_index, heard.index), keys, pending);
+        self.welcome(from, bytes);
+        Ok(HubReceived::Nothing)
+    }
+
+    /// Who says a Hello, and his last one's timestamp, if there is a place for him.
+    fn admit(&mut self, now: Instant, heard: &ReceivedHello) -> Result<(Owner, u64), OpenError> {
+        let (owner, latest) = match &heard.from {
+            From::Name { name, .. } => (Owner { name: name.as_str().into(), key: None }, 0),
+            From::Key { key, .. } => {
+                let terminal = self.terminal(*key).ok_or(OpenError::Stranger { key: *key })?;
+                let owner = Owner { name: terminal.name.clone(), key: Some(*key) };
+                (owner, terminal.latest)
+            }
+        };
+        if !self.table.has_place(&self.config, &owner) {
+            return Err(OpenError::Full);
+        }
+        match &heard.from {
+            From::Name { .. } => self.table.make_room(now, &self.config, &owner),
+            From::Key { .. } => {
+                if heard.payload.timestamp > latest {
+                    self.table.drop_pending(&owner);
+                }
+            }
+        }
+        Ok((owner, latest))
+    }
+
+    /// A Hello that is not later than the last: a replay, or a terminal whose clock was set back.
+    /// The answer makes no association, and tells what time to begin with.
+    fn answer_stale(
+        &mut self,
+        from: SocketAddr,
+        heard: ReceivedHello,
+        latest: u64,
+    ) -> Result<HubReceived<'static>, OpenError> {
+        // The last one itself, late: its answer has done its work.
+        if heard.payload.timestamp == latest {
+            return Err(OpenError::Stale);
+        }
+        if let From::Key { key, answer } = heard.from
+            && let Some(terminal) = self.terminal(key)
+        {
+            let limits = Limits { receive_rate_bps: 0, ..Limits::default() };
+            let welcome = WelcomePayload { hub_index: 0, association: 0, latest, limits };
+            let (bytes, _) = answer.welcome(heard.index, &terminal.preshared, &welcome);
+            self.answers.push(from, bytes);
+        }
+        Err(OpenError::Stale)
+    }
+
+    fn terminal(&mut self, key: PublicKey) -> Option<&mut Terminal> {
+        self.secrets.as_mut()?.terminals.get_mut(&key)
+    }
+
+    /// Tells the sender of a datagram that its index is not known, as far as [`ResponseLimiter`]
+    /// allows. An
+    /// Unknown is 24 bytes, the smallest datagram there is.
+    fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
+        let known = self.acquainted.has(hash(from.ip(), self.seed));
+        if !self.unknowns.take(now, from, OVERHEAD, known) {
+            self.counters.unknowns_withheld += 1;
+            return;
+        }
+        let mut bytes = vec![0; OVERHEAD];
+        Header { kind: Kind::Unknown, ..header }.encode(&mut bytes);
+        write_tag(UNKNOWN_KEY, &mut bytes);
+        self.counters.unknowns += 1;
+        self.answers.push(from, bytes);
+    }
+
+    fn welcome(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+        self.counters.hellos += 1;
+        self.answers.push_first(to, bytes);
+    }
+
+    /// Puts the next answer (a Welcome, an Unknown or a Cookie) into `batch`; returns where it
+    /// goes.
+    pub fn poll_transmit(&mut self, batch: &mut TransmitBatch<'_>) -> Option<SocketAddr> {
+        self.answers.poll_transmit(batch)
+    }
+
+    /// Whether an answer waits to be sent.
+    pub fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// Seals `datagram` for `peer` in place, whose payload stands between 8 and 16 bytes of room;
+    /// returns where it goes, or `None` when the association is gone, or its keys are too old.
+    ///
+    /// # Panics
+    /// When `datagram` is shorter than [`OVERHEAD`].
+    pub fn seal(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        kind: Sealed,
+        datagram: &mut [u8],
+    ) -> Option<SocketAddr> {
+        let address = self.table.peer(peer)?.address;
+        let channel = self.table.current(peer)?;
+        if self.config.is_expired(now, channel) || !channel.seal(kind.into(), datagram) {
+            return None;
+        }
+        self.counters.sealed += 1;
+        Some(address)
+    }
+
+    /// Ends an association; what still comes under it is answered by Unknown.
+    pub fn remove(&mut self, peer: PeerId) {
+        self.table.remove(peer);
+    }
+}
+
+/// Those that `keys` know, with what is remembered of them in `before`.
+fn terminals(keys: &Keys, before: &BTreeMap<PublicKey, Terminal>) -> BTreeMap<PublicKey, Terminal> {
+    let terminal = |known: &crate::keys::Known| Terminal {
+        name: known.name.as_str().into(),
+        preshared: known.preshared.clone(),
+        latest: 0,
+    };
+    let remembering = |known: &crate::keys::Known| {
+        let mut terminal = terminal(known);
+        // With another secret or name the last Hello may have got an answer that is of no use, and
+        // comes again: it must be heard as after a restart of the hub.
+        if let Some(old) = before.get(&known.public).filter(|old| old.is_like(&terminal)) {
+            terminal.latest = old.latest;
+        }
+        terminal
+    };
+    keys.known().iter().map(|known| (known.public, remembering(known))).collect()
+}

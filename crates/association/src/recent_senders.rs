@@ -1,0 +1,135 @@
+//! Sets of senders in memory of fixed size: recent ones, and verified ones. A sender is the hash of
+//! its address.
+
+use units::{Instant, Span};
+
+/// Minimum time for which a sender is stored, longer than the interval between two Hellos; the
+/// maximum is twice this time.
+const MEMORY: Span = Span::from_secs(6);
+/// Bits per such time.
+const BITS: u64 = 1 << 23;
+/// Bits per sender. At 50,000 new senders per second the probability of a false positive is 1/400.
+const HASHES: u64 = 3;
+
+/// Rotating Bloom filter of recent senders: it has false positives, but no false negatives.
+#[derive(Debug, Default)]
+pub(crate) struct RecentSenders {
+    /// Bits of the current and of the last period; empty if it had no sender.
+    bits: [Vec<u64>; 2],
+    since: Instant,
+}
+
+impl RecentSenders {
+    pub(crate) fn has(&mut self, now: Instant, sender: u64) -> bool {
+        self.turn(now);
+        let has = |bits: &Vec<u64>| {
+            !bits.is_empty() && places(sender).all(|(word, bit)| bits[word] & bit != 0)
+        };
+        self.bits.iter().any(has)
+    }
+
+    pub(crate) fn put(&mut self, now: Instant, sender: u64) {
+        self.turn(now);
+        if self.bits[0].is_empty() {
+            self.bits[0] = vec![0; (BITS / 64) as usize];
+        }
+        places(sender).for_each(|(word, bit)| self.bits[0][word] |= bit);
+    }
+
+    fn turn(&mut self, now: Instant) {
+        let past = now.since(self.since);
+        if past < MEMORY {
+            return;
+        }
+        let [this, last] = &mut self.bits;
+        *last = if past < MEMORY * 2 { std::mem::take(this) } else { Vec::new() };
+        *this = Vec::new();
+        self.since = now;
+    }
+}
+
+/// Positions of the bits of a sender.
+fn places(sender: u64) -> impl Iterator<Item = (usize, u64)> {
+    let (first, step) = (sender, (sender >> 32) | 1);
+    (0..HASHES).map(move |number| {
+        let bit = first.wrapping_add(number.wrapping_mul(step)) % BITS;
+        ((bit / 64) as usize, 1 << (bit % 64))
+    })
+}
+
+/// Slots for verified senders.
+const SLOTS: usize = 4096;
+
+/// Senders that have authenticated at some time. Each has two slots; a new sender whose slots are
+/// both used replaces one.
+#[derive(Debug)]
+pub(crate) struct VerifiedSenders(Box<[u64]>);
+
+impl VerifiedSenders {
+    pub(crate) fn new() -> Self {
+        Self(vec![0; SLOTS].into())
+    }
+
+    pub(crate) fn has(&self, sender: u64) -> bool {
+        Self::of(sender).into_iter().any(|place| self.0[place] == sender)
+    }
+
+    pub(crate) fn put(&mut self, sender: u64) {
+        if !self.has(sender) {
+            let [first, second] = Self::of(sender);
+            let free = self.0[first] != 0 && self.0[second] == 0;
+            self.0[if free { second } else { first }] = sender;
+        }
+    }
+
+    fn of(sender: u64) -> [usize; 2] {
+        [sender, sender >> 32].map(|part| (part % SLOTS as u64) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::RngStream;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn who_was_heard_is_remembered_for_six_to_twelve_seconds() {
+        let mut lately = RecentSenders::default();
+        for heard in [0, 17_999, 60_000, 77_999, 100_000] {
+            assert!(!lately.has(at(heard), 7), "not before {heard}");
+            lately.put(at(heard), 7);
+            assert!(lately.has(at(heard + 5_999), 7), "{heard}");
+            assert!(!lately.has(at(heard + 12_000), 7), "{heard}");
+            assert!(!lately.has(at(heard + 5_999), 8));
+        }
+    }
+
+    #[test]
+    fn few_are_taken_for_others_in_a_flood() {
+        let mut rng = RngStream::new(1, 0, "senders");
+        let mut lately = RecentSenders::default();
+        let mut wrong = 0;
+        for number in 0..600_000 {
+            let (now, sender) = (at(number / 50), rng.next_u64());
+            wrong += u32::from(lately.has(now, sender));
+            lately.put(now, sender);
+        }
+        assert!(wrong > 0, "the memory has a bound");
+        assert!(wrong < 600_000 / 400, "{wrong}");
+    }
+
+    #[test]
+    fn who_is_acquainted_stays_so_among_some_hundreds() {
+        let mut rng = RngStream::new(1, 0, "senders");
+        let mut acquainted = VerifiedSenders::new();
+        let senders: Vec<u64> = (0..500).map(|_| rng.next_u64()).collect();
+        senders.iter().for_each(|&sender| acquainted.put(sender));
+        let known = senders.iter().filter(|&&sender| acquainted.has(sender)).count();
+        assert!(known >= 490, "{known}");
+        assert!(!(0..10_000).any(|_| acquainted.has(rng.next_u64())));
+    }
+}

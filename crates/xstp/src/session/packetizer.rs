@@ -1,0 +1,146 @@
+//! Staging of a packet: its payload is placed in the buffer before the header is known.
+//!
+//! New data is limited to the room that is left, if the upper layer can split it; a retransmission
+//! has its old size. What is piggybacked is decided afterwards, in [`transmit`](super::transmit).
+
+use super::Session;
+use super::segment_parts::SegmentParts;
+use super::sender::{Retransmission, Transmission};
+use super::upper::{NewPacket, UpperLayer};
+use crate::seq::Seq24;
+use crate::wire::{Delivery, Poll};
+use units::Instant;
+
+/// A packet whose payload is in the buffer.
+pub(super) struct StagedPacket {
+    pub(super) number: Seq24,
+    /// Offset of the payload.
+    pub(super) at: usize,
+    pub(super) len: usize,
+}
+
+impl Session {
+    /// Stages the retransmission `again`, or else a new packet.
+    pub(super) fn stage(
+        &mut self,
+        now: Instant,
+        again: Option<Retransmission>,
+        parts: &SegmentParts<'_>,
+        upper: &mut impl UpperLayer,
+        out: &mut [u8],
+    ) -> Option<StagedPacket> {
+        match again {
+            Some(again) => self.stage_retransmission(now, again, parts, upper, out),
+            None => self.stage_new(now, parts, upper, out),
+        }
+    }
+
+    /// Octets before the payload: of the parts, and of a POLL that is added to them.
+    fn header_len(&self, parts: &SegmentParts<'_>, with_poll: bool) -> usize {
+        let mut parts = *parts;
+        parts.data = Some(Seq24::ZERO);
+        if with_poll {
+            // A header that is too long costs nothing: the payload is moved.
+            parts.poll = Some(Poll { seq: self.polling.next_seq(None), next: Seq24::new(1) });
+        }
+        parts.overhead(&self.config.profile)
+    }
+
+    fn stage_retransmission(
+        &mut self,
+        now: Instant,
+        again: Retransmission,
+        parts: &SegmentParts<'_>,
+        upper: &mut impl UpperLayer,
+        out: &mut [u8],
+    ) -> Option<StagedPacket> {
+        let at = self.header_len(parts, parts.has_begin());
+        // In order a packet cannot become smaller: the rest would be received too late.
+        let room = match self.config.delivery {
+            Delivery::InOrder => out.len(),
+            Delivery::Immediate => out.len().min(self.sender.max_segment()),
+        };
+        if parts.opening.is_some() && at + again.size > room {
+            return None;
+        }
+        let number = Seq24::of_count(again.seq);
+        let payload = out.get_mut(at..room)?;
+        let room = payload.len().min(again.size);
+        let len = upper.fill_retransmission(number, again.handle, &mut payload[..room]).min(room);
+        self.sender.on_retransmitted(again.seq, len, self.transmission(now));
+        self.statistics.data_retransmitted += 1;
+        self.statistics.data_bytes_retransmitted += len as u64;
+        self.polling.on_data_sent(len);
+        Some(StagedPacket { number, at, len })
+    }
+
+    fn stage_new(
+        &mut self,
+        now: Instant,
+        parts: &SegmentParts<'_>,
+        upper: &mut impl UpperLayer,
+        out: &mut [u8],
+    ) -> Option<StagedPacket> {
+        let begins = parts.has_begin();
+        let number = self.sender.table.next_number();
+        let was_empty = self.sender.table.is_empty();
+        let with_poll = begins || self.congestion.reserves_poll_space();
+        let mut staged = self.fill(number, parts, with_poll, upper, out);
+        if staged.is_none() && !begins && with_poll {
+            // A packet that cannot be split may fit only without the POLL.
+            staged = self.fill(number, parts, false, upper, out);
+        }
+        let Some((at, NewPacket { len, handle })) = staged else {
+            // There is no data, or none that fits beside BGN, which is then sent alone.
+            self.sender.has_new_data = parts.opening.is_some();
+            if !self.sender.has_new_data {
+                self.pacing.pause();
+                if self.config.stp.poll_when_app_limited && self.polling.bytes_since_poll() > 0 {
+                    self.polling.request_when_app_limited(now, self.rtt.smoothed());
+                }
+            }
+            return None;
+        };
+        if was_empty {
+            self.polling.on_nonempty(now);
+            if self.config.xstp.poll_first_burst {
+                self.polling.request();
+            }
+            if let Some(idle) = self.sender.idle_time(now) {
+                self.congestion.on_restart(idle);
+            }
+            self.schedule_window(now);
+        }
+        self.sender.on_sent(len, handle, self.transmission(now));
+        self.statistics.data_sent += 1;
+        self.statistics.data_bytes_sent += len as u64;
+        self.polling.on_data_sent(len);
+        self.sender.has_new_data = upper.has_new_data();
+        Some(StagedPacket { number, at, len })
+    }
+
+    /// Places new data behind the octets of `parts`, and of a POLL if there is one; returns its
+    /// offset.
+    fn fill(
+        &self,
+        number: Seq24,
+        parts: &SegmentParts<'_>,
+        with_poll: bool,
+        upper: &mut impl UpperLayer,
+        out: &mut [u8],
+    ) -> Option<(usize, NewPacket)> {
+        let at = self.header_len(parts, with_poll);
+        // As published there is always room for the POLL.
+        let data_only = || self.header_len(&SegmentParts::new(Seq24::ZERO, 0, None), false);
+        let spare = if with_poll { 0 } else { self.config.data_overhead() - data_only() };
+        let end = out.len().min(self.sender.max_segment()).checked_sub(spare)?;
+        let payload = out.get_mut(at..end)?;
+        let room = payload.len();
+        let packet = upper.fill_new(number, payload)?;
+        Some((at, NewPacket { len: packet.len.min(room), ..packet }))
+    }
+
+    fn transmission(&self, now: Instant) -> Transmission {
+        Transmission { poll: self.polling.seq(), at: now }
+    }
+}

@@ -1,0 +1,147 @@
+use super::*;
+
+const RTT: Span = Span::from_millis(600);
+
+fn polling(backoff_cap: u32) -> Polling {
+    Polling::new(
+        PollingConfig {
+            per_round_trip: 3,
+            round_trips: 1,
+            backoff_cap,
+            tick: Span::from_millis(10),
+            spacing: Span::from_millis(5),
+        },
+        0,
+        Instant::ZERO,
+    )
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+/// XSTP-10.2.1
+#[test]
+fn the_timer_polls_three_times_a_round_trip() {
+    let mut polling = polling(6);
+    assert_eq!(polling.due(Some(PollTimer::Regular), RTT), at(200));
+    polling.on_sent(at(200), None, false);
+    assert_eq!(polling.due(Some(PollTimer::Regular), RTT), at(400));
+    assert_eq!(polling.due(None, RTT), Instant::FAR_FUTURE);
+    polling.config.round_trips = 6;
+    assert_eq!(polling.due(Some(PollTimer::Regular), RTT), at(1_400), "once every two");
+}
+
+/// XSTP-10.2.3
+#[test]
+fn silence_doubles_the_interval_up_to_a_cap_and_an_answer_ends_it() {
+    let mut polling = polling(2);
+    for expected in [400, 800, 800] {
+        polling.on_sent(at(0), None, true);
+        assert_eq!(polling.interval(PollTimer::Regular, RTT), Span::from_millis(expected));
+    }
+    assert_eq!(polling.interval(PollTimer::Fallback, RTT), Span::from_millis(2420));
+    polling.on_stat(at(900), polling.seq());
+    assert_eq!(polling.interval(PollTimer::Regular, RTT), Span::from_millis(200));
+    assert_eq!(polling.interval(PollTimer::Fallback, RTT), Span::from_millis(620));
+}
+
+/// XSTP-10.2.4
+#[test]
+fn a_cap_of_zero_never_backs_off() {
+    let mut polling = polling(0);
+    for _ in 0..100 {
+        polling.on_sent(at(0), None, true);
+    }
+    assert_eq!(polling.interval(PollTimer::Regular, RTT), Span::from_millis(200));
+}
+
+/// XSTP-10.2.5
+#[test]
+fn polls_keep_their_distance() {
+    let mut polling = polling(0);
+    polling.on_sent(at(10), None, false);
+    polling.request();
+    assert_eq!(polling.due(None, RTT), at(15));
+    assert_eq!(polling.interval(PollTimer::Regular, RTT / 200), RTT / 120, "the timer too");
+}
+
+/// XSTP-10.2.1: storms have found the timer of a session without spacing asking for ever.
+#[test]
+fn a_round_trip_of_no_time_at_all_does_not_ask_without_end() {
+    let mut polling = polling(0);
+    polling.config.spacing = Span::ZERO;
+    polling.on_sent(at(10), None, false);
+    assert_eq!(polling.due(Some(PollTimer::Regular), Span::ZERO), at(11));
+}
+
+/// XSTP-7.3.5: storms have found sessions that asked every millisecond where a round trip had
+/// become 600 of them: each answer came when its POLL was forgotten, and was ignored.
+#[test]
+fn answers_find_their_polls_however_many_went_out_meanwhile() {
+    let mut polling = polling(0);
+    let mut sampled = 0;
+    for millis in 1..10_000 {
+        polling.on_sent(at(millis), Some(2 * millis as u32), false);
+        if millis > 600 {
+            let answer = polling.on_stat(at(millis), 2 * (millis as u32 - 600));
+            let answer = answer.expect("it was asked");
+            assert!(answer.first);
+            let late = answer.sent_at.is_some_and(|sent| at(millis).since(sent) != RTT);
+            assert!(!late, "the right POLL or none");
+            sampled += u32::from(answer.sent_at.is_some());
+        }
+    }
+    assert!(sampled > 100, "{sampled}");
+    assert_eq!(polling.on_stat(at(10_000), 30_000), None, "never asked");
+}
+
+/// XSTP-10.2.6
+#[test]
+fn a_flow_that_runs_dry_all_the_time_polls_no_faster_than_twice_the_timer() {
+    let mut polling = polling(0);
+    let mut polls = 0;
+    for millis in (0..60_000).step_by(2) {
+        polling.request_when_app_limited(at(millis), RTT);
+        if polling.due(Some(PollTimer::Regular), RTT) <= at(millis) {
+            polling.on_sent(at(millis), None, false);
+            polls += 1;
+        }
+    }
+    assert!((300..=620).contains(&polls), "{polls} in a minute, where the timer makes 300");
+}
+
+/// XSTP-10.1.3
+#[test]
+fn answers_are_taken_once_in_order_and_within_what_was_asked() {
+    let mut polling = polling(6);
+    assert_eq!(polling.on_stat(at(0), 0), None, "nothing was asked");
+    for millis in [100, 200, 300] {
+        polling.on_sent(at(millis), None, false);
+    }
+    assert_eq!(polling.silent_since(), Some(at(100)));
+    assert_eq!(polling.on_stat(at(800), 4), None, "never asked");
+    let answer = PollMatch { sent_at: Some(at(200)), first: true };
+    assert_eq!(polling.on_stat(at(800), 2), Some(answer));
+    assert_eq!(polling.silent_since(), Some(at(800)));
+    let again = PollMatch { first: false, ..answer };
+    assert_eq!(polling.on_stat(at(801), 2), Some(again), "the second part of a list");
+    assert_eq!(polling.on_stat(at(802), 1), None, "older than what was answered");
+    assert!(polling.is_outstanding());
+    polling.on_stat(at(900), 3);
+    assert!(!polling.is_outstanding());
+    assert_eq!(polling.silent_since(), None);
+}
+
+/// XSTP-2.2.2
+#[test]
+fn counts_that_come_from_a_clock_grow_strictly() {
+    let mut polling = polling(6);
+    assert_eq!(polling.on_sent(at(0), Some(1000), false), 1000);
+    assert_eq!(polling.on_sent(at(0), Some(1000), false), 1001);
+    assert_eq!(polling.on_sent(at(0), Some(1000), false), 1002);
+    assert_eq!(polling.on_sent(at(0), Some(2000), false), 2000);
+    assert_eq!(polling.on_stat(at(1), 1500), None, "a count between two that were used");
+    assert!(sent_before(u32::MAX, 3), "counts wrap");
+    assert!(!sent_before(3, 3));
+}
