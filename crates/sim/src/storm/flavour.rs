@@ -108,7 +108,7 @@ impl Flavour {
                 gateway: GatewayPolicy {
                     detect_standing_queue: rng.chance(0.5),
                     low_rate: Some(LowRatePolicy { control_divisor: 2 }),
-                    ..GatewayPolicy::off()
+                    ..GatewayPolicy::default()
                 },
                 ..stp
             },

@@ -119,8 +119,9 @@ impl XstpPolicy {
 }
 
 /// Policy of gateways, which no paper has: repeated loss costs less, a configured rate may be too
-/// high, and a link of a few kbit/s still works.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// high, and a link of a few kbit/s still works. By default all additions are turned off, as in the
+/// published protocols.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayPolicy {
     /// Whether packets that a STAT lists as received above N(R) are released at once.
     pub release_early: bool,
@@ -148,18 +149,6 @@ pub struct LowRatePolicy {
 }
 
 impl GatewayPolicy {
-    /// All additions turned off: the published protocols.
-    pub const fn off() -> Self {
-        Self {
-            release_early: false,
-            duplicate_from_retransmission: None,
-            duplicate_first_packets: 0,
-            poll_after_second_loss: false,
-            detect_standing_queue: false,
-            low_rate: None,
-        }
-    }
-
     /// Divisor of the send rate that bounds control traffic, if the rules for low-rate paths
     /// apply.
     pub fn control_divisor(&self) -> Option<u32> {

@@ -47,7 +47,7 @@ impl SessionConfig {
             no_response: Some(Span::from_secs(120)),
             stp: StpPolicy::published(),
             xstp: XstpPolicy::off(),
-            gateway: GatewayPolicy::off(),
+            gateway: GatewayPolicy::default(),
         }
     }
 

@@ -53,8 +53,7 @@ pub(crate) trait CongestionController {
     fn mode(&self, now: Instant) -> &'static str;
 
     /// Rate at which all segments are paced at `now`; `None` if the session spreads a window.
-    fn pace(&self, now: Instant) -> Option<BitRate> {
-        let _ = now;
+    fn pace(&self, _now: Instant) -> Option<BitRate> {
         None
     }
 
@@ -104,72 +103,50 @@ pub(crate) trait CongestionController {
     }
 
     /// Sets the rate cap: the configured rate less the headroom.
-    fn set_max_rate(&mut self, rate: Option<BitRate>) {
-        let _ = rate;
-    }
+    fn set_max_rate(&mut self, _rate: Option<BitRate>) {}
 
     /// Sets the rate that the peer grants. Unlike [`Self::set_max_rate`] the measurements of the
     /// path stay valid.
-    fn apply_grant(&mut self, rate: Option<BitRate>) {
-        let _ = rate;
-    }
+    fn apply_grant(&mut self, _rate: Option<BitRate>) {}
 
     /// A POLL is sent.
-    fn on_poll(&mut self, poll: &PollSent) {
-        let _ = poll;
-    }
+    fn on_poll(&mut self, _poll: &PollSent) {}
 
     /// The first STAT for a POLL is received.
-    fn on_poll_answered(&mut self, answered: &PollAnswered) {
-        let _ = answered;
-    }
+    fn on_poll_answered(&mut self, _answered: &PollAnswered) {}
 
     /// A STAT or USTAT is received.
-    fn on_ack(&mut self, event: &AckEvent) {
-        let _ = event;
-    }
+    fn on_ack(&mut self, _event: &AckEvent) {}
 
     /// A packet with data is sent after `octets` in total. Returns whether a POLL is sent with it.
-    fn on_data(&mut self, now: Instant, octets: u64) -> bool {
-        let _ = (now, octets);
+    fn on_data(&mut self, _now: Instant, _octets: u64) -> bool {
         false
     }
 
     /// Data is sent after the time `idle` without. Returns whether a window restarts with slow
     /// start.
-    fn on_restart(&mut self, idle: Span) -> bool {
-        let _ = idle;
+    fn on_restart(&mut self, _idle: Span) -> bool {
         false
     }
 
     /// POLLs are unanswered for longer than the outage timeout.
-    fn on_outage(&mut self, now: Instant) {
-        let _ = now;
-    }
+    fn on_outage(&mut self, _now: Instant) {}
 
     /// A segment of the peer is received.
-    fn on_peer_activity(&mut self, now: Instant) {
-        let _ = now;
-    }
+    fn on_peer_activity(&mut self, _now: Instant) {}
 
     /// Recent losses were caused by packets larger than the path MTU (RFC 8899 section 4.3).
-    fn on_mtu_black_hole(&mut self, now: Instant) {
-        let _ = now;
-    }
+    fn on_mtu_black_hole(&mut self, _now: Instant) {}
 
     /// Probing has detected congestion: halves the window, or sets it to half of `flight`, once
     /// per window; VT(S) is `next`.
-    fn halve(&mut self, next: u64, flight: Option<u64>) {
-        let _ = (next, flight);
-    }
+    fn halve(&mut self, _next: u64, _flight: Option<u64>) {}
 
     /// Probing has detected congestion after a long time: restarts with slow start.
     fn slow_start(&mut self) {}
 
     /// Probing has detected no congestion: sets the window and the threshold to earlier values.
-    fn restore(&mut self, window: u64, threshold: Option<u64>) {
-        let _ = (window, threshold);
-    }
+    fn restore(&mut self, _window: u64, _threshold: Option<u64>) {}
 
     /// Starts a packet train as after a probe that found capacity.
     #[cfg(test)]
