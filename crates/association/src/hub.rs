@@ -1,6 +1,7 @@
 //! The hub's side: grants associations and keeps those of many terminals apart by index.
 
 mod answers;
+mod limits;
 mod table;
 
 use crate::admission::{Admission, Rate, Verdict};
@@ -158,12 +159,6 @@ impl Hub {
         secrets.keys = keys.clone();
         self.config.security = Security::Noise(keys);
         self.table.keep_only(&owners)
-    }
-
-    /// Announces `limits` to the terminal called `name`, from its next association on, instead of
-    /// the usual.
-    pub fn set_limits(&mut self, name: &str, limits: Limits) {
-        self.limits.insert(name.to_owned(), limits);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do again.

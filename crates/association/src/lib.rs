@@ -108,7 +108,8 @@ pub struct Limits {
     pub minimum_credit: u32,
     /// Credit that streams share before they have some of their own, bytes.
     pub shared_credit: u32,
-    /// The rate that this side's link takes, bits of IP per second; 0 when it is not known.
+    /// Rate at which this side can receive: that of the link towards it, bits per second of whole
+    /// IP packets; 0 when it is not known.
     pub receive_rate_bps: u64,
 }
 

@@ -116,6 +116,12 @@ impl Terminal {
         self.current.is_some()
     }
 
+    /// Announces to the hub, from the next association on, that this side's link takes `bps` bits
+    /// per second from it; 0: that this is not known.
+    pub fn set_receive_rate(&mut self, bps: u64) {
+        self.config.limits.receive_rate_bps = bps;
+    }
+
     /// What the hub announced.
     pub fn hub_limits(&self) -> Option<Limits> {
         self.hub_limits

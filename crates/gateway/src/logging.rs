@@ -16,18 +16,19 @@ use std::panic::PanicHookInfo;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
+use tracing_subscriber::{Layer, Registry, reload};
 
 /// What decides how much is logged: `BENTPIPE_LOG=debug`, `BENTPIPE_LOG=gateway=trace`.
 const VARIABLE: &str = "BENTPIPE_LOG";
 
 /// The level, of the logging that this process has started.
-static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
+static LEVEL: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
 /// The lines of this process that are not written yet.
 static QUEUE: OnceLock<Arc<LogQueue>> = OnceLock::new();
@@ -153,8 +154,9 @@ pub(crate) fn set_level(section: &LogSection) {
     }
 }
 
-fn filter(section: &LogSection) -> EnvFilter {
-    EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| EnvFilter::new(section.level.name()))
+fn filter(section: &LogSection) -> Targets {
+    let told = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
+    told.unwrap_or_else(|| Targets::new().with_default(section.level.filter()))
 }
 
 /// Lines as systemd's journal takes them: `<6>text`, where 6 is syslog's number for the level.

@@ -215,7 +215,7 @@ pub(crate) mod tests {
         status.resolver.no_answer = 7;
         let page = table(&status);
         let line = page.lines().nth(3).unwrap();
-        assert!(line.starts_with("names        1200 asked for, 0 cached"), "{line}");
+        assert!(line.starts_with("names        1,200 asked for, 0 cached"), "{line}");
         assert!(line.ends_with("0 not found, 7 not answered, 0 refused"), "{line}");
     }
 }

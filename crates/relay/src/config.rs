@@ -85,7 +85,7 @@ pub struct RelayConfig {
     /// The rate that this side sends at, at most: IP packets with all their headers. `None`: what
     /// the peer says its link takes, or else what the controller finds.
     pub send_rate: Option<BitRate>,
-    /// The rate that this side's link takes from the peer, announced to it.
+    /// Rate at which this side can receive, announced to the peer.
     pub receive_rate: Option<BitRate>,
     /// What decides how fast this side sends.
     pub control: Control,

@@ -11,7 +11,7 @@
 
 use crate::fair::Owner;
 use crate::frame::Writer;
-use crate::scheduler::{Lately, Level, Place, QUANTUM, Service, place};
+use crate::scheduler::{Class, Lately, Level, Place, Service, place};
 use flow::{Flow, Mark};
 use pieces::Pieces;
 use std::collections::VecDeque;
@@ -86,7 +86,6 @@ struct Queue {
     /// The party on whose account it is.
     owner: Owner,
     scheduled: bool,
-    deficit: i64,
     lately: Lately,
 }
 
@@ -189,9 +188,6 @@ impl Datagrams {
             self.statistics.late += 1;
         }
         let Some(first) = queue.packets.front() else { return Filled::Idle };
-        if queue.deficit <= 0 {
-            queue.deficit += QUANTUM;
-        }
         let more = others || queue.packets.len() > 1;
         let len = first.packet.len();
         let (sent, done) = match queue.begun {
@@ -211,7 +207,6 @@ impl Datagrams {
                 (sent, from + sent == len)
             }
         };
-        queue.deficit -= sent as i64;
         queue.lately.add(now, sent as u64);
         if done {
             self.waiting -= queue.drop_first();
@@ -226,16 +221,19 @@ impl Datagrams {
         self.queues.get(at).map_or_else(Owner::default, |queue| queue.owner)
     }
 
-    /// Whether the flow's turn goes on.
-    pub(crate) fn goes_on(&self, at: usize) -> bool {
-        let queue = self.queues.get(at);
-        queue.is_some_and(|queue| !queue.packets.is_empty() && queue.deficit > 0)
+    /// Where the flow waits for its turn now.
+    pub(crate) fn place(&mut self, now: Instant, at: usize) -> Option<Place> {
+        self.queues.get_mut(at).map(|queue| queue.place(now))
+    }
+
+    /// Whether the flow has more to send.
+    pub(crate) fn has_more(&self, at: usize) -> bool {
+        self.queues.get(at).is_some_and(|queue| !queue.packets.is_empty())
     }
 
     /// The flow's turn is over; returns the class of the next one, if it waits for one.
     pub(crate) fn finish_turn(&mut self, now: Instant, at: usize) -> Option<Place> {
         let queue = self.queues.get_mut(at)?;
-        queue.deficit = queue.deficit.min(0);
         queue.scheduled = !queue.packets.is_empty();
         queue.scheduled.then(|| queue.place(now))
     }
@@ -317,7 +315,14 @@ impl Queue {
             (Some(Mark::Background), _) => Level::Background,
             (Some(Mark::None) | None, _) => Level::Normal,
         };
-        place(self.service.unwrap_or(Service { level: asked, class: 0, weight: 1 }), little)
+        match self.service {
+            Some(service) => place(service, little),
+            None => {
+                let asked = place(Service { level: asked, class: 0, weight: 1 }, little);
+                let promoted = matches!(asked.class, Class::Urgent | Class::Interactive);
+                Place { promoted, ..asked }
+            }
+        }
     }
 }
 

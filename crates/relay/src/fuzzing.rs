@@ -10,6 +10,7 @@ use crate::path_mtu::{Conditions, PathMtu};
 use association::Sealed;
 use units::{BitRate, Instant, Span};
 
+pub use crate::hub::fuzzing::hub;
 pub use crate::streams::fuzzing::streams;
 
 /// Reads a payload's frames, and the same octets as a NOTE. A frame that can be read, when it is
@@ -167,6 +168,11 @@ mod tests {
         #[test]
         fn any_script_leaves_the_accounts_in_order(script in vec(any::<u8>(), 0..1500)) {
             super::streams(&script);
+        }
+
+        #[test]
+        fn a_hub_serves_whatever_terminals_announce(script in vec(any::<u8>(), 0..400)) {
+            super::hub(&script);
         }
 
         #[test]

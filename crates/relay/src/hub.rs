@@ -3,6 +3,8 @@
 mod buffers;
 mod due;
 mod families;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod grants;
 mod shaping;
 
@@ -157,6 +159,7 @@ impl Hub {
     /// [`Relay::set_rates`].
     pub fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         (self.config.send_rate, self.config.receive_rate) = (send, receive);
+        self.association.set_receive_rate(receive.map_or(0, BitRate::as_bps));
         if receive.is_none() {
             self.end_grants();
         }

@@ -87,6 +87,8 @@ mod stream;
 mod streams;
 mod tap;
 mod target;
+#[cfg(test)]
+mod tests;
 
 pub use association::{
     Entropy, KeyTextError, Keys, KeysError, Known, PeerId, PresharedKey, PrivateKey, PublicKey,

@@ -410,11 +410,13 @@ impl Relay {
         }
     }
 
-    /// From here on this side sends at `send` at most, and takes `receive` from the peer; `None`
-    /// as in the configuration. What the two have announced to each other holds as before. A
-    /// session of the controller `fixed` keeps its rate when it is told none.
+    /// From here on this side sends at `send` at most, and takes `receive` from the peer, which is
+    /// told so in the next association. A session of `fixed` keeps its rate when it is told none.
     pub fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         (self.config.send_rate, self.config.receive_rate) = (send, receive);
+        if let Some(terminal) = &mut self.terminal {
+            terminal.set_receive_rate(receive.map_or(0, BitRate::as_bps));
+        }
         let announced = self.streams.peer_rate();
         if let Some(session) = &mut self.session {
             session.set_max_rate(lower(send, announced));

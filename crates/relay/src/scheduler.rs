@@ -1,14 +1,12 @@
 //! Whose turn it is.
 
-use crate::fair::{FairQueue, Owner};
+use crate::fair::{FairQueue, Owner, QUANTUM};
 use crate::target::{Priority, StreamId};
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, Span};
 
-/// Bytes that a stream may send in one turn: about a packet.
-pub(crate) const QUANTUM: i64 = 1_500;
-/// Turns that a class may have while a lower one waits: nothing starves.
-const TURNS: u32 = 7;
+/// Turns that higher classes may have while a lower one waits: nothing starves.
+const TURNS: u64 = 7;
 /// Bytes that a stream may have sent lately and still go before bulk.
 const LITTLE: u64 = 64 << 10;
 /// Bytes a second that are forgotten.
@@ -145,8 +143,8 @@ pub(crate) fn place(service: Service, little: bool) -> Place {
     Place { class, band: service.class, weight: service.weight.max(1), promoted }
 }
 
-/// Which queue a stream or a flow waits in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which queue a stream or a flow waits in; those that go first are less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     /// Flows that ask for it and send little, and what was told to be.
     Urgent,
@@ -161,7 +159,8 @@ pub(crate) struct Place {
     pub(crate) class: Class,
     pub(crate) band: u8,
     pub(crate) weight: u32,
-    /// It is normal, and goes before others because it has sent little.
+    /// It goes before others because it has sent little, or because its packets ask for it, and not
+    /// because that was decided here.
     pub(crate) promoted: bool,
 }
 
@@ -224,6 +223,16 @@ impl Bands {
         self.bands[self.first()?].queue.front()
     }
 
+    fn charge(&mut self, bytes: u64) {
+        if let Some(at) = self.first() {
+            self.bands[at].queue.charge(bytes);
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.first().is_some_and(|at| self.bands[at].queue.goes_on())
+    }
+
     fn finish_turn(&mut self) -> Option<(Owner, Entry)> {
         let at = self.first()?;
         if at != self.at {
@@ -248,18 +257,19 @@ impl Bands {
 /// Streams and flows that have something to send, each in one queue, once.
 ///
 /// Within a class owners take turns, and each owner's streams and flows take its turns in turn
-/// (deficit round robin: a turn is a quantum of bytes, and what a stream took too much it waits
+/// (deficit round robin: a turn is a quantum of bytes, and what was taken too much the owner waits
 /// for). A normal stream that has sent little goes before bulk; while other owners wait only as
 /// far as its owner's streams have sent little too, and else before its owner's bulk alone. Where
 /// an operator has made several classes of it, those have turns by their weights. A
-/// higher class goes first, but for one turn in eight.
+/// higher class goes first, but for one turn in eight, by bytes: entries of a few bytes, however
+/// many they are, are no turn.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     queues: [Bands; 4],
     /// Entries of each owner that has some.
     waiting: BTreeMap<Owner, usize>,
-    /// Turns that each class has had since a lower one that waited had one.
-    turns: [u32; 4],
+    /// Bytes that higher classes have sent since each class, which waited, had a turn.
+    waited: [u64; 4],
 }
 
 impl Scheduler {
@@ -296,22 +306,31 @@ impl Scheduler {
         let mut chosen = None;
         for class in [Class::Urgent, Class::Interactive, Class::Bulk, Class::Background] {
             let Some(entry) = self.queues[class as usize].front() else { continue };
-            if chosen.is_none() || self.turns[class as usize] >= TURNS {
+            if chosen.is_none() || self.waited[class as usize] >= TURNS * QUANTUM {
                 chosen = Some((class, entry));
             }
         }
         chosen
     }
 
-    /// Takes the first off the front of its class; its turn is over.
-    pub(crate) fn finish_turn(&mut self, class: Class) -> Option<Entry> {
-        // `turns[c]` counts turns of higher classes that `c` waited through.
+    /// The first of a class has taken `bytes` of its owner's turn.
+    pub(crate) fn charge(&mut self, class: Class, bytes: u64) {
+        self.queues[class as usize].charge(bytes);
         for lower in class as usize + 1..self.queues.len() {
             if !self.queues[lower].is_empty() {
-                self.turns[lower] += 1;
+                self.waited[lower] += bytes;
             }
         }
-        self.turns[class as usize] = 0;
+    }
+
+    /// Whether the turn in which the first of a class is goes on.
+    pub(crate) fn goes_on(&self, class: Class) -> bool {
+        self.queues[class as usize].goes_on()
+    }
+
+    /// Takes the first off the front of its class; its turn is over.
+    pub(crate) fn finish_turn(&mut self, class: Class) -> Option<Entry> {
+        self.waited[class as usize] = 0;
         let (owner, entry) = self.queues[class as usize].finish_turn()?;
         self.left(owner);
         Some(entry)
@@ -349,6 +368,7 @@ mod tests {
         let mut turns = Vec::new();
         for _ in 0..16 {
             let (class, who) = scheduler.front().expect("both wait");
+            scheduler.charge(class, QUANTUM);
             assert_eq!(scheduler.finish_turn(class), Some(who));
             scheduler.push(class, NONE, who);
             turns.push(if who == stream(1) { 1 } else { 2 });

@@ -46,7 +46,7 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
 /// at less a packet would keep this side silent for longer than it takes to lose the peer.
 const LEAST_ANNOUNCED: u64 = 1_000;
 
-/// The rate that the peer's link takes, as it has announced it; `None`: it knows none.
+/// Rate at which the peer can receive, as it has announced it; `None`: it knows none.
 pub(crate) fn announced_rate(limits: Limits) -> Option<BitRate> {
     let rate = BitRate::new(limits.receive_rate_bps)?;
     Some(rate.max(BitRate::from_bps(LEAST_ANNOUNCED)))

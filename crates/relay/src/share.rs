@@ -63,7 +63,7 @@ mod tests {
         };
         assert_eq!(share(&mut relays).map(|pools| pools[1]), [ALL / 2; 2], "send buffer");
         // Many clients want to send by the first, each what it has credit for, and nobody by the second.
-        let streams: [_; 300] = std::array::from_fn(|client| {
+        let streams: [_; 600] = std::array::from_fn(|client| {
             let target = Target::name("x", 1);
             let stream = relays[0].open(now, target, Priority::Normal).expect("a stream");
             relays[0].set_owner(stream, Owner(client as u128));

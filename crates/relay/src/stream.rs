@@ -40,8 +40,6 @@ pub(crate) struct Stream {
     pub(crate) counted: bool,
     /// In the scheduler.
     pub(crate) scheduled: bool,
-    /// Bytes it may still send in this turn.
-    pub(crate) deficit: i64,
     pub(crate) lately: Lately,
     /// The party on whose account it is.
     pub(crate) owner: Owner,
@@ -83,7 +81,6 @@ impl Stream {
             last: None,
             counted: false,
             scheduled: false,
-            deficit: 0,
             lately: Lately::default(),
             owner: Owner::default(),
             wants_room: false,

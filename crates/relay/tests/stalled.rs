@@ -3,7 +3,7 @@
 
 mod rig;
 
-use relay::{Priority, RelayConfig, StreamId};
+use relay::{Owner, Priority, RelayConfig, StreamId};
 use rig::{App, Rig, Side};
 use units::{BitRate, Span};
 
@@ -186,6 +186,35 @@ fn a_client_that_opens_one_stream_after_another_has_no_more_than_its_share() {
     let read = rig.app(Side::Terminal, bulk).read - before;
     // Half of 10 s at 20 Mbit/s.
     assert!(read > 10_000_000, "{read} bytes of {}", 12_500_000);
+}
+
+/// RLY-6.2: packets of many flows, each of which sends little and asks to go first, have no more
+/// than their client's share.
+#[test]
+fn packets_that_ask_to_go_first_leave_another_client_its_share() {
+    for dscp in [0, 46] {
+        let mut rig = link(BitRate::from_mbps(20), true);
+        let stream = upload(&mut rig, HONEST, "sink");
+        let flood = |rig: &mut Rig, millis: u16| {
+            for time in 0..millis {
+                // 40 packets of 100 octets in each millisecond: 32 Mbit/s.
+                for number in 0..40 {
+                    let mut packet = [0; 100];
+                    (packet[0], packet[1], packet[9]) = (0x45, dscp << 2, 17);
+                    let port = time % 3 * 40 + number;
+                    packet[20..22].copy_from_slice(&port.to_be_bytes());
+                    rig.terminal.send_datagram_as(rig.now, &packet, (Owner(2), None));
+                }
+                rig.run(Span::from_millis(1), |_| false);
+            }
+        };
+        flood(&mut rig, 5_000);
+        let read = |rig: &Rig| rig.app(Side::Hub, stream).read;
+        let before = read(&rig);
+        flood(&mut rig, 5_000);
+        // Half of 5 s at 20 Mbit/s are 6.25 MB.
+        assert!(read(&rig) - before > 5_500_000, "{} bytes", read(&rig) - before);
+    }
 }
 
 /// A request of a client is answered as fast beside its own bulk as before.

@@ -1,5 +1,5 @@
 //! Runs storms: `cargo run -p sim --release --example storm -- SUBJECT FIRST COUNT`, where the
-//! subject is `sessions`, `connections` or `gateways`. A seed that breaks a promise is printed
+//! subject is `sessions`, `connections`, `links`, `gateways` or `fairness`. A seed that breaks a promise is printed
 //! with what it broke, and in the end what all of them reached. (`bentpipe lab fuzz` does the
 //! same on all processors.)
 

@@ -317,8 +317,7 @@ fn each_port_has_its_own_manner() {
     assert_eq!(refused(&bed, SERVER.0.into(), 4444), ErrorKind::ConnectionRefused);
     let mut early = bed.connect(SERVER.0, 4445);
     assert_eq!(early.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
-    // Two wait for a server that does not answer; the third is beyond one client's half of the
-    // places.
+    // Four wait for a server that does not answer; for the fifth there is no place.
     let full = bed.net.server.run(|| {
         let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         listener.bind(&SocketAddr::new(SERVER.0.into(), 22).into()).unwrap();
@@ -336,11 +335,15 @@ fn each_port_has_its_own_manner() {
     std::thread::scope(|scope| {
         let bed = &bed;
         let wait = move || bed.try_connect(SERVER.0, 22, Duration::from_millis(900)).is_err();
-        let two = [scope.spawn(wait), scope.spawn(wait)];
-        pause(Duration::from_millis(300));
-        let third = bed.try_connect(SERVER.0, 22, SHORT * 5);
-        assert!(third.is_ok(), "answered early: {third:?}");
-        for client in two {
+        // One after the other: one client has half of the new ones a second.
+        let four = [(); 4].map(|()| {
+            let client = scope.spawn(wait);
+            pause(Duration::from_millis(100));
+            client
+        });
+        let fifth = bed.try_connect(SERVER.0, 22, SHORT * 5);
+        assert!(fifth.is_ok(), "answered early: {fifth:?}");
+        for client in four {
             assert!(client.join().unwrap());
         }
     });

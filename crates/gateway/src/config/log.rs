@@ -1,6 +1,7 @@
 //! `[log]`: what is written about what happens, and how.
 
 use super::reader::{Reader, Section};
+use tracing::level_filters::LevelFilter;
 
 /// What is written about what happens, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,17 @@ impl LogLevel {
             Self::Info => "info",
             Self::Debug => "debug",
             Self::Trace => "trace",
+        }
+    }
+
+    /// As the subscriber has it.
+    pub(crate) const fn filter(self) -> LevelFilter {
+        match self {
+            Self::Error => LevelFilter::ERROR,
+            Self::Warn => LevelFilter::WARN,
+            Self::Info => LevelFilter::INFO,
+            Self::Debug => LevelFilter::DEBUG,
+            Self::Trace => LevelFilter::TRACE,
         }
     }
 }

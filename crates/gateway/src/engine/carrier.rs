@@ -1,8 +1,10 @@
 //! The relays as the engine sees them: one for each path at a terminal, one for each terminal at
 //! a hub, the same verbs.
 
+mod accounts;
 mod counted;
 mod families;
+mod home;
 mod mtu;
 mod naming;
 mod seen;
@@ -22,10 +24,9 @@ use association::Entropy;
 use relay::health::{Demands, Verdict};
 use relay::{
     Event, Hub, Keys, PeerId, Priority, PublicKey, RefuseReason, Relay, RelayConfig, ResetReason,
-    Service, StreamError, StreamId, Target, TransmitBatch,
+    StreamError, StreamId, Target, TransmitBatch,
 };
-use std::cmp::Reverse;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use units::{BitRate, Instant, Span};
 
@@ -248,38 +249,6 @@ impl Carrier {
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
     }
 
-    /// Carries a packet of a client as it is; false when there is no way to the peer.
-    pub(super) fn send_datagram(
-        &mut self,
-        now: Instant,
-        peer: Peer,
-        packet: &[u8],
-        (client, service): (IpAddr, Option<Service>),
-    ) -> bool {
-        let owner = owner(Some((client, 0).into()), self.ipv6_prefix);
-        self.relay(peer).is_some_and(|relay| relay.send_datagram_as(now, packet, (owner, service)))
-    }
-
-    /// IPv6 clients are counted by prefixes of this length from here on.
-    pub(super) fn set_ipv6_prefix(&mut self, bits: u32) {
-        self.ipv6_prefix = bits;
-    }
-
-    /// The stream is on the account of the client at `source`.
-    pub(super) fn set_client(&mut self, key: StreamKey, source: Option<SocketAddr>) {
-        let owner = owner(source, self.ipv6_prefix);
-        if let Some(relay) = self.relay(key.peer) {
-            relay.set_owner(key.stream, owner);
-        }
-    }
-
-    /// Serves a stream as told from here on.
-    pub(super) fn set_service(&mut self, key: StreamKey, service: Service) {
-        if let Some(relay) = self.relay(key.peer) {
-            relay.set_service(key.stream, service);
-        }
-    }
-
     /// A hub's terminals have these plans from here on.
     pub(crate) fn set_plans(&mut self, section: &HubSection) {
         if let Side::Hub(hub) = &mut self.side {
@@ -300,23 +269,6 @@ impl Carrier {
                 hub.take_datagram().map(|(peer, packet)| (Peer::Terminal(peer), packet))
             }
         }
-    }
-
-    /// At a hub, the terminal that `choose` chooses by the names of all that are here.
-    pub(super) fn peer_at_home(
-        &self,
-        choose: impl for<'n> FnOnce(&mut dyn Iterator<Item = &'n str>) -> Option<&'n str>,
-    ) -> Option<Peer> {
-        let Side::Hub(hub) = &self.side else { return None };
-        let terminal = |peer| hub.name(peer).map(terminal_of);
-        let chosen = choose(&mut hub.relays().filter_map(|(peer, _)| terminal(peer)))?;
-        let its = hub.relays().filter(|(peer, _)| terminal(*peer) == Some(chosen));
-        let best = its.max_by_key(|(peer, relay)| Way {
-            answered: relay.is_answered(),
-            carried: relay.datagram_came(),
-            name: Reverse(hub.name(*peer)),
-        });
-        best.map(|(peer, _)| Peer::Terminal(peer))
     }
 
     /// When [`Carrier::handle_timeout`] wants to be called, or more can be sent.
@@ -478,44 +430,6 @@ impl Carrier {
             && let Err(error) = call(relay)
         {
             tracing::trace!(%error, "too late");
-        }
-    }
-}
-
-/// A way to a terminal that is here by several. The best is one that answers, and of those the one
-/// by which it has last carried a packet here: the terminal knows which of them is its backup. Of
-/// those that have carried nothing the first by name, which the terminal's own name precedes.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Way<'a> {
-    answered: bool,
-    carried: Option<Instant>,
-    name: Reverse<Option<&'a str>>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packets_go_back_by_the_path_they_came_by() {
-        let at = |ms| Some(Instant::ZERO + Span::from_millis(ms));
-        let best = |ways: [(bool, Option<Instant>, &'static str); 2]| {
-            let way =
-                |(answered, carried, name)| Way { answered, carried, name: Reverse(Some(name)) };
-            ways.map(way).into_iter().max().unwrap().name.0.unwrap()
-        };
-        for turned in [false, true] {
-            let best = |mut ways: [(bool, Option<Instant>, &'static str); 2]| {
-                if turned {
-                    ways.reverse();
-                }
-                best(ways)
-            };
-            assert_eq!(best([(true, None, "boat"), (true, None, "boat/lte")]), "boat");
-            assert_eq!(best([(true, at(5), "boat"), (true, None, "boat/lte")]), "boat");
-            assert_eq!(best([(true, at(5), "boat"), (true, at(6), "boat/lte")]), "boat/lte");
-            assert_eq!(best([(true, None, "boat"), (false, at(6), "boat/lte")]), "boat");
-            assert_eq!(best([(false, at(7), "boat"), (true, None, "boat/lte")]), "boat/lte");
         }
     }
 }

@@ -6,11 +6,12 @@ use std::fmt::Write;
 use std::num::NonZeroUsize;
 use units::Span;
 
-/// Random mixes of faults over sessions, connections and gateways
+/// Random mixes of faults over sessions, connections and gateways, and of hostile clients
 ///
 /// Each seed is a storm of its own: loss, blackouts, clocks that leap, restarts, and more, drawn
 /// from the seed; then calm, in which all must come to its end. Every promise is checked on the
-/// way. Ends with what was reached. A seed that breaks a promise is printed with the command
+/// way. Of `fairness` the promise is that honest clients have their share beside hostile ones.
+/// Ends with what was reached. A seed that breaks a promise is printed with the command
 /// that runs it again, and the exit code is 1.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -20,7 +21,7 @@ pub(crate) struct Arguments {
     /// The first seed
     #[arg(long, value_name = "S", default_value_t = 0)]
     first: u64,
-    /// Over what: sessions, connections, links, gateways; all take turns when not given
+    /// Over what: sessions, connections, links, gateways, fairness; all take turns when not given
     #[arg(long, value_name = "WHAT", value_parser = subject)]
     subject: Option<Subject>,
     /// How many at once; one for each processor when not given

@@ -177,7 +177,7 @@ impl ResolvConf {
     }
 
     fn command(&self) -> Result<Command, LabError> {
-        let program = std::env::current_exe().map_err(failed("this program"))?;
+        let program = crate::live::gateway_program().map_err(failed("this program"))?;
         let mut command = Command::new("unshare");
         let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
         command.args(["--mount", "sh", "-c", script]).arg(&self.file).arg(program);
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(found[..8], [0xab, 0xcd, 0x81, 0x80, 0, 1, 0, 1]);
         assert_eq!(found[found.len() - 4..], addresses::SERVER.0.octets());
         let none = answer(&query(b"\x01a\x04good\x04test\0", 28)).expect("an answer");
-        assert_eq!((none[7], none[9], none.len()), (0, 1, good.len() + 11 + 24));
+        assert_eq!((none[7], none[9], none.len()), (0, 1, good.len() + 11 + 22));
         assert_eq!(answer(&query(b"\x01a\x04dead\x04test\0", 1)), None);
         assert_eq!(answer(b"short"), None);
     }

@@ -29,7 +29,7 @@ const KEPT_OF_SHARE: f64 = 0.8;
 const DEAF: u16 = 7_001;
 /// A slow reader takes so many bytes each second; a fast one so many before it stops.
 const SLOW: usize = 1_000;
-const FAST: usize = 2_000_000;
+const FAST: usize = 500_000;
 /// Bytes of a connection that is followed by the next.
 const SHORT: usize = 20_000;
 /// How often hostile clients do something, milliseconds.
@@ -112,7 +112,7 @@ fn prove(form: &Form, config: &ProofConfig, verdict: &mut Verdict) -> Result<(),
     });
     settled.map_err(|error| LabError::Proof(error.to_string()))?;
     let deaf = Deaf::start(&bed)?;
-    let alone = measure(&bed, form)?;
+    let alone = measure(&bed, form, verdict)?;
     for (way, rate) in ["download", "upload"].into_iter().zip(alone) {
         verdict.figure(&format!("{}_alone_{way}_mbit_s", form.name), rate);
     }
@@ -120,7 +120,7 @@ fn prove(form: &Form, config: &ProofConfig, verdict: &mut Verdict) -> Result<(),
         let share = if part < KEPT { part / f64::from(form.clients + 1) } else { part };
         let attack = Attack::start(&bed, form, kinds);
         pause_ms(form.settle_ms);
-        let beside = measure(&bed, form)?;
+        let beside = measure(&bed, form, verdict)?;
         verdict.figure(&format!("{}_{name}_connections", form.name), attack.finish()? as f64);
         for (at, way) in ["download", "upload"].into_iter().enumerate() {
             let kept = beside[at] / alone[at];
@@ -149,7 +149,7 @@ fn client(number: u8) -> Ipv4Addr {
 }
 
 /// The rates of the honest client's download and upload that are begun now, Mbit/s.
-fn measure(bed: &Bed, form: &Form) -> Result<[f64; 2], LabError> {
+fn measure(bed: &Bed, form: &Form, verdict: &mut Verdict) -> Result<[f64; 2], LabError> {
     let honest = [Honest::start(bed, true), Honest::start(bed, false)];
     // Until both run at full speed.
     pause_ms(8_000);
@@ -160,7 +160,11 @@ fn measure(bed: &Bed, form: &Form) -> Result<[f64; 2], LabError> {
     let rates = [rate(0), rate(1)];
     for honest in honest {
         honest.progress.stop();
-        honest.thread.join().map_err(|_| LabError::Proof("a transfer panicked".to_owned()))?;
+        let ended = honest.thread.join();
+        let ended = ended.map_err(|_| LabError::Proof("a transfer panicked".to_owned()))?;
+        if let Some(error) = ended.error {
+            verdict.note(&format!("an honest transfer ended: {error}"));
+        }
     }
     Ok(rates)
 }

@@ -111,6 +111,11 @@ impl Relay {
         self.streams.held(stream)
     }
 
+    /// Bytes that were written and were never in a packet; none when the stream is gone.
+    pub fn unsent(&self, stream: StreamId) -> u64 {
+        self.streams.unsent(stream)
+    }
+
     /// The next bytes in order, as far as they lie in one piece; empty when there are none.
     pub fn peek(&self, stream: StreamId) -> &[u8] {
         self.streams.peek(stream)

@@ -1,7 +1,9 @@
 //! Send buffer: how much of it a stream may take now, and which writers are told that there is more.
 //!
 //! A stream holds little beyond what its credit lets it send, so one whose reader has stopped
-//! holds next to none of the pool. What is unsent is divided among owners by dynamic thresholds
+//! holds next to none of the pool. The first bytes of each stream are beside the pool, so that
+//! streams which hold no more than these, however many they are, leave the pool to others. What is
+//! unsent is divided among owners by dynamic thresholds
 //! ([`fair`](crate::fair)), and what an owner may hold among its streams in the same way. What is
 //! in flight is bounded by the session, and by a threshold that binds only where the pool is
 //! smaller than that.
@@ -22,8 +24,7 @@ const UNSENT_LEAST: u64 = 4 << 10;
 const UNSENT_UNKNOWN: u64 = 256 << 10;
 /// Unsent bytes beyond what credit allows to be sent: ready when more credit comes.
 const BEYOND_CREDIT: u64 = 16 << 10;
-/// Send buffer that each stream may use however full the pool is: while it has credit, and while
-/// it has none.
+/// Send buffer that each stream may use beside the pool: while it has credit, and while it has none.
 const MINIMUM: u64 = 16 << 10;
 const MINIMUM_WITHOUT_CREDIT: u64 = 4 << 10;
 /// An owner may hold this many times what is free, sent and unsent.
@@ -38,8 +39,10 @@ const WOKEN: usize = 8;
 pub(super) struct SendPool {
     /// Bytes that may be held, beside each stream's minimum.
     pub(super) size: u64,
-    /// Bytes that the peer is not known to have.
+    /// Bytes that the peer is not known to have, beyond [`MINIMUM`] of each stream.
     pub(super) held: Shares,
+    /// Those bytes with each stream's first ones.
+    pub(super) buffered: u64,
     /// Of those, bytes that were never in a packet.
     pub(super) unsent: Shares,
     /// Writers that wait for others to give room back.
@@ -65,10 +68,17 @@ impl SendPool {
         (left.saturating_sub(unsent) / 3).min(held)
     }
 
+    /// A stream of `owner` that held `before` bytes holds `after`.
+    pub(super) fn replace(&mut self, owner: Owner, before: u64, after: u64) {
+        self.held.replace(owner, beyond_minimum(before), beyond_minimum(after));
+        self.buffered = self.buffered + after - before;
+    }
+
     /// Forgets what a stream of `owner` holds.
     pub(super) fn discard(&mut self, owner: Owner, send: &mut crate::send::SendHalf) {
         self.unsent.sub(owner, send.unsent());
-        self.held.sub(owner, send.discard());
+        self.replace(owner, send.held(), 0);
+        send.discard();
     }
 
     /// Takes the writer from those that wait.
@@ -77,6 +87,11 @@ impl SendPool {
             self.waiting.remove(stream.owner, id);
         }
     }
+}
+
+/// Bytes of a stream that holds `held` which count against the pool.
+pub(super) fn beyond_minimum(held: u64) -> u64 {
+    held.saturating_sub(MINIMUM)
 }
 
 /// What bounds the bytes that a stream may take.
@@ -137,9 +152,10 @@ impl Streams {
         }
         let len = self.room(id).min(data.len());
         let stream = self.live(id)?;
+        let before = stream.send.held();
         stream.send.write(&data[..len]);
-        let owner = stream.owner;
-        self.send_pool.held.add(owner, len as u64);
+        let (owner, after) = (stream.owner, stream.send.held());
+        self.send_pool.replace(owner, before, after);
         self.send_pool.unsent.add(owner, len as u64);
         if len < data.len() {
             self.wait_for_room(id);
@@ -164,7 +180,7 @@ impl Streams {
 
     /// Room that is worth telling a writer of.
     fn enough_room(&self) -> u64 {
-        (self.unsent_limit() / 4).clamp(1, MINIMUM)
+        (self.unsent_limit() / 4).clamp(1, MINIMUM / 2)
     }
 
     /// Tells a writer that waits that there is room, if there is.
@@ -212,8 +228,8 @@ impl Streams {
             self.send_pool.waiting.push(owner, id);
         }
         let rescheduled = std::mem::take(&mut stream.scheduled);
-        self.send_pool.held.sub(before, held);
-        self.send_pool.held.add(owner, held);
+        self.send_pool.replace(before, held, 0);
+        self.send_pool.replace(owner, 0, held);
         self.send_pool.unsent.sub(before, unsent);
         self.send_pool.unsent.add(owner, unsent);
         if rescheduled {

@@ -1,6 +1,7 @@
 //! Streams in the hands of a peer and an owner that a script commands.
 
 use super::Streams;
+use super::buffering::beyond_minimum;
 use crate::fair::Shares;
 use crate::families::Families;
 use crate::frame::{Frame, Open, StreamHead, Writer};
@@ -189,7 +190,9 @@ fn audit_owners(streams: &Streams) {
             assert_eq!(shares.of(owner), all().filter(of).map(holds).sum::<u64>());
         }
     };
-    agree(&streams.send_pool.held, |stream| stream.send.held());
+    agree(&streams.send_pool.held, |stream| beyond_minimum(stream.send.held()));
+    let buffered = streams.streams.values().map(|stream| stream.send.held()).sum::<u64>();
+    assert_eq!(streams.send_pool.buffered, buffered);
     agree(&streams.send_pool.unsent, |stream| stream.send.unsent());
     agree(&streams.pool.granted, |stream| stream.receive.reserved());
 }

@@ -151,7 +151,7 @@ impl Streams {
         }
     }
 
-    /// The rate that the peer's link takes, as it has announced it.
+    /// Rate at which the peer can receive, as it has announced it.
     pub(crate) fn peer_rate(&self) -> Option<BitRate> {
         announced_rate(self.peer)
     }
@@ -171,7 +171,7 @@ impl Streams {
     pub(crate) fn statistics(&self) -> Statistics {
         Statistics {
             streams: self.streams.len(),
-            send_buffered: self.send_pool.held.total(),
+            send_buffered: self.send_pool.buffered,
             receive_promised: self.pool.used(),
             ..self.statistics
         }
@@ -188,6 +188,7 @@ impl Streams {
         self.now = now;
         let pushed = self.datagrams.push(now, packet, self.rate, (owner, service));
         if let Some((place, flow)) = pushed {
+            let place = self.within_share(place, owner);
             self.scheduler.push(place, owner, Entry::Flow(flow));
         }
     }
@@ -309,6 +310,14 @@ impl Streams {
         }
     }
 
+    /// Bytes that were written and were never in a packet.
+    pub(crate) fn unsent(&self, id: StreamId) -> u64 {
+        match self.streams.get(&id) {
+            Some(stream) if !stream.cut => stream.send.unsent(),
+            Some(_) | None => 0,
+        }
+    }
+
     pub(crate) fn peek(&self, id: StreamId) -> &[u8] {
         match self.streams.get(&id) {
             Some(stream) if stream.is_readable() => stream.receive.peek(),
@@ -357,14 +366,20 @@ impl Streams {
     fn place_of(&mut self, id: StreamId) -> Option<Place> {
         let stream = self.streams.get_mut(&id)?;
         let little = stream.lately.is_little(self.now);
-        let mut place = class(stream.priority, stream.service, little);
+        let (place, owner) = (class(stream.priority, stream.service, little), stream.owner);
+        Some(self.within_share(place, owner))
+    }
+
+    /// `place`, or that of bulk when the owner's streams and flows have sent more than little and
+    /// others wait.
+    fn within_share(&mut self, mut place: Place, owner: Owner) -> Place {
         if place.promoted
-            && self.scheduler.has_others(stream.owner)
-            && !self.senders.is_little(self.now, self.rate, stream.owner)
+            && self.scheduler.has_others(owner)
+            && !self.senders.is_little(self.now, self.rate, owner)
         {
             place.class = Class::Bulk;
         }
-        Some(place)
+        place
     }
 
     /// Whether the peer has reset it, behind bytes that are still to be read.

@@ -3,7 +3,7 @@
 use super::Streams;
 use crate::datagram::Filled;
 use crate::frame::{Frame, StreamHead, Writer};
-use crate::scheduler::{Class, Entry, QUANTUM, Service};
+use crate::scheduler::{Class, Entry, Place, Service};
 use crate::send::Piece;
 use crate::stream::{Opening, Stream};
 use crate::target::StreamId;
@@ -121,22 +121,30 @@ impl Streams {
         }
         self.controls_out += packet.frames.len();
         while let Some((class, entry)) = self.scheduler.front() {
-            if let (Class::Interactive, Entry::Stream(id)) = (class, entry)
-                && self.place_of(id).is_some_and(|place| place.promoted && place.class != class)
-            {
+            if class < Class::Bulk && self.has_left_class(class, entry) {
                 // Since it was queued its owner has had more than its share of that class.
-                self.leave_queue(class, id);
-                self.schedule(id);
+                match entry {
+                    Entry::Stream(id) => {
+                        self.leave_queue(class, id);
+                        self.schedule(id);
+                    }
+                    Entry::Flow(flow) => self.finish_flow(class, flow),
+                }
                 continue;
             }
+            let before = writer.written();
             let turn = match entry {
                 Entry::Stream(id) => self.fill_from(id, &mut writer, &mut packet),
                 Entry::Flow(flow) => self.fill_datagram(flow, &mut writer, &mut packet),
             };
+            if matches!(turn, Turn::Sent) {
+                self.scheduler.charge(class, (writer.written() - before) as u64);
+            }
             match (turn, entry) {
                 (Turn::Sent, Entry::Stream(id)) => self.finish_turn(class, id),
                 (Turn::Idle, Entry::Stream(id)) => self.leave_queue(class, id),
-                (Turn::Sent, Entry::Flow(flow)) if self.datagrams.goes_on(flow) => {}
+                (Turn::Sent, Entry::Flow(flow))
+                    if self.datagrams.has_more(flow) && self.scheduler.goes_on(class) => {}
                 (Turn::Sent | Turn::Idle, Entry::Flow(flow)) => self.finish_flow(class, flow),
                 (Turn::NoRoom, Entry::Stream(_) | Entry::Flow(_)) => break,
             }
@@ -146,6 +154,21 @@ impl Streams {
         }
         packet.len = writer.written();
         Some((packet.len, self.packets.insert(packet) as u64))
+    }
+
+    /// Whether an entry that asks to go before others waits in another class by now.
+    fn has_left_class(&mut self, class: Class, entry: Entry) -> bool {
+        let place = match entry {
+            Entry::Stream(id) => self.place_of(id),
+            Entry::Flow(flow) => self.flow_place(flow),
+        };
+        place.is_some_and(|place| place.promoted && place.class > class)
+    }
+
+    /// Where the flow waits for its turn.
+    fn flow_place(&mut self, flow: usize) -> Option<Place> {
+        let place = self.datagrams.place(self.now, flow)?;
+        Some(self.within_share(place, self.datagrams.owner(flow)))
     }
 
     fn write_control(&self, writer: &mut Writer<'_>, control: Control) -> bool {
@@ -180,9 +203,6 @@ impl Streams {
         else {
             return Turn::Idle;
         };
-        if stream.deficit <= 0 {
-            stream.deficit += QUANTUM;
-        }
         let open = match &stream.opening {
             Opening::Wanted(open) => Some(open),
             Opening::Sent(_) | Opening::Accepted | Opening::Awaited | Opening::Known => None,
@@ -213,7 +233,6 @@ impl Streams {
             stream.send.take_end();
         }
         let open = Self::opening_sent(stream);
-        stream.deficit -= len as i64;
         stream.lately.add(self.now, len as u64);
         self.senders.add(self.now, self.rate, stream.owner, len as u64);
         packet.frames.push(Reference::Stream { id, offset, len: len as u32, open, end });
@@ -223,11 +242,14 @@ impl Streams {
 
     fn fill_datagram(&mut self, flow: usize, writer: &mut Writer<'_>, packet: &mut Packet) -> Turn {
         let place = (packet.frames.is_empty(), self.scheduler.len() > 1);
+        let before = writer.written();
         match self.datagrams.fill(self.now, flow, self.rate, writer, place) {
             Filled::Idle => Turn::Idle,
             Filled::NoRoom => Turn::NoRoom,
             Filled::Sent => {
                 packet.frames.push(Reference::Datagram);
+                let (owner, len) = (self.datagrams.owner(flow), writer.written() - before);
+                self.senders.add(self.now, self.rate, owner, len as u64);
                 Turn::Sent
             }
         }
@@ -236,8 +258,10 @@ impl Streams {
     fn finish_flow(&mut self, class: Class, flow: usize) {
         let left = self.scheduler.finish_turn(class);
         debug_assert_eq!(left, Some(Entry::Flow(flow)));
-        if let Some(class) = self.datagrams.finish_turn(self.now, flow) {
-            self.scheduler.push(class, self.datagrams.owner(flow), Entry::Flow(flow));
+        if let Some(place) = self.datagrams.finish_turn(self.now, flow) {
+            let owner = self.datagrams.owner(flow);
+            let place = self.within_share(place, owner);
+            self.scheduler.push(place, owner, Entry::Flow(flow));
         }
     }
 
@@ -254,7 +278,7 @@ impl Streams {
     fn finish_turn(&mut self, class: Class, id: StreamId) {
         let shared = self.shared.left();
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if stream.is_ready(shared) && stream.deficit > 0 {
+        if stream.is_ready(shared) && self.scheduler.goes_on(class) {
             return;
         }
         self.leave_queue(class, id);
@@ -267,7 +291,6 @@ impl Streams {
         let shared = self.shared.left();
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.scheduled = false;
-            stream.deficit = stream.deficit.min(0);
             if !stream.is_ready(shared) && stream.send.waits_for_shared() {
                 self.wait_shared.insert(id);
             }
@@ -410,7 +433,9 @@ impl Streams {
 
     fn release(&mut self, id: StreamId, offset: u64, stop: u64, end: bool) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.cut) else { return };
-        self.send_pool.held.sub(stream.owner, stream.send.release(offset, stop));
+        let before = stream.send.held();
+        stream.send.release(offset, stop);
+        self.send_pool.replace(stream.owner, before, stream.send.held());
         if end {
             stream.send.release_end();
         }

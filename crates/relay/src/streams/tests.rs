@@ -472,7 +472,7 @@ fn a_packet_whose_room_shrank_sends_the_rest_anew() {
     }
     peer.consume(now, id, 1000).expect("open");
     assert!(events(&mut peer).contains(&Event::Ended { stream: id }));
-    assert_eq!(hub.send_pool.held.total(), 0);
+    assert_eq!(hub.send_pool.buffered, 0);
     assert!(hub.packets.is_empty());
 }
 
@@ -602,4 +602,28 @@ proptest! {
         }
         while streams.poll_event().is_some() {}
     }
+}
+
+/// RLY-4.8: what all streams may hold in any case leaves the pool to those that use it.
+#[test]
+fn first_bytes_of_many_streams_are_beside_the_pool() {
+    let config = RelayConfig { send_pool: 1 << 20, ..RelayConfig::new("x") };
+    let mut streams = Streams::new(&config, false, Instant::ZERO);
+    streams.set_peer(config.limits());
+    let now = Instant::ZERO;
+    let open = |streams: &mut Streams, owner| {
+        let id = streams.open(now, Target::name("x", 1), Priority::Normal).expect("opened");
+        streams.set_owner(id, Owner(owner));
+        id
+    };
+    for _ in 0..300 {
+        let id = open(&mut streams, 2);
+        streams.write(now, id, &[0; 1 << 20]).expect("open");
+    }
+    let mine = open(&mut streams, 1);
+    // A third of what its owner may hold, which is a half of the pool at least.
+    assert!(streams.room(mine) > 1 << 16, "{} octets", streams.room(mine));
+    let statistics = streams.statistics();
+    assert!(statistics.send_buffered > 300 * (16 << 10), "{statistics:?}");
+    assert!(statistics.send_buffered <= (1 << 20) + 301 * (16 << 10), "{statistics:?}");
 }

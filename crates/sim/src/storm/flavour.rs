@@ -44,7 +44,7 @@ impl Flavour {
                 Self::Steady,
                 Self::SteadyTold,
             ],
-            Subject::Connections | Subject::Links | Subject::Gateways => &[
+            Subject::Connections | Subject::Links | Subject::Gateways | Subject::Fairness => &[
                 Self::Stp,
                 Self::StpPaced,
                 Self::StpSpread,

@@ -98,7 +98,7 @@ impl Mix {
         [0, 1].map(|from: usize| {
             let guard = match self.subject {
                 Subject::Sessions => Guard::Below,
-                Subject::Connections | Subject::Links | Subject::Gateways => {
+                Subject::Connections | Subject::Links | Subject::Gateways | Subject::Fairness => {
                     Guard::Checksum(self.configs[1 - from].profile)
                 }
             };

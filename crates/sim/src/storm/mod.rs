@@ -21,6 +21,7 @@
 
 mod arena;
 mod clock;
+mod fairness;
 mod fault;
 mod flavour;
 mod gateways;
@@ -57,11 +58,14 @@ pub enum Subject {
     Links,
     /// Two gateways with clients and servers, and all that can befall them.
     Gateways,
+    /// A hub and terminals on one link, and hostile clients beside honest ones.
+    Fairness,
 }
 
 impl Subject {
     /// Every subject.
-    pub const ALL: [Self; 4] = [Self::Sessions, Self::Connections, Self::Links, Self::Gateways];
+    pub const ALL: [Self; 5] =
+        [Self::Sessions, Self::Connections, Self::Links, Self::Gateways, Self::Fairness];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
@@ -70,12 +74,15 @@ impl Subject {
             Self::Connections => "connections",
             Self::Links => "links",
             Self::Gateways => "gateways",
+            Self::Fairness => "fairness",
         }
     }
 
     /// The subject of a seed when all take turns.
     pub fn of_seed(seed: u64) -> Self {
         match seed % 16 {
+            // These take many times as long.
+            15 if seed % 64 == 31 => Self::Fairness,
             // These take several times as long.
             7 => Self::Links,
             15 => Self::Gateways,
@@ -152,6 +159,9 @@ pub fn describe(subject: Subject, seed: u64) -> String {
     if subject == Subject::Gateways {
         return gateways::Mix::draw(seed).describe();
     }
+    if subject == Subject::Fairness {
+        return fairness::describe(seed);
+    }
     Mix::draw(subject, seed).describe()
 }
 
@@ -169,6 +179,9 @@ pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
     if subject == Subject::Gateways {
         return gateways::run(seed);
     }
+    if subject == Subject::Fairness {
+        return fairness::run(seed);
+    }
     let mix = Mix::draw(subject, seed);
     let [here, there] = mix.clocks.each_ref().map(|clock| clock.at(Instant::ZERO));
     let [client, server] = mix.setups();
@@ -177,7 +190,7 @@ pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
             Box::new(Host::<PacketLife>::new(client, here)),
             Box::new(Host::<PacketLife>::new(server, there)),
         ],
-        Subject::Connections | Subject::Links | Subject::Gateways => [
+        Subject::Connections | Subject::Links | Subject::Gateways | Subject::Fairness => [
             Box::new(Host::<StreamLife>::new(client, here)),
             Box::new(Host::<StreamLife>::new(server, there)),
         ],

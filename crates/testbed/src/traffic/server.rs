@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// Connections at once; more are closed as they come.
-const CONNECTIONS: usize = 512;
+const CONNECTIONS: usize = 4096;
 /// What a server remembers of the past.
 const REMEMBERED: usize = 4096;
 

@@ -299,7 +299,8 @@ impl Sender {
     }
 
     /// A USTAT: what is in its gaps is sent again only if it was sent once (XSTP-7.4); with
-    /// `hold` it is only counted.
+    /// `hold` it is only counted. One that a later report has overtaken still counts for the
+    /// numbers from VT(A) on.
     pub(crate) fn on_ustat(
         &mut self,
         received_below: Seq24,
@@ -307,7 +308,10 @@ impl Sender {
         hold: bool,
         upper: &mut impl Upper,
     ) -> Result<Outcome, Disbelief> {
-        let below = self.check(received_below, gaps.clone())?;
+        let below = match self.overtaken(received_below) {
+            Some(below) => self.check_list(below, received_below, gaps.clone())?,
+            None => self.check(received_below, gaps.clone())?,
+        };
         let mut outcome = self.release_below(below, upper);
         let told = self.telling.checked_sub(total(gaps.clone()));
         let Some(left) = told else { return Ok(outcome) };
@@ -356,7 +360,23 @@ impl Sender {
         if ahead as usize > self.table.len() {
             return Err(Disbelief::ReceivedBelow);
         }
-        let below = self.oldest + u64::from(ahead);
+        self.check_list(self.oldest + u64::from(ahead), received_below, runs)
+    }
+
+    /// N(R) without wrap, if it is behind VT(A) and not behind the first number.
+    fn overtaken(&self, received_below: Seq24) -> Option<u64> {
+        let behind = Seq24::of_count(self.oldest).distance(received_below);
+        let below = self.oldest.checked_sub(u64::from(behind))?;
+        (0 < behind && behind < Seq24::HALF && below >= self.first).then_some(below)
+    }
+
+    /// `below`, which is `received_below` without wrap, if no run reaches beyond VT(S).
+    fn check_list(
+        &self,
+        below: u64,
+        received_below: Seq24,
+        runs: impl Iterator<Item = Run>,
+    ) -> Result<u64, Disbelief> {
         for run in runs {
             let start = below + u64::from(run.start.distance(received_below));
             if start + u64::from(run.len) > self.next() {

@@ -142,7 +142,6 @@ mod tests {
 
     const BOUNDS: ConfirmSection =
         ConfirmSection { most: 40, rate: 8, when_full: WhenFull::Refuse };
-
     fn ends(host: u8, number: u16) -> Ends {
         (SocketAddr::from(([10, 1, 0, host], number)), SocketAddr::from(([192, 0, 2, 1], number)))
     }

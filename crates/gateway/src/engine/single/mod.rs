@@ -18,7 +18,7 @@ pub(in crate::engine) mod pipe;
 mod satellite;
 mod sweep;
 
-pub(crate) use satellite::available_congestion_controls;
+pub(crate) use satellite::{Refusal, available_congestion_controls};
 
 use super::host::{Host, Platform, Readiness, Source};
 use super::hub::reason_of;
@@ -33,8 +33,7 @@ use crate::report::{Counters, SingleReport};
 use crate::{Limits, SourceMode};
 use bucket::Bucket;
 use pair::{BREAKING_LOOKS, Pair, Phase, Side, Tally, Turn};
-use rt::netlink::NetlinkError;
-use satellite::{InitialWindow, Tuning};
+use satellite::{InitialWindow, Tuning, refused};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::io;
@@ -44,19 +43,6 @@ use units::{Instant, Span};
 
 /// Room for one read from a socket.
 const SCRATCH: usize = 64 * 1024;
-/// Why a gateway of this kind does not start.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
-    /// The kernel has no such congestion control.
-    #[error("single.congestion: found {found:?}, and this kernel has {known}{advice}")]
-    Congestion { found: String, known: String, advice: &'static str },
-    /// The routes for the initial window.
-    #[error("single.initial_window: {0}")]
-    InitialWindow(#[from] NetlinkError),
-    /// Something else that the kernel did not give.
-    #[error(transparent)]
-    Kernel(#[from] io::Error),
-}
 
 /// A listener, and on which side of its connections the satellite is.
 #[derive(Debug)]
@@ -428,22 +414,4 @@ fn sources(index: usize) -> [Source; 2] {
 /// The connection of a source, and which of its sockets it is.
 fn place(number: usize) -> (usize, Side) {
     (number / 2, if number.is_multiple_of(2) { Side::Client } else { Side::Server })
-}
-
-/// Why the satellite's side could not be told what it was to be told.
-fn refused(section: &SingleSection, error: io::Error) -> Refusal {
-    match (&section.congestion, error.raw_os_error()) {
-        (Some(found), Some(libc::ENOENT | libc::EPERM)) => Refusal::Congestion {
-            found: found.clone(),
-            known: available_congestion_controls().join(", "),
-            advice: match error.raw_os_error() {
-                Some(libc::EPERM) => {
-                    "; it needs CAP_NET_ADMIN, or a place in \
-                     net.ipv4.tcp_allowed_congestion_control"
-                }
-                _ => "; others may be had by modprobe tcp_NAME",
-            },
-        },
-        _ => Refusal::Kernel(error),
-    }
 }

@@ -23,6 +23,20 @@ const LEAST_UNSENT: u64 = 16 * 1024;
 /// Where the policy rule for the initial window stands: before the main table (32766).
 const PRIORITY: u32 = 2530;
 
+/// Why a gateway of this kind does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// The kernel has no such congestion control.
+    #[error("single.congestion: found {found:?}, and this kernel has {known}{advice}")]
+    Congestion { found: String, known: String, advice: &'static str },
+    /// The routes for the initial window.
+    #[error("single.initial_window: {0}")]
+    InitialWindow(#[from] NetlinkError),
+    /// Something else that the kernel did not give.
+    #[error(transparent)]
+    Kernel(#[from] io::Error),
+}
+
 /// What sockets towards the satellite are told.
 #[derive(Clone, Debug)]
 pub(super) struct Tuning {
@@ -197,5 +211,23 @@ impl Drop for InitialWindow {
                 tracing::warn!(%error, "a route for the initial window stays behind");
             }
         }
+    }
+}
+
+/// Why the satellite's side could not be told what it was to be told.
+pub(super) fn refused(section: &SingleSection, error: io::Error) -> Refusal {
+    match (&section.congestion, error.raw_os_error()) {
+        (Some(found), Some(libc::ENOENT | libc::EPERM)) => Refusal::Congestion {
+            found: found.clone(),
+            known: available_congestion_controls().join(", "),
+            advice: match error.raw_os_error() {
+                Some(libc::EPERM) => {
+                    "; it needs CAP_NET_ADMIN, or a place in \
+                     net.ipv4.tcp_allowed_congestion_control"
+                }
+                _ => "; others may be had by modprobe tcp_NAME",
+            },
+        },
+        _ => Refusal::Kernel(error),
     }
 }

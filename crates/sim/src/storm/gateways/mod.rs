@@ -4,7 +4,7 @@ mod accounts;
 mod ends;
 mod users;
 
-pub(super) use accounts::Account;
+pub(super) use accounts::{Account, Books};
 
 use super::arena::{Act, Arena, Cast};
 use super::clock::Clock;

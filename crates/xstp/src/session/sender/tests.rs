@@ -163,6 +163,25 @@ fn numbers_that_cannot_be_are_not_believed() {
     assert_eq!(before, after, "nothing of them was used");
 }
 
+/// XSTP-7.4.1, XSTP-7.5.1
+#[test]
+fn a_ustat_that_was_overtaken_calls_back_what_is_still_outstanding() {
+    let mut sender = sender(10, true, |_| 0);
+    let mut upper = Forgetful::default();
+    stat(&mut sender, 5, &[], 1).unwrap();
+    let mut ustat = |below, gaps: &[(bool, u32)]| {
+        let number = Seq24::new(below);
+        let gaps = list(below, gaps).into_iter().filter(|run| run.missing);
+        let outcome = sender.on_ustat(number, gaps, false, &mut upper);
+        outcome.map(|outcome| (outcome.released, outcome.lost, sender.oldest(), queue(&sender)))
+    };
+    let gap = [(MISSING, 1), (RECEIVED, 2), (MISSING, 2)];
+    assert_eq!(ustat(3, &gap[..1]), Ok((0, 0, 5, vec![])), "it has arrived since");
+    assert_eq!(ustat(3, &gap), Ok((0, 2, 5, vec![6, 7])));
+    assert_eq!(ustat(3, &[(MISSING, 8)]), Err(Disbelief::List), "it was never sent");
+    assert_eq!(ustat(Seq24::MODULUS - 1, &[(MISSING, 1)]), Err(Disbelief::ReceivedBelow));
+}
+
 /// XSTP-7.1.2
 #[test]
 fn the_smaller_of_the_windows_bounds_new_numbers() {

@@ -1,0 +1,331 @@
+//! A hub and three terminals in the hands of a script: what each announces in its Hello, what is
+//! opened, written, read and cut, what is lost, and rates and plans that change.
+
+use super::{Hub, Plans};
+use crate::plan::Plan;
+use crate::{
+    Control, Event, PeerId, Priority, Relay, RelayConfig, ResetReason, StreamId, Target,
+    TransmitBatch,
+};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use units::{BitRate, Instant, RngStream, Span};
+
+const TERMINALS: usize = 3;
+/// One way.
+const DELAY: Span = Span::from_millis(20);
+/// Datagrams that one side sends at one instant at most.
+const BURST: usize = 4_096;
+/// How long a live terminal takes at most to get an octet through when the script is over: an
+/// outage that lasted as long as the script, and its slowest rate.
+const PATIENCE: Span = Span::from_secs(300);
+/// Send buffer that each stream may use however full the pool is.
+const EACH: u64 = 16 << 10;
+
+struct Rig {
+    now: Instant,
+    hub: Hub,
+    hub_config: RelayConfig,
+    terminals: Vec<(Relay, RelayConfig)>,
+    flying: Vec<(Instant, usize, bool, Vec<u8>)>,
+    /// Nothing passes.
+    is_dark: bool,
+    streams: Vec<BTreeSet<StreamId>>,
+    /// Octets that hub's users read.
+    read: [u64; TERMINALS],
+    /// Users read what comes; else it waits on these streams.
+    reads: bool,
+    unread: BTreeSet<(PeerId, StreamId)>,
+}
+
+/// Plays `script` to a hub and three terminals.
+///
+/// The first octets say what each side announces: its window's parts, rates, MTU and streams; the
+/// rest are steps.
+///
+/// # Panics
+/// When a side sends without end, holds more than its bounds, sends more than its peer's MTU, has
+/// more streams open than its peer allows, or a terminal stands still after the script.
+pub fn hub(script: &[u8]) {
+    let mut octets = script.iter().copied();
+    let mut next = || octets.next().unwrap_or(0);
+    let hub_config = config("hub", &mut next);
+    let mut hub = Hub::new(&hub_config, RngStream::new(1, 0, "hub"));
+    let plan = |number: u8| Plan {
+        name: number.to_string(),
+        weight: u32::from(number % 3),
+        ..Plan::default()
+    };
+    let (plans, terminals) = (vec![plan(next()), plan(next())], [("t1".to_owned(), 1)].into());
+    hub.set_plans(Plans { plans, terminals });
+    let terminals = (0..TERMINALS).map(|number| {
+        let config = config(&format!("t{number}"), &mut next);
+        let rng = RngStream::new(1, number as u64, "terminal");
+        (Relay::terminal(&config, Instant::ZERO, rng), config)
+    });
+    let mut rig = Rig {
+        now: Instant::ZERO,
+        hub,
+        hub_config,
+        terminals: terminals.collect(),
+        flying: Vec::new(),
+        is_dark: false,
+        streams: vec![BTreeSet::new(); TERMINALS],
+        read: [0; TERMINALS],
+        reads: true,
+        unread: BTreeSet::new(),
+    };
+    rig.run(Span::from_secs(2));
+    let steps = script.get(8 * (TERMINALS + 1)..).unwrap_or_default();
+    for step in steps.chunks_exact(3) {
+        rig.step([step[0], step[1], step[2]]);
+        rig.audit();
+    }
+    rig.recover();
+}
+
+/// What one side is set to, and announces.
+fn config(name: &str, next: &mut impl FnMut() -> u8) -> RelayConfig {
+    let mut config = RelayConfig::new(name).with_memory(1 << 20);
+    let rate = |value: u8| BitRate::new(u64::from(value & 7) * (8_000 << (value >> 4)));
+    (config.send_rate, config.receive_rate) = (rate(next()), rate(next()));
+    config.max_streams = [0, 1, 2, 64, 4_096, 1 << 20][usize::from(next()) % 6];
+    config.stream_minimum = [0, 1_024, 16 << 10, 1 << 20][usize::from(next()) % 4];
+    config.shared_credit = [0, 1_024, 1 << 18, 1 << 20][usize::from(next()) % 4];
+    config.mtu = [576, 577, 1_280, 1_500, 9_000][usize::from(next()) % 5];
+    config.control = Control::ALL[usize::from(next()) % 4];
+    config.unsent_limit = 1 << (next() % 24);
+    config
+}
+
+fn address(terminal: usize) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, terminal as u8], 4500))
+}
+
+impl Rig {
+    fn step(&mut self, [kind, which, value]: [u8; 3]) {
+        let number = usize::from(which) % TERMINALS;
+        let (now, size) = (self.now, usize::from(value) << (which >> 3 & 15));
+        match kind % 10 {
+            0 | 1 => self.open(number),
+            2 => self.write(number, size),
+            3 => self.reads = !self.reads,
+            4 => {
+                if let Some(stream) = self.streams[number].pop_first() {
+                    // It may be gone.
+                    let _ = self.terminals[number].0.reset(stream, ResetReason::Aborted);
+                }
+            }
+            5 => self.is_dark = !self.is_dark,
+            6 => {
+                let rate =
+                    |value: u8| BitRate::new(u64::from(value & 15) * (8_000 << (value >> 4)));
+                self.hub.set_rates(rate(value), rate(which));
+            }
+            7 => {
+                let config = self.terminals[number].1.clone();
+                let rng = RngStream::new(2 + u64::from(value), number as u64, "terminal");
+                self.terminals[number].0 = Relay::terminal(&config, now, rng);
+                self.streams[number].clear();
+            }
+            8 => {
+                self.terminals[number].0.send_datagram(now, &vec![0x45; size % 1_400 + 1]);
+            }
+            _ => self.hub.share_memory(),
+        }
+        self.run(Span::from_millis(u64::from(value)));
+    }
+
+    fn open(&mut self, number: usize) {
+        let (relay, _) = &mut self.terminals[number];
+        if let Ok(stream) = relay.open(self.now, Target::name("x", 1), Priority::Normal) {
+            self.streams[number].insert(stream);
+        }
+    }
+
+    fn write(&mut self, number: usize, size: usize) {
+        if let Some(&stream) = self.streams[number].last() {
+            // It may be gone.
+            let _ = self.terminals[number].0.write(self.now, stream, &vec![0; size]);
+        }
+    }
+
+    /// Lets `span` pass.
+    fn run(&mut self, span: Span) {
+        let end = self.now + span;
+        loop {
+            self.serve();
+            let flying = self.flying.iter().map(|flying| flying.0);
+            let relays = self.terminals.iter().filter_map(|(relay, _)| relay.poll_timeout());
+            let next = flying.chain(relays).chain(self.hub.poll_timeout()).min().unwrap_or(end);
+            // Nobody is served more often than each millisecond.
+            self.now = (self.now + Span::from_millis(1)).max(next);
+            if self.now >= end {
+                self.now = end;
+                return;
+            }
+            let now = self.now;
+            let due = self.flying.iter().position(|flying| flying.0 > now);
+            for (_, number, to_hub, mut datagram) in
+                self.flying.drain(..due.unwrap_or(self.flying.len())).collect::<Vec<_>>()
+            {
+                // What is of an old association is an error, and nothing else.
+                if to_hub {
+                    let _ = self.hub.handle_datagram(now, address(number), &mut datagram);
+                } else {
+                    let _ = self.terminals[number].0.handle_datagram(now, &mut datagram);
+                }
+            }
+            self.hub.handle_timeout(now);
+            self.terminals.iter_mut().for_each(|(relay, _)| relay.handle_timeout(now));
+        }
+    }
+
+    fn serve(&mut self) {
+        self.events();
+        let mut buffer = [0; 9_000];
+        for number in 0..TERMINALS {
+            for sent in 0.. {
+                assert!(sent < BURST, "no end to sending at one instant");
+                let mut batch = TransmitBatch::new(&mut buffer, 1);
+                if self.terminals[number].0.poll_transmit(self.now, &mut batch).is_none() {
+                    break;
+                }
+                self.fly(number, true, &batch);
+            }
+        }
+        for sent in 0.. {
+            assert!(sent < BURST, "no end to sending at one instant");
+            let mut batch = TransmitBatch::new(&mut buffer, 1);
+            let Some((to, _)) = self.hub.poll_transmit(self.now, &mut batch) else { break };
+            let number = (0..TERMINALS).find(|&number| address(number) == to);
+            self.fly(number.expect("a terminal's address"), false, &batch);
+        }
+        self.events();
+    }
+
+    fn fly(&mut self, number: usize, to_hub: bool, batch: &TransmitBatch<'_>) {
+        let (own, peer) = (&self.terminals[number].1, &self.hub_config);
+        let most = own.max_datagram().min(peer.max_datagram());
+        for datagram in batch.datagrams() {
+            assert!(datagram.len() <= most, "{} octets of {most}", datagram.len());
+            if !self.is_dark {
+                self.flying.push((self.now + DELAY, number, to_hub, datagram.to_vec()));
+            }
+        }
+    }
+
+    fn events(&mut self) {
+        for (number, (relay, _)) in self.terminals.iter_mut().enumerate() {
+            while let Some(event) = relay.poll_event() {
+                match event {
+                    Event::Disconnected { .. } => self.streams[number].clear(),
+                    Event::Reset { stream, .. }
+                    | Event::Refused { stream, .. }
+                    | Event::Released { stream } => {
+                        self.streams[number].remove(&stream);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        while let Some((peer, event)) = self.hub.poll_event() {
+            match event {
+                Event::Opened { stream, .. } => {
+                    if let Some(relay) = self.hub.peer(peer) {
+                        // It may be gone.
+                        let _ = relay.accept(stream);
+                    }
+                }
+                Event::Readable { stream } => {
+                    self.unread.insert((peer, stream));
+                }
+                _ => {}
+            }
+        }
+        while self.reads
+            && let Some((peer, stream)) = self.unread.pop_first()
+        {
+            let at = self.hub.address(peer);
+            let number = (0..TERMINALS).find(|&number| at == Some(address(number)));
+            let Some((relay, number)) = self.hub.peer(peer).zip(number) else { continue };
+            while let len @ 1.. = relay.peek(stream).len() {
+                relay.consume(self.now, stream, len).expect("it is there");
+                self.read[number] += len as u64;
+            }
+        }
+        while self.hub.take_datagram().is_some() {}
+    }
+
+    /// Holds bounds of memory, of streams and of the link.
+    fn audit(&self) {
+        let relays = self.terminals.iter().map(|(relay, config)| (relay, config));
+        let peers = self.hub.relays().map(|(_, relay)| (relay, &self.hub_config));
+        for (relay, config) in relays.chain(peers) {
+            let statistics = relay.statistics();
+            let bound = config.send_pool + EACH * (statistics.streams as u64 + 1);
+            assert!(statistics.send_buffered <= bound, "{statistics:?} where {bound} may be held");
+            let held = relay.receive_allocated() as u64;
+            let chunks = (statistics.streams as u64 + 1) * 2 * EACH;
+            assert!(held <= config.receive_bound().saturating_add(chunks), "{held} octets");
+            assert_eq!(statistics.credit_violations, 0, "{statistics:?}");
+        }
+        let total: u64 = self.hub.shares().values().sum();
+        let link = self.hub.config.send_rate.map_or(u64::MAX, BitRate::as_bps);
+        assert!(total <= link, "{total} of {link} bit/s are shared out");
+    }
+
+    /// The script is over: what may pass passes.
+    fn recover(&mut self) {
+        (self.is_dark, self.reads) = (false, true);
+        self.hub.set_rates(None, None);
+        self.run(Span::from_secs(150));
+        if self.hub_config.max_streams == 0 || self.hub_config.stream_minimum == 0 {
+            return;
+        }
+        for number in 0..TERMINALS {
+            let before = self.read[number];
+            for _ in 0..10 {
+                // Those of the script make way.
+                while let Some(stream) = self.streams[number].pop_first() {
+                    let _ = self.terminals[number].0.reset(stream, ResetReason::Aborted);
+                }
+                self.run(PATIENCE / 10);
+                self.open(number);
+                self.write(number, 1);
+                self.run(PATIENCE / 10);
+                if self.read[number] > before {
+                    break;
+                }
+            }
+            let relay = &self.terminals[number].0;
+            assert!(self.read[number] > before, "terminal {number} stands still: {relay:?}");
+        }
+    }
+}
+
+/// A rate that has changed is announced in the next association, at both ends.
+#[cfg(test)]
+#[test]
+fn a_rate_that_has_changed_is_announced_in_the_next_association() {
+    let config = RelayConfig::new("x").with_rates(None, BitRate::new(1_000_000));
+    let mut hub = Hub::new(&config, RngStream::new(1, 0, "hub"));
+    let mut terminal = Relay::terminal(&config, Instant::ZERO, RngStream::new(1, 0, "terminal"));
+    hub.set_rates(None, BitRate::new(2_000_000));
+    let now = Instant::ZERO + Span::from_millis(1);
+    let mut buffer = [0; 1_500];
+    for _ in 0..4 {
+        let mut batch = TransmitBatch::new(&mut buffer, 1);
+        while terminal.poll_transmit(now, &mut batch).is_some() {
+            let mut datagram = batch.datagrams().next().expect("one").to_vec();
+            let _ = hub.handle_datagram(now, address(0), &mut datagram);
+            batch.clear();
+        }
+        while hub.poll_transmit(now, &mut batch).is_some() {
+            let mut datagram = batch.datagrams().next().expect("one").to_vec();
+            let _ = terminal.handle_datagram(now, &mut datagram);
+            batch.clear();
+        }
+    }
+    assert_eq!(terminal.streams.peer_rate(), BitRate::new(2_000_000));
+}

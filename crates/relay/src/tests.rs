@@ -1,0 +1,3 @@
+//! What concerns more than one module.
+
+mod vectors;

@@ -1,0 +1,210 @@
+//! Frames of the relay, and NOTEs.
+
+use super::{check, hex, octets};
+use crate::families::{Families, FamilyReach};
+use crate::frame::{Frame, Open, PartialOffset, Reader, StreamHead, Writer};
+use crate::target::{Destination, Priority, StreamId, Target};
+use serde_json::{Value, json};
+
+const TERMINAL: StreamId = StreamId::new(300, false);
+const HUB: StreamId = StreamId::new(5, true);
+
+/// What a payload means: its frames up to the first that cannot be read.
+fn meaning(payload: &[u8]) -> (Vec<Value>, bool) {
+    let (mut reader, mut frames) = (Reader::new(payload), Vec::new());
+    while !reader.is_empty() {
+        match reader.frame() {
+            Ok(frame) => frames.push(describe(&frame)),
+            Err(_) => return (frames, false),
+        }
+    }
+    (frames, true)
+}
+
+fn describe(frame: &Frame<'_>) -> Value {
+    let id = |id: StreamId| json!({ "opened_by_hub": id.opened_by_hub(), "number": id.number() });
+    match frame {
+        Frame::Stream { id: stream, open, offset, end, charged, data } => {
+            let (offset, bits) = match offset {
+                PartialOffset::Whole(offset) => (*offset, 24),
+                PartialOffset::Low(low) => (u64::from(*low), 32),
+            };
+            json!({
+                "frame": "STREAM", "stream": id(*stream), "opening": open.as_ref().map(opening),
+                "offset": offset, "offset_bits": bits, "end": end, "shared": charged,
+                "data": hex(data),
+            })
+        }
+        Frame::Accept { id: stream } => json!({ "frame": "ACCEPT", "stream": id(*stream) }),
+        Frame::Reset { id: stream, final_offset, charged, code } => json!({
+            "frame": "RESET", "stream": id(*stream), "final_offset": final_offset,
+            "shared_used": charged, "reason": code,
+        }),
+        Frame::Credit { id: stream, limit } => {
+            json!({ "frame": "CREDIT", "stream": id(*stream), "limit": limit })
+        }
+        Frame::Shared { returned } => json!({ "frame": "SHARED", "returned": returned }),
+        Frame::Datagram { packet } => json!({ "frame": "DATAGRAM", "packet": hex(packet) }),
+        Frame::Grant { number, kbps } => {
+            json!({ "frame": "GRANT", "number": number, "bits_per_second": kbps * 1000 })
+        }
+        Frame::Need { number, units } => {
+            json!({ "frame": "NEED", "number": number, "bytes": units * 1024 })
+        }
+        Frame::Families { number, families } => json!({
+            "frame": "FAMILIES", "number": number,
+            "ipv4": families.ipv4 as u8, "ipv6": families.ipv6 as u8,
+        }),
+        Frame::Piece { number, total, offset, piece } => json!({
+            "frame": "PIECE", "number": number, "total": total, "offset": offset,
+            "data": hex(piece),
+        }),
+    }
+}
+
+fn opening(open: &Open) -> Value {
+    let target = match &open.target.destination {
+        Destination::Address(address) => json!([address.ip().to_string(), address.port()]),
+        Destination::Name(name, port) => json!([name, port]),
+    };
+    let source = open.target.source.map(|source| json!([source.ip().to_string(), source.port()]));
+    json!({ "priority": open.priority as u8, "target": target, "source": source })
+}
+
+/// A payload that a writer has made.
+fn written(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut room = [0; 200];
+    let mut writer = Writer::new(&mut room);
+    write(&mut writer);
+    let len = writer.written();
+    room[..len].to_vec()
+}
+
+fn vector(name: &str, clauses: &str, payload: &[u8]) -> Value {
+    let (frames, whole) = meaning(payload);
+    let reaction = if whole { "taken" } else { "reading ends at the frame that cannot be read" };
+    json!({
+        "name": name, "clauses": clauses, "payload": hex(payload), "frames": frames,
+        "readable": whole, "reaction": reaction,
+    })
+}
+
+fn control(name: &str, clauses: &str, frame: &Frame<'_>) -> Value {
+    vector(name, clauses, &written(|writer| assert!(writer.control(frame))))
+}
+
+fn stream(name: &str, clauses: &str, head: StreamHead<'_>, more_follows: bool) -> Value {
+    let data = b"some data";
+    let payload = written(|writer| {
+        let fill = |room: &mut [u8]| room.copy_from_slice(&data[..room.len()]);
+        assert_eq!(writer.stream(head, data.len(), 1, more_follows, fill), Some(data.len()));
+    });
+    vector(name, clauses, &payload)
+}
+
+fn streams() -> Vec<Value> {
+    let head = StreamHead { id: TERMINAL, offset: 70_000, open: None, end: false, charged: false };
+    let address = |text: &str| Target::address(text.parse().expect("an address"));
+    let open = |priority, target| Open { priority, target };
+    let v4 = open(Priority::Interactive, address("192.0.2.1:443"));
+    let v6 = open(Priority::Normal, address("[2001:db8::1]:80"));
+    let client = "[2001:db8:1::7]:50000".parse().expect("an address");
+    let name = open(Priority::Background, Target::name("example.com", 8080).from(client));
+    let opens = |open| StreamHead { offset: 0, open: Some(open), ..head };
+    vec![
+        stream("STREAM, the last frame", "RLY-1.2, 1.3", head, false),
+        stream("STREAM with a length", "RLY-1.2", head, true),
+        stream(
+            "STREAM with an offset of 32 bits: the end, on shared credit",
+            "RLY-1.3, 1.4, 1.6",
+            StreamHead {
+                id: HUB,
+                offset: (7 << 32) + 0x0100_0000,
+                end: true,
+                charged: true,
+                ..head
+            },
+            true,
+        ),
+        stream("STREAM that opens, to IPv4", "RLY-1.5", opens(&v4), false),
+        stream("STREAM that opens, to IPv6", "RLY-1.5", opens(&v6), true),
+        stream("STREAM that opens, to a name, with a client", "RLY-1.5", opens(&name), true),
+    ]
+}
+
+fn others() -> Vec<Value> {
+    let families = Families { ipv4: FamilyReach::Global, ipv6: FamilyReach::None };
+    let reset = Frame::Reset { id: TERMINAL, final_offset: 70_000, charged: 1000, code: 65 };
+    vec![
+        control("ACCEPT", "RLY-2.2", &Frame::Accept { id: TERMINAL }),
+        control("RESET: refused", "RLY-1.7, 2.4", &reset),
+        control("CREDIT", "RLY-4.1", &Frame::Credit { id: HUB, limit: 1 << 20 }),
+        control("SHARED", "RLY-4.3", &Frame::Shared { returned: 300 << 10 }),
+        control("GRANT", "RLY-7.1", &Frame::Grant { number: 1, kbps: 2500 }),
+        control("NEED", "RLY-7.2", &Frame::Need { number: 2, units: 64 }),
+        control("FAMILIES: no IPv6", "RLY-9.1", &Frame::Families { number: 1, families }),
+        vector("DATAGRAM", "RLY-6.1", &written(|w| assert!(w.datagram(&[0x45; 40], false)))),
+        vector(
+            "DATAGRAM with a length, and ACCEPT behind it",
+            "RLY-1.2",
+            &written(|writer| {
+                assert!(writer.datagram(&[0x45; 20], true));
+                assert!(writer.control(&Frame::Accept { id: HUB }));
+            }),
+        ),
+        vector(
+            "PIECE: the last of two",
+            "RLY-6.4",
+            &written(|w| assert_eq!(w.piece(9, 100, 90, &[0x60; 10], false), Some(10))),
+        ),
+        vector("ACCEPT whose number is longer than it need be", "RLY-1.8", &octets("01 85 00")),
+    ]
+}
+
+fn malformed() -> Vec<Value> {
+    let bad = |name: &str, clauses: &str, payload: &str| {
+        let vector = vector(name, clauses, &octets(payload));
+        assert_eq!(vector["readable"], false, "{name}");
+        vector
+    };
+    vec![
+        bad("ACCEPT, and a frame of a kind that is not known", "RLY-1.8", "01 05 0b 00"),
+        bad("STREAM with the reserved bit", "RLY-1.8", "81 05 000000"),
+        bad("STREAM that opens and has W", "RLY-1.5, 1.8", "94 05 01 00 c0000201 01bb"),
+        bad("STREAM whose data goes past the end", "RLY-1.8", "a0 05 000000 05 6162"),
+        bad("STREAM of a number of 2^28", "RLY-1.1", "80 8080808001 000000 61"),
+        bad("an opening with priority 3", "RLY-1.5", "84 05 03 00 c0000201 01bb"),
+        bad("an opening to a target of kind 3", "RLY-1.5", "84 05 01 03 c0000201 01bb"),
+        bad("an opening with a source of kind 3", "RLY-1.5", "84 05 01 30 c0000201 01bb"),
+        bad("an opening to an empty name", "RLY-1.5", "84 05 01 02 00 01bb"),
+        bad("SHARED with H", "RLY-1.8", "44 05"),
+        bad("an integer of ten octets", "RLY-1.8", "04 ffffffffffffffffff01"),
+        bad("PIECE that is empty", "RLY-6.4", "26 01 64 00 00"),
+        bad("PIECE beyond its packet", "RLY-6.4", "06 01 04 03 6162"),
+    ]
+}
+
+fn notes() -> Vec<Value> {
+    let note = written(|writer| {
+        assert!(writer.note(None, 300 << 10));
+        assert!(writer.note(Some(TERMINAL), 1 << 20));
+        assert!(writer.note(Some(HUB), 64 << 10));
+    });
+    let mut reader = Reader::new(&note);
+    let mut entries = Vec::new();
+    while !reader.is_empty() {
+        let (id, value) = reader.note().expect("an entry");
+        let stream =
+            id.map(|id| json!({ "opened_by_hub": id.opened_by_hub(), "number": id.number() }));
+        entries.push(json!({ "stream": stream, "value": value }));
+    }
+    let name = "NOTE: shared credit returned, and two streams' limits";
+    vec![json!({ "name": name, "clauses": "RLY-1.9", "note": hex(&note), "entries": entries })]
+}
+
+/// RLY-1.1, RLY-1.2, RLY-1.3, RLY-1.4, RLY-1.5, RLY-1.6, RLY-1.8, RLY-1.9
+#[test]
+fn frames_are_those_of_the_vectors() {
+    let all = [streams(), others(), malformed(), notes()].concat();
+    check("frames.json", "Payloads of packets: frames of the relay (relay.md), and a NOTE.", &all);
+}
