@@ -125,8 +125,10 @@ pub(super) struct Breaking {
     pub(super) kept: Vec<u8>,
     /// The socket has nothing more to read.
     pub(super) drained: bool,
-    /// Bytes that the other side did not have when some were last seen to arrive.
-    pub(super) left: u64,
+    /// Bytes that the stream held when the socket broke, and those written since.
+    pub(super) written: u64,
+    /// How many of these the other side had when some were last seen to arrive.
+    pub(super) arrived: Option<u64>,
     /// When that was.
     pub(super) moved: Instant,
     /// When to give up waiting, unless more arrive by then.

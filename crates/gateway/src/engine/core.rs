@@ -255,14 +255,15 @@ impl Core {
         tracing::debug!(connection = connection.id, %error, "socket broke");
         self.counters.reset_by_sockets += 1;
         self.because(index, error.to_string());
+        let held = self.connections[index].key.map_or(0, |key| self.carrier.held(key));
         let connection = &mut self.connections[index];
-        let (left, moved, patience) = (u64::MAX, now, now);
-        let last = Breaking { kept: Vec::new(), drained: true, left, moved, patience };
+        let (written, arrived, moved, patience) = (held, None, now, now);
+        let last = Breaking { kept: Vec::new(), drained: true, written, arrived, moved, patience };
         if let Phase::Spliced(splice) =
             std::mem::replace(&mut connection.phase, Phase::Breaking(last))
         {
             let (kept, drained) = splice.into_kept();
-            let last = Breaking { kept, drained, left, moved, patience };
+            let last = Breaking { kept, drained, written, arrived, moved, patience };
             connection.phase = Phase::Breaking(last);
             self.turn_breaking(now, index);
         } else {
@@ -283,6 +284,7 @@ impl Core {
         loop {
             let taken = self.carrier.write(now, key, &last.kept);
             self.counters.bytes_from_sockets += taken as u64;
+            last.written += taken as u64;
             last.kept.drain(..taken);
             if last.drained || !last.kept.is_empty() {
                 break;
@@ -293,9 +295,12 @@ impl Core {
                 Ok(0) | Err(_) => last.drained = true,
             }
         }
-        let left = self.carrier.held(key).saturating_add(last.kept.len() as u64);
-        if left < last.left {
-            (last.left, last.moved, last.patience) = (left, now, now + BREAKING_PATIENCE);
+        let held = self.carrier.held(key);
+        let left = held.saturating_add(last.kept.len() as u64);
+        // What is left may become more meanwhile: the socket still gives bytes.
+        let arrived = Some(last.written.saturating_sub(held));
+        if arrived > last.arrived {
+            (last.arrived, last.moved, last.patience) = (arrived, now, now + BREAKING_PATIENCE);
         } else if !self.carrier.is_answered(key) && now.since(last.moved) < self.limits.outage {
             // While the link is out nothing can make way.
             last.patience = now + BREAKING_PATIENCE;

@@ -28,6 +28,9 @@ fn what_storms_have_found_stays_away() {
         // A client reset, or a session was lost, when the hub's server had just answered: the
         // server saw an orderly end of nothing.
         652, 1131, 1135,
+        // A client had reset behind more bytes than its stream takes at once: the last were given up
+        // after 3 s although others arrived all the time.
+        1759, 2155,
     ];
     for seed in found {
         if let Err(damage) = run(seed) {
