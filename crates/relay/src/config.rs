@@ -109,10 +109,11 @@ pub struct RelayConfig {
     pub stream_minimum: u64,
     /// Credit for streams too young to have been given any, taken from the receive pool.
     pub shared_credit: u64,
-    /// Bytes of send buffer that all streams share, sent and unsent.
+    /// Bytes of send buffer that all streams share, sent and unsent, beside the first 16 KiB that
+    /// each stream holds.
     pub send_pool: u64,
     /// Bytes of buffer that a hub has for all terminals together, in each direction; `None`: as
-    /// many as all their pools.
+    /// many as all their pools. As beside these, each stream has 16 KiB beside it.
     pub total_memory: Option<u64>,
     /// Bytes that one stream may hold unsent, at most: what is sent in a quarter of a second, as
     /// soon as a rate is known.

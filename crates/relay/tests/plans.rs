@@ -90,8 +90,7 @@ fn who_floods_costs_others_nothing() {
         }
         crowd.run(Span::from_secs(4), |_| false);
         // And packets that all say that they are urgent, twice what the link carries.
-        let mut voice = vec![0x45, 46 << 2, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
-        voice.resize(1_000, 0);
+        let mut voice = voice(1_000);
         let before: Vec<u64> = (1..20).map(|boat| crowd.total(boat)).collect();
         for _ in 0..100 {
             if flood {
@@ -111,6 +110,64 @@ fn who_floods_costs_others_nothing() {
     let worst = alone.iter().zip(&flooded).map(|(a, f)| *f as f64 / *a as f64).fold(2.0, f64::min);
     println!("the worst keeps {worst:.4} of its share");
     assert!(worst > 0.98, "{worst}");
+}
+
+/// A packet of `octets` over IPv4 and UDP that asks for expedited forwarding.
+fn voice(octets: usize) -> Vec<u8> {
+    let mut packet = vec![0x45, 46 << 2, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
+    packet.resize(octets, 0);
+    packet
+}
+
+/// On a link so narrow that a packet takes longer than a session's pacer leaves between two of its
+/// own, a terminal with one stream has its half beside another's urgent packets.
+#[test]
+fn urgent_packets_have_no_more_than_their_terminals_share_of_a_narrow_link() {
+    let rate = BitRate::from_kbps(540);
+    let mut crowd = Crowd::new(2, rate, rate, Plans::default());
+    crowd.open(1, "bulk");
+    crowd.run(Span::from_secs(5), |_| false);
+    let (from, before) = (crowd.now, crowd.total(1));
+    while crowd.now < from + Span::from_secs(20) {
+        let peer = crowd.boats[0].peer.expect("it is there");
+        crowd.hub.peer(peer).expect("it is there").send_datagram(crowd.now, &voice(362));
+        crowd.run(Span::from_micros(6_631), |_| false);
+    }
+    let had = crowd.total(1) - before;
+    let half = rate.bytes_in(Span::from_secs(10));
+    assert!(had > half / 100 * 90, "{had} of {half} octets");
+}
+
+#[test]
+fn a_call_passes_the_bulk_of_other_terminals() {
+    let rate = mbps(1);
+    let mut crowd = Crowd::new(4, rate, rate, Plans::default());
+    for boat in 1..4 {
+        crowd.open(boat, "bulk");
+    }
+    crowd.run(Span::from_secs(5), |_| false);
+    let (mut came, mut longest) = (0, Span::ZERO);
+    for _ in 0..500 {
+        let peer = crowd.boats[0].peer.expect("it is there");
+        let mut packet = voice(200);
+        packet[28..36].copy_from_slice(&crowd.now.as_nanos().to_be_bytes());
+        crowd.hub.peer(peer).expect("it is there").send_datagram(crowd.now, &packet);
+        for _ in 0..20 {
+            crowd.run(Span::from_millis(1), |_| false);
+            while let Some(packet) = crowd.boats[0].relay.take_datagram() {
+                let sent = u64::from_be_bytes(packet[28..36].try_into().expect("eight octets"));
+                longest = longest.max(crowd.now.since(units::Instant::from_nanos(sent)));
+                came += 1;
+            }
+        }
+    }
+    println!("{came} came, the last after {longest}");
+    // All but those on the way. Each waits for the packet that is being sent, behind what the hub
+    // has caught up after a late call (XSTP-8.1.2), and takes its own time; a millisecond is a look.
+    assert!(came >= 480, "{came} came");
+    let catch_up = Span::from_millis(20);
+    let most = DELAY + rate.time_for(1_500) + catch_up + rate.time_for(300) + Span::from_millis(1);
+    assert!(longest < most, "{longest}");
 }
 
 #[test]

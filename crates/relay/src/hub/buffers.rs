@@ -45,7 +45,8 @@ impl Hub {
     ///
     /// No terminal gets more than its own bound, nor more than what is left to all others together
     /// (a dynamic threshold), so that terminals that give nothing back leave some to those that
-    /// come. What is promised to a terminal, or held for it, stays.
+    /// come. What is promised to a terminal, or held for it, stays. Not counted is what each stream
+    /// has in any case: its minimum of what is received, and its first 16 KiB of what is sent.
     pub fn share_memory(&mut self) {
         if self.config.total_memory.is_none() && self.buffers.iter().all(|group| group.paths < 2) {
             return;

@@ -1,5 +1,6 @@
 //! A hub and three terminals in the hands of a script: what each announces in its Hello, what is
-//! opened, written, read and cut, what is lost, and rates and plans that change.
+//! opened, written, read and cut, what is lost, and rates and plans that change. The first terminal
+//! may announce what it does not keep: nothing at all, or all that can be told.
 
 use super::{Hub, Plans};
 use crate::plan::Plan;
@@ -7,6 +8,7 @@ use crate::{
     Control, Event, PeerId, Priority, Relay, RelayConfig, ResetReason, StreamId, Target,
     TransmitBatch,
 };
+use association::Limits;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use units::{BitRate, Instant, RngStream, Span};
@@ -27,6 +29,8 @@ struct Rig {
     hub: Hub,
     hub_config: RelayConfig,
     terminals: Vec<(Relay, RelayConfig)>,
+    /// What the first terminal announces, whatever it does.
+    lie: Option<Limits>,
     flying: Vec<(Instant, usize, bool, Vec<u8>)>,
     /// Nothing passes.
     is_dark: bool,
@@ -58,16 +62,18 @@ pub fn hub(script: &[u8]) {
     };
     let (plans, terminals) = (vec![plan(next()), plan(next())], [("t1".to_owned(), 1)].into());
     hub.set_plans(Plans { plans, terminals });
-    let terminals = (0..TERMINALS).map(|number| {
-        let config = config(&format!("t{number}"), &mut next);
-        let rng = RngStream::new(1, number as u64, "terminal");
-        (Relay::terminal(&config, Instant::ZERO, rng), config)
-    });
+    let configs = [0, 1, 2].map(|number| config(&format!("t{number}"), &mut next));
+    let lie = lie(&configs[0], &mut next);
+    let terminals = configs
+        .into_iter()
+        .enumerate()
+        .map(|(number, config)| (terminal(number, &config, lie, Instant::ZERO, 1), config));
     let mut rig = Rig {
         now: Instant::ZERO,
         hub,
         hub_config,
         terminals: terminals.collect(),
+        lie,
         flying: Vec::new(),
         is_dark: false,
         streams: vec![BTreeSet::new(); TERMINALS],
@@ -98,6 +104,36 @@ fn config(name: &str, next: &mut impl FnMut() -> u8) -> RelayConfig {
     config
 }
 
+/// What a terminal with `config` announces instead of what it is set to, if the script says so.
+fn lie(config: &RelayConfig, next: &mut impl FnMut() -> u8) -> Option<Limits> {
+    let kind = next();
+    let truth = config.limits();
+    let word = |at: u8, truth: u32| [truth, 0, 1, u32::MAX][usize::from(kind >> at & 3)];
+    let limits = Limits {
+        max_datagram: word(0, truth.max_datagram),
+        streams: word(2, truth.streams),
+        minimum_credit: word(4, truth.minimum_credit),
+        shared_credit: word(6, truth.shared_credit),
+        receive_rate_bps: [truth.receive_rate_bps, 1, u64::MAX][usize::from(next()) % 3],
+    };
+    (limits != truth).then_some(limits)
+}
+
+/// The terminal with this number, in one of its lives.
+fn terminal(
+    number: usize,
+    config: &RelayConfig,
+    lie: Option<Limits>,
+    now: Instant,
+    life: u64,
+) -> Relay {
+    let rng = RngStream::new(life, number as u64, "terminal");
+    match lie {
+        Some(limits) if number == 0 => Relay::announcing(limits, config, now, rng),
+        _ => Relay::terminal(config, now, rng),
+    }
+}
+
 fn address(terminal: usize) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, terminal as u8], 4500))
 }
@@ -124,8 +160,8 @@ impl Rig {
             }
             7 => {
                 let config = self.terminals[number].1.clone();
-                let rng = RngStream::new(2 + u64::from(value), number as u64, "terminal");
-                self.terminals[number].0 = Relay::terminal(&config, now, rng);
+                let life = 2 + u64::from(value);
+                self.terminals[number].0 = terminal(number, &config, self.lie, now, life);
                 self.streams[number].clear();
             }
             8 => {
@@ -206,7 +242,10 @@ impl Rig {
 
     fn fly(&mut self, number: usize, to_hub: bool, batch: &TransmitBatch<'_>) {
         let (own, peer) = (&self.terminals[number].1, &self.hub_config);
-        let most = own.max_datagram().min(peer.max_datagram());
+        let announced = self.lie.filter(|_| number == 0 && !to_hub);
+        // No peer gets less than the least MTU holds.
+        let said = announced.map_or(own.max_datagram(), |lie| lie.max_datagram.max(512) as usize);
+        let most = said.min(peer.max_datagram());
         for datagram in batch.datagrams() {
             assert!(datagram.len() <= most, "{} octets of {most}", datagram.len());
             if !self.is_dark {
@@ -232,9 +271,14 @@ impl Rig {
         while let Some((peer, event)) = self.hub.poll_event() {
             match event {
                 Event::Opened { stream, .. } => {
+                    let is_liar = self.lie.is_some() && self.hub.address(peer) == Some(address(0));
                     if let Some(relay) = self.hub.peer(peer) {
                         // It may be gone.
                         let _ = relay.accept(stream);
+                        if is_liar {
+                            // What it has credit for goes out.
+                            let _ = relay.write(self.now, stream, &[0; 1 << 16]);
+                        }
                     }
                 }
                 Event::Readable { stream } => {
@@ -259,7 +303,9 @@ impl Rig {
 
     /// Holds bounds of memory, of streams and of the link.
     fn audit(&self) {
-        let relays = self.terminals.iter().map(|(relay, config)| (relay, config));
+        // A liar has itself to blame.
+        let liars = usize::from(self.lie.is_some());
+        let relays = self.terminals[liars..].iter().map(|(relay, config)| (relay, config));
         let peers = self.hub.relays().map(|(_, relay)| (relay, &self.hub_config));
         for (relay, config) in relays.chain(peers) {
             let statistics = relay.statistics();
@@ -283,7 +329,7 @@ impl Rig {
         if self.hub_config.max_streams == 0 || self.hub_config.stream_minimum == 0 {
             return;
         }
-        for number in 0..TERMINALS {
+        for number in usize::from(self.lie.is_some())..TERMINALS {
             let before = self.read[number];
             for _ in 0..10 {
                 // Those of the script make way.

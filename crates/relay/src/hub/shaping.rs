@@ -155,8 +155,11 @@ impl Hub {
         if let Some(shaper) = &mut self.shaper {
             let wanted = peer.relay.data_due();
             let waits = at.is_some_and(|at| at <= now) && shaper.is_ahead(now, id);
+            // A session that may send again before the line has room has not stopped: its place in
+            // the order would be lost to members that are ahead of it.
+            let room = now.max(shaper.room_at());
             let ready = match wanted {
-                Some(from) if from <= now => peer.relay.readiness(),
+                Some(from) if from <= room => peer.relay.readiness(),
                 Some(_) | None if waits => Ready::Yes,
                 Some(_) | None => Ready::No,
             };

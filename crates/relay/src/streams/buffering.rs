@@ -25,6 +25,8 @@ const UNSENT_UNKNOWN: u64 = 256 << 10;
 /// Unsent bytes beyond what credit allows to be sent: ready when more credit comes.
 const BEYOND_CREDIT: u64 = 16 << 10;
 /// Send buffer that each stream may use beside the pool: while it has credit, and while it has none.
+/// So all streams hold at most the pool and this for each; how many there are is bounded by the
+/// layer above and by what the peer announced.
 const MINIMUM: u64 = 16 << 10;
 const MINIMUM_WITHOUT_CREDIT: u64 = 4 << 10;
 /// An owner may hold this many times what is free, sent and unsent.

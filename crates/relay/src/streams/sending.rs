@@ -219,7 +219,7 @@ impl Streams {
         let available = usize::try_from(piece.len).unwrap_or(usize::MAX);
         let least = if packet.frames.is_empty() { 1 } else { LEAST };
         let more = others || stream.send.has_more_than(piece);
-        let (send, offset) = (&stream.send, piece.offset);
+        let (send, offset, start) = (&stream.send, piece.offset, writer.written());
         let written = writer.stream(head, available, least, more, |out| send.read(offset, out));
         let Some(len) = written else { return Turn::NoRoom };
         let end = end && len == available;
@@ -234,7 +234,9 @@ impl Streams {
         }
         let open = Self::opening_sent(stream);
         stream.lately.add(self.now, len as u64);
-        self.senders.add(self.now, self.rate, stream.owner, len as u64);
+        // With the frame's head: octets that are written one by one take ten times as many.
+        let octets = (writer.written() - start) as u64;
+        self.senders.add(self.now, self.rate, stream.owner, octets);
         packet.frames.push(Reference::Stream { id, offset, len: len as u32, open, end });
         self.make_room_known(id);
         Turn::Sent

@@ -627,3 +627,34 @@ fn first_bytes_of_many_streams_are_beside_the_pool() {
     assert!(statistics.send_buffered > 300 * (16 << 10), "{statistics:?}");
     assert!(statistics.send_buffered <= (1 << 20) + 301 * (16 << 10), "{statistics:?}");
 }
+
+/// The heads of frames are part of what an owner has had.
+#[test]
+fn octets_that_are_written_one_by_one_take_no_more_than_their_owners_share() {
+    let config = RelayConfig::new("x");
+    let mut streams = Streams::new(&config, false, Instant::ZERO);
+    streams.set_peer(config.limits());
+    let rate = BitRate::from_mbps(1);
+    let mut now = Instant::ZERO;
+    let open = |streams: &mut Streams, owner| {
+        let id = streams.open(now, Target::name("x", 1), Priority::Normal).expect("opened");
+        streams.set_owner(id, Owner(owner));
+        streams.streams.get_mut(&id).expect("opened").send.grant(u64::MAX);
+        id
+    };
+    let bulk = open(&mut streams, 2);
+    let trickle: Vec<StreamId> = (0..200).map(|_| open(&mut streams, 1)).collect();
+    let (mut all, mut room) = (0, [0; 1_400]);
+    while now < Instant::ZERO + Span::from_secs(20) {
+        streams.set_time(now, None, Some(rate));
+        streams.write(now, bulk, &[0; 8_000]).expect("open");
+        for &id in &trickle {
+            streams.write(now, id, &[0]).expect("open");
+        }
+        let (len, _) = streams.fresh(&mut room).expect("something to send");
+        all += len as u64;
+        now += rate.time_for(len as u64);
+    }
+    let had = streams.streams[&bulk].send.sent();
+    assert!(had > all / 100 * 45, "{had} of {all} octets");
+}

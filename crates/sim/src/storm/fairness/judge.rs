@@ -65,6 +65,7 @@ impl<'m> Measured<'m> {
             let is_full = self.mix.clients.iter().any(|client| client.is_measured(line));
             let most = self.mix.lines[line].rate.as_bps() as f64;
             let told = self.mix.told && self.mix.control == Control::Fixed;
+            let told = told && self.mix.bound_by_memory().is_none();
             if told && is_full && *sum < LEAST_USABLE * most {
                 let text =
                     format!("{sum:.0} of {most:.0} bit/s were sent for honest clients alone");
@@ -86,12 +87,13 @@ impl<'m> Measured<'m> {
 
     /// Holds that each honest client had what it is promised of the `usable` capacity.
     pub(super) fn judge(&self, usable: [f64; 2]) -> Result<(), Damage> {
-        for (line, capacity) in usable.into_iter().enumerate() {
+        for (line, usable) in usable.into_iter().enumerate() {
+            let capacity = self.capacity(line, usable);
             let demands = self.demands(line);
             let shares = self.shares(line, capacity, &demands);
             for (number, client) in self.mix.clients.iter().enumerate() {
                 let had = self.rate(|reading| reading.carried[number][line].read);
-                let share = shares[number];
+                let share = self.mix.bound_by_memory().unwrap_or(f64::INFINITY).min(shares[number]);
                 if client.is_measured(line) && had < PROMISED * share {
                     let text = format!(
                         "client {number} had {:.3} of its share, {share:.0} bit/s of \
@@ -103,6 +105,17 @@ impl<'m> Measured<'m> {
             }
         }
         Ok(())
+    }
+
+    /// What the line carries, of which `usable` was used when honest clients were alone. A
+    /// controller that looks for its rate may find less in the same time; no less than what one
+    /// uses that is told it.
+    fn capacity(&self, line: usize, usable: f64) -> f64 {
+        if self.mix.control != Control::Steady {
+            return usable;
+        }
+        let sent: f64 = (0..self.mix.terminals).map(|terminal| self.sent(line, terminal)[0]).sum();
+        sent.clamp(LEAST_USABLE * usable, usable)
     }
 
     /// What each client demands of a line.

@@ -9,6 +9,9 @@ const ATTACK: Span = Span::from_secs(5);
 /// client, honest or not, has to be this many times that before the link is what bounds it.
 const BUFFER_ROUND_TRIPS: u64 = 8;
 
+/// The least memory that can be told, octets (`limits.memory`).
+const LEAST_MEMORY: u64 = 1 << 20;
+
 /// The direction of a client's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
@@ -97,6 +100,9 @@ impl Mix {
         mix.draw_clients(rng);
         if rng.chance(0.5) {
             mix.memory = Some(mix.least_memory() << rng.below(4));
+            if rng.chance(0.25) {
+                mix.memory = Some(LEAST_MEMORY << rng.below(3));
+            }
         }
         mix
     }
@@ -139,7 +145,16 @@ impl Mix {
     fn least_memory(&self) -> u64 {
         let fastest = self.lines[0].rate.max(self.lines[1].rate);
         let in_flight = fastest.bytes_in(self.round_trip().max(Span::from_millis(50)));
-        (in_flight * BUFFER_ROUND_TRIPS * (self.clients.len() as u64 + 1)).max(1 << 20)
+        (in_flight * BUFFER_ROUND_TRIPS * (self.clients.len() as u64 + 1)).max(LEAST_MEMORY)
+    }
+
+    /// What each client gets at least where memory is what bounds it, bits per second: the same
+    /// part of the link as the memory is of that with which the link would.
+    pub(super) fn bound_by_memory(&self) -> Option<f64> {
+        let (least, memory) = (self.least_memory(), self.memory?);
+        let fastest = self.lines[0].rate.max(self.lines[1].rate).as_bps() as f64;
+        let clients = self.clients.len() as f64 + 1.0;
+        (memory < least).then(|| fastest / clients * memory as f64 / least as f64)
     }
 
     /// When all clients are there.

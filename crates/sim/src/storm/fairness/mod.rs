@@ -24,9 +24,13 @@
 //! nothing. All that is sent for a client counts, with the heads of small frames, openings and
 //! resets at their largest.
 //!
-//! Two things are left out. Memory: a client's part of the buffer has to be enough for its share of
-//! the link, so the smallest that is drawn is [`mix`]'s. And links that several terminals share
-//! without being told a rate, where shares are what their congestion control finds.
+//! Where memory is less than what fills the link whatever others hold, down to the least that can
+//! be told, each client is promised the same part of an equal share as the memory is of that: what
+//! is in flight for it has to lie in its part of the buffer.
+//!
+//! Where the rate is looked for, the capacity is what was found with hostile clients, within a fifth
+//! of what was found without. Left out are links that several terminals share without being told a
+//! rate, where shares are what their congestion control finds.
 
 mod judge;
 mod line;

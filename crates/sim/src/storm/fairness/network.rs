@@ -426,7 +426,8 @@ impl<'m> Network<'m> {
     pub(super) fn carried(&mut self) -> Vec<[Carried; 2]> {
         let flooded = |&[up, down]: &[u64; 2]| [up, down].map(|sent| Carried { sent, read: 0 });
         let mut sums: Vec<[Carried; 2]> = self.flooded.iter().map(flooded).collect();
-        for site in &mut self.sites {
+        for (terminal, site) in self.sites.iter_mut().enumerate() {
+            add_lost_packets(self.mix, &mut sums, (terminal, Direction::Up), &site.relay);
             let (carried, _) = site.users.carried(&site.relay);
             for (sum, carried) in sums.iter_mut().zip(carried) {
                 sum[0].sent += carried.sent;
@@ -435,6 +436,7 @@ impl<'m> Network<'m> {
         }
         for (&peer, &terminal) in &self.peers {
             let Some(relay) = self.hub.peer(peer) else { continue };
+            add_lost_packets(self.mix, &mut sums, (terminal, Direction::Down), relay);
             let (carried, lost) = self.servers[terminal].carried(relay);
             for (sum, carried) in sums.iter_mut().zip(carried) {
                 sum[1].sent += carried.sent;
@@ -453,6 +455,26 @@ impl<'m> Network<'m> {
         }
         sums
     }
+}
+
+/// Adds octets of packets beside streams that `relay` has sent and that did not arrive, as when the
+/// link lost a piece: nobody says whose they were, so each flood has an equal part.
+fn add_lost_packets(
+    mix: &Mix,
+    sums: &mut [[Carried; 2]],
+    (terminal, direction): (usize, Direction),
+    relay: &Relay,
+) {
+    let line = direction.line();
+    let is_flood = |client: &Client| {
+        (client.terminal, client.direction) == (terminal, direction)
+            && matches!(client.manner, Manner::Flood { .. })
+    };
+    let floods = || (0..mix.clients.len()).filter(|&number| is_flood(&mix.clients[number]));
+    let arrived: u64 = floods().map(|number| sums[number][line].sent).sum();
+    let lost = relay.totals().datagrams.bytes_sent.saturating_sub(arrived);
+    let count = floods().count() as u64;
+    floods().for_each(|number| sums[number][line].sent += lost / count);
 }
 
 /// Octets that a session has sent as IP packets without data in them, and as control beside data.
