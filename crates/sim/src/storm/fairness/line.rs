@@ -45,3 +45,12 @@ impl Line {
         !lost
     }
 }
+
+/// A packet of `octets` over IPv4 and UDP.
+pub(super) fn udp(client: usize, port: u16, dscp: u8, octets: usize) -> Vec<u8> {
+    let mut packet = vec![0; octets.max(28)];
+    (packet[0], packet[1], packet[9]) = (0x45, dscp << 2, 17);
+    packet[12..16].copy_from_slice(&[10, 0, 0, client as u8]);
+    packet[20..22].copy_from_slice(&port.to_be_bytes());
+    packet
+}

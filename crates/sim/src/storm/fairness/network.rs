@@ -8,7 +8,7 @@
 
 use super::super::gateways::Books;
 use super::super::{Damage, Fault, Strikes};
-use super::line::{HEADERS, Line};
+use super::line::{HEADERS, Line, udp};
 use super::mix::{BEGIN, Client, Direction, Manner, Mix};
 use super::users::{Carried, PRIORITY, Users};
 use crate::{Agenda, TraceHash};
@@ -493,13 +493,4 @@ fn client_of(target: &Target) -> usize {
         Some(IpAddr::V4(ip)) => usize::from(ip.octets()[3]),
         Some(IpAddr::V6(_)) | None => unreachable!("clients have IPv4 addresses"),
     }
-}
-
-/// A packet of `octets` over IPv4 and UDP.
-fn udp(client: usize, port: u16, dscp: u8, octets: usize) -> Vec<u8> {
-    let mut packet = vec![0; octets.max(28)];
-    (packet[0], packet[1], packet[9]) = (0x45, dscp << 2, 17);
-    packet[12..16].copy_from_slice(&[10, 0, 0, client as u8]);
-    packet[20..22].copy_from_slice(&port.to_be_bytes());
-    packet
 }
