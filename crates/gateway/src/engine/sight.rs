@@ -82,7 +82,7 @@ fn sight<'a>(
 
 impl<'a> Sight<'a> {
     /// A gateway without a partner.
-    pub(super) fn of_single(now: Instant, single: &'a Single) -> Self {
+    pub(crate) fn of_single(now: Instant, single: &'a Single) -> Self {
         let (clock, waiting) = (single.clock(), single.waiting());
         Self { now, clock, link: None, waiting, seen: Seen::Single(single) }
     }
