@@ -24,7 +24,8 @@ host=$(rustc +nightly -vV | sed -n 's/^host: //p')
 # What is compared tells a fuzzer which words a decoder waits for. A script's steps have no such
 # words, and watching its models compare takes half of the time.
 case $target in
-  association|association_noise|relay_datagrams|relay_path_mtu|relay_streams|xstp_receiver|\
+  association|association_noise|gateway_control|gateway_metrics|relay_datagrams|relay_hub|\
+  relay_path_mtu|relay_streams|xstp_receiver|\
   xstp_sender|xstp_sessions_*) export COMPARES=0 CARGO_TARGET_DIR=target/scripts ;;
   *) export COMPARES=1 CARGO_TARGET_DIR=target ;;
 esac
@@ -43,7 +44,8 @@ words=()
 case $target in
   xstp_receiver|xstp_sender|relay_streams) length=1200 ;;
   xstp_sessions_*) length=600 ;;
-  association|association_noise|relay_datagrams|relay_path_mtu) length=400 ;;
+  association|association_noise|relay_datagrams|relay_hub|relay_path_mtu) length=400 ;;
+  gateway_control|gateway_metrics) length=400 ;;
   gateway_config_text|satlink_words) length=400 ;;
   association_datagram|gateway_packet|gateway_kernel_log) length=192 ;;
   *) length=128 ;;

@@ -7,7 +7,7 @@
 use crate::Config;
 use crate::forward::packet::Ends;
 use crate::intercept::{Prefix, Syn, Unreachable, logged_packets};
-use crate::observe::{read_question, read_request};
+use crate::observe::{play_control, play_metrics, read_question, read_request};
 
 /// Reads a configuration: all is well, or every mistake has a key and says what was expected.
 ///
@@ -48,6 +48,23 @@ pub fn metrics_request(octets: &[u8]) {
         assert!(now || !whole, "{end} bytes are less than those before");
         whole |= now;
     }
+}
+
+/// Plays a script, three octets a step, to the control socket: clients that come, ask whole lines
+/// and parts of them, read or do not, and go.
+///
+/// # Panics
+/// When a question has no answer or more than one, or a bound of clients, octets or time is passed.
+pub fn control(script: &[u8]) {
+    play_control(script);
+}
+
+/// As [`control`], to the metrics.
+///
+/// # Panics
+/// When what comes is no answer, or a bound of clients, octets or time is passed.
+pub fn metrics(script: &[u8]) {
+    play_metrics(script);
 }
 
 /// Reads messages of the kernel's log, and what is in them as clients' first packets.
@@ -113,6 +130,16 @@ mod tests {
         };
         packet.extend([0x80, 1, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
         packet
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn whatever_clients_of_the_observer_do(script in vec(any::<u8>(), 0..400)) {
+            super::control(&script);
+            super::metrics(&script);
+        }
     }
 
     proptest! {

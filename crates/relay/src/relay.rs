@@ -87,18 +87,6 @@ impl Relay {
         Self::new(config, Some(terminal), false, now)
     }
 
-    /// For fuzzing: as [`terminal`](Self::terminal), but what it announces is no word of what it does.
-    #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn announcing(
-        limits: Limits,
-        config: &RelayConfig,
-        now: Instant,
-        entropy: impl Entropy + 'static,
-    ) -> Self {
-        let association = association::Config { limits, ..association_config(config) };
-        Self::new(config, Some(Terminal::new(association, now, entropy)), false, now)
-    }
-
     /// A hub's relay with a terminal that announced `limits`, and of which `learnt` is remembered.
     pub(crate) fn peer(
         config: &RelayConfig,

@@ -254,10 +254,11 @@ pub struct Limits {
     pub connections: u32,
     /// Terminals at once, at a hub; `None`: 256, or as many as it knows if those are more.
     pub terminals: Option<u32>,
-    /// Bytes of buffer for each peer in each direction; `None`: what the rates ask for.
+    /// Bytes of buffer for each peer in each direction, beside 16 KiB for each connection; `None`:
+    /// what the rates ask for.
     pub memory: Option<u64>,
-    /// Bytes of buffer for all terminals of a hub together, in each direction; `None`: a quarter of
-    /// the machine's memory.
+    /// Bytes of buffer for all terminals of a hub together, in each direction, beside 16 KiB for each
+    /// connection; `None`: a quarter of the machine's memory.
     pub memory_total: Option<u64>,
     /// What each terminal of a hub may take.
     pub terminal: ShareLimits,

@@ -49,7 +49,7 @@ impl Engine {
 
 impl<'a> Sight<'a> {
     /// A gateway without a partner.
-    pub(super) fn of_single(now: Instant, epoch_unix_ns: u64, single: &'a Single) -> Self {
+    pub(crate) fn of_single(now: Instant, epoch_unix_ns: u64, single: &'a Single) -> Self {
         let waiting = single.waiting();
         Self { now, epoch_unix_ns, link: None, waiting, seen: Seen::Single(single) }
     }

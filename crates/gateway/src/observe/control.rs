@@ -127,6 +127,12 @@ impl Control {
         self.clients.iter().map(|(_, client)| client.until).chain(capture).chain(self.retry).min()
     }
 
+    /// For fuzzing: octets of input and of output that wait, of each client.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn waiting(&self) -> impl Iterator<Item = [usize; 2]> {
+        self.clients.iter().map(|(_, one)| [one.pipe.input.len(), one.pipe.pending()])
+    }
+
     /// Does what can be done; true when a client waits for more.
     pub(super) fn turn(&mut self, registry: &Registry, desk: &mut Desk<'_, '_>) -> bool {
         let now = desk.sight.now;

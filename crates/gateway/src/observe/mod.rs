@@ -11,6 +11,8 @@
 
 mod capture;
 mod control;
+#[cfg(any(test, feature = "fuzzing"))]
+mod fuzzing;
 mod histogram;
 mod metrics;
 mod pipe;
@@ -28,7 +30,11 @@ pub use status::{
 };
 
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use {metrics::read_request, question::parse as read_question};
+pub(crate) use {
+    fuzzing::{control as play_control, metrics as play_metrics},
+    metrics::read_request,
+    question::parse as read_question,
+};
 
 use crate::config::ControlSocket;
 use crate::engine::Sight;

@@ -19,7 +19,7 @@ impl Relay {
     }
 
     /// An idle session is tried after `time` without word from the peer from here on; see
-    /// [`RelayConfig::keep_alive`].
+    /// [`RelayConfig::keep_alive`](crate::RelayConfig::keep_alive).
     pub fn set_keep_alive(&mut self, time: Span) {
         self.config.keep_alive = time;
         if let Some(session) = &mut self.session {

@@ -11,6 +11,19 @@ use xstp::session::{Session, Snapshot};
 
 /// Streams.
 impl Relay {
+    /// For fuzzing: as [`terminal`](Self::terminal), but what it announces is no word of what it does.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn announcing(
+        limits: association::Limits,
+        config: &crate::RelayConfig,
+        now: Instant,
+        entropy: impl association::Entropy + 'static,
+    ) -> Self {
+        let association =
+            association::Config { limits, ..crate::session::association_config(config) };
+        Self::new(config, Some(Terminal::new(association, now, entropy)), false, now)
+    }
+
     /// Opens a stream to `target`. The opening goes with the next packet, and with it what has
     /// been written by then.
     ///

@@ -89,6 +89,12 @@ impl Http {
         self.clients.iter().map(|(_, client)| client.until).min()
     }
 
+    /// For fuzzing: octets of input and of output that wait, of each client.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(in super::super) fn waiting(&self) -> impl Iterator<Item = [usize; 2]> {
+        self.clients.iter().map(|(_, one)| [one.pipe.input.len(), one.pipe.pending()])
+    }
+
     /// Does what can be done; `metrics` makes the page.
     pub(in super::super) fn turn(
         &mut self,

@@ -10,7 +10,7 @@ use super::super::gateways::Books;
 use super::super::{Damage, Fault, Strikes};
 use super::line::{HEADERS, Line, udp};
 use super::mix::{BEGIN, Client, Direction, Manner, Mix};
-use super::users::{Carried, PRIORITY, Users};
+use super::users::{Carried, PRIORITY, Users, add_lost_packets};
 use crate::{Agenda, TraceHash};
 use relay::{
     Destination, Event, Hub, Owner, PeerId, Relay, RelayConfig, StreamId, Target, TransmitBatch,
@@ -455,26 +455,6 @@ impl<'m> Network<'m> {
         }
         sums
     }
-}
-
-/// Adds octets of packets beside streams that `relay` has sent and that did not arrive, as when the
-/// link lost a piece: nobody says whose they were, so each flood has an equal part.
-fn add_lost_packets(
-    mix: &Mix,
-    sums: &mut [[Carried; 2]],
-    (terminal, direction): (usize, Direction),
-    relay: &Relay,
-) {
-    let line = direction.line();
-    let is_flood = |client: &Client| {
-        (client.terminal, client.direction) == (terminal, direction)
-            && matches!(client.manner, Manner::Flood { .. })
-    };
-    let floods = || (0..mix.clients.len()).filter(|&number| is_flood(&mix.clients[number]));
-    let arrived: u64 = floods().map(|number| sums[number][line].sent).sum();
-    let lost = relay.totals().datagrams.bytes_sent.saturating_sub(arrived);
-    let count = floods().count() as u64;
-    floods().for_each(|number| sums[number][line].sent += lost / count);
 }
 
 /// Octets that a session has sent as IP packets without data in them, and as control beside data.

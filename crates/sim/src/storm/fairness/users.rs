@@ -1,6 +1,6 @@
 //! Clients or servers at one end of one relay: what they write, read and leave unread.
 
-use super::mix::{Direction, Manner};
+use super::mix::{Client, Direction, Manner, Mix};
 use crate::Pattern;
 use relay::{Event, Priority, Relay, ResetReason, StreamId};
 use std::collections::BTreeMap;
@@ -240,6 +240,26 @@ impl Flow {
             let _ = relay.end(stream);
         }
     }
+}
+
+/// Adds octets of packets beside streams that `relay` has sent and that did not arrive, as when the
+/// link lost a piece: nobody says whose they were, so each flood has an equal part.
+pub(super) fn add_lost_packets(
+    mix: &Mix,
+    sums: &mut [[Carried; 2]],
+    (terminal, direction): (usize, Direction),
+    relay: &Relay,
+) {
+    let line = direction.line();
+    let is_flood = |client: &Client| {
+        (client.terminal, client.direction) == (terminal, direction)
+            && matches!(client.manner, Manner::Flood { .. })
+    };
+    let floods = || (0..mix.clients.len()).filter(|&number| is_flood(&mix.clients[number]));
+    let arrived: u64 = floods().map(|number| sums[number][line].sent).sum();
+    let lost = relay.totals().datagrams.bytes_sent.saturating_sub(arrived);
+    let count = floods().count() as u64;
+    floods().for_each(|number| sums[number][line].sent += lost / count);
 }
 
 /// The priority of every stream: a client does not choose one.
