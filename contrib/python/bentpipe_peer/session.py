@@ -53,7 +53,7 @@ class State(Enum):
     """States of a session; both directions are tracked beside it (XSTP-6.2)."""
 
     LISTENING = "listening"
-    BEGINNING = "beginning"
+    OPENING = "opening"
     ESTABLISHED = "established"
     CLOSED = "closed"
 
@@ -66,7 +66,7 @@ class Session:
         self.upper = upper
         self.max_segment = max_segment
         self.send_segment = send_segment
-        self.state = State.BEGINNING if client else State.LISTENING
+        self.state = State.OPENING if client else State.LISTENING
         self.reason = ""
         self.incarnation = secrets.randbits(32) if client else 0
         self.sender = Sender(rate_bps)
@@ -151,7 +151,7 @@ class Session:
         if begin.echo is not None:  # BGNAK
             if begin.incarnation != self.incarnation:
                 raise Malformed("another incarnation")
-            if self.state is State.BEGINNING:
+            if self.state is State.OPENING:
                 self.state = State.ESTABLISHED
                 self._adopt(begin)
             return
@@ -235,7 +235,7 @@ class Session:
     def _begin(self, now: float) -> Segment | None:
         """BGN by its timer, and BGNAK when no STAT is about to go (XSTP-6.1)."""
         number = self.sender.vt_s % SPACE
-        if self.state is State.BEGINNING and now >= self._retry_at:
+        if self.state is State.OPENING and now >= self._retry_at:
             if self._tries == BEGIN_TRIES:
                 self.abort()
                 return None
@@ -256,7 +256,7 @@ class Session:
     def _with_poll(self, kind: Type, number: int, now: float, payload: bytes | None = None
                    ) -> Segment:
         begin = None
-        if self.state is State.BEGINNING:  # (XSTP-6.1.3)
+        if self.state is State.OPENING:  # (XSTP-6.1.3)
             kind |= Type.BGN
             begin = Begin(self.incarnation, self.max_segment, RECEIVE_WINDOW)
         ahead = (self.sender.vt_s - number - 1) % SPACE if payload is not None else 0
@@ -324,7 +324,7 @@ class Session:
         lost_credit = self.upper.has_data() and not sender.may_send_new()
         last = not self.upper.has_data() and sender.next_retransmission() is None
         self._wants_poll = self._wants_poll or lost_credit or last
-        begin_room = 24 if self.state is State.BEGINNING else 0
+        begin_room = 24 if self.state is State.OPENING else 0
         if self._poll_due(now) and len(payload) + POLL_ROOM + begin_room <= room:
             self._wants_poll = False
             return self._with_poll(Type.SD, number % SPACE, now, payload)
@@ -369,7 +369,7 @@ class Session:
         times = [self._heard + NO_RESPONSE]
         if not self._end_sent:
             times.append(self._poll_time())
-        if self.state is State.BEGINNING or (self._end_sent and not self.self_ended):
+        if self.state is State.OPENING or (self._end_sent and not self.self_ended):
             times.append(self._retry_at)
         if receiver.question:
             times.append(receiver.next_stat)
