@@ -20,7 +20,6 @@
 
 mod check;
 mod config;
-mod confirming;
 mod driver;
 mod engine;
 mod error;
@@ -46,6 +45,7 @@ pub mod simulation;
 mod single;
 mod state;
 mod stop;
+mod syn_gate;
 
 pub use check::{Warning, check};
 pub(crate) use config::Terms;
