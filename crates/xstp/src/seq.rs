@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_the_nearest_one() {
+    fn extend_returns_the_nearest_number() {
         let near = 5 * u64::from(Seq24::MODULUS) + 1;
         assert_eq!(Seq24::new(4).extend(near), Some(near + 3));
         assert_eq!(LAST.extend(near), Some(near - 2));
@@ -138,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn extending_finds_the_count_again(
+        fn extend_inverts_truncation(
             near in u64::from(Seq24::MODULUS)..1 << 40,
             step in -i64::from(Seq24::HALF)..i64::from(Seq24::HALF),
         ) {

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presets_make_sense() {
+    fn presets_are_valid() {
         assert_eq!(SessionConfig::stp_1999().validate(), Ok(()));
         assert_eq!(SessionConfig::xstp_2003().validate(), Ok(()));
         for bps in [1_000, 64_000, 10_000_000, 250_000_000, u64::MAX] {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_needs_what_only_the_sealed_profile_tells() {
+    fn steady_needs_the_sealed_profile() {
         let controller = Controller::Steady;
         let published = SessionConfig { controller, ..SessionConfig::stp_1999() };
         assert_eq!(published.validate().map_err(|error| error.setting), Err("controller"));
@@ -270,7 +270,7 @@ mod tests {
 
     /// XSTP-8.1.7
     #[test]
-    fn a_maximum_rate_needs_a_bound_on_control() {
+    fn a_maximum_rate_needs_a_control_divisor() {
         let max_rate = Some(BitRate::from_kbps(200));
         let mut config = SessionConfig { max_rate, ..SessionConfig::stp_1999() };
         assert!(config.validate().is_err());
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_make_sense_is_named() {
+    fn an_invalid_setting_is_named() {
         let mut config = SessionConfig::gateway(BitRate::from_mbps(1));
         config.max_rate = None;
         let error = config.validate().unwrap_err();

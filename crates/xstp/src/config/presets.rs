@@ -167,7 +167,7 @@ mod tests {
     use std::string::{String, ToString};
 
     #[test]
-    fn a_gateway_has_numbers_for_eight_round_trips() {
+    fn the_number_window_of_a_gateway_covers_eight_rtts() {
         let rate = BitRate::from_mbps(50);
         let config = SessionConfig::gateway(rate);
         let per_round_trip = rate.bytes_in(Span::from_millis(1_200)) / 1500;
@@ -176,7 +176,7 @@ mod tests {
 
     /// XSTP-12.1.1
     #[test]
-    fn the_specification_has_the_presets() {
+    fn presets_match_the_specification() {
         let text = include_str!("../../../../docs/spec/xstp.md");
         let presets = [SessionConfig::stp_1999(), SessionConfig::gateway(BitRate::from_mbps(10))];
         let ms = |value: fn(&SessionConfig) -> Span| {
@@ -217,7 +217,7 @@ mod tests {
 
     /// XSTP-12.1.2
     #[test]
-    fn the_specification_has_the_preset() {
+    fn xstp_2003_matches_the_specification() {
         let text = include_str!("../../../../docs/spec/xstp.md");
         let config = SessionConfig::xstp_2003();
         let probing = config.xstp.probing.expect("probing");

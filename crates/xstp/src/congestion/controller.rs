@@ -73,7 +73,7 @@ pub(crate) trait CongestionController {
     }
 
     /// Slow-start threshold in octets; `None` before the first loss, or without a window.
-    fn threshold(&self) -> Option<u64> {
+    fn ssthresh(&self) -> Option<u64> {
         None
     }
 
@@ -146,7 +146,7 @@ pub(crate) trait CongestionController {
     fn slow_start(&mut self) {}
 
     /// Probing has detected no congestion: sets the window and the threshold to earlier values.
-    fn restore(&mut self, _window: u64, _threshold: Option<u64>) {}
+    fn restore(&mut self, _window: u64, _ssthresh: Option<u64>) {}
 
     /// Starts a packet train as after a probe that found capacity.
     #[cfg(test)]

@@ -124,14 +124,14 @@ impl Session {
             srtt: self.rtt.measured(),
         });
         if self.sender.detect_window_reopened() {
-            self.statistics.credit_regained += 1;
-            self.emit(Event::CreditRegained);
+            self.statistics.windows_reopened += 1;
+            self.emit(Event::WindowReopened);
         }
         self.schedule_window(now);
     }
 
     fn count_losses(&mut self, outcome: Outcome) {
-        self.statistics.reported_lost += outcome.lost;
+        self.statistics.reported_missing += outcome.lost;
         self.sender.on_losses(outcome, &self.config);
     }
 
@@ -223,7 +223,7 @@ impl Session {
             last_poll: self.polling.seq(),
             srtt: self.rtt.smoothed(),
             last_rtt: self.rtt.last(),
-            window: window.map(|window| (window, self.congestion.threshold())),
+            window: window.map(|window| (window, self.congestion.ssthresh())),
         };
         if self.probing.begin(now, trigger, &baseline, &mut self.statistics.probing) {
             self.sender.drop_retransmissions();
@@ -246,8 +246,8 @@ impl Session {
         self.polling.restart_timer();
         match correction {
             Correction::None => {}
-            Correction::Restore { window, threshold } => {
-                self.congestion.restore(window, threshold);
+            Correction::Restore { window, ssthresh } => {
+                self.congestion.restore(window, ssthresh);
             }
             Correction::SlowStart => self.congestion.slow_start(),
             Correction::Halve(halve) => {

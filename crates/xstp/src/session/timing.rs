@@ -43,14 +43,14 @@ impl Session {
             self.liveness.begin_outage(since);
             self.congestion.on_outage(now);
             self.statistics.outages += 1;
-            self.emit(Event::OutageBegan { silence: now.since(since) });
+            self.emit(Event::OutageBegan { duration: now.since(since) });
         }
     }
 
     /// Ends an outage, if there is one.
     pub(super) fn end_outage(&mut self, now: Instant) {
-        if let Some(silence) = self.liveness.end_outage(now) {
-            self.emit(Event::OutageEnded { silence });
+        if let Some(duration) = self.liveness.end_outage(now) {
+            self.emit(Event::OutageEnded { duration });
         }
     }
 

@@ -84,11 +84,11 @@ impl Session {
         if self.lifecycle.is_opening() || self.is_probing() || !self.sender.detect_window_closed() {
             return;
         }
-        self.statistics.credit_lost += 1;
+        self.statistics.windows_closed += 1;
         if self.config.stp.poll_when_window_full || self.sender.table.is_empty() {
             self.polling.request();
         }
-        self.emit(super::Event::CreditLost);
+        self.emit(super::Event::WindowClosed);
     }
 
     /// BGN or BGNAK, if one is due with the next segment.
@@ -317,7 +317,7 @@ impl Session {
         self.liveness.on_request_sent(now);
         self.statistics.polls_sent += 1;
         if !is_piggybacked {
-            self.statistics.polls_sent_alone += 1;
+            self.statistics.polls_sent_standalone += 1;
         }
     }
 

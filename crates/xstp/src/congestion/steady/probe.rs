@@ -30,7 +30,7 @@ const MIN_PACKETS: u64 = 36;
 /// RTT.
 const MIN_DOUBLED_PACKETS: u64 = 4;
 /// A base rate below 1/64 of the rate cap is doubled.
-const MAX_CEILING_RATIO: u64 = 64;
+const MAX_CAP_RATIO: u64 = 64;
 
 /// Time and size of the next probe.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +99,7 @@ impl ProbeSchedule {
         error_ppm: u64,
     ) -> Probe {
         // Far below a configured rate the estimate is wrong; additions of 1/16 would take minutes.
-        let is_far_below = max_rate < u64::MAX && base < max_rate / MAX_CEILING_RATIO;
+        let is_far_below = max_rate < u64::MAX && base < max_rate / MAX_CAP_RATIO;
         // Doubling so few packets adds a handful to the queue. Not after a probe that found one.
         let few = mul(base, rtt.as_micros(), PACKET_BITS * 1_000_000) < MIN_DOUBLED_PACKETS;
         let doubles = is_far_below || (few && self.waits == INITIAL_WAIT);

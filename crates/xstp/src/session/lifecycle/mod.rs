@@ -126,16 +126,16 @@ impl Lifecycle {
         }
         match action {
             Action::SendEnd => self.handshake.end(),
-            Action::RepeatHandshake if next == State::Opening => self.handshake.begin(),
-            Action::RepeatHandshake => self.handshake.end(),
+            Action::RetransmitHandshake if next == State::Opening => self.handshake.begin(),
+            Action::RetransmitHandshake => self.handshake.end(),
             Action::OwnEnded => self.handshake.clear(),
             Action::PeerEndsLast | Action::OwnEndedLast => self.closed_in_order = true,
-            Action::AbortWithReset | Action::HandshakeFailed | Action::PeerGone => {
+            Action::AbortWithReset | Action::HandshakeFailed | Action::PeerUnresponsive => {
                 self.handshake.reset(self.incarnation);
             }
             Action::Nothing | Action::Unexpected | Action::Process | Action::Accept => {}
-            Action::AcceptAgain | Action::Opened | Action::Superseded | Action::Refused => {}
-            Action::PeerEnds | Action::AckEndAgain | Action::SendReset => {}
+            Action::RetransmitBeginAck | Action::Opened | Action::Superseded | Action::Refused => {}
+            Action::PeerEnds | Action::RetransmitEndAck | Action::SendReset => {}
             Action::PeerReset | Action::AbortQuietly => {}
         }
         Transition { action, has_closed }

@@ -67,7 +67,7 @@ enum Phase {
 
 /// Detects by the forward delay that the link cannot carry the rate, and caps the rate.
 #[derive(Clone, Debug)]
-pub(crate) struct Ceiling {
+pub(crate) struct RateCap {
     sent_polls: VecDeque<PollSent>,
     samples: VecDeque<Sample>,
     /// Difference of the two clocks in the first sample.
@@ -82,7 +82,7 @@ pub(crate) struct Ceiling {
     wait_until: Instant,
 }
 
-impl Ceiling {
+impl RateCap {
     pub(crate) fn new() -> Self {
         Self {
             sent_polls: VecDeque::new(),
@@ -114,8 +114,8 @@ impl Ceiling {
         match self.phase {
             Phase::Draining { until, .. } if now < until => "draining",
             Phase::Draining { .. } | Phase::Settling { .. } => "settling",
-            Phase::Free if self.cap_bps.is_some() => "ceiling",
-            Phase::Free => "free",
+            Phase::Free if self.cap_bps.is_some() => "capped",
+            Phase::Free => "configured",
         }
     }
 
