@@ -45,7 +45,7 @@ impl CongestionController for Fixed {
     fn pace(&self, now: Instant) -> Option<BitRate> {
         let rate = self.rate?;
         let paced = self.rate_cap.as_ref().map_or(rate, |rate_cap| rate_cap.apply(now, rate));
-        Some(self.min_rate.map_or(paced, |least| paced.max(least)))
+        Some(self.min_rate.map_or(paced, |min| paced.max(min)))
     }
 
     fn queuing_delay(&self) -> Option<Span> {

@@ -288,7 +288,7 @@ impl Session {
         self.lifecycle.renewable_at(self.polling.seq(), self.polling.last_sent())
     }
 
-    /// Pairs of states and inputs that the session has met.
+    /// Pairs of state and input that have occurred in the session.
     pub fn coverage(&self) -> Coverage {
         self.lifecycle.coverage()
     }
@@ -314,12 +314,12 @@ impl Session {
         self.lifecycle.is_connected().then(|| self.unblocked_data_at()).flatten()
     }
 
-    /// Smoothed RTT, if it was measured.
+    /// Smoothed RTT (RFC 9002 section 5.3), if it was measured.
     pub fn srtt(&self) -> Option<Span> {
         self.rtt.measured()
     }
 
-    /// Minimum RTT so far.
+    /// Minimum RTT so far (RFC 9002 section 5.2).
     pub fn min_rtt(&self) -> Option<Span> {
         self.rtt.min()
     }

@@ -91,7 +91,7 @@ pub(crate) struct Polling {
     nonempty_since: Instant,
     last_sent: Option<Instant>,
     /// Time of the last STAT.
-    last_answer: Option<Instant>,
+    last_stat: Option<Instant>,
     /// A STAT was received since the last POLL.
     answered_since_last: bool,
     backoff: u32,
@@ -118,7 +118,7 @@ impl Polling {
             total: 0,
             nonempty_since: now,
             last_sent: None,
-            last_answer: None,
+            last_stat: None,
             answered_since_last: false,
             backoff: 0,
             requested: false,
@@ -159,9 +159,9 @@ impl Polling {
 
     /// Time since which a STAT is missing: the oldest unanswered POLL, or the last STAT if that is
     /// later.
-    pub(crate) fn silent_since(&self) -> Option<Instant> {
+    pub(crate) fn stat_missing_since(&self) -> Option<Instant> {
         let oldest = self.sent_polls.iter().find(|sent| self.is_newer(sent.seq))?.at;
-        Some(self.last_answer.map_or(oldest, |answer| answer.max(oldest)))
+        Some(self.last_stat.map_or(oldest, |stat| stat.max(oldest)))
     }
 
     /// Time of the oldest unanswered POLL of those sent from `from` on.
@@ -243,9 +243,9 @@ impl Polling {
                 let parts = u64::from(self.config.per_round_trip.max(1));
                 let round_trips = rtt * u64::from(self.config.round_trips.max(1));
                 let base = Span::from_nanos(round_trips.as_nanos().div_ceil(parts));
-                let longest = round_trips.max(tick) * (1 << self.config.backoff_cap.min(16));
+                let max = round_trips.max(tick) * (1 << self.config.backoff_cap.min(16));
                 let backed_off = base * (1 << self.backoff.min(16));
-                backed_off.min(if self.config.backoff_cap == 0 { base } else { longest })
+                backed_off.min(if self.config.backoff_cap == 0 { base } else { max })
             }
             // Two ticks beyond the RTT, because the STAT is due after exactly one RTT.
             PollTimer::Fallback => rtt.max(tick * 2) * (1 << self.backoff.min(16)) + tick * 2,
@@ -283,8 +283,8 @@ impl Polling {
             return due;
         }
         let start = self.timer_start();
-        let most = range.end.max(self.config.spacing);
-        due.min(start + most).max(start + range.start)
+        let max = range.end.max(self.config.spacing);
+        due.min(start + max).max(start + range.start)
     }
 
     fn timer_start(&self) -> Instant {
@@ -346,7 +346,7 @@ impl Polling {
         }
         self.answered = seq;
         self.backoff = 0;
-        self.last_answer = Some(now);
+        self.last_stat = Some(now);
         self.answered_since_last = true;
         Some(PollMatch { sent_at, first })
     }

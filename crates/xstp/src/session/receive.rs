@@ -135,7 +135,7 @@ impl Session {
             Action::Accept => {
                 self.lifecycle.accept(begin.incarnation, segment.timestamp());
                 self.apply_peer_limits(&begin);
-                // A listener does not know the time before.
+                // `listen` has no time argument: the timers start here.
                 self.polling.start_at(initial_poll_seq(&self.config.profile, now), now);
                 self.liveness.restart(now);
                 self.emit(Event::Established);

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! published   +---------------+-------------------------------+--------
-//!             |  incarnation  |      largest segment          |  echo (4 octets, BGNAK only)
+//!             |  incarnation  |      maximum segment          |  echo (4 octets, BGNAK only)
 //!             +---------------+-------------------------------+--------
 //! sealed      +---------------+---------------+---------------+---------------+
-//!             |   version 1   |   delivery    |      largest segment          |
+//!             |   version 1   |   delivery    |      maximum segment          |
 //!             +---------------+---------------+---------------+---------------+
 //!             |                          incarnation                          |
 //!             +---------------------------------------------------------------+

@@ -231,7 +231,7 @@ impl RateCap {
             && delivery_rate * 100 <= send_rate * 99
     }
 
-    /// Rates and queue over the last samples; `None` if there are too few.
+    /// Rates and queuing delay over the last samples; `None` if there are too few.
     fn recent_interval(&self) -> Option<RecentInterval> {
         let last = self.samples.back()?;
         let spans = |sample: &Sample| last.sent_at.since(sample.sent_at) >= MIN_INTERVAL;

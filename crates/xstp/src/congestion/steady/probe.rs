@@ -103,12 +103,12 @@ impl ProbeSchedule {
         // Doubling so few packets adds a handful to the queue. Not after a probe that found one.
         let few = mul(base, rtt.as_micros(), PACKET_BITS * 1_000_000) < MIN_DOUBLED_PACKETS;
         let doubles = is_far_below || (few && self.waits == INITIAL_WAIT);
-        let (shift, least) =
+        let (shift, min_packets) =
             if doubles { (0, MIN_DOUBLED_PACKETS) } else { (self.shift, MIN_PACKETS) };
         let rate = base.saturating_add(base >> shift).min(max_rate);
         // For n packets, half of the addition is two standard deviations of the corrupted ones:
         // n/32 = 2 √(n p_err).
-        let packets = least.max(mul(4_096, error_ppm, 1_000_000));
+        let packets = min_packets.max(mul(4_096, error_ppm, 1_000_000));
         let until = now + time.max(time_for_packets(packets, rate));
         Probe { base, rate, from: now, until, ended: false }
     }
@@ -136,8 +136,8 @@ impl Probe {
         let inside = || path.interval(self.from, Some(self.until));
         let around = || path.interval_around(self.from, self.until);
         // A quarter of the addition is distinguishable.
-        let least = self.base + (self.rate - self.base) / 4;
-        let suffices = |interval: &SampleInterval| interval.send_rate_bps() >= least;
+        let min_rate = self.base + (self.rate - self.base) / 4;
+        let suffices = |interval: &SampleInterval| interval.send_rate_bps() >= min_rate;
         let interval = inside().filter(suffices).or_else(|| around().filter(suffices))?;
         let sent = interval.send_rate_bps();
         let rate = if sent >= self.middle(self.rate) { self.rate } else { sent };
@@ -195,8 +195,8 @@ impl Steady {
             ProbeOutcome::Queue(bottleneck_bps) => {
                 let queue_us = self.path.queue_us(sample);
                 // The uncertainty of a train is larger than its samples show.
-                let least = if self.bottleneck_bps.is_some() { 15 } else { 12 };
-                let bottleneck_bps = bottleneck_bps.max(probe.base / 16 * least);
+                let sixteenths = if self.bottleneck_bps.is_some() { 15 } else { 12 };
+                let bottleneck_bps = bottleneck_bps.max(probe.base / 16 * sixteenths);
                 self.base_rate_bps = self.below(bottleneck_bps);
                 self.bottleneck_bps = Some(bottleneck_bps);
                 self.confirm_rate();

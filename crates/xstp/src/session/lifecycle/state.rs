@@ -80,7 +80,7 @@ pub enum StateInput {
     End,
     /// ENDAK of the current incarnation.
     EndAck,
-    /// RST of the current incarnation, or in answer to it.
+    /// RST of the current incarnation.
     Reset,
     /// SD.
     Data,
@@ -218,7 +218,7 @@ fn listening(input: StateInput) -> (State, Action) {
     match input {
         S::Begin | S::BeginNewer => (State::Established, Action::Accept),
         S::Abort => (State::Closed, Action::AbortQuietly),
-        // The session of the peer does not exist here any more: the ENDAK lets it close.
+        // The session of the peer does not exist here any more; ENDAK closes it.
         S::End => (State::Listening, Action::RetransmitEndAck),
         // These may have overtaken their BGN, and do not name their incarnation: a RST could
         // close a session that is being opened.

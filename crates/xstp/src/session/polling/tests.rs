@@ -119,18 +119,18 @@ fn stats_match_outstanding_polls_in_order() {
     for millis in [100, 200, 300] {
         polling.on_sent(at(millis), None, false);
     }
-    assert_eq!(polling.silent_since(), Some(at(100)));
+    assert_eq!(polling.stat_missing_since(), Some(at(100)));
     assert_eq!(polling.on_stat(at(800), 4), None, "no such POLL");
     let matched = PollMatch { sent_at: Some(at(200)), first: true };
     assert_eq!(polling.on_stat(at(800), 2), Some(matched));
-    assert_eq!(polling.silent_since(), Some(at(800)));
+    assert_eq!(polling.stat_missing_since(), Some(at(800)));
     let repeated = PollMatch { first: false, ..matched };
     assert_eq!(polling.on_stat(at(801), 2), Some(repeated), "the second STAT of a list");
     assert_eq!(polling.on_stat(at(802), 1), None, "older than the last answered POLL");
     assert!(polling.is_outstanding());
     polling.on_stat(at(900), 3);
     assert!(!polling.is_outstanding());
-    assert_eq!(polling.silent_since(), None);
+    assert_eq!(polling.stat_missing_since(), None);
 }
 
 /// XSTP-2.2.2

@@ -26,7 +26,7 @@ fn loses_one(config: &SessionConfig, later: u64) -> Wire {
     wire.run(at(999));
     let second = wire.session().sender.table.next() + 1;
     wire.lost.clear();
-    wire.only_lost = Some(Seq24::of_count(second));
+    wire.only_lost = Some(Seq24::from_extended(second));
     wire
 }
 
@@ -37,7 +37,7 @@ fn a_ustat_starts_a_cycle_that_ignores_other_ustats() {
     let mut wire = loses_one(&twelve(ProbingConfig::default()), 100);
     wire.run(at(1_190));
     // A USTAT that overtakes the one that arrives at 1,200 ms with a STAT.
-    let missing = Seq24::of_count(wire.session().sender.table.next() - 11);
+    let missing = Seq24::from_extended(wire.session().sender.table.next() - 11);
     let ustat = Ustat::new(missing, RunList::new(0, &[1]).unwrap()).unwrap();
     let ustat = Segment::ustat(Seq24::ZERO, ustat).with_timestamp(1_190);
     wire.ends[CLIENT].receive(at(1_190), &ustat).unwrap();

@@ -72,7 +72,7 @@ impl Model {
         }
         sent.queued = !hold;
         outcome.lost += 1;
-        outcome.lost_again += u64::from(sent.retransmissions > 0);
+        outcome.lost_retransmissions += u64::from(sent.retransmissions > 0);
     }
 
     fn on_stat(&mut self, list: &Listed, filter: &StatFilter) -> Outcome {
@@ -255,7 +255,7 @@ impl Comparison {
     }
 
     fn number(&self, number: usize) -> Seq24 {
-        Seq24::of_count(self.first + number as u64)
+        Seq24::from_extended(self.first + number as u64)
     }
 
     fn stat(&mut self, hold: bool, octets: [u8; 3]) {

@@ -79,7 +79,7 @@ fn queue(sender: &PacketTable) -> Vec<u64> {
 fn a_stat_releases_packets_below_its_number() {
     let mut sender = sender(10, false, |_| 0);
     let (outcome, released) = stat(&mut sender, 4, &[], 1).unwrap();
-    assert_eq!(outcome, Outcome { released: 400, lost: 0, lost_again: 0 });
+    assert_eq!(outcome, Outcome { released: 400, lost: 0, lost_retransmissions: 0 });
     assert_eq!(released, [0, 1, 2, 3]);
     assert_eq!((sender.oldest(), sender.next(), sender.unreleased()), (4, 10, 6));
     assert_eq!(sender.unreleased_bytes(), 600);
@@ -124,7 +124,10 @@ fn a_ustat_retransmits_only_packets_sent_once() {
     let ustat = |sender: &mut PacketTable, upper: &mut ReleaseLog| {
         sender.on_ustat(Seq24::new(2), list(2, &[(MISSING, 3)]).into_iter(), false, upper).unwrap()
     };
-    assert_eq!(ustat(&mut sender, &mut upper), Outcome { released: 200, lost: 3, lost_again: 0 });
+    assert_eq!(
+        ustat(&mut sender, &mut upper),
+        Outcome { released: 200, lost: 3, lost_retransmissions: 0 }
+    );
     assert_eq!(ustat(&mut sender, &mut upper), Outcome::default(), "they are queued already");
     sender.on_retransmitted(2, 100, after(0));
     sender.on_retransmitted(3, 100, after(0));
@@ -142,7 +145,7 @@ fn received_runs_are_released_early_if_configured() {
     let mut early = sender(8, true, |_| 0);
     let (outcome, released) = stat(&mut early, 1, &runs, 1).unwrap();
     assert_eq!(released, [0, 2, 3, 4, 6, 7]);
-    assert_eq!(outcome, Outcome { released: 600, lost: 2, lost_again: 0 });
+    assert_eq!(outcome, Outcome { released: 600, lost: 2, lost_retransmissions: 0 });
     assert_eq!((early.unreleased(), early.next() - early.oldest()), (2, 7));
     assert_eq!(stat(&mut early, 8, &[], 1).unwrap().1, [1, 5], "each packet once");
     assert!(early.is_empty());
@@ -211,12 +214,12 @@ fn numbers_wrap() {
         sender.push(1, count, after(0));
         if sender.free_numbers() == 0 {
             // All packets but the first are received, then the first one.
-            let first = Seq24::of_count(sender.oldest());
+            let first = Seq24::from_extended(sender.oldest());
             let poll = sender.oldest() as u32 + 1;
             let runs = list(first.value(), &[(MISSING, 1), (RECEIVED, 63)]);
             let outcome =
                 sender.on_stat(first, 64, runs.into_iter(), stat_for(poll), &mut upper).unwrap();
-            assert_eq!(outcome, Outcome { released: 63, lost: 1, lost_again: 0 });
+            assert_eq!(outcome, Outcome { released: 63, lost: 1, lost_retransmissions: 0 });
             let next = sender.next_number();
             sender.on_stat(next, 64, core::iter::empty(), stat_for(poll), &mut upper).unwrap();
         }
@@ -250,7 +253,7 @@ fn packets_are_duplicated_from_the_configured_retransmission_on() {
         let (outcome, _) = stat(&mut sender, 0, &[(MISSING, 1), (RECEIVED, 2)], poll).unwrap();
         assert_eq!(outcome.lost, 1, "retransmission {retransmission}");
         assert_eq!(
-            outcome.lost_again,
+            outcome.lost_retransmissions,
             u64::from(retransmission > 1),
             "retransmission {retransmission}"
         );
