@@ -142,7 +142,6 @@ impl Polling {
         self.nonempty_since = now;
     }
 
-    /// Sequence number of the last POLL.
     pub(crate) fn seq(&self) -> u32 {
         self.seq
     }
@@ -170,7 +169,6 @@ impl Polling {
         unanswered.find(|sent| sent.at >= from).map(|sent| sent.at)
     }
 
-    /// Whether a STAT was received since the last POLL.
     pub(crate) fn answered_since_last(&self) -> bool {
         self.answered_since_last
     }
@@ -229,7 +227,6 @@ impl Polling {
         self.sent_bytes = self.sent_bytes.saturating_add(bytes as u64);
     }
 
-    /// Octets sent in SDs since the last POLL.
     pub(crate) fn bytes_since_poll(&self) -> u64 {
         self.sent_bytes
     }

@@ -55,7 +55,6 @@ impl Liveness {
         Some(self.unanswered_since? + limit)
     }
 
-    /// Start of the outage, during one.
     pub(in crate::session) fn outage_since(&self) -> Option<Instant> {
         self.outage_since
     }

@@ -212,12 +212,10 @@ impl Receiver {
         self.stat_due().then(|| self.stats.earliest(spacing))
     }
 
-    /// Whether further segments of the last STAT's list are due.
     pub(super) fn is_stat_incomplete(&self) -> bool {
         self.stats.is_incomplete()
     }
 
-    /// Time of the last STAT.
     pub(super) fn last_stat_at(&self) -> Option<Instant> {
         self.stats.last_sent()
     }

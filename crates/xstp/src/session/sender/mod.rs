@@ -107,7 +107,6 @@ impl Sender {
             && window.is_none_or(|window| self.table.unreleased() < window)
     }
 
-    /// Number of packets that may still be retransmitted back to back.
     pub(super) fn retransmit_burst_left(&self) -> u32 {
         self.retransmit_burst_left
     }
@@ -125,7 +124,6 @@ impl Sender {
         self.table.push(len, handle, transmission);
     }
 
-    /// Time of the last transmission of data.
     pub(super) fn last_data_at(&self) -> Option<Instant> {
         self.last_data_at
     }

@@ -149,7 +149,6 @@ impl PacketTable {
         (self.duplicate_from, self.duplicate_first) = (from, first);
     }
 
-    /// "VT(A)" as an extended sequence number.
     pub(crate) fn oldest(&self) -> u64 {
         self.oldest
     }

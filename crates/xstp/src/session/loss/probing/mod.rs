@@ -139,7 +139,6 @@ impl Probing {
         self.config.is_some_and(|config| config.early_timeout) && !self.is_running()
     }
 
-    /// Time at which the last cycle ended.
     pub(in crate::session) fn ended_at(&self) -> Instant {
         self.ended_at
     }
