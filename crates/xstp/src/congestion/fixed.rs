@@ -58,7 +58,11 @@ impl CongestionController for Fixed {
         self.rate_cap = self.rate_cap.is_some().then(RateCap::new);
     }
 
+    /// A rate cap keeps its ratio to the granted rate (XSTP-9.3.7).
     fn apply_grant(&mut self, rate: Option<BitRate>) {
+        if let (Some(rate_cap), Some(old), Some(new)) = (&mut self.rate_cap, self.rate, rate) {
+            rate_cap.scale(old, new);
+        }
         self.rate = rate;
     }
 

@@ -168,3 +168,20 @@ fn a_rate_cap_is_at_least_an_eighth_of_the_rate() {
     let min = seen.paced.iter().copied().fold(f64::MAX, f64::min);
     assert!((min - 1.5).abs() < 0.01, "{min}");
 }
+
+/// XSTP-9.3.7
+#[test]
+fn a_rate_cap_keeps_its_ratio_to_the_grant() {
+    let mut run = run(20, CONFIGURED, |_| GOOD);
+    let ratio = |run: &Run, grant: BitRate| {
+        run.rate_cap.apply(run.now, grant).as_bps() as f64 / grant.as_bps() as f64
+    };
+    let before = ratio(&run, CONFIGURED);
+    assert!((0.7..0.9).contains(&before), "{before}");
+    let low = BitRate::from_mbps(3);
+    for (old, grant) in [(CONFIGURED, low), (low, CONFIGURED)] {
+        run.rate_cap.scale(old, grant);
+        let after = ratio(&run, grant);
+        assert!((after - before).abs() < 1e-3, "{after} after {before}");
+    }
+}
