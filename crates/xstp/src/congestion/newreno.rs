@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Henderson and Katz 1999, section VII.B: the window grows by octets and not by acknowledgements;
-//! without timeouts there is no second slow start. Elaasar and others 2003, section 3: further
-//! losses of one window do not halve it again (here: until all data that was outstanding at the
-//! halving is acknowledged), and a session restarts with slow start after a pause. A minimum rate
-//! bounds the window from below; otherwise it would not hold under loss.
+//! without timeouts there is no second slow start. Elaasar and others 2003, section 3: a window is
+//! halved once (here: until all data that was outstanding at the halving is acknowledged), and a
+//! session restarts with slow start after an idle time. A minimum rate bounds the window from below;
+//! otherwise it would not hold under loss.
 
 use crate::config::SessionConfig;
 use crate::congestion::controller::{AckEvent, CongestionController};

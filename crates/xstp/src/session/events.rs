@@ -89,7 +89,7 @@ pub struct Statistics {
     pub polls_sent_standalone: u64,
     /// POLLs received.
     pub polls_received: u64,
-    /// POLLs received that were older than an earlier one.
+    /// POLLs received that were not newer than the last one.
     pub stale_polls_received: u64,
     /// STATs sent.
     pub stats_sent: u64,

@@ -26,7 +26,7 @@ impl Kinds {
     pub const BGN: Self = Self(0x10);
     /// Closes one direction; with AK, confirms that.
     pub const END: Self = Self(0x20);
-    /// Turns BGN and END into their acknowledgements.
+    /// Turns BGN into BGNAK and END into ENDAK.
     pub const AK: Self = Self(0x40);
     /// Resets the session.
     pub const RST: Self = Self(0x80);

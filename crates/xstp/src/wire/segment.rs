@@ -189,12 +189,12 @@ impl<'a> Segment<'a> {
         .fold(control, |kinds, (_, kind)| kinds.and(kind))
     }
 
-    /// N(S) of its packet; without SD, VT(S) of its sender.
+    /// Sequence number N(S) of the packet; without SD, VT(S) of the sender.
     pub const fn number(&self) -> Seq24 {
         self.number
     }
 
-    /// Time of its transmission by the clock of its sender, in [`Profile::tick`]s; when sealed, zero
+    /// Transmission time on the clock of the sender, in [`Profile::tick`]s; zero in a sealed segment
     /// without BGN and POLL.
     pub const fn timestamp(&self) -> u32 {
         self.timestamp

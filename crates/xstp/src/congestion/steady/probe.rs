@@ -1,4 +1,4 @@
-//! PROBING: a higher rate for one RTT, and its effect.
+//! PROBING: bandwidth probing at a higher rate for one RTT.
 //!
 //! ```text
 //!   state     knows base rate R and p_err; sends at R' = R + R/2ⁿ, n = 4 at first

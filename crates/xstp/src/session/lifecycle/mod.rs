@@ -187,8 +187,8 @@ impl Lifecycle {
         sent_at
     }
 
-    /// Whether a segment that names `incarnation` belongs to the current one. A listener and a
-    /// session that never began have none.
+    /// Whether a segment that names `incarnation` belongs to the current one. A listener has none and
+    /// accepts any.
     pub(super) fn is_current(&self, incarnation: u32) -> bool {
         let current = self.incarnation.filter(|_| self.state != State::Listening);
         current.is_none_or(|current| current == incarnation)

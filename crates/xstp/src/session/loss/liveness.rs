@@ -2,7 +2,7 @@
 
 use units::{Instant, Span};
 
-/// What a session has received, and what it waits for.
+/// Times of the last reception, of unanswered requests, and of an outage.
 #[derive(Clone, Debug)]
 pub(in crate::session) struct Liveness {
     /// Time of the last received segment, or of the start of the session.
@@ -50,7 +50,7 @@ impl Liveness {
         self.unanswered_since = None;
     }
 
-    /// Time at which a session that waits for a response has waited for `limit`.
+    /// Time at which requests have been unanswered for `limit`.
     pub(in crate::session) fn no_response_at(&self, limit: Span) -> Option<Instant> {
         Some(self.unanswered_since? + limit)
     }

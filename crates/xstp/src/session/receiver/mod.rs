@@ -127,12 +127,12 @@ impl Receiver {
         Seq24::from_extended(self.gaps.next())
     }
 
-    /// VR(H): the packet after the highest one that is known to have been sent.
+    /// VR(H): the packet after the highest one that was sent, as far as SDs and POLLs show.
     pub fn highest(&self) -> Seq24 {
         Seq24::from_extended(self.gaps.highest())
     }
 
-    /// Whether all packets that are known to have been sent were received.
+    /// Whether all packets up to VR(H) were received.
     pub fn is_complete(&self) -> bool {
         self.gaps.next() == self.gaps.highest()
     }

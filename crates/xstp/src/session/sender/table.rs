@@ -36,7 +36,7 @@ struct Entry {
     released: bool,
 }
 
-/// A transmission: what the rules of XSTP-7.3 compare.
+/// A transmission of a packet, for the rules of XSTP-7.3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transmission {
     /// Sequence number of the last POLL before it.
