@@ -5,10 +5,10 @@ use units::Span;
 /// Time over which the segments of a window controller are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// The segments that a STAT or USTAT allows are spread over one round trip: the delayed send
+    /// The segments that a STAT or USTAT allows are spread over one RTT: the delayed send
     /// timer of Henderson and Katz.
     Enabled,
-    /// A full window is spread over one round trip.
+    /// A full window is spread over one RTT.
     Window,
 }
 
@@ -25,7 +25,7 @@ pub enum RetransmitRule {
 }
 
 /// Policy of the Satellite Transport Protocol, Henderson and Katz 1999: when POLLs are sent and
-/// how a window is spread over the round trip.
+/// how a window is spread over the RTT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StpPolicy {
     /// Time over which the segments of a window controller are spread.

@@ -12,7 +12,7 @@ impl SessionConfig {
     /// addresses: set `profile` to the real ones.
     ///
     /// Delivery in order, slow start from one segment, POLLs on the last segment of each burst
-    /// below a window of 10 segments, three POLLs per round trip above it, timers of 10 ms.
+    /// below a window of 10 segments, three POLLs per RTT above it, timers of 10 ms.
     pub fn stp_1999() -> Self {
         let unspecified = core::net::SocketAddr::from(([0, 0, 0, 0], 0));
         Self {
@@ -87,7 +87,7 @@ impl SessionConfig {
     /// Preset of a gateway's session inside an association, on a link of `rate`.
     ///
     /// Immediate delivery, paced at the rate less 0.2 %, no congestion window, and a number
-    /// window of eight round trips of 1.2 s.
+    /// window of eight RTTs of 1.2 s.
     pub fn gateway(rate: BitRate) -> Self {
         let round_trips = Span::from_millis(1_200) * 8;
         // Most packets are full, but runs of smaller ones must not fill the window.
@@ -145,8 +145,8 @@ impl SessionConfig {
 
     /// Preset of a gateway's session on a link of unknown rate, with the controller `steady`.
     ///
-    /// As [`SessionConfig::gateway`], with a number window of eight round trips of 1.2 s at
-    /// 100 Mbit/s and of twenty round trips of 600 ms at 250 Mbit/s.
+    /// As [`SessionConfig::gateway`], with a number window of eight RTTs of 1.2 s at
+    /// 100 Mbit/s and of twenty RTTs of 600 ms at 250 Mbit/s.
     pub fn gateway_auto() -> Self {
         let gateway = Self::gateway(BitRate::from_mbps(100));
         Self {

@@ -236,7 +236,7 @@ impl Polling {
         let tick = self.config.tick;
         match timer {
             PollTimer::Regular => {
-                // Rounded up, or the last POLL of a round trip would precede the STAT.
+                // Rounded up, or the last POLL of an RTT would precede the STAT.
                 let parts = u64::from(self.config.per_round_trip.max(1));
                 let round_trips = rtt * u64::from(self.config.round_trips.max(1));
                 let base = Span::from_nanos(round_trips.as_nanos().div_ceil(parts));

@@ -6,7 +6,10 @@ use units::{BitRate, Instant, Span};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Mode of the controller.
+    /// Mode of the controller: of `fixed` "configured" (the configured rate), "capped", "draining"
+    /// or "settling"; of `newreno` "slow start" or "avoidance", or "probing" in a cycle of
+    /// XSTP-13; of `steady` "train", "ramp", "cruise", "probing" (for bandwidth), "draining",
+    /// "settling", "sharing" or "competing".
     pub mode: &'static str,
     /// Pacing rate of all segments, in bits of whole IP packets per second; `None` with a window
     /// controller.

@@ -33,6 +33,6 @@ fn number(value: u32) -> Seq24 {
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> =
         text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
-    assert_eq!(digits.len() % 2, 0, "half an octet");
+    assert_eq!(digits.len() % 2, 0, "odd number of digits");
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }

@@ -43,12 +43,12 @@ fn figure_1_an_early_timeout_after_a_loss() {
         "1067 > POLL poll<18",
         "1133 < STAT have<15",
         "1133 > POLL poll<18",
-        // A STAT was due, and none has come since the last POLL: this one is PROBE 1.
+        // A STAT was due, and none was received since the last POLL: this POLL is PROBE 1.
         "1200 > POLL poll<18",
-        // Answers to POLLs from before the cycle; the second takes the first one's slot.
+        // Responses to POLLs sent before the cycle; the second one replaces the first in its slot.
         "1267 < STAT have<15 miss 15+3",
         "1333 < STAT have<15 miss 15+3",
-        // PROBE 1's: two neighbours, as fast as before. One round trip was enough.
+        // Response to PROBE 1: two consecutive slots with an unchanged RTT, after one RTT.
         "1400 < STAT have<15 miss 15+3",
         "1400 > SD 15",
         "1400 > SD 16",
