@@ -3,11 +3,11 @@
 //! ```text
 //!   estimator     per POLL: q = delay − base delay, send, service and delivery rate, p_err, jitter
 //!                 C = service rate, or delivery rate ÷ (1 − p_err) if the queue overflows
-//!   threshold     max(min_rtt / 8, 25 ms, 3 × 1500 octets ÷ R, 4 × jitter)
+//!   threshold     Q = max(min_rtt / 8, 25 ms, 3 × 1500 octets ÷ R, 4 × jitter)
 //!   law           R ≤ C − C/256 (C − C/128 with cross traffic); with cross traffic, CUBIC
 //!
 //!   TRAIN ──▶ RAMP ──▶ CRUISE ──due──▶ PROBING ──▶ CRUISE
-//!                        │ q > threshold
+//!                        │ q > Q
 //!                        ▼
 //!                     DRAINING ──▶ SETTLING ── q drained ───▶ CRUISE at C, or SHARING
 //!                                      │ q varies             cross traffic ──▶ COMPETING
@@ -23,7 +23,8 @@
 //! | SHARING, COMPETING ([`sharing`]) | that there is cross traffic, and of which kind | equal C three times; no more queue |
 //!
 //! All decisions are based on answered POLLs ([`estimator`]). Loss alone does not reduce the rate,
-//! and the reverse path is not involved. The derivation is in `docs/spec/steady.md`.
+//! and the reverse path is not involved. Specification and derivation: `docs/spec/steady.md`
+//! (XSTP-14), with the same symbols.
 
 mod cruise;
 mod cubic;
@@ -194,7 +195,7 @@ impl Steady {
         recent.send_rate_bps() < self.base_rate_bps / 10 * 9
     }
 
-    /// Queue-detection threshold, microseconds.
+    /// Queue-detection threshold Q, microseconds.
     fn queue_threshold_us(&self) -> i64 {
         let packets = time_for_packets(MIN_THRESHOLD_PACKETS, self.base_rate_bps);
         let min = (self.min_rtt / 8).max(MIN_THRESHOLD).max(packets);

@@ -11,7 +11,7 @@
 //! mean congestion, and the window is reduced; otherwise the loss is due to corruption, and
 //! sending continues. The paper leaves details open; each of them is a setting
 //! ([`ProbingConfig`]) whose default is this project's reading (section 13 of
-//! `docs/spec/xstp.md`).
+//! `docs/spec/profiles.md`).
 
 mod map;
 
