@@ -8,14 +8,14 @@
 //!                              interval of their arrivals (corruption occurs behind the
 //!                              bottleneck). At constant q the queue overflows: delivery rate
 //!
-//!   FREE       knows the configured rate, and a rate cap if there is one
-//!     │ ends: q > max(min_rtt / 4, 50 ms) in four samples of 200 ms or more, the send rate is at
-//!     ▼       least 9/10 of the pace, and the delivery rate is at most 99/100 of the send rate
-//!   DRAINING   knows q and C; sends at 3/4 C for 4 q', q' = q grown since its POLL was sent
-//!     │ ends: at that time
+//!   FREE       on entry: the configured rate, and a rate cap if there is one
+//!     │ exit:  q > max(min_rtt / 4, 50 ms) in four samples of 200 ms or more, the send rate is at
+//!     ▼        least 9/10 of the pace, and the delivery rate is at most 99/100 of the send rate
+//!   DRAINING   on entry: q and C; sends at 3/4 C for 4 q', q' = q grown since its POLL was sent
+//!     │ exit:  at that time
 //!     ▼
 //!   SETTLING   rate cap = 199/200 C
-//!     │ ends: the first POLL sent in this state is answered
+//!     │ exit:  the first POLL sent in this state is answered
 //!     ├─ q has halved: the queue was caused by this sender ──▶ FREE with the rate cap
 //!     └─ otherwise: the path delay has increased           ──▶ FREE without, new base delay
 //! ```

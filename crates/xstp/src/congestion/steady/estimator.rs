@@ -10,7 +10,7 @@
 //!   interval        two samples:   send rate      = octets sent     ÷ send interval
 //!                                  service rate   = octets sent     ÷ arrival interval
 //!                                  delivery rate  = octets received ÷ arrival interval
-//!   p_err           1 − received ÷ sent, while q ≤ 1/4 of the threshold: corruption
+//!   p_err           1 − received ÷ sent, while q ≤ Q/4: corruption
 //!   C               service rate if received ≥ (1 − p_err) / 1.02 × sent,
 //!                   else delivery rate ÷ (1 − p_err): the queue overflows
 //!   jitter          distance of a delay from the line through its neighbours, smoothed

@@ -14,7 +14,7 @@
 //!                                      └ q is constant        new base delay ──▶ CRUISE
 //! ```
 //!
-//! | state | knows on entry | ends |
+//! | state | known on entry | exit |
 //! |---|---|---|
 //! | TRAIN, RAMP ([`startup`]) | nothing, or a cached rate | the rate is confirmed, or a queue |
 //! | CRUISE ([`cruise`]) | R, confirmed or as before | a probe is due; a standing queue |

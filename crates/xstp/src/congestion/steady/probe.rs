@@ -1,8 +1,9 @@
 //! PROBING: bandwidth probing at a higher rate for one RTT.
 //!
 //! ```text
-//!   state     knows base rate R and p_err; sends at R' = R + R/2ⁿ, n = 4 at first
-//!   ends      the first POLL sent after it is answered:
+//!   on entry   base rate R and p_err
+//!   sends      at R' = R + R/2ⁿ, n = 4 at first
+//!   exit       the first POLL sent after the probe is answered:
 //!     all of the addition arrived, constant delay   base rate R'; n halves; the next probe follows
 //!     service rate < (R + R') / 2                   C = service rate; the wait doubles
 //!     less than half of the addition arrived        the queue overflows; the wait doubles

@@ -2,16 +2,16 @@
 //! [`CubicCurve`].
 //!
 //! ```text
-//!   SHARING     knows C of the last event; cross traffic backs off for a queue
-//!     event     a standing queue: drain, then 0.9 of C
-//!     ends      three events with an equal C: the shares have converged, or there is no cross
-//!               traffic ──▶ CRUISE
-//!   COMPETING   knows that a queue did not drain; another sender fills it
-//!     event     a congestion loss while q exceeds 3/4 of its maximum: drain the own part of the
-//!               queue, then 0.7 of the rate
-//!     ends      the queue was drained after two events        ──▶ SHARING
-//!               it was constant after three events            ──▶ CRUISE, new base delay
-//!               q < 1/4 of the threshold for two RTTs         ──▶ CRUISE
+//!   SHARING     on entry   C of the last event; cross traffic backs off for a queue
+//!               event      a standing queue: drain, then 0.9 C
+//!               exit       three events with an equal C: the shares have converged, or there is no
+//!                          cross traffic ──▶ CRUISE
+//!   COMPETING   on entry   a queue did not drain: another sender fills it
+//!               event      a congestion loss while q exceeds 3/4 of its maximum: drain the own part
+//!                          of the queue, then 0.7 of the rate
+//!               exit       the queue was drained after two events        ──▶ SHARING
+//!                          it was constant after three events            ──▶ CRUISE, new base delay
+//!                          q < Q/4 for two RTTs                          ──▶ CRUISE
 //! ```
 
 use super::cubic::{CrossTraffic, CubicCurve};
