@@ -69,7 +69,7 @@ impl PeerReport {
             mode: seen.mode,
             rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
             learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
-            round_trip_seconds: seen.round_trip.map(Span::as_secs_f64),
+            round_trip_seconds: seen.srtt.map(Span::as_secs_f64),
             mtu: relay.mtu(),
         })
     }

@@ -219,8 +219,6 @@ impl Role for Hub {
 
     const IS_HUB: bool = true;
 
-    fn handle_readiness(&mut self, _: Source) {}
-
     /// Announces to terminals the address families that are reached, when they have changed.
     fn begin_round(&mut self, core: &mut HubCore, now: Instant) -> bool {
         if let Some(families) = self.families.poll_change(now, &*core.host) {
@@ -325,10 +323,6 @@ impl Role for Hub {
         core.draining = true;
     }
 
-    fn bypasses_packets(&self) -> Option<bool> {
-        None
-    }
-
     fn peer_for(&self, core: &HubCore, homes: &Homes, ends: &Ends) -> Option<Peer> {
         core.relays.terminal_for_network(|names| homes.home_of(ends.destination.ip(), names))
     }
@@ -356,10 +350,6 @@ impl Role for Hub {
 
     fn promised(&self) -> &[Promised] {
         &self.promised
-    }
-
-    fn wants_change(&self, _: Instant) -> bool {
-        false
     }
 }
 

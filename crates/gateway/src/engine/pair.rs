@@ -39,7 +39,9 @@ pub(crate) trait Role: Debug + Send {
     const IS_HUB: bool;
 
     /// Handles the readiness of a source that only this role has.
-    fn handle_readiness(&mut self, source: Source);
+    fn handle_readiness(&mut self, source: Source) {
+        let _ = source;
+    }
 
     /// Does what comes before the turns of connections; true when there is more to do.
     fn begin_round(&mut self, core: &mut Core<Self::Stage>, now: Instant) -> bool;
@@ -57,7 +59,9 @@ pub(crate) trait Role: Debug + Send {
     fn on_deadline(&mut self, core: &mut Core<Self::Stage>, now: Instant, index: usize);
 
     /// Does what comes at the end of a round.
-    fn end_round(&mut self, core: &mut Core<Self::Stage>, now: Instant);
+    fn end_round(&mut self, core: &mut Core<Self::Stage>, now: Instant) {
+        let _ = (core, now);
+    }
 
     /// Returns when to begin a round although no source is ready.
     fn poll_timeout(&self, core: &Core<Self::Stage>, now: Instant) -> Option<Instant>;
@@ -67,13 +71,18 @@ pub(crate) trait Role: Debug + Send {
 
     /// Whether packets that could be forwarded bypass the gateway by now; `None`: always as they
     /// do now.
-    fn bypasses_packets(&self) -> Option<bool>;
+    fn bypasses_packets(&self) -> Option<bool> {
+        None
+    }
 
     /// Returns the peer to which a packet of the tunnel interface is sent, if there is one.
     fn peer_for(&self, core: &Core<Self::Stage>, homes: &Homes, ends: &Ends) -> Option<Peer>;
 
     /// Returns the client on whose account a packet is sent, and its service class.
-    fn service_of(&self, packet: &[u8], ends: &Ends) -> (IpAddr, Option<Service>);
+    fn service_of(&self, packet: &[u8], ends: &Ends) -> (IpAddr, Option<Service>) {
+        let _ = packet;
+        (ends.source, None)
+    }
 
     /// Whether a packet of the peer called `name` may go out by the tunnel interface.
     ///
@@ -85,13 +94,21 @@ pub(crate) trait Role: Debug + Send {
         homes: &Homes,
         name: &str,
         ends: &Ends,
-    ) -> Result<(), PacketDenied>;
+    ) -> Result<(), PacketDenied> {
+        let _ = (now, homes, name, ends);
+        Ok(())
+    }
 
     /// Returns the rates that its plans commit.
-    fn promised(&self) -> &[Promised];
+    fn promised(&self) -> &[Promised] {
+        &[]
+    }
 
     /// Whether the packet filter is to be changed.
-    fn wants_change(&self, now: Instant) -> bool;
+    fn wants_change(&self, now: Instant) -> bool {
+        let _ = now;
+        false
+    }
 }
 
 /// One gateway of a pair.

@@ -19,7 +19,6 @@ use crate::engine::accept::pause::Pause;
 use crate::engine::accept::proxy_client::read_request;
 use crate::engine::accept::stage::{TerminalCore, TerminalStage};
 use crate::engine::accept::stream_open::{open_now, open_when_readable, refuse};
-use crate::engine::forward::PacketDenied;
 use crate::engine::host::Host;
 use crate::engine::host::{SocketId, Source};
 use crate::engine::limits::client_network::client_network;
@@ -32,12 +31,10 @@ use crate::forward::Homes;
 use crate::forward::packet::Ends;
 use crate::intercept::SynGate;
 use crate::proxy::RefuseReason;
-use crate::{FailSection, Limits, Promised, TerminalSection};
-use relay::Service;
+use crate::{FailSection, Limits, TerminalSection};
 use relay::{Event, ResetReason};
 use slab::Slab;
 use std::io;
-use std::net::IpAddr;
 use units::{Instant, Span};
 
 /// Maximum number of clients that are accepted in one round.
@@ -458,8 +455,6 @@ impl Role for Terminal {
         }
     }
 
-    fn end_round(&mut self, _: &mut TerminalCore, _: Instant) {}
-
     fn poll_timeout(&self, _: &TerminalCore, now: Instant) -> Option<Instant> {
         let admission = [
             self.admission.fallback.poll_timeout(now),
@@ -482,24 +477,6 @@ impl Role for Terminal {
 
     fn peer_for(&self, core: &TerminalCore, _: &Homes, _: &Ends) -> Option<Peer> {
         Some(core.relays.first_path())
-    }
-
-    fn service_of(&self, _: &[u8], ends: &Ends) -> (IpAddr, Option<Service>) {
-        (ends.source, None)
-    }
-
-    fn admit_packet(
-        &mut self,
-        _: Instant,
-        _: &Homes,
-        _: &str,
-        _: &Ends,
-    ) -> Result<(), PacketDenied> {
-        Ok(())
-    }
-
-    fn promised(&self) -> &[Promised] {
-        &[]
     }
 
     fn wants_change(&self, now: Instant) -> bool {

@@ -196,7 +196,7 @@ impl<S: Stage> Core<S> {
             let sink = if *side == Side::Client { server } else { client };
             direct.pair.fail(now, *side, sink);
         }
-        self.count_directly(tally);
+        self.count_directly(now, index, tally);
         match turned {
             PairTurn::Wait | PairTurn::NeedsTokens { more: false } => {}
             PairTurn::More | PairTurn::NeedsTokens { more: true } => self.queue(index),
@@ -235,15 +235,23 @@ impl<S: Stage> Core<S> {
             }
             None => Progress::Failed,
         };
-        self.count_directly(tally);
+        self.count_directly(now, index, tally);
         match progress {
             Progress::Pending(at) => self.set_due(index, Some(at)),
             Progress::Delivered | Progress::Expired | Progress::Failed => self.reset_socket(index),
         }
     }
 
-    fn count_directly(&mut self, tally: Tally) {
+    /// Counts octets of both sockets. Those of the connection are what its client has sent and
+    /// received.
+    fn count_directly(&mut self, now: Instant, index: usize, tally: Tally) {
         self.counters.bytes_from_sockets += tally.read;
         self.counters.bytes_to_sockets += tally.written;
+        let info = &mut self.connections[index].info;
+        info.from_socket += tally.to_server;
+        info.to_socket += tally.written - tally.to_server;
+        if tally.read + tally.written > 0 {
+            self.slots.table.touch(now, index);
+        }
     }
 }

@@ -138,6 +138,7 @@ impl PendingTable {
 
 #[cfg(test)]
 mod tests {
+    use super::AdmitDecision::{Full, Hold, OverQuota};
     use super::*;
     use crate::WhenFull;
     use units::Span;
@@ -186,14 +187,14 @@ mod tests {
         let (mut taken, mut others) = (0, 0);
         for number in 0..2_000 {
             let now = at(9 + u64::from(number) / 20);
-            if matches!(judge(&mut table, now, 66, true), AdmitDecision::Hold(_, None)) {
+            if matches!(judge(&mut table, now, 66, true), Hold(_, None)) {
                 insert(&mut table, now, ends(66, number), usize::from(number));
                 taken += 1;
             }
             // However long it goes on.
             if number % 20 == 19 {
                 let verdict = judge(&mut table, now, 7, true);
-                assert!(matches!(verdict, AdmitDecision::Hold(_, None)), "{number}: {verdict:?}");
+                assert!(matches!(verdict, Hold(_, None)), "{number}: {verdict:?}");
                 others += 1;
             }
         }
@@ -201,7 +202,7 @@ mod tests {
         // When others have the rest, they have table in spite of it.
         for number in 0..18 {
             let now = at(200 + u64::from(number));
-            let AdmitDecision::Hold(_, reclaimed) = judge(&mut table, now, 8, true) else {
+            let Hold(_, reclaimed) = judge(&mut table, now, 8, true) else {
                 panic!("{number}: it holds less than the other");
             };
             assert_eq!(reclaimed.is_some(), number >= 4, "{number}");
@@ -216,14 +217,11 @@ mod tests {
             let mut taken = 0;
             for _ in 0..100 {
                 let verdict = judge(&mut table, at(second), 66, true);
-                taken += u32::from(matches!(verdict, AdmitDecision::Hold(..)));
+                taken += u32::from(matches!(verdict, Hold(..)));
             }
             assert!(second == 0 || taken == 4, "half of 8 a second, not {taken}");
             for host in 1..=3 {
-                assert!(matches!(
-                    judge(&mut table, at(second), host, true),
-                    AdmitDecision::Hold(..)
-                ));
+                assert!(matches!(judge(&mut table, at(second), host, true), Hold(..)));
             }
         }
     }
@@ -238,7 +236,7 @@ mod tests {
         let mut index = 0;
         for number in 0..1_000 {
             let (now, who) = (at(9 + u64::from(number) / 20), forged(0x0a01_0000 + number));
-            if matches!(judge(&mut table, now, who), AdmitDecision::Hold(..)) {
+            if matches!(judge(&mut table, now, who), Hold(..)) {
                 let from = SocketAddr::new(who.0, 9);
                 table.insert(now, (from, ends(1, 1).1), who, index);
                 index += 1;
@@ -248,8 +246,8 @@ mod tests {
         let other = (IpAddr::from([10, 1, 0, 7]), Some([7; 8]));
         for number in 0..20 {
             let now = at(100 + number);
-            assert_eq!(judge(&mut table, now, forged(9)), AdmitDecision::Full);
-            let AdmitDecision::Hold(_, Some(from)) = judge(&mut table, now, other) else {
+            assert_eq!(judge(&mut table, now, forged(9)), Full);
+            let Hold(_, Some(from)) = judge(&mut table, now, other) else {
                 panic!("{number}: the other neighbour has less");
             };
             assert!(from < 40, "a forged one makes way");
@@ -261,13 +259,11 @@ mod tests {
             let now = at(second);
             let taken = (0..100).filter(|n| {
                 let who = forged(second as u32 * 100 + n);
-                matches!(judge(&mut table, now, who), AdmitDecision::Hold(..))
+                matches!(judge(&mut table, now, who), Hold(..))
             });
             let taken = taken.count();
             assert!(second == 0 || taken == 6, "three quarters of 8 a second, not {taken}");
-            let enters = |table: &mut PendingTable| {
-                matches!(judge(table, now, other), AdmitDecision::Hold(..))
-            };
+            let enters = |table: &mut PendingTable| matches!(judge(table, now, other), Hold(..));
             assert!((0..2).all(|_| enters(&mut table)), "{second}");
         }
         assert_eq!(table.slots.len(), 0);
@@ -277,15 +273,15 @@ mod tests {
     fn who_may_not_enter_takes_nothing_from_others() {
         let (mut table, now) = (PendingTable::default(), at(9));
         for _ in 0..1_000 {
-            assert_eq!(judge(&mut table, now, 66, false), AdmitDecision::OverQuota);
+            assert_eq!(judge(&mut table, now, 66, false), OverQuota);
         }
         for number in 0..40 {
             let host = 1 + number as u8 % 8;
-            assert!(matches!(judge(&mut table, now, host, true), AdmitDecision::Hold(_, None)));
+            assert!(matches!(judge(&mut table, now, host, true), Hold(_, None)));
             insert(&mut table, now, ends(host, number), usize::from(number));
         }
-        assert_eq!(judge(&mut table, at(99), 66, false), AdmitDecision::OverQuota);
+        assert_eq!(judge(&mut table, at(99), 66, false), OverQuota);
         assert_eq!(table.slots.len(), 40, "nobody makes way for it");
-        assert_eq!(judge(&mut table, now, 9, true), AdmitDecision::Full, "no rate is left");
+        assert_eq!(judge(&mut table, now, 9, true), Full, "no rate is left");
     }
 }
