@@ -43,6 +43,7 @@ mod config;
 mod confirming;
 mod driver;
 mod engine;
+mod error;
 mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -69,18 +70,20 @@ mod stop;
 pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
-    AcceptMode, AcceptRule, AcceptRules, ClassSection, ClientProtocol, Config, ConfigError,
-    ConfirmSection, ControlSocket, FailSection, ForwardSection, HealthSection, HubSection,
-    InterceptSection, KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking,
-    Mistake, NoiseSection, PathSection, PeerKey, PlanSection, Promised, ResolverSection, Role,
+    AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfigError, ConfirmSection,
+    ControlSocket, FailSection, ForwardSection, HealthSection, HubSection, InterceptSection,
+    KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake,
+    NoiseSection, PathSection, PeerKey, PlanSection, Promised, ResolverSection, Role,
     SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
     WhenFail, WhenFull,
 };
+pub use error::Error;
 pub use forward::ForwardError;
-pub use gateway::{Addresses, Error, Gateway, run};
+pub use gateway::{Addresses, Gateway, run};
 pub use keys::{KeyError, SystemEntropy, generate_key, generate_preshared_key, public_key};
 pub use logging::{Log, start_logging};
 pub use privileges::{PrivilegeError, capabilities, give_up_privileges};
+pub use proxy::ClientProtocol;
 pub use reach::{Destinations, Rule};
 pub use relay::{PresharedKey, PrivateKey, PublicKey};
 pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};

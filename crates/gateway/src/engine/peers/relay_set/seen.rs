@@ -3,7 +3,6 @@
 use super::naming::plain;
 use super::{Carrier, Peer, Side, hub_name, is_same};
 use crate::engine::peers::paths::Path;
-use crate::engine::transfer::connection::Connection;
 use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
 use relay::{PeerId, Relay, Tap, Tapped};
 use std::net::SocketAddr;
@@ -109,11 +108,6 @@ impl Carrier {
             .into(),
             dropped: dropped.into(),
         }
-    }
-
-    /// The terminal that a connection came by; at a terminal its path, where there are several.
-    pub(crate) fn owner(&self, connection: &Connection) -> Option<&str> {
-        self.name_of(connection.key?.peer)
     }
 
     /// What a hub's peer is called; at a terminal a path, where there are several.
