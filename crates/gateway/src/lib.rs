@@ -19,6 +19,7 @@
 //! ```
 
 mod check;
+mod client_protocol;
 mod config;
 mod confirming;
 mod driver;
@@ -29,6 +30,7 @@ pub mod fuzzing;
 mod gateway;
 mod host;
 pub mod intercept;
+mod kernel;
 mod keys;
 mod life;
 mod logging;
@@ -39,6 +41,7 @@ pub mod proxy;
 mod reach;
 mod reload;
 mod report;
+mod route;
 mod service;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulation;
@@ -47,12 +50,13 @@ mod state;
 mod stop;
 
 pub use check::{Warning, check};
+pub use client_protocol::ClientProtocol;
 pub(crate) use config::Terms;
 pub use config::{
-    AcceptMode, AcceptRule, AcceptRules, ClassSection, ClientProtocol, Config, ConfigError,
-    ConfirmSection, ControlSocket, FailSection, ForwardSection, HealthSection, HubSection,
-    InterceptSection, KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking,
-    Mistake, NoiseSection, PathSection, PeerKey, PlanSection, Promised, ResolverSection, Role,
+    AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfigError, ConfirmSection,
+    ControlSocket, FailSection, ForwardSection, HealthSection, HubSection, InterceptSection,
+    KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake,
+    NoiseSection, PathSection, PeerKey, PlanSection, Promised, ResolverSection, Role,
     SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
     WhenFail, WhenFull,
 };

@@ -4,7 +4,7 @@ use super::read::{any_port_for, interface, positive_span, read_controller, same_
 use super::reader::{Item, Reader, Section};
 use super::security::{self, NoiseSection, Word};
 use super::{KeySource, LinkSection, PeerKey, SecuritySection};
-use crate::engine::Route;
+use crate::route::Route;
 use relay::PrivateKey;
 use relay::health::Demands;
 use units::Span;

@@ -84,7 +84,7 @@ impl Fail {
 
     /// When to look again although nothing has happened.
     pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        let patience = self.patience.filter(|_| depends_on_paths(self.section));
+        let patience = self.patience.filter(|_| self.section.depends_on_paths());
         patience.into_iter().chain(self.retry).filter(|at| *at > now).min()
     }
 
@@ -127,11 +127,6 @@ impl Fail {
     pub(super) fn is_passing(&self) -> bool {
         self.passing
     }
-}
-
-/// Whether anything depends on how paths are.
-pub(crate) fn depends_on_paths(section: FailSection) -> bool {
-    section.unreachable != WhenFail::Wait
 }
 
 impl Engine {

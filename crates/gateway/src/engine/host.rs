@@ -11,8 +11,8 @@
 //! remembered by the engine until a call returns [`io::ErrorKind::WouldBlock`]. All calls return at
 //! once, with the errors that the kernel has for them. Time is an argument of the engine's verbs.
 
-use crate::engine::path::Route;
 use crate::report::UdpCounters;
+use crate::route::Route;
 use crate::{Limits, ResolverSection};
 use relay::Families;
 use std::fmt;

@@ -77,16 +77,15 @@ use std::sync::Arc;
 use terminal::Terminal;
 use units::Instant;
 
+pub(crate) use crate::route::Route;
 pub(crate) use admission::Admission;
 pub(crate) use carrier::Carrier;
-pub(crate) use fail::depends_on_paths;
 pub(crate) use host::{
     Close, DatagramSocket, Descriptors, Host, ListenSocket, Lookups, Platform, Readiness, Reserve,
     Sent, Socket, SocketId, Source, TcpSocket,
 };
 pub(crate) use listener::{Kind, Listener};
 pub(crate) use outlet::Outlet;
-pub(crate) use path::Route;
 pub(crate) use paths::PathPlan;
 pub(crate) use sight::Sight;
 pub(crate) use terminal::PLACES as LISTENER_PLACES;

@@ -9,8 +9,9 @@
 
 use super::carrier::{Outgoing, hub_name, is_same};
 use super::host::Host;
-use super::path::{self, Route};
+use super::path;
 use super::strangers::Strangers;
+use crate::route::Route;
 use association::Entropy;
 use relay::health::{Demands, Verdict, Ways};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};

@@ -29,7 +29,7 @@ mod socks;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::ClientProtocol;
+use crate::client_protocol::ClientProtocol;
 use connect::HttpConnect;
 pub use relay::RefuseReason;
 use socks::Socks5;

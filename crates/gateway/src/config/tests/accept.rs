@@ -1,7 +1,7 @@
 //! When clients are told, by where they go.
 
 use super::*;
-use crate::config::accept::PROTOCOLS;
+use crate::client_protocol::PROTOCOLS;
 use crate::proxy::Destination;
 
 const RULES: &str = r#"

@@ -1,8 +1,9 @@
 //! What the host knows of the size of packets on the ways to peers.
 
 use super::super::host::Host;
-use super::super::path::{self, Route};
+use super::super::path;
 use super::{Carrier, Side};
+use crate::route::Route;
 use relay::{Hub, PeerId, Relay};
 use std::net::SocketAddr;
 

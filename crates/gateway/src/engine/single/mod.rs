@@ -18,7 +18,7 @@ pub(in crate::engine) mod pipe;
 mod satellite;
 mod sweep;
 
-pub(crate) use satellite::{Refusal, available_congestion_controls};
+pub(crate) use satellite::Refusal;
 
 use super::host::{Host, Platform, Readiness, Source};
 use super::hub::reason_of;
