@@ -1,7 +1,7 @@
 //! The TCPs to compare with, without I/O and without a clock.
 //!
 //! ```text
-//!   write ──▶ Sender ── recovery/  what is lost, and sent again     ──▶ Segment
+//!   write ──▶ Sender ── recovery/  what is lost, and retransmitted  ──▶ Segment
 //!             │         window/    how much may be on the way
 //!             │         open/      what goes before the data
 //!    read ◀── Receiver  order, SACK blocks, delayed acknowledgements ◀── Segment
