@@ -4,6 +4,7 @@
 //!   layers  ── arrows between crates only as drawn; pure crates stay pure
 //!   sizes   ── no file or test module outgrows its bound, and what exceeds may only shrink
 //!   cycles  ── no import cycle joins files of different folders, but for a list that may only shrink
+//!   terms   ── retired words do not come back, but for places that may only shrink
 //!   clauses ── clauses of the specification that no test names (a list, not a failure)
 //!   links   ── links in Markdown lead to files and headings that are there
 //! ```
@@ -24,6 +25,7 @@ mod pages;
 mod report;
 mod sizes;
 mod sources;
+mod terms;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -46,7 +48,14 @@ fn main() -> ExitCode {
         .map(String::as_str)
         .collect::<Vec<_>>()[..]
     {
-        ["check"] => &[layers::check, sizes::check, cycles::check, clauses::check, links::check],
+        ["check"] => &[
+            layers::check,
+            sizes::check,
+            cycles::check,
+            terms::check,
+            clauses::check,
+            links::check,
+        ],
         ["layers"] => &[layers::check],
         ["sizes"] => &[sizes::check],
         ["cycles"] => &[cycles::check],
@@ -54,7 +63,7 @@ fn main() -> ExitCode {
         ["links"] => &[links::check],
         _ => {
             eprintln!(
-                "usage: cargo run -p xtask -- check | layers | sizes | cycles | clauses | links | deb"
+                "usage: cargo run -p xtask -- check | layers | sizes | cycles | terms | clauses | links | deb"
             );
             return ExitCode::from(2);
         }
