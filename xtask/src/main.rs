@@ -5,7 +5,7 @@
 //!   sizes   ── no file or test module outgrows its bound, and what exceeds may only shrink
 //!   cycles  ── no import cycle joins files of different folders, but for a list that may only shrink
 //!   terms   ── retired words do not come back, but for places that may only shrink
-//!   clauses ── clauses of the specification that no test names (a list, not a failure)
+//!   clauses ── clauses are numbered in order and contain all requirements; tests name existing ones
 //!   links   ── links in Markdown lead to files and headings that are there
 //! ```
 //!

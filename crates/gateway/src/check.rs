@@ -40,7 +40,9 @@ pub fn check(config: &Config) -> Vec<Warning> {
     if let Some(state) = &config.state {
         state_file(&mut found, state);
     }
-    for (path, route) in config.ways().iter().filter_map(|path| Some((path, path.route()?))) {
+    for (path, route) in
+        config.ways().iter().filter_map(|path| Some((path, crate::gateway::route(path)?)))
+    {
         if let Err(error) = driver::mtu(&route) {
             let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
             if let Some(interface) =
@@ -54,7 +56,7 @@ pub fn check(config: &Config) -> Vec<Warning> {
         }
     }
     let (wanted, has) = (config.limits.connections, driver::raise_descriptor_limit());
-    let needed = engine::slots::descriptors_for(wanted, 1);
+    let needed = engine::descriptors_for(wanted, 1);
     if has < needed {
         let text = format!("{wanted} connections want {needed} descriptors, and {has} are allowed");
         found.add("limits.connections", text + "; see LimitNOFILE or ulimit -n");

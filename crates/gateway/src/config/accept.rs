@@ -3,9 +3,8 @@
 
 use super::read;
 use super::reader::{Reader, Section};
-use crate::client_protocol::{ClientProtocol, PROTOCOLS};
 use crate::intercept::{ConfirmRule, PortRange, Prefix};
-use crate::proxy::Destination;
+use crate::proxy::{ClientProtocol, Destination, PROTOCOLS};
 
 /// When a client is told that its connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

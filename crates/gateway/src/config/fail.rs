@@ -35,7 +35,7 @@ pub struct FailSection {
 }
 
 impl FailSection {
-    /// Whether anything depends on how paths are.
+    /// Whether the disposition of new connections depends on the state of the paths.
     pub(crate) fn depends_on_paths(self) -> bool {
         self.unreachable != WhenFail::Wait
     }

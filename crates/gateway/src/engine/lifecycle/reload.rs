@@ -1,0 +1,202 @@
+//! What changes in a running engine when the configuration is read again.
+
+use crate::config::promised;
+use crate::engine::accept::confirm_queue::Confirm;
+use crate::engine::accept::listener::Listener;
+use crate::engine::connect::terminal_admission::Admission;
+use crate::engine::host::{DatagramSocket, SocketId, Source};
+use crate::engine::hub::Hub;
+use crate::engine::pair::{Pair, Role};
+use crate::engine::peers::classes::Classes;
+use crate::engine::peers::link_socket::Outlet;
+use crate::engine::peers::scheduler_notifier::Mac;
+use crate::engine::terminal::Terminal;
+use crate::engine::transfer::close_cause::EndLog;
+use crate::intercept::Doorkeeper;
+use crate::{Config, ConfirmSection, HubSection, Promised, ResolverSection, TerminalSection};
+use std::io;
+use units::{BitRate, Instant};
+
+impl<R: Role> Pair<R> {
+    /// Applies what both roles have of `config`. Running connections keep what they began with.
+    fn apply_common(&mut self, config: &Config) {
+        self.core.limits.clone_from(&config.limits);
+        self.core.resolver.configure(&config.resolver);
+        self.core.slots.set(&config.limits);
+        self.core.carrier.set_ipv6_prefix(config.limits.ipv6_prefix);
+        self.log_ends(config);
+        self.watch_addresses(config);
+        // There may be room again, or none any more.
+        self.core.room_again = true;
+    }
+
+    /// Resolves names as `section` has it.
+    pub(crate) fn set_resolver(&mut self, section: &ResolverSection) {
+        self.core.resolver.configure(section);
+    }
+
+    /// Logs the end of each connection, if `config` says so.
+    pub(crate) fn log_ends(&mut self, config: &Config) {
+        let name = match &config.role {
+            crate::Role::Terminal(section) => section.name.clone(),
+            crate::Role::Hub(_) | crate::Role::Single(_) => String::new(),
+        };
+        self.core.end_log = EndLog { wanted: config.log.connections, name };
+    }
+
+    /// Sets the rates of the link, as far as the peers have announced theirs.
+    pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
+        self.core.carrier.set_rates(send, receive);
+    }
+
+    /// Sets the rates of a terminal's path, as far as its hub has announced its own.
+    pub(crate) fn set_path_rates(
+        &mut self,
+        name: &str,
+        up: Option<BitRate>,
+        down: Option<BitRate>,
+    ) {
+        self.core.carrier.set_path_rates(name, up, down);
+    }
+
+    /// Returns the UDP sockets, of which some may be missing.
+    pub(crate) fn sockets(&self) -> Vec<Option<&dyn DatagramSocket>> {
+        self.outlets.iter().map(Outlet::udp).collect()
+    }
+}
+
+impl Pair<Hub> {
+    /// Applies `config`, of which `section` is the hub's, and `admission`.
+    pub(crate) fn apply(
+        &mut self,
+        section: &HubSection,
+        config: &Config,
+        admission: Option<Admission>,
+    ) {
+        self.apply_common(config);
+        let hub = &mut self.role;
+        hub.source = section.source;
+        hub.classes = Classes::new(&section.classes);
+        self.core.carrier.set_plans(section);
+        hub.promised = promised(&config.link, section);
+        if let Some(admission) = admission {
+            hub.admission = admission;
+        }
+        if hub.mac.as_ref().map(Mac::path) != section.mac.as_deref() {
+            hub.mac = section.mac.as_ref().and_then(|path| Mac::new(path, &section.id));
+        }
+    }
+
+    /// Sets the rates that its plans commit, for the status.
+    pub(crate) fn set_promised(&mut self, promised: Vec<Promised>) {
+        self.role.promised = promised;
+    }
+}
+
+impl Pair<Terminal> {
+    /// Applies `config`, of which `section` is the terminal's.
+    pub(crate) fn apply(&mut self, section: &TerminalSection, config: &Config) {
+        self.apply_common(config);
+        self.role.door.change(section, config);
+        self.core.carrier.set_health(config.health.demands, config.keep_alive());
+    }
+
+    /// Wakes for the SYNs that `keeper` holds, which is not in use yet.
+    ///
+    /// # Errors
+    /// Those of watching its socket.
+    pub(crate) fn watch_door(&mut self, keeper: &Doorkeeper) -> io::Result<()> {
+        self.core.host.watch(SocketId(keeper.descriptor()), Source::Knocks)
+    }
+
+    /// Defers intercepted connections by `keeper`, if it is a new one (which is watched already),
+    /// within `bounds`.
+    pub(crate) fn confirm(&mut self, keeper: Option<Doorkeeper>, bounds: ConfirmSection) {
+        if let Some(keeper) = keeper {
+            match &mut self.role.confirm {
+                Some(confirm) => confirm.relieve(keeper),
+                None => self.role.confirm = Some(Confirm::new(keeper, bounds)),
+            }
+        }
+        if let Some(confirm) = &mut self.role.confirm {
+            confirm.set_bounds(bounds);
+        }
+    }
+
+    /// Returns the listeners that are open.
+    pub(crate) fn listeners(&self) -> Vec<&Listener> {
+        self.role.listeners().collect()
+    }
+
+    /// Accepts from all of `new` as well, or from none; returns their numbers.
+    ///
+    /// # Errors
+    /// Those of watching their sockets, and too many listeners.
+    pub(crate) fn listen(&mut self, new: Vec<Listener>) -> io::Result<Vec<usize>> {
+        self.role.listen(&mut *self.core.host, new)
+    }
+
+    /// Closes listeners at which no client has been accepted.
+    pub(crate) fn listen_no_more(&mut self, numbers: &[usize]) {
+        self.role.listen_no_more(numbers);
+    }
+
+    /// Accepts the clients that are pending at the listeners that `go`, and closes these.
+    pub(crate) fn close_listeners(&mut self, now: Instant, go: impl Fn(&Listener) -> bool) {
+        self.core.now = now;
+        self.role.close(&mut self.core, now, go);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Limits;
+    use crate::config::MOST_LISTENERS;
+    use crate::engine::accept::client_admission::Door;
+    use crate::engine::accept::direct::Direct;
+    use crate::engine::accept::fallback::Fail;
+    use crate::engine::accept::listener::Kind;
+    use crate::engine::terminal::Terminal;
+
+    fn terminal() -> Terminal {
+        let rules = crate::AcceptRules { rules: Vec::new(), others: crate::AcceptMode::Early };
+        let door = Door::new(rules, &Limits::default(), Fail::default(), Direct::new());
+        Terminal::new(door, None)
+    }
+
+    #[test]
+    fn more_listeners_than_there_is_room_for_are_refused() {
+        crate::driver::raise_descriptor_limit();
+        let driver = crate::driver::Driver::new().unwrap();
+        let mut host = driver.host().unwrap();
+        let mut terminal = terminal();
+        let listener =
+            || crate::driver::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
+        let many = |count: usize| (0..count).map(|_| listener()).collect::<Vec<_>>();
+        // As many as a configuration may have, twice.
+        let old = terminal.listen(&mut host, many(MOST_LISTENERS)).unwrap();
+        assert!(terminal.listen(&mut host, many(MOST_LISTENERS + 26)).is_err());
+        assert_eq!(terminal.listeners().count(), MOST_LISTENERS, "all or none");
+        terminal.listen(&mut host, many(MOST_LISTENERS)).unwrap();
+        terminal.listen_no_more(&old);
+        assert_eq!(terminal.listeners().count(), MOST_LISTENERS);
+    }
+
+    #[test]
+    fn new_listeners_are_all_there_or_none_of_them() {
+        let driver = crate::driver::Driver::new().unwrap();
+        let mut host = driver.host().unwrap();
+        let mut terminal = terminal();
+        let listener =
+            || crate::driver::bind("127.0.0.1:0".parse().unwrap(), Kind::Socks5).unwrap();
+        assert_eq!(terminal.listen(&mut host, vec![listener()]).unwrap(), [0]);
+        // The kernel refuses to watch one of them.
+        let (good, bad) = (listener(), listener());
+        let address = good.address;
+        bad.watch(&mut host, 99).unwrap();
+        assert!(terminal.listen(&mut host, vec![good, bad]).is_err());
+        assert_eq!(terminal.listeners().count(), 1);
+        assert!(std::net::TcpStream::connect(address).is_err(), "it is closed");
+        assert_eq!(terminal.listen(&mut host, vec![listener()]).unwrap(), [1]);
+    }
+}

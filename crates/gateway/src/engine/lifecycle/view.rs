@@ -1,0 +1,89 @@
+//! An engine as an observer sees it, between two rounds.
+
+use crate::engine::peers::relay_set::Carrier;
+use crate::observe::{Counted, Page, TerminalStatus};
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use units::Instant;
+
+/// What an engine shows of itself.
+pub(crate) trait Observed: Debug {
+    /// Returns everything that is counted.
+    fn counted(&mut self, now: Instant) -> Counted;
+
+    /// Returns the status of each path to a peer; a terminal calls its own `own`. `unix` turns
+    /// times into seconds since 1970.
+    fn terminals(
+        &mut self,
+        now: Instant,
+        own: &str,
+        unix: &dyn Fn(Instant) -> f64,
+    ) -> Vec<TerminalStatus>;
+
+    /// Returns at most `most` connections with a number above `after`, of the terminal called
+    /// `only` if one is named, in the order of their numbers. `at` is now, and the nanoseconds
+    /// since 1970 at the clock's zero.
+    fn page(&self, at: (Instant, u64), after: u64, most: usize, only: Option<&str>) -> Page;
+
+    /// Returns the relays, for taps, where there are any.
+    fn carrier(&mut self) -> Option<&mut Carrier>;
+
+    /// Whether this gateway is a hub.
+    fn is_hub(&self) -> bool;
+}
+
+/// What an observer may read and request.
+#[derive(Debug)]
+pub(crate) struct EngineView<'a> {
+    pub(crate) now: Instant,
+    /// Nanoseconds since 1970 at the clock's zero.
+    epoch_unix_ns: u64,
+    pub(crate) link: Option<SocketAddr>,
+    /// Addresses and interfaces that it waits for.
+    pub(crate) waiting: Vec<String>,
+    observed: &'a mut dyn Observed,
+}
+
+impl<'a> EngineView<'a> {
+    /// A view of `observed`, whose first path has the address `link`.
+    pub(crate) fn new(
+        now: Instant,
+        epoch_unix_ns: u64,
+        (link, waiting): (Option<SocketAddr>, Vec<String>),
+        observed: &'a mut dyn Observed,
+    ) -> Self {
+        Self { now, epoch_unix_ns, link, waiting, observed }
+    }
+
+    /// Returns everything that is counted.
+    pub(crate) fn counted(&mut self) -> Counted {
+        self.observed.counted(self.now)
+    }
+
+    /// Returns the status of each path to a peer; a terminal calls its own `own`.
+    pub(crate) fn terminals(&mut self, own: &str) -> Vec<TerminalStatus> {
+        let epoch = self.epoch_unix_ns;
+        let unix = |at: Instant| (epoch + at.as_nanos()) as f64 / 1e9;
+        self.observed.terminals(self.now, own, &unix)
+    }
+
+    /// As [`Observed::page`].
+    pub(crate) fn connections(&mut self, after: u64, most: usize, only: Option<&str>) -> Page {
+        self.observed.page((self.now, self.epoch_unix_ns), after, most, only)
+    }
+
+    /// Returns the relays, for taps, where there are any.
+    pub(crate) fn carrier(&mut self) -> Option<&mut Carrier> {
+        self.observed.carrier()
+    }
+
+    /// Whether this gateway is a hub.
+    pub(crate) fn is_hub(&self) -> bool {
+        self.observed.is_hub()
+    }
+
+    /// Nanoseconds since 1970 at the clock's zero.
+    pub(crate) fn epoch_unix_ns(&self) -> u64 {
+        self.epoch_unix_ns
+    }
+}
