@@ -49,6 +49,7 @@ pub mod fuzzing;
 mod gateway;
 mod host;
 pub mod intercept;
+mod kernel;
 mod keys;
 mod life;
 mod logging;

@@ -249,7 +249,7 @@ impl<L: Life> Host<L> {
 
     /// A life that is over is followed by another one, unless all is done.
     fn next_at(&self) -> Option<Instant> {
-        // Who listens again at once does so when its last words are sent.
+        // Who listens again at once does so when its last segments are sent.
         let over = self.over.filter(|_| !self.listens_at_once())?;
         (!self.is_done()).then_some((over + self.setup.linger).max(self.fresh_from()))
     }

@@ -16,7 +16,7 @@ mod pair;
 mod satellite;
 mod sweep;
 
-pub(crate) use satellite::{Refusal, available_congestion_controls};
+pub(crate) use satellite::Refusal;
 
 use crate::config::SingleSection;
 use crate::engine::accept::listener::Listener;

@@ -1,7 +1,7 @@
 //! Socket options of the satellite side: congestion control, windows, pacing.
 
 use crate::config::SingleSection;
-use crate::intercept;
+use crate::{intercept, kernel};
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 use socket2::SockRef;
 use std::io;
@@ -131,12 +131,6 @@ fn set<T: Copy>(
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The congestion controls that this host's kernel has at hand.
-pub(crate) fn available_congestion_controls() -> Vec<String> {
-    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
-}
-
 /// The mark of sockets towards the satellite.
 fn mark(section: &SingleSection) -> u32 {
     intercept::number_of(&format!("{} window", section.id))
@@ -218,7 +212,7 @@ pub(super) fn refused(section: &SingleSection, error: io::Error) -> Refusal {
     match (&section.congestion, error.raw_os_error()) {
         (Some(found), Some(libc::ENOENT | libc::EPERM)) => Refusal::Congestion {
             found: found.clone(),
-            known: available_congestion_controls().join(", "),
+            known: kernel::available_congestion_controls().join(", "),
             advice: match error.raw_os_error() {
                 Some(libc::EPERM) => {
                     "; it needs CAP_NET_ADMIN, or a place in \

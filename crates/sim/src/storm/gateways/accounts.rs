@@ -234,7 +234,7 @@ impl Account {
             (
                 // What is lost for the third time goes twice.
                 session.data_retransmitted <= 2 * session.reported_missing + BEGINNINGS,
-                "more was sent again than was reported lost",
+                "more was retransmitted than was reported lost",
             ),
             (self.allocated == 0, "memory is kept for streams that are gone"),
             (self.streams.send_buffered == 0, "a send buffer is kept for streams that are gone"),
