@@ -1,13 +1,11 @@
-//! What a relay asks of the layers below: their configurations, and what it is to a session.
+//! What a relay asks of the layers below: their configurations.
 
 use crate::PathMetrics;
 use crate::config::{Control, RelayConfig};
-use crate::streams::Streams;
 use association::{Limits, OVERHEAD};
 use units::{BitRate, Span};
-use xstp::Seq24;
 use xstp::congestion::Controller;
-use xstp::session::{NewPacket, ProbingConfig, SessionConfig, UpperLayer};
+use xstp::session::{ProbingConfig, SessionConfig};
 
 /// What a Hello takes of the way, about, octets.
 const HELLO: u64 = 210;
@@ -124,37 +122,6 @@ fn newreno(config: &RelayConfig, rate: Option<BitRate>) -> SessionConfig {
 /// Numbers for all that the send buffer may hold: packets are mostly full.
 fn numbers(config: &RelayConfig) -> u32 {
     (config.send_pool / 500).clamp(1 << 12, 1 << 18) as u32
-}
-
-impl UpperLayer for Streams {
-    fn has_new_data(&self) -> bool {
-        Self::has_fresh(self)
-    }
-
-    fn fill_new(&mut self, _number: Seq24, room: &mut [u8]) -> Option<NewPacket> {
-        let (len, handle) = Self::fresh(self, room)?;
-        Some(NewPacket { len, handle })
-    }
-
-    fn fill_retransmission(&mut self, _number: Seq24, handle: u64, room: &mut [u8]) -> usize {
-        Self::again(self, handle, room)
-    }
-
-    fn on_acknowledged(&mut self, _number: Seq24, handle: u64) {
-        Self::released(self, handle);
-    }
-
-    fn deliver(&mut self, _number: Seq24, payload: &[u8]) {
-        Self::deliver(self, payload);
-    }
-
-    fn fill_note(&mut self, room: &mut [u8]) -> usize {
-        Self::note(self, room)
-    }
-
-    fn on_note(&mut self, note: &[u8]) {
-        Self::noted(self, note);
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub(crate) mod fuzzing;
 mod grants;
 mod receiving;
 mod sending;
+mod upper_layer;
 
 use crate::config::RelayConfig;
 use crate::datagram::Datagrams;
