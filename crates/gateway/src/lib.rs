@@ -40,7 +40,6 @@
 
 mod check;
 mod config;
-mod confirming;
 mod driver;
 mod engine;
 mod error;
@@ -67,6 +66,7 @@ pub mod simulation;
 mod single;
 mod state;
 mod stop;
+mod syn_gate;
 
 pub use check::{Warning, check};
 pub(crate) use config::Terms;

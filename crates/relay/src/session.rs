@@ -82,7 +82,7 @@ pub(crate) fn session_config(
     let tries = config.no_response.as_nanos() / session.handshake_timeout.as_nanos().max(1);
     session.handshake_tries = session.handshake_tries.max(u32::try_from(tries).unwrap_or(u32::MAX));
     // It was measured by a clock, which may have been set back meanwhile.
-    session.initial_round_trip = learnt
+    session.initial_rtt = learnt
         .map(|learnt| learnt.min_rtt)
         .filter(|round_trip| *round_trip >= LEAST_ROUND_TRIP)
         .unwrap_or(config.initial_round_trip);

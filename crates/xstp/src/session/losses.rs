@@ -106,7 +106,7 @@ impl Session {
             timestamp: stat.echo.timestamp,
             arrived_at: arrival.at,
             arrived: arrival.octets,
-            min_rtt: self.rtt.min().unwrap_or(self.config.initial_round_trip),
+            min_rtt: self.rtt.min().unwrap_or(self.config.initial_rtt),
         });
     }
 

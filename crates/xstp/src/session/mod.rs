@@ -135,7 +135,7 @@ impl Session {
             sender: Sender::new(config),
             receiver: Receiver::new(&receiver),
             polling: Polling::new(polling, initial_poll_seq(&config.profile, now), now),
-            rtt: RttEstimator::new(config.initial_round_trip),
+            rtt: RttEstimator::new(config.initial_rtt),
             liveness: Liveness::new(now),
             probing: Probing::new(config.xstp.probing, config.gateway.low_rate.is_some()),
             pacing: Pacing::new(config),

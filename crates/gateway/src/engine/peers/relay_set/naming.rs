@@ -1,25 +1,25 @@
-//! What peers and destinations are called, here and by the relay.
+//! Names of peers and destinations.
 
 use crate::proxy::Destination;
 use relay::Target;
 use std::net::SocketAddr;
 
-/// What a hub is remembered by.
+/// Returns the key of a hub's cached path metrics.
 pub(crate) fn hub_name(address: SocketAddr) -> String {
     plain(address).to_string()
 }
 
-/// The same address, also when a socket for both families writes IPv4 as IPv6.
+/// Whether two addresses are the same after unmapping IPv4-mapped IPv6 addresses.
 pub(crate) fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
     plain(one) == plain(other)
 }
 
-/// An IPv4 address in IPv6 clothes is the IPv4 address.
+/// Unmaps an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2).
 pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// A proxy's destination as the relay writes it.
+/// Returns the relay's target for a destination.
 pub(crate) fn target(destination: Destination, source: Option<SocketAddr>) -> Target {
     let destination = match destination {
         Destination::Address(address) => relay::Destination::Address(address),

@@ -1,26 +1,27 @@
-//! What confirming intercepted connections asks of a gateway's sockets and of the kernel's rules.
+//! Setup of deferred accept for intercepted connections: the gate and its rules in the packet
+//! filter.
 
 use crate::Error;
-use crate::intercept::{ConfirmRules, Doorkeeper, InterceptError, Interception, TerminalRules};
+use crate::intercept::{ConfirmRules, InterceptError, Interception, SynGate, TerminalRules};
 use crate::{AcceptMode, AcceptRules};
 
-/// The doorkeeper that is at work, as the kernel's rules know it.
+/// The gate in use, as the packet filter refers to it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OnDuty {
+pub(crate) struct ActiveGate {
     group: u16,
     mark: u32,
 }
 
-/// Puts `accept` into `rules`. Opens a doorkeeper where one is needed and there is none that goes
-/// with the rules' mark; without need, one that is there stays, for those that wait by now. Where
-/// nothing is confirmed by configuration one is opened if `optional` is set and the kernel allows
-/// it: servers that have failed lately are confirmed then.
+/// Adds `accept` to `rules`. Opens a gate if one is needed and none with the rules' mark is open;
+/// one that is not needed any more stays for the SYNs that it holds. If the configuration defers
+/// nothing, a gate is opened if `optional` is set and the kernel permits it: connections to servers
+/// that have failed recently are deferred.
 pub(crate) fn prepare(
     rules: &mut TerminalRules,
     accept: &AcceptRules,
-    there: &mut Option<OnDuty>,
+    there: &mut Option<ActiveGate>,
     optional: bool,
-) -> Result<Option<Doorkeeper>, Error> {
+) -> Result<Option<SynGate>, Error> {
     let mut opened = None;
     let mark = rules.mark;
     let duty = match there.filter(|there| there.mark == mark) {
@@ -30,16 +31,16 @@ pub(crate) fn prepare(
             if !required && !optional {
                 return Ok(None);
             }
-            let keeper = match Doorkeeper::open(rules.group(), mark) {
+            let gate = match SynGate::open(rules.group(), mark) {
                 Err(error) if !required => {
                     missing(&error);
                     return Ok(None);
                 }
                 opened => opened?,
             };
-            let group = keeper.group();
-            opened = Some(keeper);
-            OnDuty { group, mark }
+            let group = gate.group();
+            opened = Some(gate);
+            ActiveGate { group, mark }
         }
     };
     *there = Some(duty);
@@ -51,17 +52,17 @@ pub(crate) fn prepare(
     Ok(opened)
 }
 
-/// Intercepts by `rules`. Where the kernel refuses them and nothing is confirmed by configuration,
-/// it is tried again without confirming anything.
+/// Installs `rules`. If the kernel refuses them and the configuration defers nothing, they are
+/// installed without deferred accept.
 pub(crate) fn install(
     rules: &mut TerminalRules,
     accept: &AcceptRules,
-    keeper: &mut Option<Doorkeeper>,
-    there: &mut Option<OnDuty>,
+    gate: &mut Option<SynGate>,
+    there: &mut Option<ActiveGate>,
 ) -> Result<Interception, InterceptError> {
     match Interception::terminal(rules) {
         Err(error) if rules.confirm.is_some() && !accept.confirms_intercepted() => {
-            (rules.confirm, *keeper, *there) = (None, None, None);
+            (rules.confirm, *gate, *there) = (None, None, None);
             let installed = Interception::terminal(rules)?;
             missing(&error);
             Ok(installed)
@@ -73,6 +74,6 @@ pub(crate) fn install(
 fn missing(error: &InterceptError) {
     tracing::warn!(
         %error,
-        "intercepted connections to servers that have just refused are answered early"
+        "deferred accept unavailable: connections to recently failed servers are accepted early"
     );
 }
