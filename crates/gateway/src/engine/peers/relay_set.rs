@@ -6,18 +6,15 @@ mod counted;
 mod families;
 mod home;
 mod mtu;
-mod naming;
 mod seen;
-
-use naming::plain;
-pub(crate) use naming::target;
-pub(crate) use naming::{hub_name, is_same};
 
 use crate::HubSection;
 use crate::config::{for_relay, terminal_of};
 use crate::engine::limits::client_network::owner;
 use crate::engine::limits::slots::SHARE_OF_FREE;
 use crate::engine::peers::handshake_log::HandshakeLog;
+use crate::engine::peers::naming::plain;
+use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::paths::{PathPlan, Paths};
 use crate::state::State;
 use association::Entropy;
@@ -44,17 +41,6 @@ pub(crate) enum Peer {
 pub(crate) struct StreamKey {
     pub(crate) peer: Peer,
     pub(crate) stream: StreamId,
-}
-
-/// A batch of datagrams in the send buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outgoing {
-    /// Destination of all of them.
-    pub(crate) destination: SocketAddr,
-    /// Octets in the buffer.
-    pub(crate) len: usize,
-    /// Octets of each datagram but the last.
-    pub(crate) segment_size: usize,
 }
 
 /// The relays of a gateway. A stream that is gone takes no bytes and has none, without an error.
