@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass, field
 
 from . import noise, suites
-from .datagram import (HEADER, SEALED, Header, HelloPayload, Kind, Limits, Suite,
-                       WelcomePayload, handshake_header)
+from .datagram import (HEADER, SEALED, VERSION, Header, HelloPayload, Kind, Limits, Suite,
+                       UnknownVersion, WelcomePayload, handshake_header)
 from .suites import KeyPair, NoiseCipher, NullCipher, derived_seed
 from .wire import Malformed, extend
 
@@ -80,6 +80,8 @@ class TerminalAssociation:
         """Grows with each new association: what ran inside the last one is over (ASC-2.6)."""
         self.attempt: _Attempt | None = None
         self.cookie: tuple[bytes, float] | None = None
+        self.hub_versions: tuple[int, int] | None = None
+        """The versions of a hub that does not understand this one (ASC-1.5)."""
         self.renewals = self.cookies_received = self.unknowns_heeded = 0
         self._timestamp = clock_ns if clock_ns is not None else time.time_ns()
         self._deaf_to_unknown_until = -1.0
@@ -92,7 +94,8 @@ class TerminalAssociation:
         asked = 0 if fresh else self.association
         index = secrets.randbelow(1 << 24)
         payload = HelloPayload(self._timestamp, asked, self.limits).encode()
-        header = handshake_header(Kind.HELLO, index, self.identity.suite)
+        header = handshake_header(Kind.HELLO, index, self.identity.suite,
+                                  self.limits.capabilities)
         if self.identity.suite is Suite.NOISE:
             handshake = noise.Initiator(PROLOGUE + header, self.identity.private,
                                         self.identity.hub_public, self.identity.psk)
@@ -147,7 +150,13 @@ class TerminalAssociation:
 
         Raises `Malformed` where the datagram is to be dropped and counted.
         """
-        header = Header.decode(datagram)
+        try:
+            header = Header.decode(datagram)
+        except UnknownVersion as error:
+            if error.version or not self.attempt:
+                raise
+            self.hub_versions = suites.read_version(datagram, self.attempt.message)
+            return None
         match header.kind:
             case Kind.WELCOME:
                 self._welcome(header, datagram, now)
@@ -260,6 +269,9 @@ class HubAssociations:
         self.identity, self.limits = identity, limits
         self.terminals: dict[str, HubTerminal] = {}
         self.demand_cookies = False
+        self.versions = (VERSION, VERSION)
+        """Lowest and highest version that this hub understands; others make it one of the future."""
+        self.unknown_versions: set[int] = set()
         self.cookies_sent = 0
         self._public = noise.public_key(identity.private) if identity.private else b""
         self._pending: dict[str, _Pending] = {}
@@ -272,7 +284,15 @@ class HubAssociations:
 
         Raises `Malformed` where the datagram is to be dropped and counted.
         """
-        header = Header.decode(datagram)
+        lowest, highest = self.versions
+        try:
+            header = Header.decode(datagram)
+            # Of what is sealed such a hub has no association, and says Unknown.
+            if header.kind is Kind.HELLO and not lowest <= VERSION <= highest:
+                raise UnknownVersion(VERSION)
+        except UnknownVersion as error:
+            self.unknown_versions.add(error.version)
+            return None, None, suites.version(datagram, lowest, highest)
         if header.kind is Kind.HELLO:
             return None, None, self._hello(header, datagram, address, now)
         if header.kind not in SEALED:
@@ -333,7 +353,7 @@ class HubAssociations:
                 self.cookies_sent += 1
                 return suites.seal_cookie(self._public, header.index, mac, cookie)
         handshake = noise.Responder(PROLOGUE + datagram[:8], self.identity.private)
-        hello = HelloPayload.decode(handshake.read_first(datagram[8:144]))
+        hello = HelloPayload.decode(handshake.read_first(datagram[8:144]), header)
         name = self.identity.terminals.get(handshake.initiator)
         if name is None:
             raise Malformed("a terminal whose key is not on the list")
@@ -368,7 +388,7 @@ class HubAssociations:
         if repeated:
             return repeated
         terminal_ephemeral, hub_ephemeral = data[8:40], os.urandom(32)
-        hello = HelloPayload.decode(data[88:128])
+        hello = HelloPayload.decode(data[88:128], header)
         payload = self._welcome_payload(name, hello)
         seeds = [derived_seed(label, terminal_ephemeral, hub_ephemeral) for label in (b"w", b"u", b"d")]
         header_octets = handshake_header(Kind.WELCOME, header.index, Suite.NULL)

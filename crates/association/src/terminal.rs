@@ -8,6 +8,7 @@ use crate::cookie::{COOKIE_LIFETIME, Cookie, write_second};
 use crate::entropy::{Entropy, draw};
 use crate::error::{Counters, OpenError};
 use crate::handshake::{HelloPayload, SentHello};
+use crate::version;
 use crate::wire::{Header, INDEX_MASK, Kind, OVERHEAD, Sealed};
 use units::{Instant, Span};
 
@@ -164,7 +165,10 @@ impl Terminal {
         now: Instant,
         datagram: &'d mut [u8],
     ) -> Result<TerminalReceived<'d>, OpenError> {
-        let header = Header::decode(datagram)?;
+        let header = match Header::decode(datagram) {
+            Err(OpenError::Version { found: 0, .. }) => return Err(self.receive_version(datagram)),
+            result => result?,
+        };
         match header.kind {
             Kind::Data => self.receive_sealed(now, Sealed::Data, header, datagram),
             Kind::Probe => self.receive_sealed(now, Sealed::Probe, header, datagram),
@@ -271,6 +275,15 @@ impl Terminal {
         self.cookie = Some((cookie, now + COOKIE_LIFETIME));
         self.counters.cookies += 1;
         Ok(TerminalReceived::Nothing)
+    }
+
+    /// The hub does not understand the version of this side. Anyone can send a Version, so the
+    /// terminal reports it and continues to say Hello.
+    fn receive_version(&self, datagram: &[u8]) -> OpenError {
+        match &self.pending {
+            Some(pending) => version::read(datagram, &pending.bytes).unwrap_or_else(|error| error),
+            None => OpenError::Unexpected,
+        }
     }
 
     /// Puts what is due of the association's own into `batch`, a Hello or the first datagram

@@ -8,7 +8,6 @@ pub use table::PeerId;
 
 use crate::admission::{Admission, RateLimit, Verdict};
 use crate::batch::TransmitBatch;
-use crate::checksum::{UNKNOWN_KEY, write_tag};
 use crate::config::{Config, Limits};
 use crate::cookie::MacKeys;
 use crate::entropy::{Entropy, draw};
@@ -22,7 +21,7 @@ use crate::null;
 use crate::recent_senders::VerifiedSenders;
 use crate::response_limit::ResponseLimiter;
 use crate::source_limits::hash;
-use crate::wire::{Header, Kind, OVERHEAD, Sealed};
+use crate::wire::{Header, Kind, Sealed};
 use responses::ResponseQueue;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -218,7 +217,13 @@ impl Hub {
         from: SocketAddr,
         datagram: &'d mut [u8],
     ) -> Result<HubReceived<'d>, OpenError> {
-        let header = Header::decode(datagram)?;
+        let header = match Header::decode(datagram) {
+            Err(error @ OpenError::Version { .. }) => {
+                self.answer_version(now, from, datagram);
+                return Err(error);
+            }
+            result => result?,
+        };
         match header.kind {
             Kind::Data => self.receive_sealed(now, from, Sealed::Data, header, datagram),
             Kind::Probe => self.receive_sealed(now, from, Sealed::Probe, header, datagram),
@@ -412,22 +417,6 @@ impl Hub {
         self.secrets.as_mut()?.terminals.get_mut(&key)
     }
 
-    /// Tells the sender of a datagram that its index is not known, as far as [`ResponseLimiter`]
-    /// allows. An
-    /// Unknown is 24 bytes, the smallest datagram there is.
-    fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
-        let known = self.acquainted.has(hash(from.ip(), self.seed));
-        if !self.unknowns.take(now, from, OVERHEAD, known) {
-            self.counters.unknowns_withheld += 1;
-            return;
-        }
-        let mut bytes = vec![0; OVERHEAD];
-        Header { kind: Kind::Unknown, ..header }.encode(&mut bytes);
-        write_tag(UNKNOWN_KEY, &mut bytes);
-        self.counters.unknowns += 1;
-        self.answers.push(from, bytes);
-    }
-
     fn welcome(&mut self, to: SocketAddr, bytes: Vec<u8>) {
         self.counters.hellos += 1;
         self.answers.push_first(to, bytes);
@@ -448,7 +437,7 @@ impl Hub {
     /// returns where it goes, or `None` when the association is gone, or its keys are too old.
     ///
     /// # Panics
-    /// When `datagram` is shorter than [`OVERHEAD`].
+    /// When `datagram` is shorter than [`OVERHEAD`](crate::OVERHEAD).
     pub fn seal(
         &mut self,
         now: Instant,

@@ -75,9 +75,9 @@ impl<'a> Segment<'a> {
         Self::control_only(next, Control::EndAck(end))
     }
 
-    /// RST.
-    pub const fn reset(end: End) -> Self {
-        Self::control_only(Seq24::ZERO, Control::Reset(end))
+    /// RST. When sealed, `reason` is in place of the sequence number (XSTP-6.5.3).
+    pub const fn reset(reason: Seq24, end: End) -> Self {
+        Self::control_only(reason, Control::Reset(end))
     }
 
     /// SD with packet `number`.
