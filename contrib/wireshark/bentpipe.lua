@@ -7,7 +7,7 @@
 --
 -- Use:      wireshark -X lua_script:bentpipe.lua FILE
 -- Install:  copy it to the folder that Help > About > Folders calls "Personal Lua Plugins".
--- Layouts:  docs/spec/xstp.md section 3, docs/spec/relay.md section 1,
+-- Layouts:  docs/spec/wire.md, docs/spec/relay.md section 1,
 --           docs/spec/association.md sections 1, 2 and 7.
 
 local xstp = Proto("xstp", "Satellite transport (XSTP)")

@@ -3,7 +3,7 @@
 //! ```text
 //!   layers  ── arrows between crates only as drawn; pure crates stay pure
 //!   sizes   ── no file or test module outgrows its bound, and what exceeds may only shrink
-//!   clauses ── clauses of the specification that no test names (a list, not a failure)
+//!   clauses ── clauses are numbered in order and contain all requirements; tests name existing ones
 //!   links   ── links in Markdown lead to files and headings that are there
 //! ```
 //!

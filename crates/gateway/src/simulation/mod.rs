@@ -19,7 +19,7 @@ mod task;
 mod tcp;
 mod world;
 
-use crate::engine::held::Held;
+use crate::engine::Held;
 use draw::Mix;
 use std::fmt;
 use task::{Ending, Reading, Stage, Task, Way};

@@ -4,7 +4,7 @@ use super::link::Link;
 use super::net::{Listener, Net, Node, Shared};
 use super::sockets::{MemoryHost, MemoryListener, platform};
 use super::task::Task;
-use crate::engine::held::Held;
+use crate::engine::Held;
 use crate::engine::{self, Admission, Carrier, Engine, Kind, Machine, Outlet};
 use crate::gateway::{path_plans, relay_config};
 use crate::state::State;

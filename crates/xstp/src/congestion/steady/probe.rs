@@ -226,7 +226,7 @@ impl Steady {
 mod tests {
     use super::*;
 
-    /// XSTP-14.4.1
+    /// XSTP-14.4.1, XSTP-14.4.4
     #[test]
     fn a_low_rate_is_doubled_until_a_queue_is_found() {
         let mut schedule = ProbeSchedule::new();

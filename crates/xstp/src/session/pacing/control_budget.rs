@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(unbounded.not_before(), Instant::ZERO);
     }
 
-    /// XSTP-10.2.7
+    /// XSTP-10.2.7, XSTP-10.2.8
     #[test]
     fn polls_wait_for_stats_on_low_rate_paths_unless_one_is_overdue() {
         let (interval, response) = (Span::from_millis(200), Span::from_millis(900));
