@@ -47,6 +47,8 @@ class Payload:
     kind: Kind
     data: bytes
     datagram_octets: int
+    order: tuple[int, int] = (0, 0)
+    """Its place in the order in which the peer seals: keys, counter (RLY-10.8)."""
 
 
 @dataclass
@@ -170,7 +172,7 @@ class TerminalAssociation:
                 for keys in self.keys:
                     if keys.own_index == header.index:
                         payload, _ = keys.open(header, datagram)
-                        return Payload(header.kind, payload, len(datagram))
+                        return Payload(header.kind, payload, len(datagram), keys.order)
                 raise Malformed("unknown index")
         return None
 
@@ -301,14 +303,14 @@ class HubAssociations:
             if pending.keys.own_index == header.index:
                 payload, _ = pending.keys.open(header, datagram)
                 terminal = self._enter_into_force(pending, address, now)
-                return terminal, Payload(header.kind, payload, len(datagram)), None
+                return terminal, Payload(header.kind, payload, len(datagram), pending.keys.order), None
         for terminal in self.terminals.values():
             for position, keys in enumerate(terminal.keys):
                 if keys.own_index == header.index:
                     payload, highest = keys.open(header, datagram)
                     if highest and position == 0:
                         terminal.address = address
-                    return terminal, Payload(header.kind, payload, len(datagram)), None
+                    return terminal, Payload(header.kind, payload, len(datagram), keys.order), None
         return None, None, suites.unknown(datagram)
 
     def _enter_into_force(self, pending: _Pending, address: tuple[str, int], now: float

@@ -108,6 +108,16 @@ class Connection:
         self._send, self._loop = send, loop
         self._timer: asyncio.TimerHandle | None = None
         self._woken = False
+        self.is_first = True
+        """Whether it is the first session in its association."""
+        self.begun: tuple[int, int] | None = None
+        """The place of the peer's BGN or BGNAK, where it is not."""
+
+    def _is_earlier(self, payload: Payload) -> bool:
+        """Whether a segment belongs to an earlier session of the association (RLY-10.8)."""
+        if self.is_first or payload.data[0] & 0xB0:
+            return False
+        return self.begun is None or payload.order < self.begun
 
     def receive(self, payload: Payload) -> None:
         """Takes what a sealed datagram contained."""
@@ -115,9 +125,11 @@ class Connection:
             if len(payload.data) >= 4:
                 size = payload.datagram_octets.to_bytes(4, "big")
                 self._send(payload.data[:4] + size, Kind.PROBE_ACK)
-        elif payload.kind is Kind.DATA and payload.data:
+        elif payload.kind is Kind.DATA and payload.data and not self._is_earlier(payload):
             was_open = not self.session.peer_ended
             self.session.receive(payload.data, payload.datagram_octets + IP_UDP, self._loop.time())
+            if self.begun is None and self.session.state is State.ESTABLISHED:
+                self.begun = payload.order
             if was_open and self.session.peer_ended:
                 self.relay.on_peer_ended()
             if self.relay.unreadable is not None:
@@ -243,6 +255,8 @@ class TerminalPeer(asyncio.DatagramProtocol):
     def begin_anew(self) -> None:
         """Begins another session in the same association (RLY-10.4)."""
         self._begin()
+        assert self.connection
+        self.connection.is_first = False
 
     def _begin(self) -> None:
         """A new association: its session begins at once, with a BGN from the terminal."""
@@ -339,6 +353,7 @@ class HubPeer(asyncio.DatagramProtocol):
             if payload.kind is Kind.DATA and connection.session.begins_anew(payload.data):
                 del self._running[terminal.name]
                 connection = self._connection(terminal)
+                connection.is_first = False
             connection.receive(payload)
 
     def _send(self, datagram: bytes, address: Address) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hmac
+import itertools
 import os
 from dataclasses import dataclass, field
 from hashlib import blake2s
@@ -100,8 +101,17 @@ class KeyPair:
     created: float
     next_counter: int = 0
     highest: int = -1
+    opened: int = -1
+    """Counter of the datagram that was opened last."""
+    number: int = field(default_factory=itertools.count().__next__)
+    """Later keys have a higher number."""
     _seen: int = field(default=0, repr=False)
     """Bit n is set when the counter `highest - n` was accepted."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The place of the datagram that was opened last among those of the peer."""
+        return self.number, self.opened
 
     def seal(self, kind: Kind, payload: bytes) -> bytes:
         """Seals a payload under the next counter (ASC-3.1)."""
@@ -121,6 +131,7 @@ class KeyPair:
         if behind >= 0 and self._seen >> behind & 1:
             raise Malformed("replay")
         payload = self.receiving.open(datagram, counter)
+        self.opened = counter
         if behind >= 0:
             self._seen |= 1 << behind
             return payload, False

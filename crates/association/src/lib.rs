@@ -89,6 +89,7 @@ mod wire;
 
 pub use batch::{Transmit, TransmitBatch};
 pub use capabilities::Capabilities;
+pub use channel::SendOrder;
 pub use config::{Config, Limits};
 pub use entropy::Entropy;
 pub use error::{Counters, OpenError};

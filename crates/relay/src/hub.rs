@@ -244,7 +244,7 @@ impl Hub {
             .association
             .handle_datagram(now, from, datagram)
             .map_err(ReceiveError::Association)?;
-        let HubReceived::Payload { peer: id, kind, payload, replaced, .. } = received else {
+        let HubReceived::Payload { peer: id, kind, payload, order, replaced, .. } = received else {
             return Ok(None);
         };
         if let Some(old) = replaced
@@ -280,7 +280,7 @@ impl Hub {
             peer.relay.moved();
         }
         let was_here = peer.relay.is_connected();
-        let result = peer.relay.handle_payload(now, kind, payload);
+        let result = peer.relay.handle_payload(now, (kind, order), payload);
         if self.config.receive_rate.is_some() {
             self.grants.came(now, id, octets as u64, peer.relay.take_need());
             if !was_here && peer.relay.is_connected() {

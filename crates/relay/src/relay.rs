@@ -7,13 +7,15 @@ use crate::streams::Streams;
 use crate::tap::{Tap, Way};
 use crate::{DisconnectReason, Event, Families, Learnt, Totals, Transmit, TransmitBatch};
 use association::{
-    Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, TAG_LEN, Terminal, TerminalReceived,
+    Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, SendOrder, TAG_LEN, Terminal, TerminalReceived,
 };
 use core::fmt;
+use session_order::SessionOrder;
 use units::{Instant, Span};
 use xstp::session::Session;
 
 mod ending;
+mod session_order;
 mod settings;
 mod sight;
 mod turns;
@@ -62,6 +64,8 @@ pub struct Relay {
     peer_left: Option<ending::Left>,
     /// What a hub announces in each session.
     families: Families,
+    /// What belongs to an earlier session of the association.
+    order: SessionOrder,
     /// Sessions begun so far.
     incarnation: u32,
     path: PathMtu,
@@ -122,6 +126,7 @@ impl Relay {
             terminal,
             session: None,
             ended: None,
+            order: SessionOrder::default(),
             peer: None,
             is_held: false,
             peer_left: None,
@@ -157,17 +162,23 @@ impl Relay {
             return Err(ReceiveError::Association(association::OpenError::Unexpected));
         };
         match terminal.handle_datagram(now, datagram).map_err(ReceiveError::Association)? {
-            TerminalReceived::Payload { kind, payload } => {
+            TerminalReceived::Payload { kind, payload, order } => {
                 self.heard = Some(now);
                 // The borrow of the association ends with the payload's range known.
                 let payload: &[u8] = payload;
                 if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
                     tap.take(now, (None, &self.config.name), Way::In, payload);
                 }
+                if kind == Sealed::Data && self.order.is_earlier(order, payload) {
+                    return Ok(());
+                }
                 let sessions = (&mut self.session, &mut self.ended);
                 let streams = (&mut self.streams, &mut self.path);
                 let result = Self::receive(sessions, streams, now, kind, payload);
                 self.take_session_events(now);
+                if self.connected && self.order.awaits_begin_ack() {
+                    self.order.on_begun(order);
+                }
                 result?;
             }
             TerminalReceived::Established if !self.closed => self.begin(now),
@@ -181,12 +192,15 @@ impl Relay {
     pub(crate) fn handle_payload(
         &mut self,
         now: Instant,
-        kind: Sealed,
+        (kind, order): (Sealed, SendOrder),
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
         self.heard = Some(now);
         if kind == Sealed::Data {
-            self.begin_anew(now, payload);
+            self.begin_anew(now, order, payload);
+            if self.order.is_earlier(order, payload) {
+                return Ok(());
+            }
         }
         let sessions = (&mut self.session, &mut self.ended);
         let streams = (&mut self.streams, &mut self.path);
@@ -240,6 +254,7 @@ impl Relay {
         }
         self.ended = None;
         self.begin_session(now, limits);
+        self.order = SessionOrder::default();
     }
 
     /// A session with a peer that announced `limits` is made.

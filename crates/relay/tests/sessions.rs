@@ -123,12 +123,23 @@ impl Raw {
 
     /// Sends a segment; returns those that the hub sends at once, as octets.
     fn send(&mut self, segment: &Segment<'_>) -> Vec<Vec<u8>> {
-        let mut datagram = [0; 1500];
+        let datagram = self.sealed(segment);
+        self.receive(&datagram)
+    }
+
+    /// Seals a segment, to be sent at any time.
+    fn sealed(&mut self, segment: &Segment<'_>) -> Vec<u8> {
+        let mut datagram = vec![0; 1500];
         let room = &mut datagram[HEADER_LEN..];
         let len = segment.encode(&Profile::Sealed, room).expect("there is room");
-        let datagram = &mut datagram[..len + OVERHEAD];
-        assert!(self.association.seal(self.now, Sealed::Data, datagram));
-        let _ = self.hub.handle_datagram(self.now, here(), datagram);
+        datagram.truncate(len + OVERHEAD);
+        assert!(self.association.seal(self.now, Sealed::Data, &mut datagram));
+        datagram
+    }
+
+    /// Has the hub receive a datagram.
+    fn receive(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
+        let _ = self.hub.handle_datagram(self.now, here(), &mut datagram.to_vec());
         self.answers()
     }
 
@@ -143,7 +154,8 @@ impl Raw {
             for datagram in batch.datagrams() {
                 let mut datagram = datagram.to_vec();
                 let received = self.association.handle_datagram(self.now, &mut datagram);
-                if let Ok(TerminalReceived::Payload { kind: Sealed::Data, payload }) = received {
+                if let Ok(TerminalReceived::Payload { kind: Sealed::Data, payload, .. }) = received
+                {
                     all.push(payload.to_vec());
                 }
             }
@@ -225,6 +237,27 @@ fn session_after_session_holds_the_memory_of_one_and_an_idle_association_is_remo
     raw.now += Span::from_secs(2);
     raw.answers();
     assert_eq!(raw.hub.peers().count(), 0);
+}
+
+/// RLY-10.8: they were in flight when the next session began.
+#[test]
+fn segments_of_an_earlier_session_are_not_taken_for_those_of_the_next_one() {
+    let mut raw = Raw::new();
+    raw.send(&begin(1));
+    let late =
+        raw.sealed(&Segment::data(Seq24::ZERO, b"\x84\x05\x01\x00\xc0\x00\x02\x01\x01\xbbold"));
+    raw.send(&begin(2));
+    let peer = raw.peer.expect("connected");
+    raw.receive(&late);
+    assert_eq!(raw.hub.peer(peer).expect("there").statistics().streams, 0);
+    raw.packet(0, b"\x84\x07\x01\x00\xc0\x00\x02\x01\x01\xbbnew");
+    assert_eq!(raw.hub.peer(peer).expect("there").statistics().streams, 1);
+    // What names its incarnation is taken in any order.
+    let late = raw.sealed(&Segment::reset(Seq24::ZERO, End { incarnation: 2 }));
+    raw.packet(1, b"");
+    raw.events.clear();
+    raw.receive(&late);
+    assert_eq!(raw.events, [Event::Disconnected { reason: DisconnectReason::Closed }]);
 }
 
 /// RLY-1.8, RLY-10.6

@@ -8,6 +8,7 @@ pub use table::PeerId;
 
 use crate::admission::{Admission, RateLimit, Verdict};
 use crate::batch::TransmitBatch;
+use crate::channel::SendOrder;
 use crate::config::{Config, Limits};
 use crate::cookie::MacKeys;
 use crate::entropy::{Entropy, draw};
@@ -44,6 +45,8 @@ pub enum HubReceived<'d> {
         kind: Sealed,
         /// What it sent.
         payload: &'d mut [u8],
+        /// Its position among the datagrams of the terminal.
+        order: SendOrder,
         /// Whether it is the association's first, which puts it in force.
         first: bool,
         /// The association of the same terminal that ended with it.
@@ -247,7 +250,7 @@ impl Hub {
             return Err(OpenError::UnknownIndex { index });
         };
         let opened = channel.open(header, datagram)?;
-        let (newest, payload) = (opened.newest, opened.payload);
+        let (newest, payload, order) = (opened.newest, opened.payload, opened.order);
         let InForce { peer, first, replaced, renewed } =
             match self.table.in_force(now, &self.config, index, from) {
                 Ok(in_force) => in_force,
@@ -262,7 +265,7 @@ impl Hub {
         if (newest && self.table.moved(peer, index, from)) || first || renewed {
             self.acquainted.put(hash(from.ip(), self.seed));
         }
-        Ok(HubReceived::Payload { peer, kind, payload, first, replaced })
+        Ok(HubReceived::Payload { peer, kind, payload, order, first, replaced })
     }
 
     fn receive_hello(

@@ -21,7 +21,7 @@ use crate::engine::transfer::connection_info::About;
 use crate::engine::transfer::connections::Core;
 use crate::proxy::RefuseReason;
 use crate::{Promised, SourceMode};
-use relay::{Event, ResetReason, Target};
+use relay::{DisconnectReason, Event, ResetReason, Target};
 use std::io;
 use std::net::SocketAddr;
 use units::Instant;
@@ -90,7 +90,12 @@ impl Hub {
             }
             Event::Disconnected { reason } => {
                 let terminal = core.carrier.describe(peer);
-                tracing::warn!(%terminal, ?reason, "a terminal is lost, and all its connections");
+                match reason {
+                    DisconnectReason::Closed => tracing::info!(%terminal, "session closed"),
+                    _ => {
+                        tracing::warn!(%terminal, ?reason, "a terminal is lost, and all its connections")
+                    }
+                }
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
                     core.because(index, "the terminal was lost");

@@ -93,6 +93,8 @@ pub(crate) struct Engine {
     still: u32,
     /// When to end, although connections still run: no new ones are taken any more.
     draining: Option<Instant>,
+    /// When the orderly end of the sessions has to be over, once it has begun.
+    sessions_end_by: Option<Instant>,
     /// What is carried as it is goes by this.
     tunnel: Option<Box<forward::Tunnel>>,
     /// How long the farewell to the other gateway may take, once it has begun.
@@ -165,6 +167,7 @@ impl Engine {
             names_answered: false,
             still: 0,
             draining: None,
+            sessions_end_by: None,
             tunnel: None,
             farewell_until: Instant::ZERO,
         })

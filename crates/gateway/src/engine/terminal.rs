@@ -23,7 +23,7 @@ use crate::engine::transfer::connection::Phase;
 use crate::engine::transfer::connection_info::About;
 use crate::engine::transfer::connections::Core;
 use crate::proxy::RefuseReason;
-use relay::{Event, ResetReason};
+use relay::{DisconnectReason, Event, ResetReason};
 use slab::Slab;
 use std::io;
 use units::{Instant, Span};
@@ -294,7 +294,10 @@ impl Terminal {
                 tracing::info!(hub = %core.carrier.describe(peer), "the hub answers");
             }
             Event::Disconnected { reason } => {
-                tracing::warn!(?reason, "the hub is lost, and all connections with it");
+                match reason {
+                    DisconnectReason::Closed => tracing::info!("session closed by the hub"),
+                    _ => tracing::warn!(?reason, "the hub is lost, and all connections with it"),
+                }
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
                     core.because(index, "the hub was lost");

@@ -12,10 +12,11 @@
 //! freed at its end, so that a peer which begins session after session holds the memory of one.
 
 use super::Relay;
+use super::session_order::SessionOrder;
 use crate::DisconnectReason;
 use crate::session::session_config;
 use crate::streams::Streams;
-use association::{Capabilities, Limits};
+use association::{Capabilities, Limits, SendOrder};
 use units::{Instant, Span};
 use xstp::Seq24;
 use xstp::session::{Event as SessionEvent, Session, State};
@@ -104,7 +105,7 @@ impl Relay {
     }
 
     /// A segment with which the terminal begins a new session: the running one is over.
-    pub(super) fn begin_anew(&mut self, now: Instant, payload: &[u8]) {
+    pub(super) fn begin_anew(&mut self, now: Instant, order: SendOrder, payload: &[u8]) {
         let session = self.session.as_ref().or(self.ended.as_ref());
         let is_hub = self.terminal.is_none();
         let Some(session) = session.filter(|session| session.is_begin_anew(payload)) else {
@@ -124,6 +125,8 @@ impl Relay {
         session.block_data(self.is_held);
         self.session = Some(session);
         (self.ended, self.peer_left) = (None, None);
+        self.order = SessionOrder::default();
+        self.order.on_begun(order);
         self.begin_path(limits);
     }
 
@@ -210,6 +213,7 @@ impl Relay {
             && lasted.is_some_and(|lasted| lasted >= MIN_SESSION);
         if let Some(limits) = self.peer.filter(|_| may_continue) {
             self.begin_session(now, limits);
+            self.order = SessionOrder::awaiting_begin_ack();
         } else if let Some(terminal) = &mut self.terminal {
             terminal.restart(now);
         }

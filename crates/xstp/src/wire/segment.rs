@@ -168,6 +168,12 @@ impl<'a> Segment<'a> {
 
 /// Contents.
 impl<'a> Segment<'a> {
+    /// Whether a sealed segment names its incarnation: it has BGN, BGNAK, END, ENDAK or RST.
+    pub fn names_incarnation(octets: &[u8]) -> bool {
+        let naming = Kinds::BGN.bits() | Kinds::END.bits() | Kinds::RST.bits();
+        octets.first().is_some_and(|kinds| kinds & naming != 0)
+    }
+
     /// Types.
     pub fn kinds(&self) -> Kinds {
         let control = match self.control {

@@ -6,6 +6,9 @@ use units::{Instant, Span};
 
 /// How long the farewell to the other gateway may take.
 const FAREWELL: Span = Span::from_millis(100);
+/// Maximum time for the orderly end of the sessions, once no connection is left: GOAWAY and END
+/// take two round trips, and more where packets are lost.
+const SESSION_END: Span = Span::from_secs(3);
 
 impl Engine {
     /// Takes no new connections any more, and ends when all that run are over at both ends, or
@@ -39,7 +42,18 @@ impl Engine {
         let Some(limit) = self.draining else { return false };
         // A connection is gone here as soon as its last byte is the other gateway's to deliver;
         // its stream, when that gateway has it.
-        now >= limit || (self.core.connections.is_empty() && self.core.carrier.open_streams() == 0)
+        if now >= limit {
+            return true;
+        }
+        if !self.core.connections.is_empty() || self.core.carrier.open_streams() > 0 {
+            return false;
+        }
+        // No stream is opened from here on, at either end.
+        let end_by = *self.sessions_end_by.get_or_insert_with(|| {
+            self.core.carrier.drain();
+            now + SESSION_END
+        });
+        now >= end_by || self.core.carrier.has_drained()
     }
 
     /// What was known of the ways to peers when it stopped.

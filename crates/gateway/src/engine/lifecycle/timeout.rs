@@ -24,8 +24,10 @@ impl Engine {
     }
 
     pub(crate) fn next_due(&self, now: Instant) -> Instant {
-        let mut due =
-            self.sweep_at.min(self.draining.unwrap_or(self.sweep_at)).min(self.addresses.due());
+        let mut due = self.sweep_at.min(self.addresses.due());
+        for end in [self.draining, self.sessions_end_by].into_iter().flatten() {
+            due = due.min(end);
+        }
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);
         }

@@ -19,6 +19,7 @@ pub(crate) struct Strangers {
     /// that he has other security, and is not to keep them out of the log.
     keys: Complaints,
     other_security_again: Instant,
+    other_version_again: Instant,
     /// Hellos when the association was last there.
     answered: u64,
     /// Hellos since then at which to complain; 0: [`FIRST`].
@@ -37,6 +38,12 @@ impl Strangers {
             OpenError::Suite { .. } if now >= self.other_security_again => {
                 self.other_security_again = now + RARELY;
                 tracing::warn!(%from, %error, "a gateway with other security");
+            }
+            OpenError::Version { .. } | OpenError::PeerVersions { .. }
+                if now >= self.other_version_again =>
+            {
+                self.other_version_again = now + RARELY;
+                tracing::warn!(%from, %error, "gateway with another version of the protocol");
             }
             _ => {}
         }
@@ -105,10 +112,13 @@ mod tests {
                 let key = PrivateKey::generate(&mut rng).public();
                 let stranger = OpenError::Stranger { key };
                 strangers.not_taken(now, from, &ReceiveError::Association(stranger));
+                let version = OpenError::Version { found: 2, expected: 1 };
+                strangers.not_taken(now, from, &ReceiveError::Association(version));
             }
         });
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert_eq!(log.matches("whose key is not known").count(), 60);
         assert_eq!(log.matches("other security").count(), 6);
+        assert_eq!(log.matches("version 2 where 1 was expected").count(), 6);
     }
 }

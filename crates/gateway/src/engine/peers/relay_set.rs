@@ -327,6 +327,24 @@ impl Carrier {
         }
     }
 
+    /// Ends all sessions in order, with the peers that can do that.
+    pub(crate) fn drain(&mut self) {
+        match &mut self.side {
+            Side::Terminal(paths) => paths.all.iter_mut().for_each(|path| path.relay.drain()),
+            Side::Hub(hub) => hub.drain(),
+        }
+    }
+
+    /// Whether the sessions have ended in order; those of peers that do not respond, or cannot end
+    /// in order, are not waited for.
+    pub(crate) fn has_drained(&self) -> bool {
+        let is_over = |relay: &Relay| relay.has_drained() || !relay.is_answered();
+        match &self.side {
+            Side::Terminal(paths) => paths.all.iter().all(|path| is_over(&path.relay)),
+            Side::Hub(hub) => hub.relays().all(|(_, relay)| is_over(relay)),
+        }
+    }
+
     /// Tells all peers that this side stops; what is to be sent for it is sent next. All streams
     /// are gone.
     pub(crate) fn close(&mut self, now: Instant) {
