@@ -2,15 +2,17 @@
 
 use crate::confirming::{self, OnDuty};
 use crate::driver::{self, Driver};
-use crate::engine::{self, Admission, Carrier, Engine, Host, Kind, Listener, Outlet, PathPlan};
+use crate::engine::{
+    self, Admission, Carrier, Engine, Host, Kind, Listener, Outlet, PathPlan, Route,
+};
 use crate::forward::Forwarding;
-use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
+use crate::intercept::{self, HubRules, Interception, TerminalRules};
 use crate::observe::Observer;
 use crate::service::Service;
 use crate::single::SingleGateway;
 use crate::state::State;
 use crate::{
-    Config, HubSection, InterceptSection, KeyError, LinkSection, PathSection, Report, Role,
+    Config, Error, HubSection, InterceptSection, LinkSection, PathSection, Report, Role,
     SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
 };
 use relay::{Control, RelayConfig};
@@ -21,66 +23,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 use units::{BitRate, Instant};
-
-/// Why a gateway does not start, or stops before it was asked to.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// An address that the configuration names cannot be listened on.
-    #[error("{key}: cannot listen on {address}: {source}")]
-    Listen {
-        /// The key in the configuration.
-        key: &'static str,
-        /// The address.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The transparent listeners, or the kernel's tables.
-    #[error("intercept: {0}")]
-    Intercept(#[from] InterceptError),
-    /// The transparent listeners.
-    #[error("{key}: cannot listen on port {port} transparently: {source}{advice}")]
-    Transparent {
-        /// The key in the configuration.
-        key: &'static str,
-        /// The port.
-        port: u16,
-        /// What the kernel said.
-        source: io::Error,
-        /// What to do about it.
-        advice: &'static str,
-    },
-    /// The control socket that the configuration names.
-    #[error("control.socket: cannot listen at {}: {source}", path.display())]
-    Control {
-        /// Its place.
-        path: PathBuf,
-        /// What stood in the way.
-        source: io::Error,
-    },
-    /// A terminal without its hub's address; [`Config::parse`] lets none pass.
-    #[error("link.peer: a terminal needs its hub's address")]
-    NoPeer,
-    /// The kernel does not tell which addresses are the hub's own.
-    #[error("hub.own_addresses: {0}; \"allow\" would do without")]
-    Addresses(rt::netlink::NetlinkError),
-    /// What carries packets as they are.
-    #[error(transparent)]
-    Forward(#[from] crate::ForwardError),
-    /// The keys that the configuration names.
-    #[error("keys: {0}")]
-    Keys(#[from] KeyError),
-    /// [`Gateway`] is one of a pair; for the other kind there is [`SingleGateway`].
-    #[error("role = \"single\" has no partner")]
-    NoPartner,
-    /// What two-segment splitting asks of the kernel.
-    #[error("{0}")]
-    Single(String),
-    /// The readiness loop itself.
-    #[error("the readiness loop: {0}")]
-    Loop(#[from] io::Error),
-}
 
 /// Where a gateway listens; with port 0 in the configuration, the system has chosen.
 #[derive(Clone, Debug, Default)]
@@ -388,6 +330,12 @@ fn bind(path: &PathSection, host: &mut dyn Host) -> Result<Outlet, Error> {
     Outlet::open(path, host).map_err(|source| listen(key, path.link.listen, source))
 }
 
+/// Returns the route of a terminal's path; `None` at a hub.
+pub(crate) fn route(path: &PathSection) -> Option<Route> {
+    let LinkSection { peer, listen, .. } = &path.link;
+    Some(Route { peer: (*peer)?, source: listen.ip(), interface: path.interface.clone() })
+}
+
 /// A terminal's paths, as far as they are known now.
 pub(crate) fn path_plans(
     config: &Config,
@@ -395,7 +343,7 @@ pub(crate) fn path_plans(
     state: &State,
 ) -> Result<Vec<PathPlan>, Error> {
     let plan = |path: PathSection| {
-        let route = path.route().ok_or(Error::NoPeer)?;
+        let route = route(&path).ok_or(Error::NoPeer)?;
         let mut relay = relay_config(config, &path.link);
         relay.security = path.security()?;
         relay.keep_alive = config.keep_alive();

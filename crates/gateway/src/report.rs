@@ -1,6 +1,5 @@
 //! What a gateway has done, for people and for programs.
 
-use crate::observe::AssociationCounters;
 use crate::proxy::RefuseReason;
 use relay::{Relay, Totals};
 use serde::Serialize;
@@ -70,7 +69,7 @@ impl PeerReport {
             mode: seen.mode,
             rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
             learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
-            round_trip_seconds: seen.round_trip.map(Span::as_secs_f64),
+            round_trip_seconds: seen.srtt.map(Span::as_secs_f64),
             mtu: relay.mtu(),
         })
     }
@@ -299,4 +298,25 @@ impl UdpCounters {
         self.send_full += send_full;
         self.send_errors += send_errors;
     }
+}
+
+/// What associations have counted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct AssociationCounters {
+    /// Datagrams sealed.
+    pub sealed: u64,
+    /// Datagrams opened.
+    pub opened: u64,
+    /// Hellos sent, or answered.
+    pub hellos: u64,
+    /// Unknowns sent, or heeded.
+    pub unknowns: u64,
+    /// Times that a terminal has renewed its keys.
+    pub renewals: u64,
+    /// Cookies sent, or taken: the hub was busy with Hellos.
+    pub cookies: u64,
+    /// Cookies and Unknowns that a hub did not send, as all of them have a share of its link.
+    pub withheld: BTreeMap<&'static str, u64>,
+    /// Datagrams that were not taken, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
 }

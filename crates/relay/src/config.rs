@@ -1,6 +1,6 @@
 //! What a relay is told before it starts.
 
-use crate::Learnt;
+use crate::PathMetrics;
 use association::{Capabilities, Limits, Security};
 use core::fmt;
 use core::str::FromStr;
@@ -91,7 +91,7 @@ pub struct RelayConfig {
     pub control: Control,
     /// What an earlier session with the peer found out, if there was one: where the first one
     /// begins. At a hub see [`Hub::remember`](crate::Hub::remember).
-    pub learnt: Option<Learnt>,
+    pub learnt: Option<PathMetrics>,
     /// Largest IP packet on the path, bytes; at least [`MIN_MTU`].
     pub mtu: usize,
     /// Whether what the path takes is found by probing, below [`mtu`](Self::mtu). Without that it

@@ -16,8 +16,8 @@ use crate::relay::payload_of;
 use crate::session::association_config;
 use crate::tap::{Tap, Way};
 use crate::{
-    DisconnectReason, Event, Families, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals,
-    Transmit, TransmitBatch,
+    DisconnectReason, Event, Families, PathMetrics, PeerId, ReceiveError, Relay, RelayConfig,
+    Totals, Transmit, TransmitBatch,
 };
 use association::{Entropy, HubReceived, Keys, PublicKey, Sealed};
 use buffers::Buffers;
@@ -133,13 +133,13 @@ impl Hub {
 
     /// Tells of what an earlier life found out about the way to the terminal called `name`: its
     /// next session begins there.
-    pub fn remember(&mut self, name: &str, learnt: Learnt) {
+    pub fn remember(&mut self, name: &str, learnt: PathMetrics) {
         self.memory.put(name.to_owned(), learnt, None);
     }
 
     /// What sessions of this life found out about the ways to terminals, by name, and when:
     /// what to remember.
-    pub fn learnt(&mut self, now: Instant) -> impl Iterator<Item = (&str, Learnt, Instant)> {
+    pub fn learnt(&mut self, now: Instant) -> impl Iterator<Item = (&str, PathMetrics, Instant)> {
         let ids: Vec<PeerId> = self.peers.keys().copied().collect();
         for id in ids {
             self.keep(now, id);

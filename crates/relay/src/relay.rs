@@ -5,7 +5,7 @@ use crate::path_mtu::{Conditions, Outgoing, PathMtu};
 use crate::session::{association_config, largest, session_config};
 use crate::streams::Streams;
 use crate::tap::{Tap, Way};
-use crate::{DisconnectReason, Event, Families, Learnt, Totals, Transmit, TransmitBatch};
+use crate::{DisconnectReason, Event, Families, PathMetrics, Totals, Transmit, TransmitBatch};
 use association::{
     Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, SendOrder, TAG_LEN, Terminal, TerminalReceived,
 };
@@ -70,9 +70,9 @@ pub struct Relay {
     incarnation: u32,
     path: PathMtu,
     /// What the last session found out, if it did.
-    learnt: Option<Learnt>,
+    learnt: Option<PathMetrics>,
     /// Where the next session begins: what was found out here or in an earlier life.
-    remembered: Option<Learnt>,
+    remembered: Option<PathMetrics>,
     pub(crate) streams: Streams,
     connected: bool,
     connected_since: Option<Instant>,
@@ -108,7 +108,7 @@ impl Relay {
     pub(crate) fn peer(
         config: &RelayConfig,
         limits: Limits,
-        learnt: Option<Learnt>,
+        learnt: Option<PathMetrics>,
         now: Instant,
     ) -> Self {
         let mut relay = Self { remembered: learnt, ..Self::new(config, None, true, now) };
@@ -226,7 +226,7 @@ impl Relay {
         }
         let mut result = Ok(());
         if let Some(session) = session {
-            streams.set_time(now, session.round_trip(), session.rate(now));
+            streams.set_time(now, session.srtt(), session.rate(now));
             result = session.handle_segment(now, payload, streams);
             if let Some(granted) = streams.take_granted() {
                 session.set_granted_rate(Some(granted));
@@ -305,7 +305,7 @@ impl Relay {
         let (mtu, most) = (self.path.current(), self.max_segment());
         let Some(session) = &mut self.session else { return };
         fit(session, now, mtu, most);
-        self.streams.set_time(now, session.round_trip(), session.rate(now));
+        self.streams.set_time(now, session.srtt(), session.rate(now));
         let mut bytes = 0;
         while bytes < most_bytes
             && let Some(slot) = batch.slot(session.max_segment() + OVERHEAD)
@@ -389,7 +389,7 @@ impl Relay {
 
     fn conditions(&self, now: Instant) -> Conditions {
         let session = self.session.as_ref().filter(|_| self.connected);
-        let round_trip = session.and_then(Session::round_trip);
+        let round_trip = session.and_then(Session::srtt);
         Conditions {
             round_trip: round_trip.unwrap_or(self.config.initial_round_trip),
             rate: session.and_then(|session| session.rate(now)),
@@ -413,7 +413,7 @@ impl Relay {
     /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if let Some(session) = &mut self.session {
-            self.streams.set_time(now, session.round_trip(), session.rate(now));
+            self.streams.set_time(now, session.srtt(), session.rate(now));
             session.handle_timeout(now);
             self.streams.handle_timeout();
             if self.streams.has_fresh() {
@@ -517,7 +517,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_where_sessions_begin_and_is_not_news() {
         let rate = BitRate::from_mbps(3);
-        let learnt = Some(Learnt { rate, round_trip: Span::from_millis(500) });
+        let learnt = Some(PathMetrics { rate, min_rtt: Span::from_millis(500) });
         let config = RelayConfig { learnt, ..RelayConfig::new("boat") };
         let now = Instant::ZERO + Span::from_secs(1);
         let mut relay = Relay::terminal(&config, now, RngStream::new(1, 0, "terminal"));

@@ -55,7 +55,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use units::{BitRate, Span};
 
-pub use accept::{AcceptMode, AcceptRule, AcceptRules, ClientProtocol, ConfirmSection, WhenFull};
+pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub use paths::{HealthSection, PathSection};
 pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
 pub use plans::{ClassSection, PlanSection, Promised};
@@ -415,7 +415,7 @@ impl Config {
     /// How long a terminal's path may be idle before it is tried.
     pub(crate) fn keep_alive(&self) -> Span {
         let several = self.paths.len() > 1;
-        self.health.probe(several || crate::engine::depends_on_paths(self.fail))
+        self.health.probe(several || self.fail.depends_on_paths())
     }
 
     /// What the gateway is called on its machine.

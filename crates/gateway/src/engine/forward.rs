@@ -1,12 +1,10 @@
 //! Packets that are carried as they are: between the TUN interface and the relay.
 
 use crate::config::terminal_of;
-use crate::engine::accept::fallback::{Fate, RETRY};
+use crate::engine::accept::fallback::RETRY;
 use crate::engine::host::{SocketId, Source};
-use crate::engine::limits::rates::Holder;
+use crate::engine::pair::{Pair, Role};
 use crate::engine::peers::link_socket::Outlet;
-use crate::engine::peers::relay_set::Peer;
-use crate::engine::{Engine, Role};
 use crate::forward::Forwarding;
 use crate::forward::packet::{Ends, UDP};
 use crate::report::ForwardCounters;
@@ -20,16 +18,25 @@ const BUDGET: usize = 256;
 /// The largest IP packet.
 const LARGEST: usize = 65_536;
 
+/// Why a packet of a terminal is not forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketDenied {
+    /// Its source address is of no network of the terminal.
+    ForeignSource,
+    /// The terminal may not reach its destination.
+    Policy,
+}
+
 /// The interface at work.
 #[derive(Debug)]
-pub(super) struct Tunnel {
+pub(crate) struct Tunnel {
     forwarding: Forwarding,
-    pub(super) readable: bool,
+    pub(crate) readable: bool,
     buffer: Vec<u8>,
     /// Whether packets go their ordinary way, because no hub answers.
     passing: bool,
     /// When the kernel may be asked again, after it has refused.
-    pub(super) retry: Option<Instant>,
+    pub(crate) retry: Option<Instant>,
 }
 
 impl Tunnel {
@@ -52,7 +59,7 @@ impl Tunnel {
     }
 }
 
-impl Engine {
+impl<R: Role> Pair<R> {
     /// Carries packets by `forwarding` from here on.
     pub(crate) fn set_forwarding(&mut self, forwarding: Forwarding) -> io::Result<()> {
         self.core.host.watch(SocketId(forwarding.tun.as_raw_fd()), Source::Packets)?;
@@ -81,14 +88,14 @@ impl Engine {
 
     /// While new connections of a terminal pass because no hub answers, packets do as well: else
     /// those of the connections would be carried to nowhere.
-    pub(super) fn lead_packets(&mut self, now: Instant) {
-        if let (Role::Terminal(terminal), Some(tunnel)) = (&self.role, &mut self.tunnel) {
-            tunnel.let_pass(now, terminal.door.fail.fate() == Fate::Direct);
+    pub(crate) fn lead_packets(&mut self, now: Instant) {
+        if let (Some(pass), Some(tunnel)) = (self.role.bypasses_packets(), &mut self.tunnel) {
+            tunnel.let_pass(now, pass);
         }
     }
 
     /// Carries what the kernel sends out by the interface; true when there is more.
-    pub(super) fn carry_out(&mut self, now: Instant) -> bool {
+    pub(crate) fn carry_out(&mut self, now: Instant) -> bool {
         let Some(mut tunnel) = self.tunnel.take() else { return false };
         for _ in 0..BUDGET {
             if !tunnel.readable {
@@ -127,16 +134,8 @@ impl Engine {
             counters.left_alone += 1;
             return;
         }
-        let peer: Option<Peer> = match &self.role {
-            Role::Terminal(_) => Some(core.carrier.first_path()),
-            Role::Hub(_) => {
-                core.carrier.peer_at_home(|names| homes.home_of(ends.destination.ip(), names))
-            }
-        };
-        let served = match &self.role {
-            Role::Terminal(_) => (ends.source, None),
-            Role::Hub(hub) => (ends.destination.ip(), hub.classes.of_packet(packet, &ends)),
-        };
+        let peer = self.role.peer_for(core, homes, &ends);
+        let served = self.role.service_of(packet, &ends);
         match peer {
             Some(peer) if core.carrier.send_datagram(now, peer, packet, served) => {
                 core.counters.forwarded.sent += 1;
@@ -146,7 +145,7 @@ impl Engine {
     }
 
     /// Hands on what peers have carried here.
-    pub(super) fn carry_in(&mut self, now: Instant) {
+    pub(crate) fn carry_in(&mut self, now: Instant) {
         while let Some((peer, packet)) = self.core.carrier.take_datagram() {
             let Some(tunnel) = &self.tunnel else {
                 self.core.counters.forwarded.unwanted += 1;
@@ -158,13 +157,13 @@ impl Engine {
                 counters.left_alone += 1;
                 continue;
             };
-            if let Role::Hub(hub) = &mut self.role {
-                if !tunnel.forwarding.homes.is_home(name, ends.source) {
+            match self.role.admit_packet(now, &tunnel.forwarding.homes, name, &ends) {
+                Ok(()) => {}
+                Err(PacketDenied::ForeignSource) => {
                     counters.foreign_source += 1;
                     continue;
                 }
-                let holder = Holder::Terminal(name.into());
-                if !hub.admission.may_carry(now, &holder, &ends) {
+                Err(PacketDenied::Policy) => {
                     counters.denied += 1;
                     continue;
                 }
@@ -188,7 +187,7 @@ fn is_ours(ends: &Ends, own_port: u16, is_peer: impl FnOnce(SocketAddr) -> bool)
 
 impl ForwardCounters {
     /// Packets that moved.
-    pub(super) fn moved(&self) -> u64 {
+    pub(crate) fn moved(&self) -> u64 {
         self.sent + self.received
     }
 }

@@ -11,17 +11,14 @@
 //! remembered by the engine until a call returns [`io::ErrorKind::WouldBlock`]. All calls return at
 //! once, with the errors that the kernel has for them. Time is an argument of the engine's verbs.
 
-use crate::engine::peers::route::Route;
+use crate::Limits;
 use crate::report::UdpCounters;
-use crate::{Limits, ResolverSection};
 use relay::Families;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use units::{Instant, Span};
-
-use crate::engine::resolver::{Action, Update};
 
 /// A socket, or another thing that becomes ready, as the host knows it: the kernel's descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +50,24 @@ pub(crate) struct Readiness {
     pub(crate) writable: bool,
     /// The socket has an error to be taken.
     pub(crate) error: bool,
+}
+
+/// A route from this host to a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// Address of the peer.
+    pub(crate) peer: SocketAddr,
+    /// Source address of packets; the routing table selects it when it is unspecified.
+    pub(crate) source: IpAddr,
+    /// Outgoing interface; the routing table selects it when `None`.
+    pub(crate) interface: Option<String>,
+}
+
+impl Route {
+    /// A route that is left to the routing table.
+    pub(crate) fn to(peer: SocketAddr) -> Self {
+        Self { peer, source: Ipv4Addr::UNSPECIFIED.into(), interface: None }
+    }
 }
 
 /// The operating system below the engine.
@@ -244,24 +259,6 @@ pub(crate) trait DatagramSocket: fmt::Debug + Send {
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// What looks names up: files and name servers.
-pub(crate) trait Lookups: fmt::Debug + Send {
-    /// Takes another configuration; returns whether it is another one.
-    fn configure(&mut self, section: &ResolverSection) -> bool;
-
-    /// Returns whether [`Lookups::send`] takes another action.
-    fn has_room(&self) -> bool;
-
-    /// Starts or stops a lookup. One that cannot be started fails.
-    fn send(&mut self, action: &Action);
-
-    /// Returns the next result.
-    fn poll_update(&mut self) -> Option<Update>;
-
-    /// Reports [`Source::Names`] as ready.
-    fn wake(&self);
-}
-
 /// A descriptor that is kept so that one more can be had when the process has no other left.
 pub(crate) trait Reserve: fmt::Debug + Send {
     /// Closes the descriptor, so that the next call that needs one gets it; false when it is closed
@@ -279,15 +276,4 @@ pub(crate) struct Descriptors {
     pub(crate) limit: u64,
     /// The one in reserve.
     pub(crate) reserve: Box<dyn Reserve>,
-}
-
-/// All that an engine needs of its host.
-#[derive(Debug)]
-pub(crate) struct Platform {
-    /// Sockets and routes.
-    pub(crate) host: Box<dyn Host>,
-    /// Names.
-    pub(crate) lookups: Box<dyn Lookups>,
-    /// Descriptors.
-    pub(crate) descriptors: Descriptors,
 }

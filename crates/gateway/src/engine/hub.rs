@@ -5,160 +5,110 @@
 //!                                          └── no address can be reached: refused
 //! ```
 
-use crate::engine::connect::server_connect::{Connecting, Reached};
+use crate::engine::connect::server_connect::{Connecting, Reached, reason_of};
 use crate::engine::connect::terminal_admission::Admission;
+use crate::engine::forward::PacketDenied;
 use crate::engine::host::{Host, Socket, Source};
 use crate::engine::limits::client_network::client_network;
 use crate::engine::limits::rates::Holder;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
+use crate::engine::pair::Role;
 use crate::engine::peers::classes::Classes;
 use crate::engine::peers::family_watch::FamilyWatch;
 use crate::engine::peers::relay_set::{Peer, StreamKey};
 use crate::engine::peers::scheduler_notifier::Mac;
+use crate::engine::resolver::QueryId;
 use crate::engine::resolver::{Answer, Owner};
-use crate::engine::transfer::connection::{Onward, Phase};
+use crate::engine::transfer::connection::{Stage, Transfer};
 use crate::engine::transfer::connection_info::About;
 use crate::engine::transfer::connections::Core;
+use crate::forward::Homes;
+use crate::forward::packet::Ends;
 use crate::proxy::RefuseReason;
-use crate::{Promised, SourceMode};
+use crate::{HubSection, Promised, SourceMode};
+use relay::Service;
 use relay::{DisconnectReason, Event, ResetReason, Target};
 use std::io;
+use std::net::IpAddr;
 use std::net::SocketAddr;
 use units::Instant;
 
+/// A hub's connections.
+pub(crate) type HubCore = Core<HubStage>;
+
+/// Stage of a hub's connection.
+#[derive(Debug)]
+pub(crate) enum HubStage {
+    /// The server's name is being resolved, or the server is being connected to.
+    Connecting(Box<Onward>),
+    /// Bytes are moved.
+    Transfer(Transfer),
+}
+
+impl From<Transfer> for HubStage {
+    fn from(transfer: Transfer) -> Self {
+        Self::Transfer(transfer)
+    }
+}
+
+impl Stage for HubStage {
+    fn transfer(&self) -> Option<&Transfer> {
+        if let Self::Transfer(transfer) = self { Some(transfer) } else { None }
+    }
+
+    fn transfer_mut(&mut self) -> Option<&mut Transfer> {
+        if let Self::Transfer(transfer) = self { Some(transfer) } else { None }
+    }
+
+    fn query(&self) -> Option<QueryId> {
+        if let Self::Connecting(onward) = self { onward.server.query() } else { None }
+    }
+
+    fn takes_socket_errors(&self) -> bool {
+        self.transfer().is_some_and(Transfer::takes_socket_errors)
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Connecting(onward) if onward.server.is_resolving() => "resolving",
+            Self::Connecting(_) => "connecting",
+            Self::Transfer(transfer) => transfer.name(),
+        }
+    }
+}
+
+/// A server that a hub connects to.
+#[derive(Debug)]
+pub(crate) struct Onward {
+    server: Connecting,
+    /// The client's own address, from which to connect.
+    source: Option<SocketAddr>,
+}
+
 /// What only a hub has.
 #[derive(Debug)]
-pub(super) struct Hub {
-    pub(super) source: SourceMode,
-    pub(super) admission: Admission,
+pub(crate) struct Hub {
+    pub(crate) source: SourceMode,
+    pub(crate) admission: Admission,
     /// Tells a MAC scheduler of connections, where one is named.
-    pub(super) mac: Option<Mac>,
-    pub(super) classes: Classes,
+    pub(crate) mac: Option<Mac>,
+    pub(crate) classes: Classes,
     /// What its plans promise.
-    pub(super) promised: Vec<Promised>,
+    pub(crate) promised: Vec<Promised>,
     /// The address families that it reaches.
-    pub(super) families: FamilyWatch,
+    pub(crate) families: FamilyWatch,
 }
 
 impl Hub {
-    /// Announces to terminals the address families that are reached, when they have changed.
-    pub(super) fn announce_families(&mut self, core: &mut Core, now: Instant) {
-        if let Some(families) = self.families.look(now, &*core.host) {
-            core.carrier.set_families(families);
-        }
+    /// A hub as `config` has it.
+    pub(crate) fn new(config: &HubSection, admission: Admission) -> Self {
+        let mac = config.mac.as_ref().and_then(|path| Mac::new(path, &config.id));
+        let (classes, promised) = (Classes::new(&config.classes), Vec::new());
+        let (source, families) = (config.source, FamilyWatch::default());
+        Self { source, admission, classes, mac, promised, families }
     }
 
-    /// A connection's turn.
-    pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
-        match core.connections[index].phase {
-            Phase::Connecting(_) => self.connecting(core, now, index),
-            Phase::Spliced(_) => core.turn_splice(now, index),
-            Phase::Emptying(_) => core.turn_emptying(now, index),
-            Phase::Breaking(_) => core.turn_breaking(now, index),
-            Phase::Asking(_)
-            | Phase::Greeting { .. }
-            | Phase::Knocking(_)
-            | Phase::Confirming(_)
-            | Phase::Direct(_)
-            | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
-        }
-    }
-
-    /// The deadline of a connection has come.
-    pub(super) fn expired(&mut self, core: &mut Core, now: Instant, index: usize) {
-        core.set_due(index, None);
-        match core.connections[index].phase {
-            Phase::Connecting(_) => self.connecting(core, now, index),
-            Phase::Spliced(_) => {}
-            Phase::Emptying(_) => core.turn_emptying(now, index),
-            Phase::Breaking(_) => core.turn_breaking(now, index),
-            Phase::Asking(_)
-            | Phase::Greeting { .. }
-            | Phase::Knocking(_)
-            | Phase::Confirming(_)
-            | Phase::Direct(_)
-            | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
-        }
-    }
-
-    /// Something happened on the relay's side.
-    pub(super) fn event(&mut self, core: &mut Core, now: Instant, peer: Peer, event: Event) {
-        let key = |stream| StreamKey { peer, stream };
-        match event {
-            Event::Connected => {
-                tracing::info!(terminal = %core.carrier.describe(peer), "a terminal is here");
-            }
-            Event::Disconnected { reason } => {
-                let terminal = core.carrier.describe(peer);
-                match reason {
-                    DisconnectReason::Closed => tracing::info!(%terminal, "session closed"),
-                    _ => {
-                        tracing::warn!(%terminal, ?reason, "a terminal is lost, and all its connections")
-                    }
-                }
-                for index in core.connections_to(peer) {
-                    core.counters.lost_with_peer += 1;
-                    core.because(index, "the terminal was lost");
-                    core.detach(index);
-                    core.reset_socket(index);
-                }
-            }
-            Event::Opened { stream, target } => self.opened(core, now, key(stream), target),
-            // Only terminals are told so.
-            Event::Accepted { .. } | Event::Refused { .. } => {}
-            Event::Readable { stream } | Event::Writable { stream } => {
-                if let Some(index) = core.connection_of(key(stream))
-                    && matches!(
-                        core.connections[index].phase,
-                        Phase::Spliced(_) | Phase::Emptying(_) | Phase::Breaking(_)
-                    )
-                {
-                    core.queue(index);
-                }
-            }
-            Event::Ended { stream } => core.stream_ended(key(stream)),
-            Event::Ending { stream, reason } => {
-                if let Some(index) = core.connection_of(key(stream)) {
-                    let terminal = || core.carrier.describe(peer);
-                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
-                    core.because(index, "the terminal reset it");
-                    core.stream_ending(index);
-                    // Nobody wants to be connected any more.
-                    if core.connections[index].is_on_its_way() {
-                        core.give_up(index, ResetReason::Aborted);
-                    }
-                }
-            }
-            Event::Reset { stream, reason } => {
-                if let Some(index) = core.connection_of(key(stream)) {
-                    let terminal = || core.carrier.describe(peer);
-                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
-                    core.because(index, "the terminal reset it");
-                    core.stream_reset(now, index);
-                }
-            }
-            Event::Released { stream } => {
-                // What is left is to pass on the end, if that was not done yet.
-                if let Some(index) = core.connection_of(key(stream)) {
-                    core.queue(index);
-                }
-            }
-        }
-    }
-
-    /// An answer of the resolver.
-    pub(super) fn answered(&mut self, core: &mut Core, now: Instant, answer: Answer) {
-        let Answer { id, token: index, result } = answer;
-        if let Some(connection) = core.connections.get_mut(index)
-            && let Phase::Connecting(onward) = &mut connection.phase
-            && onward.server.query() == Some(id)
-        {
-            onward.server.answer(now, &*core.host, result);
-            self.connecting(core, now, index);
-        }
-    }
-
-    fn opened(&mut self, core: &mut Core, now: Instant, key: StreamKey, target: Target) {
+    fn opened(&mut self, core: &mut HubCore, now: Instant, key: StreamKey, target: Target) {
         core.counters.opened += 1;
         let terminal = || core.carrier.describe(key.peer);
         tracing::debug!(terminal = %terminal(), server = %target.destination, "opened");
@@ -192,10 +142,10 @@ impl Hub {
         };
         let server = Connecting::new(now, port, core.limits.connect);
         let onward = Onward { server, source: client };
-        let index = core.add(None, Some(key), Phase::Connecting(Box::new(onward)));
+        let index = core.add(None, Some(key), HubStage::Connecting(Box::new(onward)));
         core.connections[index].about = about;
         core.hold(now, index, slot_owner, holder.clone());
-        let Phase::Connecting(onward) = &mut core.connections[index].phase else { return };
+        let HubStage::Connecting(onward) = &mut core.connections[index].stage else { return };
         match target.destination {
             relay::Destination::Address(address) => onward.server.address(now, address),
             relay::Destination::Name(name, _) => {
@@ -208,9 +158,9 @@ impl Hub {
     }
 
     /// Goes on with connecting to the server.
-    fn connecting(&mut self, core: &mut Core, now: Instant, index: usize) {
+    fn connecting(&mut self, core: &mut HubCore, now: Instant, index: usize) {
         let connection = &mut core.connections[index];
-        let Phase::Connecting(onward) = &mut connection.phase else { return };
+        let HubStage::Connecting(onward) = &mut connection.stage else { return };
         let Onward { server, source } = &mut **onward;
         let reached = server.turn(now, |address| {
             // The address that is judged is the one that is connected to.
@@ -254,12 +204,164 @@ impl Hub {
         }
     }
 
-    fn connected(&mut self, core: &mut Core, index: usize) {
+    fn connected(&mut self, core: &mut HubCore, index: usize) {
         core.counters.connected += 1;
         if let Some(key) = core.connections[index].key {
             core.carrier.accept(key);
         }
         core.splice(index, Vec::new(), Vec::new());
+    }
+}
+
+impl Role for Hub {
+    type Stage = HubStage;
+
+    const IS_HUB: bool = true;
+
+    fn handle_readiness(&mut self, _: Source) {}
+
+    /// Announces to terminals the address families that are reached, when they have changed.
+    fn begin_round(&mut self, core: &mut HubCore, now: Instant) -> bool {
+        if let Some(families) = self.families.look(now, &*core.host) {
+            core.carrier.set_families(families);
+        }
+        false
+    }
+
+    fn on_event(&mut self, core: &mut HubCore, now: Instant, peer: Peer, event: Event) {
+        let key = |stream| StreamKey { peer, stream };
+        match event {
+            Event::Connected => {
+                tracing::info!(terminal = %core.carrier.describe(peer), "a terminal is here");
+            }
+            Event::Disconnected { reason } => {
+                let terminal = core.carrier.describe(peer);
+                match reason {
+                    DisconnectReason::Closed => tracing::info!(%terminal, "session closed"),
+                    _ => tracing::warn!(%terminal, ?reason, "terminal lost, and its connections"),
+                }
+                for index in core.connections_to(peer) {
+                    core.counters.lost_with_peer += 1;
+                    core.because(index, "the terminal was lost");
+                    core.detach(index);
+                    core.reset_socket(index);
+                }
+            }
+            Event::Opened { stream, target } => self.opened(core, now, key(stream), target),
+            // Only terminals are told so.
+            Event::Accepted { .. } | Event::Refused { .. } => {}
+            Event::Readable { stream } | Event::Writable { stream } => {
+                if let Some(index) = core.connection_of(key(stream))
+                    && let HubStage::Transfer(_) = core.connections[index].stage
+                {
+                    core.queue(index);
+                }
+            }
+            Event::Ended { stream } => core.stream_ended(key(stream)),
+            Event::Ending { stream, reason } => {
+                if let Some(index) = core.connection_of(key(stream)) {
+                    let terminal = || core.carrier.describe(peer);
+                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
+                    core.because(index, "the terminal reset it");
+                    core.stream_ending(index);
+                    // Nobody wants to be connected any more.
+                    if let HubStage::Connecting(_) = core.connections[index].stage {
+                        core.give_up(index, ResetReason::Aborted);
+                    }
+                }
+            }
+            Event::Reset { stream, reason } => {
+                if let Some(index) = core.connection_of(key(stream)) {
+                    let terminal = || core.carrier.describe(peer);
+                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
+                    core.because(index, "the terminal reset it");
+                    core.stream_reset(now, index);
+                }
+            }
+            Event::Released { stream } => {
+                // What is left is to pass on the end, if that was not done yet.
+                if let Some(index) = core.connection_of(key(stream)) {
+                    core.queue(index);
+                }
+            }
+        }
+    }
+
+    fn on_answer(&mut self, core: &mut HubCore, now: Instant, answer: Answer) {
+        let Answer { id, token: index, result } = answer;
+        if let Some(connection) = core.connections.get_mut(index)
+            && let HubStage::Connecting(onward) = &mut connection.stage
+            && onward.server.query() == Some(id)
+        {
+            onward.server.answer(now, &*core.host, result);
+            self.connecting(core, now, index);
+        }
+    }
+
+    fn run(&mut self, core: &mut HubCore, now: Instant, index: usize) {
+        match core.connections[index].stage {
+            HubStage::Connecting(_) => self.connecting(core, now, index),
+            HubStage::Transfer(_) => core.run_transfer(now, index),
+        }
+    }
+
+    fn on_deadline(&mut self, core: &mut HubCore, now: Instant, index: usize) {
+        match core.connections[index].stage {
+            HubStage::Connecting(_) => self.connecting(core, now, index),
+            HubStage::Transfer(_) => core.on_transfer_deadline(now, index),
+        }
+    }
+
+    fn end_round(&mut self, core: &mut HubCore, now: Instant) {
+        if let Some(mac) = &mut self.mac {
+            mac.tell(now, &mut core.slots.table, &mut core.counters);
+        }
+    }
+
+    fn poll_timeout(&self, core: &HubCore, _: Instant) -> Option<Instant> {
+        let mac = self.mac.as_ref().map(|mac| mac.poll_timeout(&core.slots.table));
+        mac.into_iter().chain([self.families.next()]).min()
+    }
+
+    fn drain(&mut self, core: &mut HubCore, _: Instant) {
+        core.draining = true;
+    }
+
+    fn bypasses_packets(&self) -> Option<bool> {
+        None
+    }
+
+    fn peer_for(&self, core: &HubCore, homes: &Homes, ends: &Ends) -> Option<Peer> {
+        core.carrier.peer_at_home(|names| homes.home_of(ends.destination.ip(), names))
+    }
+
+    fn service_of(&self, packet: &[u8], ends: &Ends) -> (IpAddr, Option<Service>) {
+        (ends.destination.ip(), self.classes.of_packet(packet, ends))
+    }
+
+    fn admit_packet(
+        &mut self,
+        now: Instant,
+        homes: &Homes,
+        name: &str,
+        ends: &Ends,
+    ) -> Result<(), PacketDenied> {
+        if !homes.is_home(name, ends.source) {
+            return Err(PacketDenied::ForeignSource);
+        }
+        let holder = Holder::Terminal(name.into());
+        match self.admission.may_carry(now, &holder, ends) {
+            true => Ok(()),
+            false => Err(PacketDenied::Policy),
+        }
+    }
+
+    fn promised(&self) -> &[Promised] {
+        &self.promised
+    }
+
+    fn wants_change(&self, _: Instant) -> bool {
+        false
     }
 }
 
@@ -291,7 +393,7 @@ fn start(
     host.connect(None, address).map(|socket| (socket, true))
 }
 
-fn refuse(core: &mut Core, index: usize, reason: RefuseReason) {
+fn refuse(core: &mut HubCore, index: usize, reason: RefuseReason) {
     core.counters.refused(reason);
     core.because(index, reason.words());
     if let Some(key) = core.connections[index].key {
@@ -301,43 +403,12 @@ fn refuse(core: &mut Core, index: usize, reason: RefuseReason) {
 }
 
 /// Resets the connections whose slots others have.
-fn reset_reclaimed(core: &mut Core) {
+fn reset_reclaimed(core: &mut HubCore) {
     while let Some(index) = core.next_reclaimed() {
-        if core.connections[index].is_on_its_way() {
+        if let HubStage::Connecting(_) = core.connections[index].stage {
             refuse(core, index, RefuseReason::Limit);
         } else {
             core.give_up(index, ResetReason::Local);
         }
-    }
-}
-
-/// What a failed attempt means to the client.
-pub(super) fn reason_of(error: &io::Error) -> RefuseReason {
-    match error.raw_os_error() {
-        Some(libc::ECONNREFUSED | libc::ECONNRESET) => RefuseReason::ConnectionRefused,
-        Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => RefuseReason::HostUnreachable,
-        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => {
-            RefuseReason::NetworkUnreachable
-        }
-        Some(libc::ETIMEDOUT) => RefuseReason::TimedOut,
-        Some(libc::EACCES | libc::EPERM) => RefuseReason::Policy,
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => RefuseReason::Limit,
-        Some(_) | None => RefuseReason::Other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_have_their_reasons() {
-        let reason = |code| reason_of(&io::Error::from_raw_os_error(code));
-        assert_eq!(reason(libc::ECONNREFUSED), RefuseReason::ConnectionRefused);
-        assert_eq!(reason(libc::EHOSTUNREACH), RefuseReason::HostUnreachable);
-        assert_eq!(reason(libc::ENETUNREACH), RefuseReason::NetworkUnreachable);
-        assert_eq!(reason(libc::ETIMEDOUT), RefuseReason::TimedOut);
-        assert_eq!(reason(libc::EMFILE), RefuseReason::Limit);
-        assert_eq!(reason(libc::EIO), RefuseReason::Other);
     }
 }

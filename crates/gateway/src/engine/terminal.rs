@@ -11,21 +11,33 @@ use crate::config::MOST_LISTENERS;
 use crate::engine::accept::client_accept::welcome;
 use crate::engine::accept::client_admission::Door;
 use crate::engine::accept::confirm_queue::Confirm;
+use crate::engine::accept::direct::Direct;
+use crate::engine::accept::fallback::Fail;
+use crate::engine::accept::fallback::Fate;
 use crate::engine::accept::listener::{Accepted, Kind, Listener};
 use crate::engine::accept::pause::Pause;
-use crate::engine::accept::proxy_client::{ask, farewell};
+use crate::engine::accept::proxy_client::ask;
+use crate::engine::accept::stage::{TerminalCore, TerminalStage};
 use crate::engine::accept::stream_open::{open_greeted, open_now, refuse};
+use crate::engine::forward::PacketDenied;
 use crate::engine::host::Host;
+use crate::engine::host::{SocketId, Source};
 use crate::engine::limits::client_network::client_network;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
+use crate::engine::pair::Role;
 use crate::engine::peers::relay_set::{Peer, StreamKey};
-use crate::engine::transfer::connection::Phase;
+use crate::engine::resolver::Answer;
 use crate::engine::transfer::connection_info::About;
-use crate::engine::transfer::connections::Core;
+use crate::forward::Homes;
+use crate::forward::packet::Ends;
+use crate::intercept::Doorkeeper;
 use crate::proxy::RefuseReason;
+use crate::{FailSection, Limits, Promised, TerminalSection};
+use relay::Service;
 use relay::{DisconnectReason, Event, ResetReason};
 use slab::Slab;
 use std::io;
+use std::net::IpAddr;
 use units::{Instant, Span};
 
 /// Clients accepted before others have their turn.
@@ -40,13 +52,13 @@ const COMPLAINTS: Span = Span::from_secs(10);
 
 /// What only a terminal has.
 #[derive(Debug)]
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     listeners: Slab<Listener>,
     /// Whose turn it is to accept from.
     turn: usize,
-    pub(super) door: Door,
+    pub(crate) door: Door,
     /// Where some that are intercepted are confirmed.
-    pub(super) confirm: Option<Confirm>,
+    pub(crate) confirm: Option<Confirm>,
     /// Whether accepting pauses.
     pause: Pause,
     /// The log hears of it no earlier than then.
@@ -54,35 +66,44 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(door: Door, confirm: Option<Confirm>) -> Self {
+    pub(crate) fn new(door: Door, confirm: Option<Confirm>) -> Self {
         let listeners = Slab::new();
         let (pause, complain_again) = (Pause::None, Instant::ZERO);
         Self { listeners, turn: 0, door, confirm, pause, complain_again }
     }
 
-    /// Somebody knocks who is to be confirmed.
-    pub(super) fn somebody_knocks(&mut self) {
-        if let Some(confirm) = &mut self.confirm {
-            confirm.is_ready();
+    /// A terminal as `config` has it.
+    ///
+    /// # Errors
+    /// Those of watching a socket.
+    pub(crate) fn open(
+        host: &mut dyn Host,
+        config: &TerminalSection,
+        (limits, fail): (&Limits, FailSection),
+        (listeners, keeper): (Vec<Listener>, Option<Doorkeeper>),
+    ) -> io::Result<Self> {
+        if let Some(keeper) = &keeper {
+            host.watch(SocketId(keeper.descriptor()), Source::Knocks)?;
         }
-    }
-
-    /// Confirms nobody any more.
-    pub(super) fn confirm_no_more(&mut self, core: &mut Core) {
-        if let Some(confirm) = &mut self.confirm {
-            confirm.close(core);
-        }
+        let bounds = config.intercept.as_ref().map(|section| section.confirm).unwrap_or_default();
+        let confirm = keeper.map(|keeper| Confirm::new(keeper, bounds));
+        let mut direct = Direct::new();
+        direct.guard(config);
+        let door = Door::new(config.accept.clone(), limits, Fail::new(fail), direct);
+        let mut terminal = Self::new(door, confirm);
+        terminal.listen(host, listeners)?;
+        Ok(terminal)
     }
 
     /// New connections pass by now: those that wait to be confirmed will as well.
-    pub(super) fn let_go(&mut self, core: &mut Core) {
+    pub(crate) fn let_go(&mut self, core: &mut TerminalCore) {
         if let Some(confirm) = &mut self.confirm {
             confirm.let_go(core);
         }
     }
 
     /// Takes who has knocked; true when there may be more.
-    pub(super) fn answer_knocks(&mut self, core: &mut Core, now: Instant) -> bool {
+    pub(crate) fn answer_knocks(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
         let door = &mut self.door;
         let more = self.confirm.as_mut().is_some_and(|confirm| confirm.answer(core, now, door));
         self.reset_reclaimed(core);
@@ -90,7 +111,7 @@ impl Terminal {
     }
 
     /// Accepts from all of `new` as well, or from none of them. Returns their numbers.
-    pub(super) fn listen(
+    pub(crate) fn listen(
         &mut self,
         host: &mut dyn Host,
         new: Vec<Listener>,
@@ -116,26 +137,31 @@ impl Terminal {
     }
 
     /// Closes the listeners with these numbers.
-    pub(super) fn listen_no_more(&mut self, numbers: &[usize]) {
+    pub(crate) fn listen_no_more(&mut self, numbers: &[usize]) {
         for &number in numbers {
             self.listeners.try_remove(number);
         }
     }
 
     /// Its listeners.
-    pub(super) fn listeners(&self) -> impl Iterator<Item = &Listener> {
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listener> {
         self.listeners.iter().map(|(_, listener)| listener)
     }
 
     /// Clients wait at a listener.
-    pub(super) fn is_ready(&mut self, listener: usize) {
+    pub(crate) fn is_ready(&mut self, listener: usize) {
         if let Some(listener) = self.listeners.get_mut(listener) {
             listener.is_ready();
         }
     }
 
     /// Takes in who waits, as far as there is room, and closes the listeners that `go`.
-    pub(super) fn close(&mut self, core: &mut Core, now: Instant, go: impl Fn(&Listener) -> bool) {
+    pub(crate) fn close(
+        &mut self,
+        core: &mut TerminalCore,
+        now: Instant,
+        go: impl Fn(&Listener) -> bool,
+    ) {
         for _ in 0..CLOSING_ROUNDS {
             if !self.accept(core, now) {
                 break;
@@ -144,14 +170,8 @@ impl Terminal {
         self.listeners.retain(|_, listener| !go(listener));
     }
 
-    /// When accepting is to be tried again.
-    pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        let door = [self.door.fail.poll_timeout(now), self.door.reachability.poll_timeout(now)];
-        self.pause.until().into_iter().chain(door.into_iter().flatten()).min()
-    }
-
     /// Looks whether new connections can be carried.
-    pub(super) fn review(&mut self, core: &Core, now: Instant) {
+    pub(crate) fn review(&mut self, core: &TerminalCore, now: Instant) {
         let (open, limit) = (core.slots.table.len(), core.slots.total(now));
         self.door.fail.review(now, core.carrier.answers(), open, limit);
         let (connected, announced) = core.carrier.families();
@@ -159,7 +179,7 @@ impl Terminal {
     }
 
     /// Accepts who waits; true when more wait.
-    pub(super) fn accept(&mut self, core: &mut Core, now: Instant) -> bool {
+    pub(crate) fn accept(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
         core.review_closing();
         let expected = self.ready_listener(false).is_some();
         if self.pause.holds(now, core.room_again, expected) {
@@ -205,10 +225,10 @@ impl Terminal {
     }
 
     /// Resets the connections whose slots others have.
-    fn reset_reclaimed(&mut self, core: &mut Core) {
+    fn reset_reclaimed(&mut self, core: &mut TerminalCore) {
         while let Some(index) = core.next_reclaimed() {
-            match (&core.connections[index].phase, &mut self.confirm) {
-                (Phase::Knocking(_), Some(confirm)) => confirm.reclaimed(core, index),
+            match (&core.connections[index].stage, &mut self.confirm) {
+                (TerminalStage::Knocking(_), Some(confirm)) => confirm.reclaimed(core, index),
                 (_, _) => core.give_up(index, ResetReason::Local),
             }
         }
@@ -235,61 +255,81 @@ impl Terminal {
         ready(self.turn).or_else(|| ready(0))
     }
 
-    /// A connection's turn.
-    pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
-        match core.connections[index].phase {
-            Phase::Asking(_) => {
-                ask(core, now, index, &mut self.door);
-                self.reset_reclaimed(core);
+    /// The hub has connected.
+    fn accepted(&mut self, core: &mut TerminalCore, now: Instant, key: StreamKey) {
+        let Some(index) = core.connection_of(key) else { return };
+        let connection = &mut core.connections[index];
+        self.door.reachability.succeeded(connection.about.server.as_ref());
+        match &connection.stage {
+            TerminalStage::Confirming(handshake) => {
+                let preface = handshake.granted(None);
+                let kept = std::mem::take(&mut connection.kept);
+                core.splice(index, kept, preface);
             }
-            Phase::Greeting { .. } => open_greeted(core, now, index),
-            // What the client sends meanwhile waits in its socket.
-            Phase::Confirming(_) | Phase::Knocking(_) => {}
-            Phase::Farewell { .. } => farewell(core, index),
-            Phase::Direct(_) => self.door.direct.turn(core, now, index),
-            Phase::Connecting(_) => unreachable!("a hub's phase"),
-            Phase::Spliced(_) => core.turn_splice(now, index),
-            Phase::Emptying(_) => core.turn_emptying(now, index),
-            Phase::Breaking(_) => core.turn_breaking(now, index),
-        }
-    }
-
-    /// The deadline of a connection has come.
-    pub(super) fn expired(&mut self, core: &mut Core, now: Instant, index: usize) {
-        core.set_due(index, None);
-        match &core.connections[index].phase {
-            Phase::Asking(asking) => {
-                tracing::info!(client = %asking.client, "a client of a proxy was too slow");
-                core.counters.bad_requests += 1;
-                core.because(index, "it was too slow to say what it wanted");
-                core.reset_socket(index);
-            }
-            Phase::Greeting { .. } => open_now(core, now, index, Vec::new()),
-            Phase::Knocking(_) => {
+            TerminalStage::Knocking(_) => {
                 if let Some(confirm) = &mut self.confirm {
-                    confirm.expired(core, index);
+                    confirm.accepted(core, now, index);
                 }
             }
-            Phase::Confirming(_) => {
-                if let Some(key) = core.connections[index].key {
-                    core.carrier.reset(key, ResetReason::TimedOut);
-                }
-                core.detach(index);
-                refuse(core, now, index, RefuseReason::TimedOut, "the hub gave no answer");
-            }
-            Phase::Farewell { .. } => core.reset_socket(index),
-            Phase::Direct(_) => self.door.direct.expired(core, now, index),
-            Phase::Connecting(_) => unreachable!("a hub's phase"),
-            Phase::Spliced(_) => {}
-            Phase::Emptying(_) => core.turn_emptying(now, index),
-            Phase::Breaking(_) => core.turn_breaking(now, index),
+            // The client was answered early.
+            TerminalStage::Transfer(_)
+            | TerminalStage::Asking(_)
+            | TerminalStage::Greeting { .. }
+            | TerminalStage::DirectConnect(_) => {}
         }
     }
 
-    /// Something happened on the relay's side.
-    pub(super) fn event(&mut self, core: &mut Core, now: Instant, peer: Peer, event: &Event) {
+    /// Tells the client as well as it can be told that its stream is gone.
+    fn stream_gone(
+        &mut self,
+        core: &mut TerminalCore,
+        now: Instant,
+        index: usize,
+        reason: RefuseReason,
+        detail: &str,
+    ) {
+        match &core.connections[index].stage {
+            TerminalStage::Confirming(_) => refuse(core, now, index, reason, detail),
+            TerminalStage::Knocking(_) => {
+                if let Some(confirm) = &mut self.confirm {
+                    confirm.refused(core, index, reason);
+                }
+            }
+            TerminalStage::Transfer(_) => core.stream_lost(index),
+            // They have no stream.
+            TerminalStage::Asking(_)
+            | TerminalStage::Greeting { .. }
+            | TerminalStage::DirectConnect(_) => {}
+        }
+    }
+}
+
+impl Role for Terminal {
+    type Stage = TerminalStage;
+
+    const IS_HUB: bool = false;
+
+    fn handle_readiness(&mut self, source: Source) {
+        match source {
+            Source::Listener(number) => self.is_ready(number),
+            Source::Knocks => {
+                if let Some(confirm) = &mut self.confirm {
+                    confirm.is_ready();
+                }
+            }
+            Source::Datagrams(_) | Source::Names | Source::Packets | Source::Connection(_) => {}
+        }
+    }
+
+    fn begin_round(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
+        self.review(core, now);
+        let more_knock = self.answer_knocks(core, now);
+        self.accept(core, now) || more_knock
+    }
+
+    fn on_event(&mut self, core: &mut TerminalCore, now: Instant, peer: Peer, event: Event) {
         let key = |stream| StreamKey { peer, stream };
-        match *event {
+        match event {
             Event::Connected => {
                 tracing::info!(hub = %core.carrier.describe(peer), "the hub answers");
             }
@@ -302,10 +342,9 @@ impl Terminal {
                     core.counters.lost_with_peer += 1;
                     core.because(index, "the hub was lost");
                     core.detach(index);
-                    let knocks = matches!(core.connections[index].phase, Phase::Knocking(_));
-                    let reason = match knocks {
-                        true => RefuseReason::NetworkUnreachable,
-                        false => RefuseReason::Other,
+                    let reason = match core.connections[index].stage {
+                        TerminalStage::Knocking(_) => RefuseReason::NetworkUnreachable,
+                        _ => RefuseReason::Other,
                     };
                     self.stream_gone(core, now, index, reason, "the hub was lost");
                 }
@@ -345,7 +384,7 @@ impl Terminal {
                 if let Some(index) = core.connection_of(key(stream)) {
                     tracing::debug!(%stream, ?reason, "reset by the hub");
                     core.because(index, "the hub reset it");
-                    if core.connections[index].is_handing_out() {
+                    if let TerminalStage::Transfer(_) = core.connections[index].stage {
                         core.stream_reset(now, index);
                     } else {
                         core.counters.reset_by_peer += 1;
@@ -364,58 +403,92 @@ impl Terminal {
         }
     }
 
-    /// The hub has connected.
-    fn accepted(&mut self, core: &mut Core, now: Instant, key: StreamKey) {
-        let Some(index) = core.connection_of(key) else { return };
-        let connection = &mut core.connections[index];
-        self.door.reachability.succeeded(connection.about.server.as_ref());
-        match &connection.phase {
-            Phase::Confirming(handshake) => {
-                let preface = handshake.granted(None);
-                let kept = std::mem::take(&mut connection.kept);
-                core.splice(index, kept, preface);
+    fn on_answer(&mut self, core: &mut TerminalCore, now: Instant, answer: Answer) {
+        self.door.direct.answered(core, now, answer);
+    }
+
+    fn run(&mut self, core: &mut TerminalCore, now: Instant, index: usize) {
+        match core.connections[index].stage {
+            TerminalStage::Asking(_) => {
+                ask(core, now, index, &mut self.door);
+                self.reset_reclaimed(core);
             }
-            Phase::Knocking(_) => {
-                if let Some(confirm) = &mut self.confirm {
-                    confirm.accepted(core, now, index);
-                }
-            }
-            // The client was told long ago.
-            Phase::Asking(_)
-            | Phase::Greeting { .. }
-            | Phase::Direct(_)
-            | Phase::Farewell { .. }
-            | Phase::Connecting(_)
-            | Phase::Spliced(_)
-            | Phase::Emptying(_)
-            | Phase::Breaking(_) => {}
+            TerminalStage::Greeting { .. } => open_greeted(core, now, index),
+            // What the client sends meanwhile stays in its socket.
+            TerminalStage::Confirming(_) | TerminalStage::Knocking(_) => {}
+            TerminalStage::DirectConnect(_) => self.door.direct.connecting(core, now, index),
+            TerminalStage::Transfer(_) => core.run_transfer(now, index),
         }
     }
 
-    /// The stream is gone before its time: the client is told as well as it can be.
-    fn stream_gone(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        index: usize,
-        reason: RefuseReason,
-        detail: &str,
-    ) {
-        match &core.connections[index].phase {
-            Phase::Confirming(_) => refuse(core, now, index, reason, detail),
-            Phase::Knocking(_) => {
-                if let Some(confirm) = &mut self.confirm {
-                    confirm.refused(core, index, reason);
-                }
-            }
-            Phase::Asking(_)
-            | Phase::Greeting { .. }
-            | Phase::Direct(_)
-            | Phase::Farewell { .. } => {}
-            Phase::Connecting(_) => unreachable!("a hub's phase"),
-            Phase::Spliced(_) | Phase::Emptying(_) | Phase::Breaking(_) => {
+    fn on_deadline(&mut self, core: &mut TerminalCore, now: Instant, index: usize) {
+        match &core.connections[index].stage {
+            TerminalStage::Asking(asking) => {
+                tracing::info!(client = %asking.client, "a client of a proxy was too slow");
+                core.counters.bad_requests += 1;
+                core.because(index, "it was too slow to say what it wanted");
                 core.reset_socket(index);
             }
+            TerminalStage::Greeting { .. } => open_now(core, now, index, Vec::new()),
+            TerminalStage::Knocking(_) => {
+                if let Some(confirm) = &mut self.confirm {
+                    confirm.expired(core, index);
+                }
+            }
+            TerminalStage::Confirming(_) => {
+                if let Some(key) = core.connections[index].key {
+                    core.carrier.reset(key, ResetReason::TimedOut);
+                }
+                core.detach(index);
+                refuse(core, now, index, RefuseReason::TimedOut, "the hub gave no answer");
+            }
+            TerminalStage::DirectConnect(_) => self.door.direct.connecting(core, now, index),
+            TerminalStage::Transfer(_) => core.on_transfer_deadline(now, index),
         }
+    }
+
+    fn end_round(&mut self, _: &mut TerminalCore, _: Instant) {}
+
+    fn poll_timeout(&self, _: &TerminalCore, now: Instant) -> Option<Instant> {
+        let door = [self.door.fail.poll_timeout(now), self.door.reachability.poll_timeout(now)];
+        self.pause.until().into_iter().chain(door.into_iter().flatten()).min()
+    }
+
+    /// Clients at the transparent listeners were intercepted before the drain began.
+    fn drain(&mut self, core: &mut TerminalCore, now: Instant) {
+        if let Some(confirm) = &mut self.confirm {
+            confirm.close(core);
+        }
+        self.close(core, now, |listener| listener.kind != Kind::Transparent);
+    }
+
+    fn bypasses_packets(&self) -> Option<bool> {
+        Some(self.door.fail.fate() == Fate::Direct)
+    }
+
+    fn peer_for(&self, core: &TerminalCore, _: &Homes, _: &Ends) -> Option<Peer> {
+        Some(core.carrier.first_path())
+    }
+
+    fn service_of(&self, _: &[u8], ends: &Ends) -> (IpAddr, Option<Service>) {
+        (ends.source, None)
+    }
+
+    fn admit_packet(
+        &mut self,
+        _: Instant,
+        _: &Homes,
+        _: &str,
+        _: &Ends,
+    ) -> Result<(), PacketDenied> {
+        Ok(())
+    }
+
+    fn promised(&self) -> &[Promised] {
+        &[]
+    }
+
+    fn wants_change(&self, now: Instant) -> bool {
+        self.door.fail.wants_passing(now).is_some() || self.door.reachability.wants_filter(now)
     }
 }

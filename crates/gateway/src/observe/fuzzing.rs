@@ -5,8 +5,8 @@ use super::control::{self, Control, Desk};
 use super::metrics::{self, Http};
 use super::{Identity, LoopStatus, question};
 use crate::driver::Driver;
-use crate::engine::Sight;
 use crate::engine::single::Single;
+use crate::engine::{Machine, Sight};
 use crate::{Config, Role};
 use mio::{Events, Poll, Token};
 use std::io::{ErrorKind, Read, Write};
@@ -239,7 +239,7 @@ impl Server for Controlled {
             Identity { role: "single", name: "x".into(), controller: "tcp", started: now };
         let rounds = LoopStatus::default();
         let mut status = |sight: &mut Sight<'_>| super::status(&identity, &rounds, sight);
-        let mut sight = Sight::of_single(now, 0, &self.single);
+        let mut sight = self.single.sight(now, 0);
         let mut desk = Desk { identity: &identity, sight: &mut sight, status: &mut status };
         control.turn(self.poll.registry(), &mut desk) || news
     }

@@ -21,12 +21,13 @@ mod question;
 mod socket;
 mod status;
 
+pub use crate::report::AssociationCounters;
 pub use capture::PORT as CAPTURE_PORT;
 pub use histogram::Histogram;
 pub use question::VERSION as CONTROL_VERSION;
 pub use status::{
-    AssociationCounters, ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters,
-    ProcessStatus, PromisedStatus, ResolverStatus, Status, TerminalStatus,
+    ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters, ProcessStatus,
+    PromisedStatus, ResolverStatus, Status, TerminalStatus,
 };
 
 #[cfg(any(test, feature = "fuzzing"))]

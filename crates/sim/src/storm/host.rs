@@ -206,7 +206,7 @@ impl<L: Life> Host<L> {
     fn inspect(&mut self) {
         let session = self.life.session();
         let window = u64::from(self.setup.config.number_window);
-        let outstanding = session.outstanding_numbers();
+        let outstanding = session.outstanding_packets();
         if outstanding > window {
             self.fail(&format!("{outstanding} numbers are out where {window} may be"));
         }
@@ -425,7 +425,7 @@ impl<L: Life> End for Host<L> {
             self.record.delivered,
             self.record.expected,
             self.life.unsent(),
-            session.outstanding_numbers(),
+            session.outstanding_packets(),
             self.lives,
             session.snapshot(self.latest),
         )

@@ -12,7 +12,7 @@ impl SessionConfig {
     /// addresses: set `profile` to the real ones.
     ///
     /// Delivery in order, slow start from one segment, POLLs on the last segment of each burst
-    /// below a window of 10 segments, three POLLs per round trip above it, timers of 10 ms.
+    /// below a window of 10 segments, three POLLs per RTT above it, timers of 10 ms.
     pub fn stp_1999() -> Self {
         let unspecified = core::net::SocketAddr::from(([0, 0, 0, 0], 0));
         Self {
@@ -40,7 +40,7 @@ impl SessionConfig {
             ustat_hold: Span::ZERO,
             tick: Span::from_millis(10),
             pacing_burst: Span::from_millis(10),
-            initial_round_trip: Span::from_secs(3),
+            initial_rtt: Span::from_secs(3),
             handshake_timeout: Span::from_secs(3),
             handshake_tries: 6,
             keep_alive: Span::from_secs(75),
@@ -87,7 +87,7 @@ impl SessionConfig {
     /// Preset of a gateway's session inside an association, on a link of `rate`.
     ///
     /// Immediate delivery, paced at the rate less 0.2 %, no congestion window, and a number
-    /// window of eight round trips of 1.2 s.
+    /// window of eight RTTs of 1.2 s.
     pub fn gateway(rate: BitRate) -> Self {
         let round_trips = Span::from_millis(1_200) * 8;
         // Most packets are full, but runs of smaller ones must not fill the window.
@@ -118,7 +118,7 @@ impl SessionConfig {
             ustat_hold: Span::from_millis(20),
             tick: Span::from_millis(10),
             pacing_burst: Span::from_millis(20),
-            initial_round_trip: Span::from_millis(700),
+            initial_rtt: Span::from_millis(700),
             handshake_timeout: Span::from_millis(1_000),
             handshake_tries: 30,
             keep_alive: Span::from_secs(12),
@@ -145,8 +145,8 @@ impl SessionConfig {
 
     /// Preset of a gateway's session on a link of unknown rate, with the controller `steady`.
     ///
-    /// As [`SessionConfig::gateway`], with a number window of eight round trips of 1.2 s at
-    /// 100 Mbit/s and of twenty round trips of 600 ms at 250 Mbit/s.
+    /// As [`SessionConfig::gateway`], with a number window of eight RTTs of 1.2 s at
+    /// 100 Mbit/s and of twenty RTTs of 600 ms at 250 Mbit/s.
     pub fn gateway_auto() -> Self {
         let gateway = Self::gateway(BitRate::from_mbps(100));
         Self {
@@ -167,7 +167,7 @@ mod tests {
     use std::string::{String, ToString};
 
     #[test]
-    fn a_gateway_has_numbers_for_eight_round_trips() {
+    fn the_number_window_of_a_gateway_covers_eight_rtts() {
         let rate = BitRate::from_mbps(50);
         let config = SessionConfig::gateway(rate);
         let per_round_trip = rate.bytes_in(Span::from_millis(1_200)) / 1500;
@@ -176,7 +176,7 @@ mod tests {
 
     /// XSTP-12.1.1
     #[test]
-    fn the_specification_has_the_presets() {
+    fn presets_match_the_specification() {
         let text = include_str!("../../../../docs/spec/profiles.md");
         let presets = [SessionConfig::stp_1999(), SessionConfig::gateway(BitRate::from_mbps(10))];
         let ms = |value: fn(&SessionConfig) -> Span| {
@@ -199,7 +199,7 @@ mod tests {
             ("tick of coarse timers, ms", ms(|c| c.tick)),
             ("pacing burst, ms", ms(|c| c.pacing_burst)),
             ("headroom, millionths", count(|c| c.headroom_millionths)),
-            ("initial RTT, ms", ms(|c| c.initial_round_trip)),
+            ("initial RTT, ms", ms(|c| c.initial_rtt)),
             ("handshake timeout, ms", ms(|c| c.handshake_timeout)),
             ("transmissions of BGN and END", count(|c| c.handshake_tries)),
             ("keep-alive, ms", ms(|c| c.keep_alive)),
@@ -214,7 +214,7 @@ mod tests {
 
     /// XSTP-12.1.2
     #[test]
-    fn the_specification_has_the_preset() {
+    fn xstp_2003_matches_the_specification() {
         let text = include_str!("../../../../docs/spec/profiles.md");
         let config = SessionConfig::xstp_2003();
         let probing = config.xstp.probing.expect("probing");

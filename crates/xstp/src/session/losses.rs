@@ -1,7 +1,7 @@
 //! STATs and USTATs: acknowledgements, losses, RTT samples, and the response of the controller.
 //!
 //! ```text
-//!   STAT ──▶ polling ──▶ RTT sample, end of an outage ──▶ controller (AckedPoll)
+//!   STAT ──▶ polling ──▶ RTT sample, end of an outage ──▶ controller (PollAnswered)
 //!     │
 //!     └────▶ packet table ──▶ Outcome ──▶ controller (AckEvent), new schedule
 //!                               └──▶ probing: losses are held until the verdict
@@ -21,25 +21,25 @@ use units::Instant;
 impl Session {
     pub(super) fn on_stat(&mut self, now: Instant, stat: &Stat<'_>, upper: &mut impl UpperLayer) {
         let backoff = self.polling.backoff();
-        let Some(answer) = self.polling.on_stat(now, stat.echo.seq) else {
+        let Some(matched) = self.polling.on_stat(now, stat.echo.seq) else {
             self.statistics.stat_poll_errors += 1;
             return;
         };
         self.statistics.stats_received += 1;
-        self.take_rtt_sample(now, answer);
-        if answer.first && stat.arrival.is_some() {
+        self.take_rtt_sample(now, matched);
+        if matched.first && stat.arrival.is_some() {
             self.report_poll_answered(now, stat);
         }
         let filter = self.retransmit_filter(now, stat.echo.seq, backoff);
         let (below, window) = (stat.received_below, stat.window);
         match self.sender.table.on_stat(below, window, stat.runs(), filter, upper) {
-            Ok(outcome) if filter.hold => self.probe_by_stat(now, stat, answer, filter, outcome),
+            Ok(outcome) if filter.hold => self.probe_by_stat(now, stat, matched, filter, outcome),
             Ok(outcome) => self.on_outcome(now, outcome),
             Err(InvalidReport::ReceivedBelow | InvalidReport::List) => {
                 self.statistics.stat_list_errors += 1;
             }
         }
-        if answer.first && stat.arrival.is_none() && self.config.profile == Profile::Sealed {
+        if matched.first && stat.arrival.is_none() && self.config.profile == Profile::Sealed {
             // The estimate takes into account what this STAT reports missing.
             self.report_poll_answered(now, stat);
         }
@@ -72,8 +72,8 @@ impl Session {
     }
 
     /// A POLL is answered: ends an outage, and takes an RTT sample from the first STAT.
-    fn take_rtt_sample(&mut self, now: Instant, answer: PollMatch) {
-        let sent = answer.sent_at.filter(|_| answer.first);
+    fn take_rtt_sample(&mut self, now: Instant, matched: PollMatch) {
+        let sent = matched.sent_at.filter(|_| matched.first);
         if self.config.gateway.low_rate.is_some()
             && let Some((sent, silent)) = sent.zip(self.liveness.outage_since())
             && sent >= silent
@@ -110,7 +110,7 @@ impl Session {
             timestamp: stat.echo.timestamp,
             arrived_at: arrival.at,
             arrived: arrival.octets,
-            min_rtt: self.rtt.min().unwrap_or(self.config.initial_round_trip),
+            min_rtt: self.rtt.min().unwrap_or(self.config.initial_rtt),
         });
     }
 
@@ -128,14 +128,14 @@ impl Session {
             srtt: self.rtt.measured(),
         });
         if self.sender.detect_window_reopened() {
-            self.statistics.credit_regained += 1;
-            self.emit(Event::CreditRegained);
+            self.statistics.windows_reopened += 1;
+            self.emit(Event::WindowReopened);
         }
         self.schedule_window(now);
     }
 
     fn count_losses(&mut self, outcome: Outcome) {
-        self.statistics.reported_lost += outcome.lost;
+        self.statistics.reported_missing += outcome.lost;
         // The table does not report sizes; the mean size is enough for an estimate.
         let mean = self.statistics.data_bytes_sent / self.statistics.data_sent.max(1);
         let below = (self.config.profile.header_len() + self.config.packet_overhead) as u64;
@@ -191,12 +191,12 @@ impl Session {
         &mut self,
         now: Instant,
         stat: &Stat<'_>,
-        answer: PollMatch,
+        matched: PollMatch,
         filter: RetransmitFilter,
         outcome: Outcome,
     ) {
         let has_losses = outcome.lost > 0;
-        self.on_outcome(now, Outcome { lost: 0, lost_again: 0, ..outcome });
+        self.on_outcome(now, Outcome { lost: 0, lost_retransmissions: 0, ..outcome });
         if !self.is_probing() {
             if has_losses {
                 self.begin_probing(now, Trigger::Stat);
@@ -206,9 +206,9 @@ impl Session {
         let is_complete = !stat.runs().any(|run| run.missing);
         let verdict = if is_complete {
             Some(Verdict::Premature)
-        } else if has_losses && answer.first {
+        } else if has_losses && matched.first {
             let statistics = &mut self.statistics.probing;
-            self.probing.record(now, filter.poll, answer.sent_at, statistics)
+            self.probing.record(now, filter.poll, matched.sent_at, statistics)
         } else {
             None
         };
@@ -219,7 +219,7 @@ impl Session {
 
     /// A USTAT was received while losses are held.
     fn probe_by_ustat(&mut self, now: Instant, outcome: Outcome) {
-        self.on_outcome(now, Outcome { lost: 0, lost_again: 0, ..outcome });
+        self.on_outcome(now, Outcome { lost: 0, lost_retransmissions: 0, ..outcome });
         if outcome.lost > 0 {
             self.begin_probing(now, Trigger::Ustat);
         }
@@ -231,7 +231,7 @@ impl Session {
             last_poll: self.polling.seq(),
             srtt: self.rtt.smoothed(),
             last_rtt: self.rtt.last(),
-            window: window.map(|window| (window, self.congestion.threshold())),
+            window: window.map(|window| (window, self.congestion.ssthresh())),
         };
         if self.probing.begin(now, trigger, &baseline, &mut self.statistics.probing) {
             self.sender.drop_retransmissions();
@@ -254,8 +254,8 @@ impl Session {
         self.polling.restart_timer();
         match correction {
             Correction::None => {}
-            Correction::Restore { window, threshold } => {
-                self.congestion.restore(window, threshold);
+            Correction::Restore { window, ssthresh } => {
+                self.congestion.restore(window, ssthresh);
             }
             Correction::SlowStart => self.congestion.slow_start(),
             Correction::Halve(halve) => {

@@ -141,7 +141,7 @@ impl Session {
             sender: Sender::new(config),
             receiver: Receiver::new(&receiver),
             polling: Polling::new(polling, initial_poll_seq(&config.profile, now), now),
-            rtt: RttEstimator::new(config.initial_round_trip),
+            rtt: RttEstimator::new(config.initial_rtt),
             arrivals: Arrivals::default(),
             liveness: Liveness::new(now),
             probing: Probing::new(config.xstp.probing, config.gateway.low_rate.is_some()),
@@ -216,13 +216,13 @@ impl Session {
         match action {
             Action::Unexpected => self.statistics.unexpected += 1,
             Action::SendEnd => self.probing.stop(),
-            Action::RepeatHandshake if self.lifecycle.is_opening() => {
+            Action::RetransmitHandshake if self.lifecycle.is_opening() => {
                 // Without BGN the peer has dropped all packets: the first one is sent with it.
                 self.sender.table.retransmit_first();
                 self.polling.request();
             }
             Action::HandshakeFailed => self.statistics.handshakes_failed += 1,
-            Action::PeerGone => self.statistics.no_response += 1,
+            Action::PeerUnresponsive => self.statistics.no_response += 1,
             _ => {}
         }
         for &event in action.events() {
@@ -333,7 +333,7 @@ impl Session {
         self.lifecycle.renewable_at(self.polling.seq(), self.polling.last_sent())
     }
 
-    /// Pairs of states and inputs that the session has met.
+    /// Pairs of state and input that have occurred in the session.
     pub fn coverage(&self) -> Coverage {
         self.lifecycle.coverage()
     }
@@ -359,12 +359,12 @@ impl Session {
         self.lifecycle.is_connected().then(|| self.unblocked_data_at()).flatten()
     }
 
-    /// Smoothed RTT, if it was measured.
-    pub fn round_trip(&self) -> Option<Span> {
+    /// Smoothed RTT (RFC 9002 section 5.3), if it was measured.
+    pub fn srtt(&self) -> Option<Span> {
         self.rtt.measured()
     }
 
-    /// Minimum RTT so far.
+    /// Minimum RTT so far (RFC 9002 section 5.2).
     pub fn min_rtt(&self) -> Option<Span> {
         self.rtt.min()
     }
@@ -375,7 +375,7 @@ impl Session {
     }
 
     /// Packets sent and not released.
-    pub fn outstanding_numbers(&self) -> u64 {
+    pub fn outstanding_packets(&self) -> u64 {
         self.sender.table.unreleased()
     }
 
@@ -387,8 +387,8 @@ impl Session {
     /// Metrics of the path for the next session on it (RFC 9040); `None` if the rate is not
     /// confirmed.
     pub fn path_metrics(&self) -> Option<PathMetrics> {
-        let round_trip = self.rtt.min()?;
-        self.congestion.confirmed_rate().map(|rate| PathMetrics { rate, round_trip })
+        let min_rtt = self.rtt.min()?;
+        self.congestion.confirmed_rate().map(|rate| PathMetrics { rate, min_rtt })
     }
 
     /// Whether there is an outage: POLLs are unanswered for longer than the outage timeout.
@@ -418,12 +418,12 @@ impl Session {
             mode: if self.is_probing() { "probing" } else { self.congestion.mode(now) },
             rate: self.congestion.pace(now),
             congestion_window: self.congestion.window(),
-            threshold: self.congestion.threshold(),
-            outstanding: self.sender.table.unreleased_bytes(),
+            ssthresh: self.congestion.ssthresh(),
+            outstanding_bytes: self.sender.table.unreleased_bytes(),
             retransmit_queue: self.sender.table.queued() as u64,
-            round_trip: self.rtt.measured(),
+            srtt: self.rtt.measured(),
             min_rtt: self.rtt.min(),
-            queue: self.congestion.queuing_delay(),
+            queuing_delay: self.congestion.queuing_delay(),
             is_probing: self.is_probing(),
             outage_since: self.outage_since(),
         }

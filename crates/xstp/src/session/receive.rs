@@ -136,12 +136,12 @@ impl Session {
             Action::Accept => {
                 self.lifecycle.accept(begin.incarnation, segment.timestamp());
                 self.apply_peer_limits(&begin);
-                // A listener does not know the time before.
+                // `listen` has no time argument: the timers start here.
                 self.polling.start_at(initial_poll_seq(&self.config.profile, now), now);
                 self.liveness.restart(now);
                 self.emit(Event::Established);
             }
-            Action::AcceptAgain => self.lifecycle.handshake.begin_ack(segment.timestamp()),
+            Action::RetransmitBeginAck => self.lifecycle.handshake.begin_ack(segment.timestamp()),
             Action::SendReset => self.lifecycle.handshake.reset(Some(begin.incarnation)),
             _ => {}
         }
@@ -195,7 +195,7 @@ impl Session {
             return self.unexpected();
         }
         match self.apply(now, StateInput::End) {
-            Action::PeerEnds | Action::PeerEndsLast | Action::AckEndAgain => {
+            Action::PeerEnds | Action::PeerEndsLast | Action::RetransmitEndAck => {
                 self.lifecycle.handshake.end_ack(segment.number(), end.incarnation);
             }
             _ => {}
@@ -233,7 +233,7 @@ impl Session {
     fn on_poll(&mut self, now: Instant, timestamp: u32, poll: Poll) {
         self.statistics.polls_received += 1;
         if !self.receiver.on_poll(now, timestamp, poll) {
-            self.statistics.polls_old += 1;
+            self.statistics.stale_polls_received += 1;
         }
     }
 

@@ -5,14 +5,13 @@ use crate::engine::accept::confirm_queue::Confirm;
 use crate::engine::accept::fallback::Fate;
 use crate::engine::accept::listener::{Kind, Listener};
 use crate::engine::accept::proxy_client::ask;
+use crate::engine::accept::stage::{Asking, TerminalCore, TerminalStage};
 use crate::engine::accept::stream_open::open_now;
 use crate::engine::host::{Close, Socket, TcpSocket};
 use crate::engine::limits::rates::Holder;
 use crate::engine::limits::slots::Owner;
 use crate::engine::peers::relay_set::target;
-use crate::engine::transfer::connection::{Asking, Phase};
 use crate::engine::transfer::connection_info::About;
-use crate::engine::transfer::connections::Core;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, RefuseReason};
 use std::net::SocketAddr;
@@ -29,7 +28,7 @@ enum Admitted {
 
 /// A client is there: what it wants is known, or it is asked.
 pub(crate) fn welcome(
-    core: &mut Core,
+    core: &mut TerminalCore,
     now: Instant,
     listener: &Listener,
     door: &mut Door,
@@ -54,11 +53,14 @@ pub(crate) fn welcome(
         tracing::debug!(%client, %error, "a client was gone at once");
         return;
     }
-    let (phase, due) = match listener.kind {
+    let (stage, due) = match listener.kind {
         Kind::Transparent => {
             let Some(server) = wanted else { return };
-            let target = target(Destination::Address(server), Some(client));
-            (Phase::Greeting { target, preface: Vec::new() }, core.limits.first_bytes)
+            let stage = TerminalStage::Greeting {
+                target: target(Destination::Address(server), Some(client)),
+                preface: Vec::new(),
+            };
+            (stage, core.limits.first_bytes)
         }
         Kind::Socks5 | Kind::HttpConnect => {
             let handshake = match listener.kind {
@@ -66,11 +68,11 @@ pub(crate) fn welcome(
                 Kind::Transparent | Kind::HttpConnect => Handshake::http_connect(),
             };
             let asking = Asking { handshake, reply: Vec::new(), client };
-            (Phase::Asking(asking), core.limits.handshake)
+            (TerminalStage::Asking(asking), core.limits.handshake)
         }
     };
-    let server = phase.target().map(|target| target.destination.clone());
-    let index = core.add(Some(stream), None, phase);
+    let server = wanted.map(relay::Destination::Address);
+    let index = core.add(Some(stream), None, stage);
     match admitted {
         Admitted::Connection(owner) => {
             let holder = Holder::Client(owner.client);
@@ -91,7 +93,7 @@ pub(crate) fn welcome(
     }
     core.set_due(index, Some(now + due));
     // A client that had to wait to be accepted may have said something already.
-    if matches!(core.connections[index].phase, Phase::Asking(_)) {
+    if matches!(core.connections[index].stage, TerminalStage::Asking(_)) {
         ask(core, now, index, door);
     } else if due.is_zero() {
         open_now(core, now, index, Vec::new());
@@ -100,7 +102,7 @@ pub(crate) fn welcome(
 
 /// What a new client is given; one that gets nothing is counted.
 fn admit(
-    core: &mut Core,
+    core: &mut TerminalCore,
     now: Instant,
     kind: Kind,
     door: &mut Door,
@@ -141,7 +143,7 @@ fn wanted(listener: &Listener, stream: &dyn TcpSocket, client: SocketAddr) -> Op
 }
 
 /// A client comes out of the listener whose server has answered.
-fn enter(core: &mut Core, now: Instant, index: usize, stream: Socket) {
+fn enter(core: &mut TerminalCore, now: Instant, index: usize, stream: Socket) {
     let prepared = stream.prepare(&core.limits);
     core.connections[index].socket = Some(stream);
     if core.connections[index].key.is_none() {

@@ -1,12 +1,12 @@
 //! What clients meet at a terminal before anything is opened for them: how they are answered, and
 //! how much of the terminal each of them may have.
 
+use crate::engine::accept::direct::Direct;
 use crate::engine::accept::fallback::Fail;
 use crate::engine::accept::reachability::Reachability;
-use crate::engine::connect::direct::Direct;
+use crate::engine::accept::stage::TerminalCore;
 use crate::engine::limits::rates::Holder;
 use crate::engine::limits::slots::{Bounds, Full, Owner, Verdict};
-use crate::engine::transfer::connections::Core;
 use crate::{AcceptRules, Config, Limits, TerminalSection, Terms};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Door {
     /// another client may lose its slot for that.
     pub(crate) fn one_more(
         &mut self,
-        core: &mut Core,
+        core: &mut TerminalCore,
         now: Instant,
         client: SocketAddr,
     ) -> Option<Owner<Arc<str>>> {
@@ -77,7 +77,7 @@ impl Door {
     /// has taken longest of those of the largest holder makes way when there are too many.
     pub(crate) fn one_more_to_ask(
         &mut self,
-        core: &mut Core,
+        core: &mut TerminalCore,
         now: Instant,
         client: SocketAddr,
     ) -> Option<Owner<()>> {

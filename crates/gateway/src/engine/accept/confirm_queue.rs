@@ -14,12 +14,11 @@ mod pending_table;
 
 use crate::engine::accept::client_admission::Door;
 use crate::engine::accept::fallback::Fate;
+use crate::engine::accept::stage::{TerminalCore, TerminalStage};
 use crate::engine::limits::client_network::client_network;
 use crate::engine::limits::rates::Holder;
 use crate::engine::peers::relay_set::target;
-use crate::engine::transfer::connection::Phase;
 use crate::engine::transfer::connection_info::About;
-use crate::engine::transfer::connections::Core;
 use crate::intercept::{Doorkeeper, Syn};
 use crate::proxy::{Destination, RefuseReason};
 use crate::{ConfirmSection, WhenFull};
@@ -78,7 +77,12 @@ impl Confirm {
     }
 
     /// Takes who has knocked; true when there may be more.
-    pub(crate) fn answer(&mut self, core: &mut Core, now: Instant, door: &mut Door) -> bool {
+    pub(crate) fn answer(
+        &mut self,
+        core: &mut TerminalCore,
+        now: Instant,
+        door: &mut Door,
+    ) -> bool {
         if !std::mem::take(&mut self.heard) {
             return false;
         }
@@ -94,16 +98,16 @@ impl Confirm {
 
     /// New connections pass by from now on, and for good. Those that wait for an answer will as
     /// well, so nobody is let in for whom two servers' answers would come.
-    pub(crate) fn close(&mut self, core: &mut Core) {
+    pub(crate) fn close(&mut self, core: &mut TerminalCore) {
         self.closed = true;
         self.let_go(core);
     }
 
     /// Those that wait for an answer pass by when their clients try again: forgets them.
-    pub(crate) fn let_go(&mut self, core: &mut Core) {
+    pub(crate) fn let_go(&mut self, core: &mut TerminalCore) {
         for index in self.waiting.all() {
             let Some(connection) = core.connections.get(index) else { continue };
-            if matches!(&connection.phase, Phase::Knocking(knock) if !knock.let_in) {
+            if matches!(&connection.stage, TerminalStage::Knocking(knock) if !knock.let_in) {
                 if let Some(key) = connection.key {
                     core.carrier.reset(key, ResetReason::Aborted);
                 }
@@ -117,9 +121,9 @@ impl Confirm {
         self.waiting.expects()
     }
 
-    fn knock(&mut self, core: &mut Core, now: Instant, door: &mut Door, syn: Syn) {
+    fn knock(&mut self, core: &mut TerminalCore, now: Instant, door: &mut Door, syn: Syn) {
         if let Some(index) = self.find(core, ends(syn.client, syn.server))
-            && let Phase::Knocking(knock) = &mut core.connections[index].phase
+            && let TerminalStage::Knocking(knock) = &mut core.connections[index].stage
         {
             knock.syn = syn;
             if knock.let_in {
@@ -180,7 +184,7 @@ impl Confirm {
                 core.counters.opened += 1;
                 let holder = Holder::Client(owner.client);
                 let knock = Knock { syn, let_in: false };
-                let index = core.add(None, Some(key), Phase::Knocking(knock));
+                let index = core.add(None, Some(key), TerminalStage::Knocking(knock));
                 let wanted = relay::Destination::Address(server);
                 core.connections[index].about = About::new(now, Some(client), Some(wanted));
                 core.hold(now, index, owner, holder);
@@ -191,14 +195,14 @@ impl Confirm {
         }
     }
 
-    fn turn_away(&self, core: &mut Core, syn: &Syn, reason: RefuseReason) {
+    fn turn_away(&self, core: &mut TerminalCore, syn: &Syn, reason: RefuseReason) {
         core.counters.refused(reason);
         self.keeper.refuse(syn, reason);
     }
 
     /// The server has answered: the client may come in.
-    pub(crate) fn accepted(&mut self, core: &mut Core, now: Instant, index: usize) {
-        let Phase::Knocking(knock) = &mut core.connections[index].phase else { return };
+    pub(crate) fn accepted(&mut self, core: &mut TerminalCore, now: Instant, index: usize) {
+        let TerminalStage::Knocking(knock) = &mut core.connections[index].stage else { return };
         knock.let_in = true;
         self.waiting.let_in(ends(knock.syn.client, knock.syn.server));
         self.keeper.let_in(&knock.syn);
@@ -209,8 +213,8 @@ impl Confirm {
 
     /// The stream is gone: the client hears why, if it has not been let in yet. One that has will
     /// come out of the listener, and is reset there.
-    pub(crate) fn refused(&mut self, core: &mut Core, index: usize, reason: RefuseReason) {
-        let Phase::Knocking(knock) = &core.connections[index].phase else { return };
+    pub(crate) fn refused(&mut self, core: &mut TerminalCore, index: usize, reason: RefuseReason) {
+        let TerminalStage::Knocking(knock) = &core.connections[index].stage else { return };
         if !knock.let_in {
             self.keeper.refuse(&knock.syn, reason);
             self.forget(core, index);
@@ -219,9 +223,9 @@ impl Confirm {
 
     /// Another has its slot. A client that has been let in may still come out of the listener, and
     /// is judged there as any other.
-    pub(crate) fn reclaimed(&mut self, core: &mut Core, index: usize) {
+    pub(crate) fn reclaimed(&mut self, core: &mut TerminalCore, index: usize) {
         let connection = &core.connections[index];
-        let Phase::Knocking(knock) = &connection.phase else { return };
+        let TerminalStage::Knocking(knock) = &connection.stage else { return };
         if let Some(key) = connection.key {
             core.carrier.reset(key, ResetReason::Local);
         }
@@ -231,9 +235,9 @@ impl Confirm {
     }
 
     /// Neither an answer of the hub's nor the client has come.
-    pub(crate) fn expired(&mut self, core: &mut Core, index: usize) {
+    pub(crate) fn expired(&mut self, core: &mut TerminalCore, index: usize) {
         let connection = &core.connections[index];
-        let Phase::Knocking(knock) = &connection.phase else { return };
+        let TerminalStage::Knocking(knock) = &connection.stage else { return };
         if let Some(key) = connection.key {
             core.carrier.reset(key, ResetReason::TimedOut);
         }
@@ -252,7 +256,7 @@ impl Confirm {
     /// The connection of a client that comes out of the listener, if it was let in for that.
     pub(crate) fn claim(
         &mut self,
-        core: &Core,
+        core: &TerminalCore,
         client: SocketAddr,
         server: SocketAddr,
     ) -> Option<usize> {
@@ -262,17 +266,17 @@ impl Confirm {
         found
     }
 
-    fn forget(&mut self, core: &mut Core, index: usize) {
-        if let Phase::Knocking(knock) = &core.connections[index].phase {
+    fn forget(&mut self, core: &mut TerminalCore, index: usize) {
+        if let TerminalStage::Knocking(knock) = &core.connections[index].stage {
             self.waiting.remove(ends(knock.syn.client, knock.syn.server));
         }
         core.remove(index);
     }
 
-    fn find(&self, core: &Core, ends: Ends) -> Option<usize> {
+    fn find(&self, core: &TerminalCore, ends: Ends) -> Option<usize> {
         self.waiting.get(ends).filter(|&index| {
             let connection = core.connections.get(index);
-            connection.is_some_and(|found| matches!(found.phase, Phase::Knocking(_)))
+            connection.is_some_and(|found| matches!(found.stage, TerminalStage::Knocking(_)))
         })
     }
 }

@@ -7,7 +7,6 @@
 //!                                           and proxies connect by themselves
 //! ```
 
-use crate::engine::{Engine, Role};
 use crate::{FailSection, WhenFail};
 use relay::health::Verdict;
 use units::{Instant, Span};
@@ -84,7 +83,7 @@ impl Fail {
 
     /// When to look again although nothing has happened.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        let patience = self.patience.filter(|_| depends_on_paths(self.section));
+        let patience = self.patience.filter(|_| self.section.depends_on_paths());
         patience.into_iter().chain(self.retry).filter(|at| *at > now).min()
     }
 
@@ -126,50 +125,6 @@ impl Fail {
     /// Whether the kernel lets new connections pass now.
     pub(crate) fn is_passing(&self) -> bool {
         self.passing
-    }
-}
-
-/// Whether anything depends on how paths are.
-pub(crate) fn depends_on_paths(section: FailSection) -> bool {
-    section.unreachable != WhenFail::Wait
-}
-
-impl Engine {
-    /// Whether the kernel is to let new connections pass, or to intercept them again, if that is
-    /// news. When it drains it does neither any more.
-    pub(crate) fn wants_passing(&self, now: Instant) -> Option<bool> {
-        match &self.role {
-            Role::Terminal(terminal) if self.draining.is_none() => {
-                terminal.door.fail.wants_passing(now)
-            }
-            Role::Terminal(_) | Role::Hub(_) => None,
-        }
-    }
-
-    /// What the kernel does from now on. Where nothing is `intercepted` nothing passes either.
-    pub(crate) fn set_passing(&mut self, passing: bool, intercepted: bool) {
-        if let Role::Terminal(terminal) = &mut self.role {
-            terminal.door.fail.set_passing(passing);
-            if passing {
-                // Else one would be let in whose client has gone past meanwhile.
-                terminal.let_go(&mut self.core);
-            }
-            let counted = u64::from(passing && intercepted);
-            self.core.counters.passed += counted;
-            self.core.counters.passing = counted;
-        }
-    }
-
-    /// Whether the kernel lets new connections pass now.
-    pub(crate) fn is_passing(&self) -> bool {
-        matches!(&self.role, Role::Terminal(terminal) if terminal.door.fail.is_passing())
-    }
-
-    /// The kernel has refused, and does what it did: it is asked again in a while.
-    pub(crate) fn not_passing_as_wanted(&mut self, now: Instant) {
-        if let Role::Terminal(terminal) = &mut self.role {
-            terminal.door.fail.refused(now);
-        }
     }
 }
 

@@ -16,7 +16,6 @@ mod failures;
 
 use crate::engine::accept::client_admission::Door;
 use crate::engine::accept::fallback::Fate;
-use crate::engine::{Engine, Role};
 use crate::intercept::is_global;
 use crate::proxy::{Destination, RefuseReason};
 use crate::{AcceptMode, ClientProtocol};
@@ -154,6 +153,32 @@ impl Reachability {
         }
     }
 
+    /// Whether the packet filter is to be changed by now.
+    pub(crate) fn wants_filter(&self, now: Instant) -> bool {
+        self.stale && now >= self.change_at
+    }
+
+    /// Returns what the packet filter should do.
+    pub(crate) fn filter(&self) -> Filter {
+        Filter { families: self.families, deferred: self.failures.addresses() }
+    }
+
+    /// Returns what the packet filter did after the last change.
+    pub(crate) fn applied(&self) -> Filter {
+        self.applied.clone()
+    }
+
+    /// Notes what the packet filter does from now on; `None`: it has refused to change.
+    pub(crate) fn set_applied(&mut self, now: Instant, applied: Option<Filter>) {
+        match applied {
+            Some(filter) => {
+                (self.applied, self.stale) = (filter, false);
+                self.change_at = now + FILTER_INTERVAL;
+            }
+            None => self.change_at = now + FILTER_RETRY,
+        }
+    }
+
     /// When to look again although nothing has happened.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         let assume = self.assume_all_at.filter(|_| self.families != Families::default());
@@ -195,48 +220,6 @@ impl Door {
                 Answer::Accept(AcceptMode::Confirm)
             }
             mode => Answer::Accept(mode),
-        }
-    }
-}
-
-impl Engine {
-    fn reachability(&self) -> Option<&Reachability> {
-        match &self.role {
-            Role::Terminal(terminal) if self.draining.is_none() => {
-                Some(&terminal.door.reachability)
-            }
-            Role::Terminal(_) | Role::Hub(_) => None,
-        }
-    }
-
-    /// Whether the packet filter is to be changed by now, with [`Engine::filter`].
-    pub(crate) fn wants_filter(&self, now: Instant) -> bool {
-        self.reachability().is_some_and(|known| known.stale && now >= known.change_at)
-    }
-
-    /// What the packet filter should do.
-    pub(crate) fn filter(&self) -> Filter {
-        self.reachability().map_or_else(Filter::default, |known| Filter {
-            families: known.families,
-            deferred: known.failures.addresses(),
-        })
-    }
-
-    /// What the packet filter did after the last change.
-    pub(crate) fn applied_filter(&self) -> Filter {
-        self.reachability().map_or_else(Filter::default, |known| known.applied.clone())
-    }
-
-    /// The packet filter does this from now on; or, when `None`, it has refused to change.
-    pub(crate) fn set_applied_filter(&mut self, now: Instant, applied: Option<Filter>) {
-        let Role::Terminal(terminal) = &mut self.role else { return };
-        let known = &mut terminal.door.reachability;
-        match applied {
-            Some(filter) => {
-                (known.applied, known.stale) = (filter, false);
-                known.change_at = now + FILTER_INTERVAL;
-            }
-            None => known.change_at = now + FILTER_RETRY,
         }
     }
 }

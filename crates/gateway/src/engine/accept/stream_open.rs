@@ -3,12 +3,11 @@
 use crate::AcceptMode;
 use crate::engine::accept::client_admission::Door;
 use crate::engine::accept::fallback::Fate;
-use crate::engine::accept::proxy_client::{flush, say_farewell};
 use crate::engine::accept::reachability::Answer;
+use crate::engine::accept::stage::{Asking, TerminalCore, TerminalStage};
 use crate::engine::limits::rates::Holder;
 use crate::engine::peers::relay_set::{StreamKey, target};
-use crate::engine::transfer::connection::{Asking, Phase};
-use crate::engine::transfer::connections::Core;
+use crate::engine::transfer::final_reply::flush;
 use crate::engine::transfer::unresponsive;
 use crate::proxy::{Destination, RefuseReason};
 use relay::Target;
@@ -19,7 +18,7 @@ const CONFIRM_GRACE: Span = Span::from_secs(10);
 
 /// The client of a proxy has said what it wants.
 pub(crate) fn wants(
-    core: &mut Core,
+    core: &mut TerminalCore,
     now: Instant,
     index: usize,
     door: &mut Door,
@@ -27,10 +26,8 @@ pub(crate) fn wants(
     kept: Vec<u8>,
 ) {
     let connection = &mut core.connections[index];
-    let asking = Phase::Farewell { message: Vec::new(), ended: false };
-    let Phase::Asking(mut asking) = std::mem::replace(&mut connection.phase, asking) else {
-        return;
-    };
+    let stage = std::mem::replace(&mut connection.stage, TerminalStage::ending());
+    let TerminalStage::Asking(mut asking) = stage else { return };
     let Some(owner) = door.one_more(core, now, asking.client) else {
         turn_away(core, now, index, asking, RefuseReason::Limit, "this client has its share");
         return;
@@ -71,7 +68,7 @@ pub(crate) fn wants(
                 core.broken(now, index, &error);
                 return;
             }
-            connection.phase = Phase::Greeting { target, preface: asking.reply };
+            connection.stage = TerminalStage::Greeting { target, preface: asking.reply };
             let due = now + core.limits.first_bytes;
             core.set_due(index, Some(due));
             if !kept.is_empty() || core.limits.first_bytes.is_zero() {
@@ -86,7 +83,7 @@ pub(crate) fn wants(
                 core.broken(now, index, &error);
                 return;
             }
-            connection.phase = Phase::Confirming(asking.handshake);
+            connection.stage = TerminalStage::Confirming(asking.handshake);
             confirm(core, now, index, target, kept);
         }
     }
@@ -94,7 +91,7 @@ pub(crate) fn wants(
 
 /// Tells the client of a proxy why nothing is opened for it.
 fn turn_away(
-    core: &mut Core,
+    core: &mut TerminalCore,
     now: Instant,
     index: usize,
     asking: Asking,
@@ -104,11 +101,11 @@ fn turn_away(
     core.counters.refused(reason);
     let mut message = asking.reply;
     message.extend(asking.handshake.refused(reason, detail));
-    say_farewell(core, now, index, message);
+    core.send_final_reply(now, index, message);
 }
 
 /// Asks the hub, whose answer the client of a proxy waits for; it has sent `kept` already.
-fn confirm(core: &mut Core, now: Instant, index: usize, target: Target, mut kept: Vec<u8>) {
+fn confirm(core: &mut TerminalCore, now: Instant, index: usize, target: Target, mut kept: Vec<u8>) {
     let due = now + core.limits.connect + CONFIRM_GRACE;
     core.set_due(index, Some(due));
     match open_stream(core, now, index, target) {
@@ -129,7 +126,7 @@ fn confirm(core: &mut Core, now: Instant, index: usize, target: Target, mut kept
 }
 
 /// The client has bytes or an end for us, or something else woke it: opens if it has.
-pub(crate) fn open_greeted(core: &mut Core, now: Instant, index: usize) {
+pub(crate) fn open_greeted(core: &mut TerminalCore, now: Instant, index: usize) {
     let Some(socket) = &core.connections[index].socket else { return };
     match socket.peek(&mut [0]) {
         Err(error) if unresponsive::is_later(&error) => {}
@@ -139,10 +136,9 @@ pub(crate) fn open_greeted(core: &mut Core, now: Instant, index: usize) {
 }
 
 /// Opens the stream, with what the client has sent so far.
-pub(crate) fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8>) {
-    let greeted = Phase::Farewell { message: Vec::new(), ended: false };
-    let phase = std::mem::replace(&mut core.connections[index].phase, greeted);
-    let Phase::Greeting { target, preface } = phase else { return };
+pub(crate) fn open_now(core: &mut TerminalCore, now: Instant, index: usize, kept: Vec<u8>) {
+    let stage = std::mem::replace(&mut core.connections[index].stage, TerminalStage::ending());
+    let TerminalStage::Greeting { target, preface } = stage else { return };
     tracing::debug!(server = %target.destination, "opens");
     match open_stream(core, now, index, target) {
         Ok(key) => {
@@ -150,7 +146,7 @@ pub(crate) fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8
             core.attach(index, key);
             core.splice(index, kept, preface);
             // At once, so that the bytes ride with the opening.
-            core.turn_splice(now, index);
+            core.run_splice(now, index);
         }
         Err(reason) => {
             core.counters.refused(reason);
@@ -161,7 +157,7 @@ pub(crate) fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8
 }
 
 fn open_stream(
-    core: &mut Core,
+    core: &mut TerminalCore,
     now: Instant,
     index: usize,
     target: Target,
@@ -175,14 +171,14 @@ fn open_stream(
 
 /// Tells the client of a proxy why it is not connected.
 pub(crate) fn refuse(
-    core: &mut Core,
+    core: &mut TerminalCore,
     now: Instant,
     index: usize,
     reason: RefuseReason,
     detail: &str,
 ) {
-    if let Phase::Confirming(handshake) = &core.connections[index].phase {
+    if let TerminalStage::Confirming(handshake) = &core.connections[index].stage {
         let message = handshake.refused(reason, detail);
-        say_farewell(core, now, index, message);
+        core.send_final_reply(now, index, message);
     }
 }

@@ -10,30 +10,11 @@
 use crate::engine::connect::address_order;
 use crate::engine::connect::happy_eyeballs::HappyEyeballs;
 use crate::engine::host::{Host, Socket};
-use crate::engine::hub::reason_of;
 use crate::engine::resolver::{self, Failure, Outcome, QueryId};
-use crate::engine::{Engine, Role};
 use crate::proxy::RefuseReason;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use units::{Instant, Span};
-
-impl Engine {
-    /// Hands the resolver's answers to the connections that wait for them.
-    pub(crate) fn names(&mut self, now: Instant) {
-        if !std::mem::take(&mut self.names_answered) {
-            return;
-        }
-        self.core.resolver.handle_updates(now);
-        while let Some(answer) = self.core.resolver.poll_answer() {
-            match &mut self.role {
-                Role::Terminal(terminal) => {
-                    terminal.door.direct.answered(&mut self.core, now, answer);
-                }
-                Role::Hub(hub) => hub.answered(&mut self.core, now, answer),
-            }
-        }
-    }
-}
 
 /// The attempts to reach the server of one connection.
 #[derive(Debug)]
@@ -193,5 +174,36 @@ impl Connecting {
     fn failed(&mut self, now: Instant, address: SocketAddr, reason: RefuseReason) {
         self.reason = reason;
         self.race.on_failed(now, address);
+    }
+}
+
+/// Returns the reason that a client is given for a failed attempt to connect.
+pub(crate) fn reason_of(error: &io::Error) -> RefuseReason {
+    match error.raw_os_error() {
+        Some(libc::ECONNREFUSED | libc::ECONNRESET) => RefuseReason::ConnectionRefused,
+        Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => RefuseReason::HostUnreachable,
+        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => {
+            RefuseReason::NetworkUnreachable
+        }
+        Some(libc::ETIMEDOUT) => RefuseReason::TimedOut,
+        Some(libc::EACCES | libc::EPERM) => RefuseReason::Policy,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => RefuseReason::Limit,
+        Some(_) | None => RefuseReason::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_their_reasons() {
+        let reason = |code| reason_of(&io::Error::from_raw_os_error(code));
+        assert_eq!(reason(libc::ECONNREFUSED), RefuseReason::ConnectionRefused);
+        assert_eq!(reason(libc::EHOSTUNREACH), RefuseReason::HostUnreachable);
+        assert_eq!(reason(libc::ENETUNREACH), RefuseReason::NetworkUnreachable);
+        assert_eq!(reason(libc::ETIMEDOUT), RefuseReason::TimedOut);
+        assert_eq!(reason(libc::EMFILE), RefuseReason::Limit);
+        assert_eq!(reason(libc::EIO), RefuseReason::Other);
     }
 }

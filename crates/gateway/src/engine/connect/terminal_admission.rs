@@ -6,6 +6,7 @@ use crate::engine::limits::log_budget::Complaints;
 use crate::engine::limits::rates::Holder;
 use crate::engine::limits::slots::{Full, Owner};
 use crate::engine::peers::relay_set::Peer;
+use crate::engine::transfer::connection::Stage;
 use crate::engine::transfer::connections::Core;
 use crate::forward::packet::Ends;
 use crate::intercept::Prefix;
@@ -60,9 +61,9 @@ impl Admission {
 
     /// Whether the terminal may have one more connection, for this client of its own; who has it
     /// then. An idle connection of another client may lose its slot for that.
-    pub(crate) fn one_more(
+    pub(crate) fn one_more<S: Stage>(
         &mut self,
-        core: &mut Core,
+        core: &mut Core<S>,
         now: Instant,
         peer: Peer,
         client: Option<SocketAddr>,

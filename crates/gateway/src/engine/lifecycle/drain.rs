@@ -1,6 +1,6 @@
 //! Ending without breaking what runs: no new connections, and time for the others to finish.
 
-use crate::engine::{Engine, Kind, Listener, Role};
+use crate::engine::pair::{Pair, Role};
 use crate::report::PeerReport;
 use units::{Instant, Span};
 
@@ -10,21 +10,13 @@ const FAREWELL: Span = Span::from_millis(100);
 /// take two round trips, and more where packets are lost.
 const SESSION_END: Span = Span::from_secs(3);
 
-impl Engine {
+impl<R: Role> Pair<R> {
     /// Takes no new connections any more, and ends when all that run are over at both ends, or
     /// after `limit`. The proxies' listeners close once those who wait in their queues are in.
     pub(crate) fn drain(&mut self, now: Instant, limit: Span) {
         self.core.now = now;
         self.draining = Some(now + limit);
-        match &mut self.role {
-            // What comes to the transparent ones now was intercepted before its end.
-            Role::Terminal(terminal) => {
-                terminal.confirm_no_more(&mut self.core);
-                let is_proxy = |listener: &Listener| listener.kind != Kind::Transparent;
-                terminal.close(&mut self.core, now, is_proxy);
-            }
-            Role::Hub(_) => self.core.draining = true,
-        }
+        self.role.drain(&mut self.core, now);
     }
 
     /// Whether it takes no new connections any more.
@@ -61,7 +53,7 @@ impl Engine {
         std::mem::take(&mut self.peers)
     }
 
-    /// Ends everything; [`Engine::farewell`] tells the other gateway, which would otherwise have to
+    /// Ends everything; [`Pair::farewell`] tells the other gateway, which would otherwise have to
     /// find out.
     pub(crate) fn end(&mut self, now: Instant) {
         self.core.now = now;

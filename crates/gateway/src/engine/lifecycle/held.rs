@@ -1,6 +1,6 @@
 //! What an engine holds for connections, to see that all of it is given back.
 
-use crate::engine::Engine;
+use crate::engine::pair::{Pair, Role};
 
 /// Counts of what is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct Held {
     pub(crate) lookups: u64,
 }
 
-impl Engine {
+impl<R: Role> Pair<R> {
     /// Counts what is held.
     pub(crate) fn held(&mut self) -> Held {
         let resolver = self.core.resolver.status();

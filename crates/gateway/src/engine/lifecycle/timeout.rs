@@ -1,6 +1,6 @@
 //! When the engine is to be called again.
 
-use crate::engine::{Engine, Role};
+use crate::engine::pair::{Pair, Role};
 use units::{Instant, Span};
 
 /// How long to wait when nothing moves although something is due.
@@ -8,7 +8,7 @@ const STALL: Span = Span::from_millis(1);
 /// Rounds in which nothing moves before that wait; the timers of a round or two are honest.
 const MOST_STILL: u32 = 8;
 
-impl Engine {
+impl<R: Role> Pair<R> {
     /// A number that changes when anything moves.
     pub(crate) fn moved_so_far(&self) -> u64 {
         let counters = &self.core.counters;
@@ -18,34 +18,22 @@ impl Engine {
         datagrams + counters.bytes_from_sockets + counters.bytes_to_sockets + packets
     }
 
-    /// Whether the loop is to pause for a change of the packet filter.
-    pub(crate) fn wants_change(&self, now: Instant) -> bool {
-        self.wants_passing(now).is_some() || self.wants_filter(now)
-    }
-
     pub(crate) fn next_due(&self, now: Instant) -> Instant {
-        let mut due = self.sweep_at.min(self.addresses.due());
-        for end in [self.draining, self.sessions_end_by].into_iter().flatten() {
-            due = due.min(end);
-        }
+        let mut due = self
+            .sweep_at()
+            .min(self.draining.unwrap_or(Instant::FAR_FUTURE))
+            .min(self.sessions_end_by.unwrap_or(Instant::FAR_FUTURE))
+            .min(self.addresses.due());
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);
         }
-        if let Role::Terminal(terminal) = &self.role
-            && let Some(again) = terminal.poll_timeout(now)
-        {
+        if let Some(again) = self.role.poll_timeout(&self.core, now) {
             due = due.min(again);
         }
         if let Some(again) = self.tunnel.as_ref().and_then(|tunnel| tunnel.retry)
             && again > now
         {
             due = due.min(again);
-        }
-        if let Role::Hub(hub) = &self.role {
-            due = due.min(hub.families.next());
-            if let Some(mac) = &hub.mac {
-                due = due.min(mac.poll_timeout(&self.core.slots.table));
-            }
         }
         if let Some(carrier) = self.core.carrier.poll_timeout() {
             // What is due cannot be sent while the socket is full, or nothing comes of it again

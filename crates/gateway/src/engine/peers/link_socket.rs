@@ -6,12 +6,10 @@
 //!     └─────this host has lost the address──▶ absent ──it has it again──▶ bound
 //! ```
 
-use crate::engine::Engine;
+use crate::PathSection;
 use crate::engine::host::{DatagramSocket, Host, Sent, Source};
 use crate::engine::peers::relay_set::{Carrier, Outgoing};
-use crate::host::LOOK;
 use crate::report::UdpCounters;
-use crate::{Config, PathSection};
 use std::io;
 use std::net::SocketAddr;
 use units::Instant;
@@ -98,8 +96,18 @@ impl Outlet {
         self.udp.is_some() && !self.absent
     }
 
+    /// Returns the address that it is bound to, or waits for.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.place.address
+    }
+
+    /// Whether it may have to be bound anew although nothing is reported of that.
+    pub(crate) fn may_move(&self) -> bool {
+        self.udp.is_none() || self.place.interface.is_some()
+    }
+
     /// The interface that it waits for, if it does.
-    fn missing(&self) -> Option<String> {
+    pub(crate) fn missing(&self) -> Option<String> {
         let Place { path, interface, .. } = &self.place;
         let interface = interface.as_deref().filter(|_| self.udp.is_none())?;
         Some(format!("interface {interface} (path {path:?})"))
@@ -134,7 +142,7 @@ impl Outlet {
 
     /// Leaves an interface that is gone, and binds to the one that is there. True when its socket
     /// is another, or there is none any more.
-    fn look(&mut self, host: &mut dyn Host, number: usize) -> bool {
+    pub(crate) fn look(&mut self, host: &mut dyn Host, number: usize) -> bool {
         if self.udp.as_ref().is_some_and(|udp| self.place.has(&**udp)) {
             return false;
         }
@@ -163,7 +171,7 @@ impl Outlet {
     }
 
     /// Takes note that this host does not have the address, or has it again.
-    fn set_absent(&mut self, absent: bool) {
+    pub(crate) fn set_absent(&mut self, absent: bool) {
         if self.absent && !absent {
             if let Some(udp) = &mut self.udp {
                 udp.renew();
@@ -255,41 +263,4 @@ pub(crate) fn counted(outlets: &[Outlet]) -> UdpCounters {
     let mut all = UdpCounters::default();
     outlets.iter().for_each(|outlet| all.add(&outlet.counters()));
     all
-}
-
-impl Engine {
-    /// Where sockets wait for interfaces, or may lose them: looks after them now and then.
-    pub(crate) fn look_after_outlets(&mut self, now: Instant) {
-        if !self.addresses.review(now, |address| self.core.host.has_address(address)) {
-            return;
-        }
-        let mut moved = false;
-        for (number, outlet) in self.outlets.iter_mut().enumerate() {
-            let before = outlet.is_working();
-            let is_another = outlet.look(&mut *self.core.host, number);
-            outlet.set_absent(self.addresses.lacks(outlet.place.address));
-            if is_another || outlet.is_working() != before {
-                moved |= outlet.is_working();
-                self.core.carrier.set_bound(number, outlet.is_working());
-            }
-        }
-        if moved {
-            // The interface may take less, or more.
-            self.core.carrier.check_paths(&*self.core.host);
-        }
-        let watched = |outlet: &Outlet| outlet.udp.is_none() || outlet.place.interface.is_some();
-        if self.outlets.iter().any(watched) {
-            self.addresses.look_by(now + LOOK);
-        }
-    }
-
-    /// Watches the addresses that `config` names.
-    pub(crate) fn watch_addresses(&mut self, config: &Config) {
-        self.addresses.watch(config);
-    }
-
-    /// The addresses and interfaces that it waits for.
-    pub(crate) fn waiting(&self) -> Vec<String> {
-        self.addresses.missing().chain(self.outlets.iter().filter_map(Outlet::missing)).collect()
-    }
 }

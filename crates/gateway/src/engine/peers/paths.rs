@@ -7,10 +7,9 @@
 //!
 //! A connection stays with its path: when that is out it waits, and goes on when the path is back.
 
-use crate::engine::host::Host;
+use crate::engine::host::{Host, Route};
 use crate::engine::peers::handshake_log::Strangers;
 use crate::engine::peers::relay_set::{Outgoing, hub_name, is_same};
-use crate::engine::peers::route::{self, Route};
 use association::Entropy;
 use relay::health::{Demands, Verdict, Ways};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
@@ -202,7 +201,7 @@ impl Paths {
     /// Tells what the kernel believes that each takes by now.
     pub(crate) fn check(&mut self, host: &dyn Host) {
         for Path { relay, route, .. } in &mut self.all {
-            route::tell(host, relay, route);
+            update_mtu_hint(host, relay, route);
         }
     }
 }
@@ -210,4 +209,12 @@ impl Paths {
 fn remembered_as(name: &str, hub: SocketAddr) -> String {
     let hub = hub_name(hub);
     if name.is_empty() { hub } else { format!("{hub} by {name}") }
+}
+
+/// Passes the MTU of the first link of `route`, as far as the host knows it, to `relay`.
+pub(crate) fn update_mtu_hint(host: &dyn Host, relay: &mut Relay, route: &Route) {
+    match host.path_mtu(route) {
+        Ok(mtu) => relay.hint_mtu(mtu),
+        Err(error) => tracing::debug!(peer = %route.peer, %error, "unknown path MTU"),
+    }
 }

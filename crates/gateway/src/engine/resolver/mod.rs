@@ -18,7 +18,6 @@ mod schedule;
 pub(crate) use holdings::Owner;
 
 use crate::ResolverSection;
-use crate::engine::host::Lookups;
 use crate::observe::ResolverStatus;
 use cache::Cache;
 pub(crate) use schedule::Action;
@@ -33,6 +32,24 @@ use units::{Instant, Span};
 pub(crate) const BOUNDS: Bounds = Bounds { queries: 4_096, lookups: 128, of_client: 16 };
 /// Names in the cache.
 const CACHED: usize = 4_096;
+
+/// What looks names up: files and name servers.
+pub(crate) trait Lookups: std::fmt::Debug + Send {
+    /// Takes another configuration; returns whether it is another one.
+    fn configure(&mut self, section: &ResolverSection) -> bool;
+
+    /// Returns whether [`Lookups::send`] takes another action.
+    fn has_room(&self) -> bool;
+
+    /// Starts or stops a lookup. One that cannot be started fails.
+    fn send(&mut self, action: &Action);
+
+    /// Returns the next result.
+    fn poll_update(&mut self) -> Option<Update>;
+
+    /// Has the engine called with [`Source::Names`](crate::engine::host::Source::Names) ready.
+    fn wake(&self);
+}
 
 /// A query that is not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

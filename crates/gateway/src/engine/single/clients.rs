@@ -1,15 +1,16 @@
 //! Taking clients, and beginning to connect onwards for them.
 
 use super::Single;
-use super::pair::{Pair, Side};
+use super::pair::Pair;
 use crate::SourceMode;
 use crate::driver::KernelTcp;
 use crate::engine::accept::listener::Accepted;
+use crate::engine::connect::server_connect::reason_of;
 use crate::engine::host::{Close, Socket};
-use crate::engine::hub::reason_of;
 use crate::engine::limits::rates::Holder;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
 use crate::engine::limits::slots::{Full, Owner, RECLAIMED};
+use crate::engine::transfer::socket_pair::Side;
 use crate::intercept;
 use crate::proxy::RefuseReason;
 use std::io;

@@ -8,12 +8,11 @@
 //! ```
 //!
 //! An engine of its own, simpler than that of a pair of gateways: sockets on both sides, and a
-//! [`Bucket`] from which all connections together send over the satellite.
+//! [`TokenBucket`] from which all connections together send over the satellite.
 
-mod bucket;
 mod clients;
 mod observed;
-pub(crate) mod pair;
+mod pair;
 mod satellite;
 mod sweep;
 
@@ -21,17 +20,21 @@ pub(crate) use satellite::{Refusal, available_congestion_controls};
 
 use crate::config::SingleSection;
 use crate::engine::accept::listener::Listener;
-use crate::engine::host::{Host, Platform, Readiness, Source};
-use crate::engine::hub::reason_of;
+use crate::engine::connect::server_connect::reason_of;
+use crate::engine::host::{Host, Readiness, Source};
+use crate::engine::lifecycle::view::EngineView;
 use crate::engine::limits::rates::Quotas;
 use crate::engine::limits::slots::SlotPool;
+use crate::engine::machine::Machine;
+use crate::engine::platform::Platform;
 use crate::engine::transfer::deadlines::Deadlines;
-use crate::engine::{Machine, Sight};
+use crate::engine::transfer::last_bytes::Progress;
+use crate::engine::transfer::socket_pair::{Side, Tally, Turn};
+use crate::engine::transfer::token_bucket::TokenBucket;
 use crate::host::HostAddresses;
 use crate::report::{Counters, SingleReport};
 use crate::{Limits, SourceMode};
-use bucket::Bucket;
-use pair::{BREAKING_LOOKS, Pair, Phase, Side, Tally, Turn};
+use pair::Pair;
 use satellite::{InitialWindow, Tuning, refused};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -59,7 +62,7 @@ pub(crate) struct Single {
     source: SourceMode,
     limits: Limits,
     tuning: Tuning,
-    bucket: Option<Bucket>,
+    bucket: Option<TokenBucket>,
     pairs: Slab<Pair>,
     slots: SlotPool,
     /// All clients are of one group.
@@ -111,7 +114,7 @@ impl Single {
         }
         let bucket = section.rate.map(|rate| {
             let depth = rate.bytes_in(section.burst);
-            Bucket::new(now, rate, depth, section.mtu, section.overhead)
+            TokenBucket::new(now, rate, depth, section.mtu, section.overhead)
         });
         let report = SingleReport {
             congestion: section.congestion.clone().unwrap_or_else(|| "(the system's)".into()),
@@ -224,10 +227,12 @@ impl Single {
         // It may have closed in the meantime, and another may have its place.
         let Some(pair) = self.pairs.get_mut(index).filter(|pair| pair.in_turn) else { return };
         pair.in_turn = false;
-        match pair.phase {
-            Phase::Connecting => self.connecting(now, index),
-            Phase::Open => self.open(now, index),
-            Phase::Breaking { .. } => self.breaking(now, index),
+        if pair.is_closing() {
+            self.breaking(now, index);
+        } else if pair.is_connecting {
+            self.connecting(now, index);
+        } else {
+            self.open(now, index);
         }
     }
 
@@ -250,7 +255,7 @@ impl Single {
             return;
         }
         self.counters.connected += 1;
-        pair.phase = Phase::Open;
+        pair.is_connecting = false;
         self.set_due(index, None);
         self.open(now, index);
     }
@@ -263,7 +268,7 @@ impl Single {
         match turn {
             Turn::Wait => {}
             Turn::More => self.queue(index),
-            Turn::Thirsty { more } => {
+            Turn::NeedsTokens { more } => {
                 if more {
                     self.queue(index);
                 }
@@ -281,12 +286,12 @@ impl Single {
     }
 
     fn count(&mut self, now: Instant, index: usize, tally: Tally) {
-        let moved = &mut self.pairs[index].moved;
-        moved.read += tally.read;
-        moved.written += tally.written;
+        let pair = &mut self.pairs[index];
+        pair.moved.read += tally.read;
+        pair.moved.written += tally.written;
+        self.report.bytes_to_satellite += pair.to_satellite(tally);
         self.counters.bytes_from_sockets += tally.read;
         self.counters.bytes_to_sockets += tally.written;
-        self.report.bytes_to_satellite += tally.to_satellite;
         if tally.read + tally.written > 0 {
             self.slots.table.touch(now, index);
         }
@@ -306,26 +311,25 @@ impl Single {
 
     fn breaking(&mut self, now: Instant, index: usize) {
         let mut tally = Tally::default();
-        let over = self.pairs[index].turn_breaking(now, &mut self.scratch, &mut tally);
+        let progress = self.pairs[index].turn_breaking(now, &mut self.scratch, &mut tally);
         self.count(now, index, tally);
-        if over {
-            self.remove(index).reset();
-        } else {
-            self.set_due(index, Some(now + BREAKING_LOOKS));
+        match progress {
+            Progress::Pending(at) => self.set_due(index, Some(at)),
+            Progress::Delivered | Progress::Expired | Progress::Failed => {
+                self.remove(index).reset();
+            }
         }
     }
 
     /// The deadline of a connection has come.
     fn expired(&mut self, now: Instant, index: usize) {
         self.set_due(index, None);
-        match self.pairs[index].phase {
-            Phase::Connecting => {
-                self.counters.refused(crate::proxy::RefuseReason::TimedOut);
-                self.pairs[index].cause = "the server did not answer";
-                self.remove(index).reset();
-            }
-            Phase::Open => {}
-            Phase::Breaking { .. } => self.breaking(now, index),
+        if self.pairs[index].is_closing() {
+            self.breaking(now, index);
+        } else if self.pairs[index].is_connecting {
+            self.counters.refused(crate::proxy::RefuseReason::TimedOut);
+            self.pairs[index].cause = "the server did not answer";
+            self.remove(index).reset();
         }
     }
 }
@@ -396,8 +400,8 @@ impl Machine for Single {
         }
     }
 
-    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> Sight<'_> {
-        Sight::of_single(now, epoch_unix_ns, self)
+    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_> {
+        EngineView::new(now, epoch_unix_ns, (None, self.waiting()), self)
     }
 
     fn moved(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Looking after connections: what the kernel repeats for them, who has vanished, how they end.
 
 use super::Single;
-use super::pair::{Pair, Phase};
+use super::pair::Pair;
 use crate::engine::limits::slots::IDLE;
 use crate::logging::CONNECTIONS;
 use units::{Instant, Span};
@@ -23,17 +23,19 @@ impl Single {
         let (sweeps, all) = (self.sweeps, self.pairs.len());
         for (index, pair) in self.pairs.iter_mut().filter(|(place, _)| is_due(*place, sweeps, all))
         {
-            let (segments, repeated) = pair.repeated();
+            let (segments, repeated) = pair.take_retransmitted();
             self.report.segments_repeated += segments;
             self.report.bytes_repeated += repeated;
             if let Some(bucket) = &mut self.bucket {
                 bucket.take(now, repeated);
             }
-            if pair.phase == Phase::Open && pair.has_vanished(now, longest) {
+            if !pair.is_open() {
+                continue;
+            }
+            if pair.has_vanished(now, longest) {
                 gone.push(index);
-            } else if pair.phase == Phase::Open
-                && let (Some(idle), Some((_, since))) =
-                    (self.limits.idle, self.slots.table.get(index))
+            } else if let (Some(idle), Some((_, since))) =
+                (self.limits.idle, self.slots.table.get(index))
                 && now.since(since) >= idle
             {
                 idlers.push(index);

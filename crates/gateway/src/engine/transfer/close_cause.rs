@@ -2,7 +2,7 @@
 
 use crate::engine::limits::rates::Holder;
 use crate::engine::peers::relay_set::StreamKey;
-use crate::engine::transfer::connection::Connection;
+use crate::engine::transfer::connection::{Connection, Stage};
 use crate::engine::transfer::connections::Core;
 use crate::logging::CONNECTIONS;
 use relay::StreamId;
@@ -32,7 +32,7 @@ pub(crate) struct EndLog {
     pub(crate) name: String,
 }
 
-impl Core {
+impl<S: Stage> Core<S> {
     /// The connection ends because of this, unless another cause was found before.
     pub(crate) fn because(&mut self, index: usize, cause: impl Into<Cow<'static, str>>) {
         if self.end_log.wanted
@@ -43,7 +43,7 @@ impl Core {
     }
 
     /// The connection is over.
-    pub(crate) fn log_end(&self, connection: &Connection) {
+    pub(crate) fn log_end(&self, connection: &Connection<S>) {
         if !self.end_log.wanted {
             return;
         }

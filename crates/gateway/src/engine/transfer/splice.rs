@@ -11,6 +11,7 @@
 //! edge-triggered, so readiness is remembered here until a call says that it is over.
 
 use crate::engine::host::TcpSocket;
+use crate::engine::transfer::pipe::Pipe;
 use crate::engine::transfer::unresponsive;
 use std::io;
 
@@ -27,24 +28,6 @@ pub(crate) trait Stream {
     fn peek(&mut self) -> &[u8];
     /// The first `count` bytes of what was peeked at have found their way.
     fn consume(&mut self, count: usize);
-}
-
-/// A stream that is gone.
-#[derive(Debug)]
-pub(crate) struct NoStream;
-
-impl Stream for NoStream {
-    fn write(&mut self, _: &[u8]) -> usize {
-        0
-    }
-
-    fn end(&mut self) {}
-
-    fn peek(&mut self) -> &[u8] {
-        &[]
-    }
-
-    fn consume(&mut self, _: usize) {}
 }
 
 /// What a splice remembers between two turns.
@@ -109,15 +92,16 @@ impl Splice {
         self.stream_ended = true;
     }
 
-    /// Whether something is to be handed out that is not the stream's.
-    pub(crate) fn has_preface(&self) -> bool {
-        !self.preface.is_empty()
+    /// Takes what was read from the socket, which has failed, and not taken by the stream.
+    pub(crate) fn take_input(&mut self) -> Pipe {
+        let mut pipe = Pipe::with(std::mem::take(&mut self.kept));
+        pipe.source_is_broken();
+        pipe
     }
 
-    /// What was read from the socket and not taken by the stream, and whether the socket's end
-    /// was passed on.
-    pub(crate) fn into_kept(self) -> (Vec<u8>, bool) {
-        (self.kept, self.taken_in)
+    /// Takes what the socket is to receive before the bytes of the stream, which was reset.
+    pub(crate) fn take_output(&mut self) -> Pipe {
+        Pipe::with(std::mem::take(&mut self.preface))
     }
 
     /// Moves what can be moved, both ways. `scratch` is room for one read.
@@ -185,11 +169,7 @@ impl Splice {
     }
 
     /// From the stream into the socket; true when there is more to do.
-    pub(crate) fn hand_out(
-        &mut self,
-        socket: &dyn TcpSocket,
-        stream: &mut impl Stream,
-    ) -> io::Result<bool> {
+    fn hand_out(&mut self, socket: &dyn TcpSocket, stream: &mut impl Stream) -> io::Result<bool> {
         let mut budget = BUDGET;
         while self.writable && !self.handed_out {
             let from_stream = self.preface.is_empty();

@@ -20,9 +20,9 @@
 mod nflog;
 mod syn;
 
-use crate::engine::SocketId;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::RawFd;
 
 use relay::RefuseReason;
 use rt::netlink::Netlink;
@@ -79,9 +79,9 @@ impl Doorkeeper {
         self.log.group()
     }
 
-    /// What becomes readable when somebody knocks.
-    pub(crate) fn id(&self) -> SocketId {
-        SocketId(self.log.descriptor())
+    /// Returns the descriptor that becomes readable when a SYN was received.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.log.descriptor()
     }
 
     /// Hands over who has knocked since, at most `limit`.

@@ -50,7 +50,6 @@ impl ControlBudget {
         self.divisor.is_some()
     }
 
-    /// Time before which no control is sent without data.
     pub(in crate::session) fn not_before(&self) -> Instant {
         self.not_before
     }
@@ -68,7 +67,6 @@ impl ControlBudget {
         }
     }
 
-    /// Time that the rates of both directions add to the response time of the peer.
     pub(in crate::session) fn response_allowance(&self) -> Span {
         self.response_allowance
     }

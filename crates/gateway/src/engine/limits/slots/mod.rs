@@ -13,11 +13,9 @@
 //!
 //! Every operation takes logarithmic time in the number of slots.
 
-mod occupancy;
 mod pool;
 pub(crate) mod reserve;
 
-pub(crate) use occupancy::{Closing, IDLE, RECLAIMED};
 pub(crate) use pool::{SlotPool, descriptors_for};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +24,10 @@ use units::{Instant, Span};
 
 /// The largest holder may hold this many times the slots that are free.
 pub(crate) const SHARE_OF_FREE: usize = 8;
+/// Cause of the end of a connection whose slot another has, for the log.
+pub(crate) const RECLAIMED: &str = "its slot was reclaimed for a client with fewer connections";
+/// Cause of the end of a connection that moves no bytes.
+pub(crate) const IDLE: &str = "it moved no byte for limits.idle";
 /// How exactly it is known when a connection last moved bytes.
 const RESOLUTION: Span = Span::from_millis(100);
 

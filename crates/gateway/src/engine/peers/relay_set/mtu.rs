@@ -1,8 +1,8 @@
 //! What the host knows of the size of packets on the ways to peers.
 
 use super::{Carrier, Side};
-use crate::engine::host::Host;
-use crate::engine::peers::route::{self, Route};
+use crate::engine::host::{Host, Route};
+use crate::engine::peers::paths::update_mtu_hint;
 use relay::{Hub, PeerId, Relay};
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ impl Carrier {
         match &mut self.side {
             Side::Terminal(paths) => paths.check(host),
             Side::Hub(hub) => {
-                on_peers(hub, |relay, address| route::tell(host, relay, &Route::to(address)));
+                on_peers(hub, |relay, address| update_mtu_hint(host, relay, &Route::to(address)));
             }
         }
     }

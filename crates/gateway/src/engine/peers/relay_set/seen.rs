@@ -3,7 +3,6 @@
 use super::naming::plain;
 use super::{Carrier, Peer, Side, hub_name, is_same};
 use crate::engine::peers::paths::Path;
-use crate::engine::transfer::connection::Connection;
 use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
 use relay::{PeerId, Relay, Tap, Tapped};
 use std::net::SocketAddr;
@@ -111,11 +110,6 @@ impl Carrier {
         }
     }
 
-    /// The terminal that a connection came by; at a terminal its path, where there are several.
-    pub(crate) fn owner(&self, connection: &Connection) -> Option<&str> {
-        self.name_of(connection.key?.peer)
-    }
-
     /// What a hub's peer is called; at a terminal a path, where there are several.
     pub(crate) fn name_of(&self, peer: Peer) -> Option<&str> {
         match (&self.side, peer) {
@@ -202,13 +196,13 @@ fn terminal(
         learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
         round_trip_seconds: seconds(relay.round_trip()),
         least_round_trip_seconds: seconds(seen.and_then(|seen| seen.min_rtt)),
-        queue_seconds: seconds(seen.and_then(|seen| seen.queue)),
+        queue_seconds: seconds(seen.and_then(|seen| seen.queuing_delay)),
         outage_seconds: seconds(
             seen.and_then(|seen| seen.outage_since).map(|since| now.since(since)),
         ),
         mtu_bytes: sight.mtu as u64,
         streams: streams.streams as u64,
-        outstanding_bytes: seen.map_or(0, |seen| seen.outstanding),
+        outstanding_bytes: seen.map_or(0, |seen| seen.outstanding_bytes),
         waiting_again: seen.map_or(0, |seen| seen.retransmit_queue),
         send_buffered_bytes: streams.send_buffered,
         send_buffer_limit_bytes: sight.send_pool,

@@ -100,7 +100,7 @@ impl Change {
             }
             Self::FirstRoundTrip(secs) => {
                 radio.session.stp.small_window = 0;
-                radio.session.initial_round_trip = Span::from_secs(secs);
+                radio.session.initial_rtt = Span::from_secs(secs);
             }
             Self::NoProbing => radio.session.xstp.probing = None,
             Self::Compressed => radio.compress = true,

@@ -8,14 +8,14 @@
 //!                              interval of their arrivals (corruption occurs behind the
 //!                              bottleneck). At constant q the queue overflows: delivery rate
 //!
-//!   FREE       knows the configured rate, and a rate cap if there is one
-//!     │ ends: q > max(min_rtt / 4, 50 ms) in four samples of 200 ms or more, the send rate is at
-//!     ▼       least 9/10 of the pace, and the delivery rate is at most 99/100 of the send rate
-//!   DRAINING   knows q and C; sends at 3/4 C for 4 q', q' = q grown since its POLL was sent
-//!     │ ends: at that time
+//!   FREE       on entry: the configured rate, and a rate cap if there is one
+//!     │ exit:  q > max(min_rtt / 4, 50 ms) in four samples of 200 ms or more, the send rate is at
+//!     ▼        least 9/10 of the pace, and the delivery rate is at most 99/100 of the send rate
+//!   DRAINING   on entry: q and C; sends at 3/4 C for 4 q', q' = q grown since its POLL was sent
+//!     │ exit:  at that time
 //!     ▼
 //!   SETTLING   rate cap = 199/200 C
-//!     │ ends: the first POLL sent in this state is answered
+//!     │ exit:  the first POLL sent in this state is answered
 //!     ├─ q has halved: the queue was caused by this sender ──▶ FREE with the rate cap
 //!     └─ otherwise: the path delay has increased           ──▶ FREE without, new base delay
 //! ```
@@ -67,7 +67,7 @@ enum Phase {
 
 /// Detects by the forward delay that the link cannot carry the rate, and caps the rate.
 #[derive(Clone, Debug)]
-pub(crate) struct Ceiling {
+pub(crate) struct RateCap {
     sent_polls: VecDeque<PollSent>,
     samples: VecDeque<Sample>,
     /// Difference of the two clocks in the first sample.
@@ -82,7 +82,7 @@ pub(crate) struct Ceiling {
     wait_until: Instant,
 }
 
-impl Ceiling {
+impl RateCap {
     pub(crate) fn new() -> Self {
         Self {
             sent_polls: VecDeque::new(),
@@ -109,8 +109,8 @@ impl Ceiling {
         })
     }
 
-    /// The configured rate changes from `old` to `new` because the hub shares out its link anew:
-    /// what this sender found of its former share applies to the new one in proportion.
+    /// The hub has changed the granted rate from `old` to `new`: scales the measured rates by the
+    /// same ratio.
     pub(crate) fn scale(&mut self, old: BitRate, new: BitRate) {
         let scaled = |bps: u64| {
             let scaled =
@@ -128,8 +128,8 @@ impl Ceiling {
         match self.phase {
             Phase::Draining { until, .. } if now < until => "draining",
             Phase::Draining { .. } | Phase::Settling { .. } => "settling",
-            Phase::Free if self.cap_bps.is_some() => "ceiling",
-            Phase::Free => "free",
+            Phase::Free if self.cap_bps.is_some() => "capped",
+            Phase::Free => "configured",
         }
     }
 
@@ -245,7 +245,7 @@ impl Ceiling {
             && delivery_rate * 100 <= send_rate * 99
     }
 
-    /// Rates and queue over the last samples; `None` if there are too few.
+    /// Rates and queuing delay over the last samples; `None` if there are too few.
     fn recent_interval(&self) -> Option<RecentInterval> {
         let last = self.samples.back()?;
         let spans = |sample: &Sample| last.sent_at.since(sample.sent_at) >= MIN_INTERVAL;

@@ -1,4 +1,4 @@
-//! A token bucket: what all connections together may send over the satellite.
+//! A token bucket that bounds the rate at which all connections together send over the satellite.
 
 use units::{BitRate, Instant, Span};
 
@@ -10,7 +10,7 @@ const HEADERS: u64 = 52;
 /// It is kept as the time at which the bucket was, or will be, empty: that needs no fractions of
 /// tokens, and nothing is to be done while nobody sends.
 #[derive(Clone, Debug)]
-pub(super) struct Bucket {
+pub(crate) struct TokenBucket {
     rate: BitRate,
     /// How long a full bucket lasts.
     depth: Span,
@@ -22,9 +22,9 @@ pub(super) struct Bucket {
     overhead: u64,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// Full at `now`. `depth` in bytes, at least a packet; `mtu` and `link_overhead` in bytes.
-    pub(super) fn new(
+    pub(crate) fn new(
         now: Instant,
         rate: BitRate,
         depth: u64,
@@ -39,7 +39,7 @@ impl Bucket {
     }
 
     /// Bytes of payload that may be sent at `now`.
-    pub(super) fn payload(&mut self, now: Instant) -> u64 {
+    pub(crate) fn payload(&mut self, now: Instant) -> u64 {
         self.spill(now);
         let tokens = self.rate.bytes_in(now.since(self.empty_at));
         let packet = self.segment + self.overhead;
@@ -49,21 +49,21 @@ impl Bucket {
 
     /// Takes the tokens of `payload` bytes in segments as large as they can be. It may owe some
     /// afterwards: what the kernel repeats was not asked for beforehand.
-    pub(super) fn take(&mut self, now: Instant, payload: u64) {
+    pub(crate) fn take(&mut self, now: Instant, payload: u64) {
         self.spill(now);
         let bytes = payload + payload.div_ceil(self.segment) * self.overhead;
         self.empty_at += self.rate.time_for(bytes);
     }
 
     /// When `payload` bytes may be sent.
-    pub(super) fn when(&self, payload: u64) -> Instant {
+    pub(crate) fn when(&self, payload: u64) -> Instant {
         let bytes = payload + payload.div_ceil(self.segment) * self.overhead;
         let needed = self.rate.time_for(bytes).min(self.depth);
         self.empty_at + needed
     }
 
     /// Bytes of payload in a full segment.
-    pub(super) fn segment(&self) -> u64 {
+    pub(crate) fn segment(&self) -> u64 {
         self.segment
     }
 
@@ -81,8 +81,8 @@ mod tests {
     const START: Instant = Instant::from_nanos(5_000_000_000);
 
     /// 10 Mbit/s, 1,500-byte packets, ten of them deep.
-    fn bucket() -> Bucket {
-        Bucket::new(START, BitRate::from_mbps(10), 15_000, 1500, 0)
+    fn bucket() -> TokenBucket {
+        TokenBucket::new(START, BitRate::from_mbps(10), 15_000, 1500, 0)
     }
 
     #[test]

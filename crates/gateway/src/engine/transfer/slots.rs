@@ -1,59 +1,16 @@
-//! Taking slots for connections, giving them back, and reclaiming those of idle connections.
+//! Slots of connections: taking and giving them back, and reclaiming those of idle connections.
 
-use super::{Full, Owner};
 use crate::engine::limits::rates::Holder;
+use crate::engine::limits::slots::{Full, IDLE, Owner, RECLAIMED};
 use crate::engine::peers::relay_set::StreamKey;
-use crate::engine::transfer::connection::Phase;
+use crate::engine::transfer::connection::Stage;
 use crate::engine::transfer::connections::Core;
 use crate::proxy::RefuseReason;
 use relay::{ResetReason, Target};
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use units::Instant;
 
-/// Why connections end whose slots others have, for the log.
-pub(crate) const RECLAIMED: &str = "its slot was reclaimed for a client with fewer connections";
-/// And those that move no bytes.
-pub(crate) const IDLE: &str = "it moved no byte for limits.idle";
-/// Closing streams that are looked at in one round.
-const LOOKS: usize = 64;
-
-/// Streams that a terminal has opened, whose connections are over, and that the hub has not
-/// answered for yet: they count against what the hub allows.
-#[derive(Debug, Default)]
-pub(crate) struct Closing {
-    streams: VecDeque<(StreamKey, Owner<Arc<str>>)>,
-    counts: BTreeMap<Owner<Arc<str>>, usize>,
-}
-
-impl Closing {
-    /// Streams of the owner's.
-    fn count(&self, owner: &Owner<Arc<str>>) -> usize {
-        self.counts.get(owner).copied().unwrap_or(0)
-    }
-
-    fn add(&mut self, key: StreamKey, owner: Owner<Arc<str>>) {
-        *self.counts.entry(owner.clone()).or_default() += 1;
-        self.streams.push_back((key, owner));
-    }
-
-    /// Forgets some that are over by now.
-    fn review(&mut self, mut is_open: impl FnMut(StreamKey) -> bool) {
-        for _ in 0..LOOKS.min(self.streams.len()) {
-            let Some((key, owner)) = self.streams.pop_front() else { return };
-            if is_open(key) {
-                self.streams.push_back((key, owner));
-            } else if let Some(count) = self.counts.get_mut(&owner) {
-                *count -= 1;
-                if *count == 0 {
-                    self.counts.remove(&owner);
-                }
-            }
-        }
-    }
-}
-
-impl Core {
+impl<S: Stage> Core<S> {
     /// Whether `owner` may have one more connection, within these bounds of its group and its own;
     /// an idle connection of another may lose its slot for that.
     pub(crate) fn admit(
@@ -145,12 +102,11 @@ impl Core {
     /// Ends connections that have moved no byte for `limits.idle`.
     pub(crate) fn end_idle(&mut self, now: Instant) {
         let Some(longest) = self.limits.idle else { return };
-        let is_open = |phase: &Phase| matches!(phase, Phase::Spliced(_) | Phase::Direct(_));
         let is_idle = |index| {
             self.slots.table.get(index).is_some_and(|(_, since)| now.since(since) >= longest)
         };
         let idle: Vec<usize> = (self.connections.iter())
-            .filter(|(index, connection)| is_open(&connection.phase) && is_idle(*index))
+            .filter(|(index, connection)| connection.is_open() && is_idle(*index))
             .map(|(index, _)| index)
             .collect();
         for index in idle {
@@ -158,37 +114,5 @@ impl Core {
             self.because(index, IDLE);
             self.give_up(index, ResetReason::TimedOut);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::peers::relay_set::Peer;
-    use relay::{Priority, Relay, RelayConfig};
-    use units::RngStream;
-
-    #[test]
-    fn closing_streams_count_until_both_sides_have_forgotten_them() {
-        let (now, random) = (Instant::ZERO, RngStream::new(1, 0, "closing"));
-        let mut relay = Relay::terminal(&RelayConfig::new("boat"), now, random);
-        let mut key = |_| {
-            let target = Target::name("server", 80);
-            let stream = relay.open(now, target, Priority::Normal).unwrap();
-            StreamKey { peer: Peer::Path(0), stream }
-        };
-        let keys: Vec<StreamKey> = (0..101).map(&mut key).collect();
-        let owner = |host| Owner { group: "".into(), client: [10, 1, 0, host].into() };
-        let mut closing = Closing::default();
-        keys[..100].iter().for_each(|key| closing.add(*key, owner(1)));
-        closing.add(keys[100], owner(2));
-        assert_eq!((closing.count(&owner(1)), closing.count(&owner(2))), (100, 1));
-        // A few in each round.
-        closing.review(|_| false);
-        assert_eq!(closing.count(&owner(1)), 100 - LOOKS);
-        (0..2).for_each(|_| closing.review(|key| key == keys[99]));
-        assert_eq!((closing.count(&owner(1)), closing.count(&owner(2))), (1, 0));
-        closing.review(|_| false);
-        assert!(closing.streams.is_empty() && closing.counts.is_empty());
     }
 }
