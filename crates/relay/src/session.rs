@@ -1,7 +1,7 @@
 //! What a relay asks of the layers below: their configurations, and what it is to a session.
 
 use crate::PathMetrics;
-use crate::config::{Control, RelayConfig};
+use crate::config::{Control, RelayConfig, announced_rate};
 use crate::streams::Streams;
 use association::{Limits, OVERHEAD};
 use units::{BitRate, Span};
@@ -41,16 +41,6 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
         hello_interval_max: usual.hello_interval_max.max(hello * 4),
         ..usual
     }
-}
-
-/// No peer is slower, bits per second: the narrowest ways back that are to work have as much, and
-/// at less a packet would keep this side silent for longer than it takes to lose the peer.
-const LEAST_ANNOUNCED: u64 = 1_000;
-
-/// Rate at which the peer can receive, as it has announced it; `None`: it knows none.
-pub(crate) fn announced_rate(limits: Limits) -> Option<BitRate> {
-    let rate = BitRate::new(limits.receive_rate_bps)?;
-    Some(rate.max(BitRate::from_bps(LEAST_ANNOUNCED)))
 }
 
 /// The session's share of the configuration, with a peer that announced `limits`, after one that

@@ -314,7 +314,25 @@ impl RelaySet {
         }
     }
 
-    /// Ends all sessions. The segments that inform the peers are due at once, and all streams are
+    /// Ends all sessions in order, with the peers that support that.
+    pub(crate) fn drain(&mut self) {
+        match &mut self.side {
+            Side::Terminal(paths) => paths.all.iter_mut().for_each(|path| path.relay.drain()),
+            Side::Hub(hub) => hub.drain(),
+        }
+    }
+
+    /// Whether the sessions have ended in order. Peers that do not respond, or do not support an
+    /// orderly end, are disregarded.
+    pub(crate) fn has_drained(&self) -> bool {
+        let is_over = |relay: &Relay| relay.has_drained() || !relay.is_answered();
+        match &self.side {
+            Side::Terminal(paths) => paths.all.iter().all(|path| is_over(&path.relay)),
+            Side::Hub(hub) => hub.relays().all(|(_, relay)| is_over(relay)),
+        }
+    }
+
+    /// Resets all sessions. The segments that inform the peers are due at once, and all streams are
     /// gone.
     pub(crate) fn close(&mut self, now: Instant) {
         match &mut self.side {
