@@ -12,7 +12,7 @@ use crate::single::SingleGateway;
 use crate::state::State;
 use crate::syn_gate::{self, ActiveGate};
 use crate::{
-    Config, Error, HubSection, InterceptSection, LinkSection, PathSection, Report, Role,
+    Config, Error, HubSection, InterceptSection, LinkSection, PathSection, QuicMode, Report, Role,
     SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
 };
 use relay::{Control, RelayConfig};
@@ -309,6 +309,7 @@ pub(crate) fn terminal_rules(section: &InterceptSection, port: u16) -> TerminalR
     rules.exclude_destinations.extend(&section.exclude);
     rules.include_ports.extend(&section.include_ports);
     rules.exclude_ports.extend(&section.exclude_ports);
+    rules.refuse_quic = section.quic == QuicMode::Refuse;
     rules.mark = section.marking.mark.unwrap_or(rules.mark);
     rules.table = section.marking.table.unwrap_or(rules.table);
     rules.priority = section.marking.priority.unwrap_or(rules.priority);

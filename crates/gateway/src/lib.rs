@@ -74,7 +74,7 @@ pub use config::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfigError, ConfirmSection,
     ControlSocket, FailSection, ForwardSection, HealthSection, HubSection, InterceptSection,
     KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake,
-    NoiseSection, PathSection, PeerKey, PlanSection, Promised, ResolverSection, Role,
+    NoiseSection, PathSection, PeerKey, PlanSection, Promised, QuicMode, ResolverSection, Role,
     SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
     WhenFail, WhenFull,
 };

@@ -1,11 +1,13 @@
-//! What a relay asks of the layers below: their configurations.
+//! What a relay asks of the layers below: their configurations, and what it is to a session.
 
 use crate::PathMetrics;
-use crate::config::{Control, RelayConfig};
+use crate::config::{Control, RelayConfig, announced_rate};
+use crate::streams::Streams;
 use association::{Limits, OVERHEAD};
 use units::{BitRate, Span};
+use xstp::Seq24;
 use xstp::congestion::Controller;
-use xstp::session::{ProbingConfig, SessionConfig};
+use xstp::session::{NewPacket, ProbingConfig, SessionConfig, UpperLayer};
 
 /// What a Hello takes of the way, about, octets.
 const HELLO: u64 = 210;
@@ -39,16 +41,6 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
         hello_interval_max: usual.hello_interval_max.max(hello * 4),
         ..usual
     }
-}
-
-/// No peer is slower, bits per second: the narrowest ways back that are to work have as much, and
-/// at less a packet would keep this side silent for longer than it takes to lose the peer.
-const LEAST_ANNOUNCED: u64 = 1_000;
-
-/// Rate at which the peer can receive, as it has announced it; `None`: it knows none.
-pub(crate) fn announced_rate(limits: Limits) -> Option<BitRate> {
-    let rate = BitRate::new(limits.receive_rate_bps)?;
-    Some(rate.max(BitRate::from_bps(LEAST_ANNOUNCED)))
 }
 
 /// The session's share of the configuration, with a peer that announced `limits`, after one that
@@ -122,6 +114,37 @@ fn newreno(config: &RelayConfig, rate: Option<BitRate>) -> SessionConfig {
 /// Numbers for all that the send buffer may hold: packets are mostly full.
 fn numbers(config: &RelayConfig) -> u32 {
     (config.send_pool / 500).clamp(1 << 12, 1 << 18) as u32
+}
+
+impl UpperLayer for Streams {
+    fn has_new_data(&self) -> bool {
+        Self::has_fresh(self)
+    }
+
+    fn fill_new(&mut self, _number: Seq24, room: &mut [u8]) -> Option<NewPacket> {
+        let (len, handle) = Self::fresh(self, room)?;
+        Some(NewPacket { len, handle })
+    }
+
+    fn fill_retransmission(&mut self, _number: Seq24, handle: u64, room: &mut [u8]) -> usize {
+        Self::again(self, handle, room)
+    }
+
+    fn on_acknowledged(&mut self, _number: Seq24, handle: u64) {
+        Self::released(self, handle);
+    }
+
+    fn deliver(&mut self, _number: Seq24, payload: &[u8]) {
+        Self::deliver(self, payload);
+    }
+
+    fn fill_note(&mut self, room: &mut [u8]) -> usize {
+        Self::note(self, room)
+    }
+
+    fn on_note(&mut self, note: &[u8]) {
+        Self::noted(self, note);
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod merged;
 mod observe;
 mod paths;
 mod plans;
+mod quic;
 mod reach;
 mod read;
 mod reader;
@@ -60,6 +61,7 @@ pub use paths::{HealthSection, PathSection};
 pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
 pub use plans::{ClassSection, PlanSection, Promised};
 pub(crate) use plans::{for_relay, promised, strangers};
+pub use quic::QuicMode;
 pub(crate) use read::MOST_LISTENERS;
 pub use resolver::ResolverSection;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
@@ -172,6 +174,8 @@ pub struct InterceptSection {
     pub include: Vec<Prefix>,
     /// Destinations to leave alone.
     pub exclude: Vec<Prefix>,
+    /// What becomes of QUIC from the same interfaces.
+    pub quic: QuicMode,
     /// What bounds clients that wait for their server's answer.
     pub confirm: ConfirmSection,
     /// Mark, routing table and rule priority, when not the usual.

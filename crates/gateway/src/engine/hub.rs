@@ -27,7 +27,7 @@ use crate::forward::packet::Ends;
 use crate::proxy::RefuseReason;
 use crate::{HubSection, Promised, SourceMode};
 use relay::Service;
-use relay::{Event, ResetReason, Target};
+use relay::{DisconnectReason, Event, ResetReason, Target};
 use std::io;
 use std::net::IpAddr;
 use std::net::SocketAddr;
@@ -235,7 +235,11 @@ impl Role for Hub {
             }
             Event::Disconnected { reason } => {
                 let terminal = core.relays.describe(peer);
-                tracing::warn!(%terminal, ?reason, "terminal session lost, connections reset");
+                if reason == DisconnectReason::Closed {
+                    tracing::info!(%terminal, "terminal session closed");
+                } else {
+                    tracing::warn!(%terminal, ?reason, "terminal session lost, connections reset");
+                }
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
                     core.set_close_cause(index, "terminal session lost");

@@ -129,6 +129,8 @@ pub(crate) struct Pair<R: Role> {
     pub(crate) idle_rounds: u32,
     /// When to end although connections still run: no new ones are accepted.
     pub(crate) draining: Option<Instant>,
+    /// When the orderly end of the sessions has to be over, once it has begun.
+    pub(crate) sessions_end_by: Option<Instant>,
     /// The interface of packets that are forwarded unsplit.
     pub(crate) tunnel: Option<Box<Tunnel>>,
     /// Until when the end of the sessions may be sent, once it was begun.
@@ -162,6 +164,7 @@ impl<R: Role> Pair<R> {
             names_answered: false,
             idle_rounds: 0,
             draining: None,
+            sessions_end_by: None,
             tunnel: None,
             closing_until: Instant::ZERO,
         })

@@ -32,7 +32,7 @@ use crate::forward::packet::Ends;
 use crate::intercept::SynGate;
 use crate::proxy::RefuseReason;
 use crate::{FailSection, Limits, TerminalSection};
-use relay::{Event, ResetReason};
+use relay::{DisconnectReason, Event, ResetReason};
 use slab::Slab;
 use std::io;
 use units::{Instant, Span};
@@ -64,6 +64,31 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
+    /// Resets the connections of a session with a hub that has ended.
+    fn session_over(
+        &mut self,
+        core: &mut TerminalCore,
+        now: Instant,
+        peer: Peer,
+        reason: DisconnectReason,
+    ) {
+        if reason == DisconnectReason::Closed {
+            tracing::info!("session closed by the hub");
+        } else {
+            tracing::warn!(?reason, "hub session lost, connections reset");
+        }
+        for index in core.connections_to(peer) {
+            core.counters.lost_with_peer += 1;
+            core.set_close_cause(index, "hub session lost");
+            core.detach(index);
+            let reason = match core.connections[index].stage {
+                TerminalStage::SynHeld(_) => RefuseReason::NetworkUnreachable,
+                _ => RefuseReason::Other,
+            };
+            self.stream_gone(core, now, index, reason, "hub session lost");
+        }
+    }
+
     pub(crate) fn new(admission: ClientAdmission, confirm_queue: Option<ConfirmQueue>) -> Self {
         let listeners = Slab::new();
         let (pause, complain_again) = (Pause::None, Instant::ZERO);
@@ -344,19 +369,7 @@ impl Role for Terminal {
             Event::Connected => {
                 tracing::info!(hub = %core.relays.describe(peer), "connected to hub");
             }
-            Event::Disconnected { reason } => {
-                tracing::warn!(?reason, "hub session lost, connections reset");
-                for index in core.connections_to(peer) {
-                    core.counters.lost_with_peer += 1;
-                    core.set_close_cause(index, "hub session lost");
-                    core.detach(index);
-                    let reason = match core.connections[index].stage {
-                        TerminalStage::SynHeld(_) => RefuseReason::NetworkUnreachable,
-                        _ => RefuseReason::Other,
-                    };
-                    self.stream_gone(core, now, index, reason, "hub session lost");
-                }
-            }
+            Event::Disconnected { reason } => self.session_over(core, now, peer, reason),
             Event::Opened { stream, .. } => {
                 // A hub opens no streams.
                 core.relays.refuse(key(stream), RefuseReason::Policy);

@@ -37,6 +37,7 @@ mod forwarding;
 mod kernel;
 mod nftables;
 mod prefix;
+mod quic;
 mod ruleset;
 mod socket;
 

@@ -214,3 +214,22 @@ fn entries_are_whole() {
         }
     }
 }
+
+/// Of results that are not there every value is unknown, and every claim is still found in its data
+/// file, with a measure of its own.
+#[test]
+fn every_claim_is_found_and_measured() {
+    for entry in ALL {
+        let setting = Options::new("unused").setting(entry).unwrap();
+        let outcome = (entry.judge)(&setting, &Results::partial());
+        let cells: Vec<&Cell> = outcome.cells().collect();
+        assert!(cells.len() > 10, "{}: {} cells", entry.id, cells.len());
+        assert!(cells.iter().all(|cell| !cell.place.is_empty() && !cell.criterion.is_empty()));
+        assert!(!outcome.summary.is_empty() && !outcome.set_up.is_empty(), "{}", entry.id);
+        let words = outcome.summary.iter().chain(outcome.set_up.iter().map(|line| &line.ours));
+        let words = words.chain(outcome.sections.iter().flat_map(|section| &section.text));
+        for text in words {
+            assert!(!text.contains('{'), "{}: a name without a value in {text:?}", entry.id);
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::engine::accept::stream_open::open_now;
 use crate::engine::host::{Close, Socket, TcpSocket};
 use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::Owner;
-use crate::engine::peers::relay_set::target;
+use crate::engine::peers::naming::target;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, RefuseReason};

@@ -1,11 +1,14 @@
 //! Admission of clients at a terminal: when each is answered, and how many connections it may have.
 
 use crate::engine::accept::direct::Direct;
+use crate::engine::accept::fallback::Disposition;
 use crate::engine::accept::fallback::FallbackPolicy;
-use crate::engine::accept::reachability::Reachability;
+use crate::engine::accept::reachability::{Answer, Reachability};
 use crate::engine::accept::stage::TerminalCore;
 use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::{Bounds, Full, Owner, Verdict};
+use crate::proxy::{Destination, RefuseReason};
+use crate::{AcceptMode, ClientProtocol};
 use crate::{AcceptRules, Config, Limits, TerminalSection, Terms};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -112,5 +115,37 @@ impl ClientAdmission {
             core.reclaim(index);
         }
         Some(owner)
+    }
+}
+
+impl ClientAdmission {
+    /// Whether an intercepted client that has been accepted is reset at once, because no hub
+    /// answers or the hub does not reach `server`. The packet filter has not refused it in time.
+    pub(crate) fn must_reset(&self, server: SocketAddr) -> bool {
+        match self.fallback.disposition() {
+            Disposition::Refuse => true,
+            Disposition::Relay => self.reachability.is_unreachable(server.ip()),
+            Disposition::Direct => false,
+        }
+    }
+
+    /// How a client is answered that asks for `destination` by `protocol`.
+    pub(crate) fn decide(
+        &self,
+        now: Instant,
+        protocol: ClientProtocol,
+        destination: &Destination,
+    ) -> Answer {
+        if let Destination::Address(address) = destination
+            && self.reachability.is_unreachable(address.ip())
+        {
+            return Answer::Refuse(RefuseReason::NetworkUnreachable);
+        }
+        match self.accept.mode_for(protocol, destination) {
+            AcceptMode::Early if self.reachability.is_deferred(now, destination) => {
+                Answer::Accept(AcceptMode::Confirm)
+            }
+            mode => Answer::Accept(mode),
+        }
     }
 }

@@ -15,10 +15,10 @@ mod pending_table;
 
 use crate::engine::accept::client_admission::ClientAdmission;
 use crate::engine::accept::fallback::Disposition;
-use crate::engine::accept::stage::{TerminalCore, TerminalStage};
+use crate::engine::accept::stage::{PendingSyn, TerminalCore, TerminalStage};
 use crate::engine::limits::client_network::client_network;
 use crate::engine::limits::rates::QuotaOwner;
-use crate::engine::peers::relay_set::target;
+use crate::engine::peers::naming::target;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::intercept::{Syn, SynGate};
 use crate::proxy::{Destination, RefuseReason};
@@ -35,15 +35,6 @@ const GRACE: Span = Span::from_secs(10);
 /// Maximum time from reinjecting a SYN to accepting its connection: a few retransmissions of the
 /// kernel's SYN-ACK.
 const ENTERING: Span = Span::from_secs(8);
-
-/// A client whose SYN is held.
-#[derive(Debug)]
-pub(crate) struct PendingSyn {
-    /// Most recent SYN of the client.
-    syn: Syn,
-    /// The SYN was reinjected because the hub has connected to the server.
-    reinjected: bool,
-}
 
 /// The held SYNs, and the gate that holds and reinjects them.
 #[derive(Debug)]

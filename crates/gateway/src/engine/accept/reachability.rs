@@ -14,11 +14,9 @@
 
 mod failures;
 
-use crate::engine::accept::client_admission::ClientAdmission;
-use crate::engine::accept::fallback::Disposition;
+use crate::AcceptMode;
 use crate::intercept::is_global;
 use crate::proxy::{Destination, RefuseReason};
-use crate::{AcceptMode, ClientProtocol};
 use failures::{Failures, Server};
 use relay::{Families, FamilyReach};
 use std::net::{IpAddr, SocketAddr};
@@ -125,7 +123,7 @@ impl Reachability {
     }
 
     /// Whether a connection to `destination` is deferred, whatever is configured.
-    fn is_deferred(&self, now: Instant, destination: &Destination) -> bool {
+    pub(crate) fn is_deferred(&self, now: Instant, destination: &Destination) -> bool {
         let partial = matches!(destination, Destination::Address(address)
             if address.ip().to_canonical().is_ipv6()
                 && self.reach(address.ip()) == FamilyReach::Partial);
@@ -189,38 +187,6 @@ impl Reachability {
             .chain(self.failures.next_expiry())
             .filter(|at| *at > now)
             .min()
-    }
-}
-
-impl ClientAdmission {
-    /// Whether an intercepted client that has been accepted is reset at once, because no hub
-    /// answers or the hub does not reach `server`. The packet filter has not refused it in time.
-    pub(crate) fn must_reset(&self, server: SocketAddr) -> bool {
-        match self.fallback.disposition() {
-            Disposition::Refuse => true,
-            Disposition::Relay => self.reachability.is_unreachable(server.ip()),
-            Disposition::Direct => false,
-        }
-    }
-
-    /// How a client is answered that asks for `destination` by `protocol`.
-    pub(crate) fn decide(
-        &self,
-        now: Instant,
-        protocol: ClientProtocol,
-        destination: &Destination,
-    ) -> Answer {
-        if let Destination::Address(address) = destination
-            && self.reachability.is_unreachable(address.ip())
-        {
-            return Answer::Refuse(RefuseReason::NetworkUnreachable);
-        }
-        match self.accept.mode_for(protocol, destination) {
-            AcceptMode::Early if self.reachability.is_deferred(now, destination) => {
-                Answer::Accept(AcceptMode::Confirm)
-            }
-            mode => Answer::Accept(mode),
-        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The stages of a terminal's connections.
 
-use crate::engine::accept::confirm_queue::PendingSyn;
 use crate::engine::accept::direct::DirectConnect;
 use crate::engine::resolver::QueryId;
 use crate::engine::transfer::connection::{Stage, Transfer};
 use crate::engine::transfer::connections::Core;
 use crate::engine::transfer::final_reply::FinalReply;
+use crate::intercept::Syn;
 use crate::proxy::Handshake;
 use relay::Target;
 use std::net::SocketAddr;
@@ -92,4 +92,13 @@ pub(crate) struct ProxyClient {
     /// Replies that the socket has not taken yet.
     pub(crate) reply: Vec<u8>,
     pub(crate) client: SocketAddr,
+}
+
+/// A client whose SYN is held.
+#[derive(Debug)]
+pub(crate) struct PendingSyn {
+    /// Most recent SYN of the client.
+    pub(crate) syn: Syn,
+    /// The SYN was reinjected because the hub has connected to the server.
+    pub(crate) reinjected: bool,
 }

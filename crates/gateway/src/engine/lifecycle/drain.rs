@@ -4,8 +4,11 @@ use crate::engine::pair::{Pair, Role};
 use crate::report::PeerReport;
 use units::{Instant, Span};
 
-/// Maximum time for sending the end of the sessions to the peers.
+/// Maximum time for sending the reset of the sessions to the peers.
 const CLOSE_TIME: Span = Span::from_millis(100);
+/// Maximum time for the orderly end of the sessions, once no connection is left: GOAWAY and END
+/// take two round trips, and more where packets are lost.
+const SESSION_END: Span = Span::from_secs(3);
 
 impl<R: Role> Pair<R> {
     /// Stops accepting new connections. The engine ends when all running ones have ended at both
@@ -30,9 +33,20 @@ impl<R: Role> Pair<R> {
     /// Whether a drain is over because all connections have ended or the time limit has passed.
     pub(crate) fn has_drained(&mut self, now: Instant) -> bool {
         let Some(limit) = self.draining else { return false };
+        if now >= limit {
+            return true;
+        }
         // A connection is removed when its last byte is in the stream; the stream is removed when
         // the peer gateway has that byte.
-        now >= limit || (self.core.connections.is_empty() && self.core.relays.open_streams() == 0)
+        if !self.core.connections.is_empty() || self.core.relays.open_streams() > 0 {
+            return false;
+        }
+        // No stream is opened from here on, at either end.
+        let end_by = *self.sessions_end_by.get_or_insert_with(|| {
+            self.core.relays.drain();
+            now + SESSION_END
+        });
+        now >= end_by || self.core.relays.has_drained()
     }
 
     /// Returns the path metrics at the stop.

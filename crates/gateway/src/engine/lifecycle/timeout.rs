@@ -22,6 +22,7 @@ impl<R: Role> Pair<R> {
         let mut due = self
             .sweep_at()
             .min(self.draining.unwrap_or(Instant::FAR_FUTURE))
+            .min(self.sessions_end_by.unwrap_or(Instant::FAR_FUTURE))
             .min(self.addresses.due());
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);

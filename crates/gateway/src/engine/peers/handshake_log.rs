@@ -18,6 +18,7 @@ pub(crate) struct HandshakeLog {
     /// suite and must not suppress them.
     keys: LogBudget,
     other_security_again: Instant,
+    other_version_again: Instant,
     /// Number of Hellos when the association was last established.
     answered: u64,
     /// Number of Hellos since then at which the next message is due; 0: [`FIRST`].
@@ -36,6 +37,12 @@ impl HandshakeLog {
             OpenError::Suite { .. } if now >= self.other_security_again => {
                 self.other_security_again = now + RARELY;
                 tracing::warn!(%from, %error, "handshake rejected: peer uses another security suite");
+            }
+            OpenError::Version { .. } | OpenError::PeerVersions { .. }
+                if now >= self.other_version_again =>
+            {
+                self.other_version_again = now + RARELY;
+                tracing::warn!(%from, %error, "handshake rejected: peer uses another protocol version");
             }
             _ => {}
         }
@@ -104,10 +111,13 @@ mod tests {
                 let key = PrivateKey::generate(&mut rng).public();
                 let unknown = OpenError::Stranger { key };
                 rejected.log_rejected(now, from, &ReceiveError::Association(unknown));
+                let version = OpenError::Version { found: 2, expected: 1 };
+                rejected.log_rejected(now, from, &ReceiveError::Association(version));
             }
         });
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert_eq!(log.matches("unknown terminal key").count(), 60);
         assert_eq!(log.matches("another security suite").count(), 6);
+        assert_eq!(log.matches("another protocol version").count(), 6);
     }
 }

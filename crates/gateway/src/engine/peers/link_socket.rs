@@ -8,7 +8,8 @@
 
 use crate::PathSection;
 use crate::engine::host::{DatagramSocket, Host, Sent, Source};
-use crate::engine::peers::relay_set::{Outgoing, RelaySet};
+use crate::engine::peers::outgoing::Outgoing;
+use crate::engine::peers::relay_set::RelaySet;
 use crate::report::UdpCounters;
 use std::io;
 use std::net::SocketAddr;

@@ -10,7 +10,8 @@
 
 use crate::engine::host::{Host, Route};
 use crate::engine::peers::handshake_log::HandshakeLog;
-use crate::engine::peers::relay_set::{Outgoing, hub_name, is_same};
+use crate::engine::peers::naming::{hub_name, is_same};
+use crate::engine::peers::outgoing::Outgoing;
 use association::Entropy;
 use relay::health::{Demands, Verdict, Ways};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};

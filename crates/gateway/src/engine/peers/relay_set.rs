@@ -6,18 +6,15 @@ mod counted;
 mod families;
 mod home;
 mod mtu;
-mod naming;
 mod seen;
-
-use naming::plain;
-pub(crate) use naming::target;
-pub(crate) use naming::{hub_name, is_same};
 
 use crate::HubSection;
 use crate::config::{for_relay, terminal_of};
 use crate::engine::limits::client_network::owner;
 use crate::engine::limits::slots::SHARE_OF_FREE;
 use crate::engine::peers::handshake_log::HandshakeLog;
+use crate::engine::peers::naming::plain;
+use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::paths::{PathPlan, Paths};
 use crate::state::State;
 use association::Entropy;
@@ -44,17 +41,6 @@ pub(crate) enum Peer {
 pub(crate) struct StreamKey {
     pub(crate) peer: Peer,
     pub(crate) stream: StreamId,
-}
-
-/// A batch of datagrams in the send buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outgoing {
-    /// Destination of all of them.
-    pub(crate) destination: SocketAddr,
-    /// Octets in the buffer.
-    pub(crate) len: usize,
-    /// Octets of each datagram but the last.
-    pub(crate) segment_size: usize,
 }
 
 /// The relays of a gateway. A stream that is gone takes no bytes and has none, without an error.
@@ -328,7 +314,25 @@ impl RelaySet {
         }
     }
 
-    /// Ends all sessions. The segments that inform the peers are due at once, and all streams are
+    /// Ends all sessions in order, with the peers that support that.
+    pub(crate) fn drain(&mut self) {
+        match &mut self.side {
+            Side::Terminal(paths) => paths.all.iter_mut().for_each(|path| path.relay.drain()),
+            Side::Hub(hub) => hub.drain(),
+        }
+    }
+
+    /// Whether the sessions have ended in order. Peers that do not respond, or do not support an
+    /// orderly end, are disregarded.
+    pub(crate) fn has_drained(&self) -> bool {
+        let is_over = |relay: &Relay| relay.has_drained() || !relay.is_answered();
+        match &self.side {
+            Side::Terminal(paths) => paths.all.iter().all(|path| is_over(&path.relay)),
+            Side::Hub(hub) => hub.relays().all(|(_, relay)| is_over(relay)),
+        }
+    }
+
+    /// Resets all sessions. The segments that inform the peers are due at once, and all streams are
     /// gone.
     pub(crate) fn close(&mut self, now: Instant) {
         match &mut self.side {

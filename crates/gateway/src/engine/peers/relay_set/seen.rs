@@ -1,7 +1,7 @@
 //! Status of each path to a peer, and taps.
 
-use super::naming::plain;
-use super::{Peer, RelaySet, Side, hub_name, is_same};
+use super::{Peer, RelaySet, Side};
+use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
 use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
 use relay::{PeerId, Relay, Tap, Tapped};

@@ -15,7 +15,7 @@ pub(crate) fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
 }
 
 /// Unmaps an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2).
-pub(super) fn plain(address: SocketAddr) -> SocketAddr {
+pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
