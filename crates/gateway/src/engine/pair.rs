@@ -292,7 +292,8 @@ impl<R: Role> Pair<R> {
 
     /// Returns the addresses and interfaces that it waits for.
     pub(crate) fn waiting(&self) -> Vec<String> {
-        self.addresses.missing().chain(self.outlets.iter().filter_map(Outlet::missing)).collect()
+        let outlets = self.outlets.iter().filter_map(Outlet::missing);
+        self.addresses.missing().chain(outlets).chain(self.core.carrier.unresolved()).collect()
     }
 
     /// Returns when the next sweep is due.

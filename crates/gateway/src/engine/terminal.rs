@@ -12,16 +12,15 @@ use crate::engine::accept::client_accept::welcome;
 use crate::engine::accept::client_admission::Door;
 use crate::engine::accept::confirm_queue::Confirm;
 use crate::engine::accept::direct::Direct;
-use crate::engine::accept::fallback::Fail;
-use crate::engine::accept::fallback::Fate;
+use crate::engine::accept::fallback::{Fail, Fate};
 use crate::engine::accept::listener::{Accepted, Kind, Listener};
 use crate::engine::accept::pause::Pause;
 use crate::engine::accept::proxy_client::ask;
 use crate::engine::accept::stage::{TerminalCore, TerminalStage};
 use crate::engine::accept::stream_open::{open_greeted, open_now, refuse};
+use crate::engine::connect::hub_lookup::HubLookups;
 use crate::engine::forward::PacketDenied;
-use crate::engine::host::Host;
-use crate::engine::host::{SocketId, Source};
+use crate::engine::host::{Host, SocketId, Source};
 use crate::engine::limits::client_network::client_network;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
 use crate::engine::pair::Role;
@@ -33,8 +32,7 @@ use crate::forward::packet::Ends;
 use crate::intercept::Doorkeeper;
 use crate::proxy::RefuseReason;
 use crate::{FailSection, Limits, Promised, TerminalSection};
-use relay::Service;
-use relay::{Event, ResetReason};
+use relay::{Event, ResetReason, Service};
 use slab::Slab;
 use std::io;
 use std::net::IpAddr;
@@ -63,13 +61,16 @@ pub(crate) struct Terminal {
     pause: Pause,
     /// The log hears of it no earlier than then.
     complain_again: Instant,
+    /// Hubs that are configured by name.
+    hubs: HubLookups,
 }
 
 impl Terminal {
     pub(crate) fn new(door: Door, confirm: Option<Confirm>) -> Self {
         let listeners = Slab::new();
         let (pause, complain_again) = (Pause::None, Instant::ZERO);
-        Self { listeners, turn: 0, door, confirm, pause, complain_again }
+        let hubs = HubLookups::default();
+        Self { listeners, turn: 0, door, confirm, pause, complain_again, hubs }
     }
 
     /// A terminal as `config` has it.
@@ -323,6 +324,7 @@ impl Role for Terminal {
 
     fn begin_round(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
         self.review(core, now);
+        self.hubs.review(&mut core.carrier, &mut core.resolver, &*core.host, now);
         let more_knock = self.answer_knocks(core, now);
         self.accept(core, now) || more_knock
     }
@@ -401,7 +403,9 @@ impl Role for Terminal {
     }
 
     fn on_answer(&mut self, core: &mut TerminalCore, now: Instant, answer: Answer) {
-        self.door.direct.answered(core, now, answer);
+        if !self.hubs.answered(&mut core.carrier, &*core.host, now, &answer) {
+            self.door.direct.answered(core, now, answer);
+        }
     }
 
     fn run(&mut self, core: &mut TerminalCore, now: Instant, index: usize) {
@@ -448,7 +452,12 @@ impl Role for Terminal {
 
     fn poll_timeout(&self, _: &TerminalCore, now: Instant) -> Option<Instant> {
         let door = [self.door.fail.poll_timeout(now), self.door.reachability.poll_timeout(now)];
-        self.pause.until().into_iter().chain(door.into_iter().flatten()).min()
+        self.pause
+            .until()
+            .into_iter()
+            .chain(self.hubs.poll_timeout())
+            .chain(door.into_iter().flatten())
+            .min()
     }
 
     /// Clients at the transparent listeners were intercepted before the drain began.

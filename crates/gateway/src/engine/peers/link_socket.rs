@@ -6,12 +6,12 @@
 //!     └─────this host has lost the address──▶ absent ──it has it again──▶ bound
 //! ```
 
-use crate::PathSection;
 use crate::engine::host::{DatagramSocket, Host, Sent, Source};
 use crate::engine::peers::relay_set::{Carrier, Outgoing};
 use crate::report::UdpCounters;
+use crate::{HubAddress, PathSection};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use units::Instant;
 
 /// Receiving calls in one round.
@@ -79,7 +79,14 @@ impl Outlet {
         let (name, interface) = (path.name.clone(), path.interface.clone());
         let address = path.link.listen;
         let mut place = Place { path: name, address, interface, refusal: None };
-        let udp = match place.bind(host) {
+        let mut bound = place.bind(host);
+        let named = matches!(path.link.peer, Some(HubAddress::Name(..)));
+        if named && address.ip().is_unspecified() && bound.as_ref().is_err_and(has_no_ipv6) {
+            // Of the hub's addresses those of IPv4 remain.
+            place.address = (Ipv4Addr::UNSPECIFIED, address.port()).into();
+            bound = place.bind(host);
+        }
+        let udp = match bound {
             Ok(udp) => Some(udp),
             Err(error) if is_absent(&error) => {
                 place.complain(&error);
@@ -209,8 +216,9 @@ impl Outlet {
         now: Instant,
         number: usize,
     ) -> bool {
+        let works = !self.absent && carrier.has_destination(number);
         for _ in 0..TRANSMIT_BUDGET {
-            let Some(udp) = self.udp.as_mut().filter(|_| !self.absent) else {
+            let Some(udp) = self.udp.as_mut().filter(|_| works) else {
                 self.pending = None;
                 return self.drop_all(carrier, now, number);
             };
@@ -256,6 +264,11 @@ impl Outlet {
 /// Whether what is to be bound to may come yet.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EADDRNOTAVAIL))
+}
+
+/// Whether the kernel was started without IPv6.
+fn has_no_ipv6(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EAFNOSUPPORT)
 }
 
 /// What went through all of them.

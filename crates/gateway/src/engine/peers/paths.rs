@@ -14,6 +14,7 @@ use association::Entropy;
 use relay::health::{Demands, Verdict, Ways};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use units::{BitRate, Instant, Span};
 
 /// What a path is made of.
@@ -22,7 +23,10 @@ pub(crate) struct PathPlan {
     /// What it is called; empty where there is only one.
     pub(crate) name: String,
     pub(crate) relay: RelayConfig,
+    /// The hub's address in it is unspecified until its name was looked up.
     pub(crate) route: Route,
+    /// The hub's name, where it is configured by one.
+    pub(crate) hub_name: Option<Arc<str>>,
     pub(crate) priority: u32,
     pub(crate) weight: u32,
 }
@@ -30,7 +34,7 @@ pub(crate) struct PathPlan {
 impl PathPlan {
     /// What it is remembered by.
     pub(crate) fn remembered_as(&self) -> String {
-        remembered_as(&self.name, self.route.peer)
+        remembered_as(&self.name, &known_as(self.hub_name.as_deref(), self.route.peer))
     }
 }
 
@@ -41,6 +45,7 @@ pub(crate) struct Path {
     pub(crate) label: String,
     pub(crate) relay: Box<Relay>,
     pub(crate) route: Route,
+    pub(crate) hub_name: Option<Arc<str>>,
     name: String,
     strangers: Strangers,
     /// Whether it has a socket: without its interface there is none.
@@ -50,7 +55,17 @@ pub(crate) struct Path {
 impl Path {
     /// What it is remembered by.
     pub(crate) fn remembered_as(&self) -> String {
-        remembered_as(&self.name, self.route.peer)
+        remembered_as(&self.name, &self.known_as())
+    }
+
+    /// The hub's name and port, or its address and port.
+    pub(crate) fn known_as(&self) -> String {
+        known_as(self.hub_name.as_deref(), self.route.peer)
+    }
+
+    /// Whether the hub's address is known.
+    pub(crate) fn has_address(&self) -> bool {
+        !self.route.peer.ip().is_unspecified()
     }
 }
 
@@ -76,8 +91,9 @@ impl Paths {
             ways.add(plan.priority, plan.weight, demands);
             let relay = Box::new(Relay::terminal(&plan.relay, now, entropy()));
             let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
-            let PathPlan { name, route, .. } = plan;
-            Path { label, relay, route, name, strangers: Strangers::default(), bound: true }
+            let PathPlan { name, route, hub_name, .. } = plan;
+            let strangers = Strangers::default();
+            Path { label, relay, route, hub_name, name, strangers, bound: true }
         });
         Self { all: all.collect(), ways, turn: 0 }
     }
@@ -200,15 +216,18 @@ impl Paths {
 
     /// Tells what the kernel believes that each takes by now.
     pub(crate) fn check(&mut self, host: &dyn Host) {
-        for Path { relay, route, .. } in &mut self.all {
+        for Path { relay, route, .. } in self.all.iter_mut().filter(|path| path.has_address()) {
             update_mtu_hint(host, relay, route);
         }
     }
 }
 
-fn remembered_as(name: &str, hub: SocketAddr) -> String {
-    let hub = hub_name(hub);
-    if name.is_empty() { hub } else { format!("{hub} by {name}") }
+fn known_as(hub: Option<&str>, address: SocketAddr) -> String {
+    hub.map_or_else(|| hub_name(address), |name| format!("{name}:{}", address.port()))
+}
+
+fn remembered_as(name: &str, hub: &str) -> String {
+    if name.is_empty() { hub.to_owned() } else { format!("{hub} by {name}") }
 }
 
 /// Passes the MTU of the first link of `route`, as far as the host knows it, to `relay`.
