@@ -1,6 +1,7 @@
 //! Clauses of the specifications, and the tests that name them.
 
-use crate::{Report, sources};
+use crate::report::Report;
+use crate::sources;
 use std::collections::BTreeSet;
 use std::fs;
 

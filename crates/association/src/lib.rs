@@ -65,6 +65,7 @@
 
 mod admission;
 mod batch;
+mod capabilities;
 mod channel;
 mod checksum;
 mod config;
@@ -83,9 +84,12 @@ mod replay;
 mod response_limit;
 mod source_limits;
 mod terminal;
+mod version;
 mod wire;
 
 pub use batch::{Transmit, TransmitBatch};
+pub use capabilities::Capabilities;
+pub use channel::SendOrder;
 pub use config::{Config, Limits};
 pub use entropy::Entropy;
 pub use error::{Counters, OpenError};

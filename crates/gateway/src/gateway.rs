@@ -1,9 +1,8 @@
 //! A gateway as a whole: its sockets, its place in the kernel's tables, and its loop.
 
-use crate::confirming::{self, OnDuty};
 use crate::driver::{self, Driver};
 use crate::engine::{
-    self, Admission, Carrier, Engine, Host, Kind, Listener, Outlet, PathPlan, Route,
+    self, Admission, Engine, Host, Kind, LinkSocket, Listener, PathPlan, RelaySet, Route,
 };
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, Interception, TerminalRules};
@@ -11,6 +10,7 @@ use crate::observe::Observer;
 use crate::service::Service;
 use crate::single::SingleGateway;
 use crate::state::State;
+use crate::syn_gate::{self, ActiveGate};
 use crate::{
     Config, Error, HubAddress, HubSection, InterceptSection, LinkSection, PathSection, QuicMode,
     Report, Role, SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
@@ -52,12 +52,12 @@ pub struct Gateway {
     /// The sockets that the service manager keeps, by name.
     pub(crate) kept: BTreeSet<String>,
     pub(crate) addresses: Addresses,
-    /// Taken away when it is dropped.
+    /// Routes that are removed when this is dropped.
     pub(crate) interception: Option<Interception>,
     /// A terminal's rules for it.
     pub(crate) rules: Option<TerminalRules>,
     /// Who confirms intercepted connections.
-    pub(crate) on_duty: Option<OnDuty>,
+    pub(crate) active_gate: Option<ActiveGate>,
     role: &'static str,
     controller: Control,
 }
@@ -109,9 +109,9 @@ impl Gateway {
         let mut host = driver.host()?;
         let ways = config.ways();
         let sockets = ways.iter().map(|way| bind(way, &mut host));
-        let sockets = sockets.collect::<Result<Vec<Outlet>, Error>>()?;
+        let sockets = sockets.collect::<Result<Vec<LinkSocket>, Error>>()?;
         bound();
-        let link = sockets.first().and_then(Outlet::local_address);
+        let link = sockets.first().and_then(LinkSocket::local_address);
         let addresses = Addresses { link, ..Addresses::default() };
         let observer = Observer::open(config, Clock::new().now())?;
         let addresses = Addresses { metrics: observer.metrics_address(), ..addresses };
@@ -166,7 +166,7 @@ fn open_terminal(
     driver: Driver,
     config: &Config,
     section: &TerminalSection,
-    sockets: Vec<Outlet>,
+    sockets: Vec<LinkSocket>,
     mut addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let mut listeners = Vec::new();
@@ -185,7 +185,7 @@ fn open_terminal(
             listeners.push(listener);
         }
     }
-    let (mut interception, mut keeper, mut on_duty, mut capture) = (None, None, None, None);
+    let (mut interception, mut gate, mut active_gate, mut capture) = (None, None, None, None);
     let accept = &section.accept;
     if let Some(section) = &section.intercept {
         let transparent = transparent_listeners(section)?;
@@ -193,8 +193,8 @@ fn open_terminal(
         listeners.extend(transparent);
         let port = addresses.transparent.first().map_or(section.port, SocketAddr::port);
         let mut rules = terminal_rules(section, port);
-        keeper = confirming::prepare(&mut rules, accept, &mut on_duty, true)?;
-        let installed = confirming::install(&mut rules, accept, &mut keeper, &mut on_duty)?;
+        gate = syn_gate::prepare(&mut rules, accept, &mut active_gate, true)?;
+        let installed = syn_gate::install(&mut rules, accept, &mut gate, &mut active_gate)?;
         log_notes(&installed);
         interception = Some(installed);
         capture = Some(rules);
@@ -203,15 +203,15 @@ fn open_terminal(
     let plans = path_plans(config, section, &state)?;
     let controller = plans.first().map_or(config.link.controller, |plan| plan.relay.control);
     let (platform, now) = (driver.platform()?, driver.now());
-    let carrier = Carrier::terminal(plans, config.health.demands, now, || SystemEntropy);
+    let relays = RelaySet::terminal(plans, config.health.demands, now, || SystemEntropy);
     let bounds = (&config.limits, config.fail);
     let engine = Engine::terminal(
         (platform, now),
-        carrier,
+        relays,
         sockets,
         section,
         bounds,
-        (listeners, keeper),
+        (listeners, gate),
         state,
     )?;
     log_control(config);
@@ -227,7 +227,7 @@ fn open_terminal(
         addresses,
         interception,
         rules: capture,
-        on_duty,
+        active_gate,
         role: "terminal",
         controller,
     })
@@ -237,7 +237,7 @@ fn open_hub(
     driver: Driver,
     config: &Config,
     section: &HubSection,
-    mut sockets: Vec<Outlet>,
+    mut sockets: Vec<LinkSocket>,
     addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let interception = match section.source {
@@ -254,13 +254,13 @@ fn open_hub(
     let socket = sockets.pop().ok_or(Error::NoPeer)?;
     let mut relay = relay_config(config, &config.link);
     relay.security = config.keys()?;
-    let mut carrier = Carrier::hub(&relay, &state, &memory, SystemEntropy);
-    carrier.set_plans(section);
+    let mut relays = RelaySet::hub(&relay, &state, &memory, SystemEntropy);
+    relays.set_plans(section);
     log_promises(config, section);
     let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
     let platform = (driver.platform()?, driver.now());
     let mut engine =
-        Engine::hub(platform, carrier, socket, section, admission, &config.limits, state)?;
+        Engine::hub(platform, relays, socket, section, admission, &config.limits, state)?;
     engine.set_promised(crate::config::promised(&config.link, section));
     log_control(config);
     tracing::info!(?addresses, "hub");
@@ -275,7 +275,7 @@ fn open_hub(
         addresses,
         interception,
         rules: None,
-        on_duty: None,
+        active_gate: None,
         role: "hub",
         controller,
     })
@@ -326,9 +326,9 @@ pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
 }
 
 /// The socket of a path.
-fn bind(path: &PathSection, host: &mut dyn Host) -> Result<Outlet, Error> {
+fn bind(path: &PathSection, host: &mut dyn Host) -> Result<LinkSocket, Error> {
     let key = if path.name.is_empty() { "link.listen" } else { "path.listen or path.interface" };
-    Outlet::open(path, host).map_err(|source| listen(key, path.link.listen, source))
+    LinkSocket::open(path, host).map_err(|source| listen(key, path.link.listen, source))
 }
 
 /// Returns the route of a terminal's path; `None` at a hub.
@@ -366,7 +366,7 @@ pub(crate) fn path_plans(
             relay.name = format!("{}/{name}", section.name);
         }
         let mut plan = PathPlan { name, relay, route, hub_name, priority, weight };
-        plan.relay.learnt = state.get(&plan.remembered_as());
+        plan.relay.learnt = state.get(&plan.cache_key());
         Ok(plan)
     };
     config.ways().into_iter().map(plan).collect()

@@ -40,7 +40,6 @@
 
 mod check;
 mod config;
-mod confirming;
 mod driver;
 mod engine;
 mod error;
@@ -50,6 +49,7 @@ pub mod fuzzing;
 mod gateway;
 mod host;
 pub mod intercept;
+mod kernel;
 mod keys;
 mod life;
 mod logging;
@@ -66,6 +66,7 @@ pub mod simulation;
 mod single;
 mod state;
 mod stop;
+mod syn_gate;
 
 pub use check::{Warning, check};
 pub(crate) use config::Terms;

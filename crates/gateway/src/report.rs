@@ -82,7 +82,7 @@ pub struct Traffic {
     pub datagrams_sent: u64,
     /// Datagrams received.
     pub datagrams_received: u64,
-    /// Datagrams that were not taken: broken, replayed, or from nobody known.
+    /// Rejected datagrams: malformed, replayed, or from an unknown source.
     pub bad_datagrams: u64,
     /// XSTP sessions begun.
     pub sessions: u64,
@@ -158,7 +158,7 @@ impl Traffic {
     }
 }
 
-/// What became of connections.
+/// Returns the counters of connections.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counters {
     /// Clients accepted, at a terminal.
@@ -209,7 +209,7 @@ pub struct Counters {
     pub passing: u64,
     /// Most connections at once.
     pub most_at_once: u64,
-    /// Packets that are carried as they are.
+    /// The tunnel interface of packets that are forwarded unsplit.
     pub forwarded: ForwardCounters,
     /// Messages to a MAC scheduler about connections, at a hub.
     pub mac_messages: u64,
@@ -245,7 +245,7 @@ impl Counters {
     }
 }
 
-/// Packets that are carried as they are.
+/// The tunnel interface of packets that are forwarded unsplit.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ForwardCounters {
     /// From the interface to the other gateway.

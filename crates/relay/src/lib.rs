@@ -92,8 +92,8 @@ mod target;
 mod tests;
 
 pub use association::{
-    Entropy, KeyTextError, Keys, KeysError, Known, PeerId, PresharedKey, PrivateKey, PublicKey,
-    Security, Transmit, TransmitBatch,
+    Capabilities, Entropy, KeyTextError, Keys, KeysError, Known, PeerId, PresharedKey, PrivateKey,
+    PublicKey, Security, Transmit, TransmitBatch,
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;
@@ -132,6 +132,8 @@ pub struct Statistics {
     pub bytes_received: u64,
     /// Frames and notes that could not be understood, or contradicted others.
     pub bad_frames: u64,
+    /// Extension frames of an unknown kind that were skipped.
+    pub unknown_frames: u64,
     /// Frames that used credit which was never given.
     pub credit_violations: u64,
     /// Announcements of credit that no note could carry in time.

@@ -4,7 +4,7 @@ use super::{
     AcceptMode, Config, HubSection, LinkSection, PathSection, PlanSection, QuicMode, Role,
     SecuritySection, SingleSection, SourceMode, TerminalSection, WhenFail,
 };
-use crate::engine::single::available_congestion_controls;
+use crate::kernel::available_congestion_controls;
 use relay::plan::{Plan, Rates};
 use std::fmt;
 use units::BitRate;

@@ -1,33 +1,33 @@
-//! The hub's part: connecting streams on to their servers.
+//! The role of a hub: connecting the streams of terminals to their servers.
 //!
 //! ```text
 //!   opened, by name or by address ──▶ Connecting ──▶ Spliced
 //!                                          └── no address can be reached: refused
 //! ```
 
-use crate::engine::connect::server_connect::{Connecting, Reached, reason_of};
+use crate::engine::connect::server_connect::{Reached, ServerConnect, reason_of};
 use crate::engine::connect::terminal_admission::Admission;
 use crate::engine::forward::PacketDenied;
 use crate::engine::host::{Host, Socket, Source};
 use crate::engine::limits::client_network::client_network;
-use crate::engine::limits::rates::Holder;
+use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
 use crate::engine::pair::Role;
 use crate::engine::peers::classes::Classes;
 use crate::engine::peers::family_watch::FamilyWatch;
 use crate::engine::peers::relay_set::{Peer, StreamKey};
-use crate::engine::peers::scheduler_notifier::Mac;
+use crate::engine::peers::scheduler_notifier::SchedulerNotifier;
 use crate::engine::resolver::QueryId;
 use crate::engine::resolver::{Answer, Owner};
 use crate::engine::transfer::connection::{Stage, Transfer};
-use crate::engine::transfer::connection_info::About;
+use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::engine::transfer::connections::Core;
 use crate::forward::Homes;
 use crate::forward::packet::Ends;
 use crate::proxy::RefuseReason;
 use crate::{HubSection, Promised, SourceMode};
 use relay::Service;
-use relay::{Event, ResetReason, Target};
+use relay::{DisconnectReason, Event, ResetReason, Target};
 use std::io;
 use std::net::IpAddr;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ pub(crate) type HubCore = Core<HubStage>;
 #[derive(Debug)]
 pub(crate) enum HubStage {
     /// The server's name is being resolved, or the server is being connected to.
-    Connecting(Box<Onward>),
+    Connecting(Box<HubConnect>),
     /// Bytes are moved.
     Transfer(Transfer),
 }
@@ -79,77 +79,78 @@ impl Stage for HubStage {
 
 /// A server that a hub connects to.
 #[derive(Debug)]
-pub(crate) struct Onward {
-    server: Connecting,
+pub(crate) struct HubConnect {
+    server: ServerConnect,
     /// The client's own address, from which to connect.
     source: Option<SocketAddr>,
 }
 
-/// What only a hub has.
+/// State of a hub.
 #[derive(Debug)]
 pub(crate) struct Hub {
     pub(crate) source: SourceMode,
     pub(crate) admission: Admission,
-    /// Tells a MAC scheduler of connections, where one is named.
-    pub(crate) mac: Option<Mac>,
+    /// Notifier of a MAC scheduler, if one is configured.
+    pub(crate) scheduler: Option<SchedulerNotifier>,
     pub(crate) classes: Classes,
-    /// What its plans promise.
+    /// Rates that its plans commit.
     pub(crate) promised: Vec<Promised>,
-    /// The address families that it reaches.
+    /// Watch on the address families that it reaches.
     pub(crate) families: FamilyWatch,
 }
 
 impl Hub {
     /// A hub as `config` has it.
     pub(crate) fn new(config: &HubSection, admission: Admission) -> Self {
-        let mac = config.mac.as_ref().and_then(|path| Mac::new(path, &config.id));
+        let scheduler =
+            config.mac.as_ref().and_then(|path| SchedulerNotifier::new(path, &config.id));
         let (classes, promised) = (Classes::new(&config.classes), Vec::new());
         let (source, families) = (config.source, FamilyWatch::default());
-        Self { source, admission, classes, mac, promised, families }
+        Self { source, admission, classes, scheduler, promised, families }
     }
 
     fn opened(&mut self, core: &mut HubCore, now: Instant, key: StreamKey, target: Target) {
         core.counters.opened += 1;
-        let terminal = || core.carrier.describe(key.peer);
+        let terminal = || core.relays.describe(key.peer);
         tracing::debug!(terminal = %terminal(), server = %target.destination, "opened");
         if core.draining {
             core.counters.refused(RefuseReason::Other);
-            core.carrier.refuse(key, RefuseReason::Other);
+            core.relays.refuse(key, RefuseReason::Other);
             return;
         }
-        let admitted = self.admission.one_more(core, now, key.peer, target.source);
+        let admitted = self.admission.admit(core, now, key.peer, target.source);
         reset_reclaimed(core);
-        let Some((holder, slot_owner)) = admitted else {
+        let Some((quota_owner, slot_owner)) = admitted else {
             core.counters.refused(RefuseReason::Limit);
-            core.carrier.refuse(key, RefuseReason::Limit);
+            core.relays.refuse(key, RefuseReason::Limit);
             return;
         };
-        core.carrier.set_client(key, target.source);
+        core.relays.set_client(key, target.source);
         let client = target.source.filter(|client| {
             self.source == SourceMode::Client
-                && self.admission.may_speak_for(Some(&holder), client.ip())
+                && self.admission.may_speak_for(Some(&quota_owner), client.ip())
         });
         if self.source == SourceMode::Client && target.source.is_some() && client.is_none() {
             core.counters.own_address_instead += 1;
         }
         if let Some(service) = self.classes.of_stream(&target.destination, target.source) {
-            core.carrier.set_service(key, service);
+            core.relays.set_service(key, service);
         }
-        let about = About::new(now, target.source, Some(target.destination.clone()));
+        let info = ConnectionInfo::new(now, target.source, Some(target.destination.clone()));
         let port = match &target.destination {
             relay::Destination::Address(address) => address.port(),
             relay::Destination::Name(_, port) => *port,
         };
-        let server = Connecting::new(now, port, core.limits.connect);
-        let onward = Onward { server, source: client };
+        let server = ServerConnect::new(now, port, core.limits.connect);
+        let onward = HubConnect { server, source: client };
         let index = core.add(None, Some(key), HubStage::Connecting(Box::new(onward)));
-        core.connections[index].about = about;
-        core.hold(now, index, slot_owner, holder.clone());
+        core.connections[index].info = info;
+        core.hold(now, index, slot_owner, quota_owner.clone());
         let HubStage::Connecting(onward) = &mut core.connections[index].stage else { return };
         match target.destination {
             relay::Destination::Address(address) => onward.server.address(now, address),
             relay::Destination::Name(name, _) => {
-                let owner = owner(holder, target.source, core.limits.ipv6_prefix);
+                let owner = owner(quota_owner, target.source, core.limits.ipv6_prefix);
                 let resolution = core.resolver.resolve(now, &owner, &name, index);
                 onward.server.resolution(now, &*core.host, resolution);
             }
@@ -157,14 +158,14 @@ impl Hub {
         self.connecting(core, now, index);
     }
 
-    /// Goes on with connecting to the server.
+    /// Continues connecting to the server.
     fn connecting(&mut self, core: &mut HubCore, now: Instant, index: usize) {
         let connection = &mut core.connections[index];
         let HubStage::Connecting(onward) = &mut connection.stage else { return };
-        let Onward { server, source } = &mut **onward;
+        let HubConnect { server, source } = &mut **onward;
         let reached = server.turn(now, |address| {
-            // The address that is judged is the one that is connected to.
-            if !self.admission.may_reach(now, connection.holder.as_ref(), address) {
+            // The policy is applied to the address that is connected to, not to the name.
+            if !self.admission.may_reach(now, connection.quota_owner.as_ref(), address) {
                 return Err(RefuseReason::Policy);
             }
             core.counters.connect_attempts += 1;
@@ -179,7 +180,7 @@ impl Hub {
             started.map_err(|error| {
                 tracing::debug!(%address, %error, "not connected");
                 if is_out_of_descriptors(&error) {
-                    // This one is refused; the next that may have a slot takes another's.
+                    // This connection is refused; the next one may reclaim a slot.
                     core.slots.descriptors_ran_out(now);
                     core.slots.restore_reserve();
                     core.counters.limited("descriptors");
@@ -207,7 +208,7 @@ impl Hub {
     fn connected(&mut self, core: &mut HubCore, index: usize) {
         core.counters.connected += 1;
         if let Some(key) = core.connections[index].key {
-            core.carrier.accept(key);
+            core.relays.accept(key);
         }
         core.splice(index, Vec::new(), Vec::new());
     }
@@ -218,12 +219,10 @@ impl Role for Hub {
 
     const IS_HUB: bool = true;
 
-    fn handle_readiness(&mut self, _: Source) {}
-
     /// Announces to terminals the address families that are reached, when they have changed.
     fn begin_round(&mut self, core: &mut HubCore, now: Instant) -> bool {
-        if let Some(families) = self.families.look(now, &*core.host) {
-            core.carrier.set_families(families);
+        if let Some(families) = self.families.poll_change(now, &*core.host) {
+            core.relays.set_families(families);
         }
         false
     }
@@ -232,20 +231,24 @@ impl Role for Hub {
         let key = |stream| StreamKey { peer, stream };
         match event {
             Event::Connected => {
-                tracing::info!(terminal = %core.carrier.describe(peer), "a terminal is here");
+                tracing::info!(terminal = %core.relays.describe(peer), "terminal connected");
             }
             Event::Disconnected { reason } => {
-                let terminal = core.carrier.describe(peer);
-                tracing::warn!(%terminal, ?reason, "a terminal is lost, and all its connections");
+                let terminal = core.relays.describe(peer);
+                if reason == DisconnectReason::Closed {
+                    tracing::info!(%terminal, "terminal session closed");
+                } else {
+                    tracing::warn!(%terminal, ?reason, "terminal session lost, connections reset");
+                }
                 for index in core.connections_to(peer) {
                     core.counters.lost_with_peer += 1;
-                    core.because(index, "the terminal was lost");
+                    core.set_close_cause(index, "terminal session lost");
                     core.detach(index);
                     core.reset_socket(index);
                 }
             }
             Event::Opened { stream, target } => self.opened(core, now, key(stream), target),
-            // Only terminals are told so.
+            // Hubs send these.
             Event::Accepted { .. } | Event::Refused { .. } => {}
             Event::Readable { stream } | Event::Writable { stream } => {
                 if let Some(index) = core.connection_of(key(stream))
@@ -257,26 +260,26 @@ impl Role for Hub {
             Event::Ended { stream } => core.stream_ended(key(stream)),
             Event::Ending { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
-                    let terminal = || core.carrier.describe(peer);
-                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
-                    core.because(index, "the terminal reset it");
+                    let terminal = || core.relays.describe(peer);
+                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "stream reset by the terminal");
+                    core.set_close_cause(index, "reset by the terminal");
                     core.stream_ending(index);
-                    // Nobody wants to be connected any more.
+                    // The attempts to connect are not needed any more.
                     if let HubStage::Connecting(_) = core.connections[index].stage {
-                        core.give_up(index, ResetReason::Aborted);
+                        core.abort(index, ResetReason::Aborted);
                     }
                 }
             }
             Event::Reset { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
-                    let terminal = || core.carrier.describe(peer);
-                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
-                    core.because(index, "the terminal reset it");
+                    let terminal = || core.relays.describe(peer);
+                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "stream reset by the terminal");
+                    core.set_close_cause(index, "reset by the terminal");
                     core.stream_reset(now, index);
                 }
             }
             Event::Released { stream } => {
-                // What is left is to pass on the end, if that was not done yet.
+                // The end of the stream may still have to be passed on.
                 if let Some(index) = core.connection_of(key(stream)) {
                     core.queue(index);
                 }
@@ -310,26 +313,22 @@ impl Role for Hub {
     }
 
     fn end_round(&mut self, core: &mut HubCore, now: Instant) {
-        if let Some(mac) = &mut self.mac {
-            mac.tell(now, &mut core.slots.table, &mut core.counters);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.send_due(now, &mut core.slots.table, &mut core.counters);
         }
     }
 
     fn poll_timeout(&self, core: &HubCore, _: Instant) -> Option<Instant> {
-        let mac = self.mac.as_ref().map(|mac| mac.poll_timeout(&core.slots.table));
-        mac.into_iter().chain([self.families.next()]).min()
+        let scheduler = self.scheduler.as_ref().map(|one| one.poll_timeout(&core.slots.table));
+        scheduler.into_iter().chain([self.families.next()]).min()
     }
 
     fn drain(&mut self, core: &mut HubCore, _: Instant) {
         core.draining = true;
     }
 
-    fn bypasses_packets(&self) -> Option<bool> {
-        None
-    }
-
     fn peer_for(&self, core: &HubCore, homes: &Homes, ends: &Ends) -> Option<Peer> {
-        core.carrier.peer_at_home(|names| homes.home_of(ends.destination.ip(), names))
+        core.relays.terminal_for_network(|names| homes.home_of(ends.destination.ip(), names))
     }
 
     fn service_of(&self, packet: &[u8], ends: &Ends) -> (IpAddr, Option<Service>) {
@@ -346,8 +345,8 @@ impl Role for Hub {
         if !homes.is_home(name, ends.source) {
             return Err(PacketDenied::ForeignSource);
         }
-        let holder = Holder::Terminal(name.into());
-        match self.admission.may_carry(now, &holder, ends) {
+        let quota_owner = QuotaOwner::Terminal(name.into());
+        match self.admission.may_carry(now, &quota_owner, ends) {
             true => Ok(()),
             false => Err(PacketDenied::Policy),
         }
@@ -356,24 +355,20 @@ impl Role for Hub {
     fn promised(&self) -> &[Promised] {
         &self.promised
     }
-
-    fn wants_change(&self, _: Instant) -> bool {
-        false
-    }
 }
 
-/// On whose behalf a name is looked up: a client of a terminal, where the terminal tells its
-/// address.
-fn owner(terminal: Holder, client: Option<SocketAddr>, ipv6_prefix: u32) -> Owner {
+/// Returns the quota owner of a name lookup: the client of a terminal if the terminal sends its
+/// address, otherwise the terminal.
+fn owner(terminal: QuotaOwner, client: Option<SocketAddr>, ipv6_prefix: u32) -> Owner {
     let name = match &terminal {
-        Holder::Terminal(name) => std::sync::Arc::clone(name),
-        Holder::Client(_) | Holder::Neighbour(_) => "".into(),
+        QuotaOwner::Terminal(name) => std::sync::Arc::clone(name),
+        QuotaOwner::Client(_) | QuotaOwner::Neighbour(_) => "".into(),
     };
     let client = client.map(|client| client_network(client.ip(), ipv6_prefix));
-    Owner { terminal: name, client: client.map_or(terminal, Holder::Client) }
+    Owner { terminal: name, client: client.map_or(terminal, QuotaOwner::Client) }
 }
 
-/// Starts connecting; true beside the socket when it has the hub's own address.
+/// Starts connecting. The flag is true if the socket uses the hub's own source address.
 fn start(
     host: &mut dyn Host,
     source: Option<SocketAddr>,
@@ -383,7 +378,7 @@ fn start(
         match host.connect(Some(source), address) {
             Ok(socket) => return Ok((socket, false)),
             Err(error) => {
-                tracing::debug!(%source, %address, %error, "not with the client's own address");
+                tracing::debug!(%source, %address, %error, "connecting from the client's address failed");
             }
         }
     }
@@ -392,20 +387,20 @@ fn start(
 
 fn refuse(core: &mut HubCore, index: usize, reason: RefuseReason) {
     core.counters.refused(reason);
-    core.because(index, reason.words());
+    core.set_close_cause(index, reason.words());
     if let Some(key) = core.connections[index].key {
-        core.carrier.refuse(key, reason);
+        core.relays.refuse(key, reason);
     }
     core.remove(index);
 }
 
-/// Resets the connections whose slots others have.
+/// Resets the connections whose slots were reclaimed.
 fn reset_reclaimed(core: &mut HubCore) {
     while let Some(index) = core.next_reclaimed() {
         if let HubStage::Connecting(_) = core.connections[index].stage {
             refuse(core, index, RefuseReason::Limit);
         } else {
-            core.give_up(index, ResetReason::Local);
+            core.abort(index, ResetReason::Local);
         }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) trait Machine {
     fn handle_readiness(&mut self, now: Instant, source: Source, ready: Readiness);
     /// Returns the view of an observer; the clock's zero was `epoch_unix_ns` nanoseconds after
     /// 1970.
-    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_>;
+    fn view(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_>;
     /// Returns a number that changes when anything moves.
     fn moved(&self) -> u64;
 }

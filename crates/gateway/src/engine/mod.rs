@@ -28,7 +28,7 @@ mod terminal;
 mod transfer;
 
 use crate::forward::{ForwardError, Forwarding};
-use crate::intercept::Doorkeeper;
+use crate::intercept::SynGate;
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
@@ -50,16 +50,16 @@ pub(crate) use host::{
 };
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use lifecycle::held::Held;
-pub(crate) use lifecycle::view::EngineView as Sight;
+pub(crate) use lifecycle::view::EngineView;
 pub(crate) use limits::slots::descriptors_for;
 pub(crate) use limits::slots::reserve::is_out_of_descriptors;
 pub(crate) use machine::Machine;
-pub(crate) use peers::link_socket::Outlet;
+pub(crate) use peers::link_socket::LinkSocket;
 pub(crate) use peers::paths::PathPlan;
-pub(crate) use peers::relay_set::Carrier;
+pub(crate) use peers::relay_set::RelaySet;
 pub(crate) use platform::Platform;
 pub(crate) use resolver::Lookups;
-pub(crate) use terminal::PLACES as LISTENER_PLACES;
+pub(crate) use terminal::MAX_LISTENERS;
 
 /// One gateway of a pair at work.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Engine {
         /// Takes no new connections any more, and ends when all that run are over at both ends, or
         /// after `limit`.
         fn drain(self: &mut Self, now: Instant, limit: Span);
-        /// Whether it takes no new connections any more.
+        /// Whether it drains.
         fn is_draining(self: &Self) -> bool;
         /// Returns the number of connections.
         fn connections(self: &Self) -> usize;
@@ -112,11 +112,11 @@ impl Engine {
         fn has_drained(self: &mut Self, now: Instant) -> bool;
         /// Returns what was known of peers when it stopped.
         fn take_peers(self: &mut Self) -> Vec<PeerReport>;
-        /// Resets all connections and ends all sessions, of which [`Engine::farewell`] informs the
+        /// Resets all connections and ends all sessions, of which [`Engine::transmit_close`] informs the
         /// peers.
         fn end(self: &mut Self, now: Instant);
         /// Sends what is left of the sessions' end; returns when to go on, unless that is over.
-        fn farewell(self: &mut Self, now: Instant) -> Option<Instant>;
+        fn transmit_close(self: &mut Self, now: Instant) -> Option<Instant>;
         /// Writes the path metrics to their file.
         fn save(self: &mut Self);
         /// Resolves names as `section` has it.
@@ -144,7 +144,7 @@ impl Engine {
         ) -> Result<(), ForwardError>;
     }
 
-    /// Counts what is held.
+    /// Counts the resources in use.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn held(&mut self) -> Held {
         match self {
@@ -159,17 +159,17 @@ impl Engine {
     /// Those of watching a socket.
     pub(crate) fn terminal(
         (platform, now): (Platform, Instant),
-        carrier: Carrier,
-        outlets: Vec<Outlet>,
+        relays: RelaySet,
+        link_sockets: Vec<LinkSocket>,
         config: &crate::TerminalSection,
         (limits, fail): (&crate::Limits, crate::FailSection),
-        (listeners, keeper): (Vec<Listener>, Option<Doorkeeper>),
+        (listeners, gate): (Vec<Listener>, Option<SynGate>),
         state: State,
     ) -> io::Result<Self> {
-        let mut core = transfer::connections::Core::new(carrier, platform, limits.clone(), now);
+        let mut core = transfer::connections::Core::new(relays, platform, limits.clone(), now);
         let host = &mut *core.host;
-        let terminal = Terminal::open(host, config, (limits, fail), (listeners, keeper))?;
-        Ok(Self::Terminal(Box::new(Pair::new(core, outlets, terminal, state)?)))
+        let terminal = Terminal::open(host, config, (limits, fail), (listeners, gate))?;
+        Ok(Self::Terminal(Box::new(Pair::new(core, link_sockets, terminal, state)?)))
     }
 
     /// A hub's engine.
@@ -178,16 +178,16 @@ impl Engine {
     /// Those of watching a socket.
     pub(crate) fn hub(
         (platform, now): (Platform, Instant),
-        carrier: Carrier,
-        outlet: Outlet,
+        relays: RelaySet,
+        link_socket: LinkSocket,
         config: &HubSection,
         admission: Admission,
         limits: &crate::Limits,
         state: State,
     ) -> io::Result<Self> {
-        let core = transfer::connections::Core::new(carrier, platform, limits.clone(), now);
+        let core = transfer::connections::Core::new(relays, platform, limits.clone(), now);
         let hub = Hub::new(config, admission);
-        Ok(Self::Hub(Box::new(Pair::new(core, vec![outlet], hub, state)?)))
+        Ok(Self::Hub(Box::new(Pair::new(core, vec![link_socket], hub, state)?)))
     }
 
     /// Applies another configuration of the same role, and a hub's `admission`.
@@ -214,27 +214,27 @@ impl Engine {
 
     /// Whether the kernel is to let new connections bypass the gateway or to intercept them again,
     /// if that differs from what it does.
-    pub(crate) fn wants_passing(&self, now: Instant) -> Option<bool> {
-        self.as_terminal()?.wants_passing(now)
+    pub(crate) fn wanted_bypass(&self, now: Instant) -> Option<bool> {
+        self.as_terminal()?.wanted_bypass(now)
     }
 
     /// Notes whether new connections bypass the gateway from now on; where none are `intercepted`
     /// none do.
-    pub(crate) fn set_passing(&mut self, passing: bool, intercepted: bool) {
+    pub(crate) fn set_bypass(&mut self, passing: bool, intercepted: bool) {
         if let Self::Terminal(pair) = self {
-            pair.set_passing(passing, intercepted);
+            pair.set_bypass(passing, intercepted);
         }
     }
 
     /// Whether new connections bypass the gateway.
-    pub(crate) fn is_passing(&self) -> bool {
-        self.as_terminal().is_some_and(Pair::is_passing)
+    pub(crate) fn is_bypassing(&self) -> bool {
+        self.as_terminal().is_some_and(Pair::is_bypassing)
     }
 
     /// Notes that the kernel has refused what [`Engine::wants_passing`] has asked for.
-    pub(crate) fn not_passing_as_wanted(&mut self, now: Instant) {
+    pub(crate) fn on_bypass_refused(&mut self, now: Instant) {
         if let Self::Terminal(pair) = self {
-            pair.not_passing_as_wanted(now);
+            pair.on_bypass_refused(now);
         }
     }
 
@@ -260,21 +260,21 @@ impl Engine {
         }
     }
 
-    /// Wakes for the SYNs that `keeper` holds, which is not in use yet.
+    /// Watches `gate`, which is not in use yet.
     ///
     /// # Errors
     /// Those of watching its socket.
-    pub(crate) fn watch_door(&mut self, keeper: &Doorkeeper) -> io::Result<()> {
+    pub(crate) fn watch_syn_gate(&mut self, gate: &SynGate) -> io::Result<()> {
         match self {
-            Self::Terminal(pair) => pair.watch_door(keeper),
+            Self::Terminal(pair) => pair.watch_syn_gate(gate),
             Self::Hub(_) => Ok(()),
         }
     }
 
-    /// Defers intercepted connections by `keeper`, if it is a new one, within `bounds`.
-    pub(crate) fn confirm(&mut self, keeper: Option<Doorkeeper>, bounds: ConfirmSection) {
+    /// Defers intercepted connections by `gate`, if it is a new one, within `bounds`.
+    pub(crate) fn set_syn_gate(&mut self, gate: Option<SynGate>, bounds: ConfirmSection) {
         if let Self::Terminal(pair) = self {
-            pair.confirm(keeper, bounds);
+            pair.set_syn_gate(gate, bounds);
         }
     }
 
@@ -331,10 +331,10 @@ impl Machine for Engine {
         }
     }
 
-    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> Sight<'_> {
+    fn view(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_> {
         match self {
-            Self::Terminal(pair) => pair.sight(now, epoch_unix_ns),
-            Self::Hub(pair) => pair.sight(now, epoch_unix_ns),
+            Self::Terminal(pair) => pair.view(now, epoch_unix_ns),
+            Self::Hub(pair) => pair.view(now, epoch_unix_ns),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::engine::forward::{PacketDenied, Tunnel};
 use crate::engine::host::{Readiness, Source};
 use crate::engine::lifecycle::view::EngineView;
 use crate::engine::machine::Machine;
-use crate::engine::peers::link_socket::{self, Outlet};
+use crate::engine::peers::link_socket::{self, LinkSocket};
 use crate::engine::peers::relay_set::Peer;
 use crate::engine::resolver::Answer;
 use crate::engine::transfer::connection::Stage;
@@ -39,7 +39,9 @@ pub(crate) trait Role: Debug + Send {
     const IS_HUB: bool;
 
     /// Handles the readiness of a source that only this role has.
-    fn handle_readiness(&mut self, source: Source);
+    fn handle_readiness(&mut self, source: Source) {
+        let _ = source;
+    }
 
     /// Does what comes before the turns of connections; true when there is more to do.
     fn begin_round(&mut self, core: &mut Core<Self::Stage>, now: Instant) -> bool;
@@ -57,7 +59,9 @@ pub(crate) trait Role: Debug + Send {
     fn on_deadline(&mut self, core: &mut Core<Self::Stage>, now: Instant, index: usize);
 
     /// Does what comes at the end of a round.
-    fn end_round(&mut self, core: &mut Core<Self::Stage>, now: Instant);
+    fn end_round(&mut self, core: &mut Core<Self::Stage>, now: Instant) {
+        let _ = (core, now);
+    }
 
     /// Returns when to begin a round although no source is ready.
     fn poll_timeout(&self, core: &Core<Self::Stage>, now: Instant) -> Option<Instant>;
@@ -67,13 +71,18 @@ pub(crate) trait Role: Debug + Send {
 
     /// Whether packets that could be forwarded bypass the gateway by now; `None`: always as they
     /// do now.
-    fn bypasses_packets(&self) -> Option<bool>;
+    fn bypasses_packets(&self) -> Option<bool> {
+        None
+    }
 
     /// Returns the peer to which a packet of the tunnel interface is sent, if there is one.
     fn peer_for(&self, core: &Core<Self::Stage>, homes: &Homes, ends: &Ends) -> Option<Peer>;
 
     /// Returns the client on whose account a packet is sent, and its service class.
-    fn service_of(&self, packet: &[u8], ends: &Ends) -> (IpAddr, Option<Service>);
+    fn service_of(&self, packet: &[u8], ends: &Ends) -> (IpAddr, Option<Service>) {
+        let _ = packet;
+        (ends.source, None)
+    }
 
     /// Whether a packet of the peer called `name` may go out by the tunnel interface.
     ///
@@ -85,13 +94,21 @@ pub(crate) trait Role: Debug + Send {
         homes: &Homes,
         name: &str,
         ends: &Ends,
-    ) -> Result<(), PacketDenied>;
+    ) -> Result<(), PacketDenied> {
+        let _ = (now, homes, name, ends);
+        Ok(())
+    }
 
     /// Returns the rates that its plans commit.
-    fn promised(&self) -> &[Promised];
+    fn promised(&self) -> &[Promised] {
+        &[]
+    }
 
     /// Whether the packet filter is to be changed.
-    fn wants_change(&self, now: Instant) -> bool;
+    fn wants_change(&self, now: Instant) -> bool {
+        let _ = now;
+        false
+    }
 }
 
 /// One gateway of a pair.
@@ -100,7 +117,7 @@ pub(crate) struct Pair<R: Role> {
     pub(crate) core: Core<R::Stage>,
     pub(crate) role: R,
     /// The UDP sockets: one at a hub, one for each path at a terminal.
-    pub(crate) outlets: Vec<Outlet>,
+    pub(crate) link_sockets: Vec<LinkSocket>,
     sweep_at: Instant,
     /// The addresses that the configuration names, and when to look for them.
     pub(crate) addresses: HostAddresses,
@@ -109,13 +126,15 @@ pub(crate) struct Pair<R: Role> {
     pub(crate) peers: Vec<PeerReport>,
     names_answered: bool,
     /// Consecutive rounds in which nothing moved.
-    pub(crate) still: u32,
+    pub(crate) idle_rounds: u32,
     /// When to end although connections still run: no new ones are accepted.
     pub(crate) draining: Option<Instant>,
+    /// When the orderly end of the sessions has to be over, once it has begun.
+    pub(crate) sessions_end_by: Option<Instant>,
     /// The interface of packets that are forwarded unsplit.
     pub(crate) tunnel: Option<Box<Tunnel>>,
     /// Until when the end of the sessions may be sent, once it was begun.
-    pub(crate) farewell_until: Instant,
+    pub(crate) closing_until: Instant,
 }
 
 impl<R: Role> Pair<R> {
@@ -125,28 +144,29 @@ impl<R: Role> Pair<R> {
     /// Those of watching a socket.
     pub(crate) fn new(
         mut core: Core<R::Stage>,
-        mut outlets: Vec<Outlet>,
+        mut link_sockets: Vec<LinkSocket>,
         role: R,
         state: State,
     ) -> io::Result<Self> {
-        for (number, outlet) in outlets.iter_mut().enumerate() {
-            outlet.watch(&mut *core.host, number)?;
-            core.carrier.set_bound(number, outlet.udp().is_some());
+        for (number, link_socket) in link_sockets.iter_mut().enumerate() {
+            link_socket.watch(&mut *core.host, number)?;
+            core.relays.set_bound(number, link_socket.udp().is_some());
         }
-        core.carrier.check_paths(&*core.host);
+        core.relays.check_paths(&*core.host);
         Ok(Self {
             sweep_at: core.now + core.sweep_interval(),
             addresses: HostAddresses::default(),
             core,
             role,
-            outlets,
+            link_sockets,
             state,
             peers: Vec::new(),
             names_answered: false,
-            still: 0,
+            idle_rounds: 0,
             draining: None,
+            sessions_end_by: None,
             tunnel: None,
-            farewell_until: Instant::ZERO,
+            closing_until: Instant::ZERO,
         })
     }
 
@@ -157,22 +177,22 @@ impl<R: Role> Pair<R> {
 
     /// Returns the counters of the UDP sockets.
     pub(crate) fn udp_counters(&self) -> UdpCounters {
-        link_socket::counted(&self.outlets)
+        link_socket::counted(&self.link_sockets)
     }
 
     /// Returns a hub's own public key, where it has keys.
     pub(crate) fn own_key(&self) -> Option<PublicKey> {
-        self.core.carrier.own_key()
+        self.core.relays.own_key()
     }
 
     /// Replaces a hub's list of terminals. The sessions of those that it no longer has are lost.
     pub(crate) fn set_keys(&mut self, keys: Arc<Keys>) {
-        self.core.carrier.set_keys(keys);
+        self.core.relays.set_keys(keys);
     }
 
     /// Returns the counters of associations.
     pub(crate) fn association(&self) -> AssociationCounters {
-        self.core.carrier.association()
+        self.core.relays.association()
     }
 
     /// Returns the counters of sessions and streams.
@@ -181,13 +201,13 @@ impl<R: Role> Pair<R> {
         Traffic {
             datagrams_sent: udp.sent,
             datagrams_received: udp.received,
-            ..self.core.carrier.traffic()
+            ..self.core.relays.traffic()
         }
     }
 
     fn expire(&mut self, now: Instant) {
-        if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
-            self.core.carrier.handle_timeout(now);
+        if self.core.relays.poll_timeout().is_some_and(|due| due <= now) {
+            self.core.relays.handle_timeout(now);
             self.events(now);
         }
         while let Some(index) = self.core.deadlines.due(now) {
@@ -196,9 +216,9 @@ impl<R: Role> Pair<R> {
         }
         if self.sweep_at <= now {
             self.core.sweep(now);
-            self.core.carrier.check_paths(&*self.core.host);
-            self.core.carrier.share_memory(self.core.limits.memory);
-            self.remember(now);
+            self.core.relays.check_paths(&*self.core.host);
+            self.core.relays.share_memory(self.core.limits.memory);
+            self.store_path_metrics(now);
             self.state.save_rarely(now);
             crate::logging::report_omissions();
             self.sweep_at = now + self.core.sweep_interval();
@@ -206,20 +226,20 @@ impl<R: Role> Pair<R> {
     }
 
     /// Stores the path metrics that sessions have measured.
-    pub(crate) fn remember(&mut self, now: Instant) {
+    pub(crate) fn store_path_metrics(&mut self, now: Instant) {
         let host = &*self.core.host;
         let unix_seconds = |at| host.unix_ns(at) / 1_000_000_000;
-        self.core.carrier.remember(now, &mut self.state, unix_seconds);
+        self.core.relays.remember(now, &mut self.state, unix_seconds);
     }
 
     fn receive(&mut self, now: Instant) {
-        for (number, outlet) in self.outlets.iter_mut().enumerate() {
-            outlet.receive(&mut self.core.carrier, now, number);
+        for (number, link_socket) in self.link_sockets.iter_mut().enumerate() {
+            link_socket.receive(&mut self.core.relays, now, number);
         }
     }
 
     fn events(&mut self, now: Instant) {
-        while let Some((peer, event)) = self.core.carrier.poll_event() {
+        while let Some((peer, event)) = self.core.relays.poll_event() {
             self.role.on_event(&mut self.core, now, peer, event);
         }
     }
@@ -238,8 +258,8 @@ impl<R: Role> Pair<R> {
     /// Sends what the pacers permit; true when there is more.
     pub(crate) fn transmit(&mut self, now: Instant) -> bool {
         let mut more = false;
-        for (number, outlet) in self.outlets.iter_mut().enumerate() {
-            more |= outlet.transmit(&mut self.core.carrier, &*self.core.host, now, number);
+        for (number, link_socket) in self.link_sockets.iter_mut().enumerate() {
+            more |= link_socket.transmit(&mut self.core.relays, &*self.core.host, now, number);
         }
         more
     }
@@ -252,7 +272,7 @@ impl<R: Role> Pair<R> {
             && connection.stage.takes_socket_errors()
             && let Some(error) = connection.socket.as_ref().and_then(|socket| socket.take_error())
         {
-            self.core.broken(now, index, &error);
+            self.core.on_socket_error(now, index, &error);
             return;
         }
         if let Some(transfer) = connection.stage.transfer_mut() {
@@ -262,25 +282,25 @@ impl<R: Role> Pair<R> {
     }
 
     /// Rebinds sockets whose interfaces have come or gone, at intervals.
-    fn look_after_outlets(&mut self, now: Instant) {
+    fn review_link_sockets(&mut self, now: Instant) {
         if !self.addresses.review(now, |address| self.core.host.has_address(address)) {
             return;
         }
         let mut moved = false;
-        for (number, outlet) in self.outlets.iter_mut().enumerate() {
-            let before = outlet.is_working();
-            let is_another = outlet.look(&mut *self.core.host, number);
-            outlet.set_absent(self.addresses.lacks(outlet.address()));
-            if is_another || outlet.is_working() != before {
-                moved |= outlet.is_working();
-                self.core.carrier.set_bound(number, outlet.is_working());
+        for (number, link_socket) in self.link_sockets.iter_mut().enumerate() {
+            let before = link_socket.is_working();
+            let is_another = link_socket.rebind_if_needed(&mut *self.core.host, number);
+            link_socket.set_absent(self.addresses.lacks(link_socket.address()));
+            if is_another || link_socket.is_working() != before {
+                moved |= link_socket.is_working();
+                self.core.relays.set_bound(number, link_socket.is_working());
             }
         }
         if moved {
             // The MTU of the interface may be another.
-            self.core.carrier.check_paths(&*self.core.host);
+            self.core.relays.check_paths(&*self.core.host);
         }
-        if self.outlets.iter().any(Outlet::may_move) {
+        if self.link_sockets.iter().any(LinkSocket::may_move) {
             self.addresses.look_by(now + LOOK);
         }
     }
@@ -292,8 +312,8 @@ impl<R: Role> Pair<R> {
 
     /// Returns the addresses and interfaces that it waits for.
     pub(crate) fn waiting(&self) -> Vec<String> {
-        let outlets = self.outlets.iter().filter_map(Outlet::missing);
-        self.addresses.missing().chain(outlets).chain(self.core.carrier.unresolved()).collect()
+        let sockets = self.link_sockets.iter().filter_map(LinkSocket::missing);
+        self.addresses.missing().chain(sockets).chain(self.core.relays.unresolved()).collect()
     }
 
     /// Returns when the next sweep is due.
@@ -308,12 +328,12 @@ impl<R: Role> Machine for Pair<R> {
         self.core.counters.rounds += 1;
         let moved = self.moved();
         self.expire(now);
-        self.look_after_outlets(now);
+        self.review_link_sockets(now);
         self.receive(now);
         // The next session numbers its streams anew: connections of the last one are told of its
         // end before any opens.
         self.events(now);
-        self.core.carrier.review(now);
+        self.core.relays.review(now);
         self.carry_in(now);
         let more_clients = self.role.begin_round(&mut self.core, now);
         self.names(now);
@@ -327,8 +347,9 @@ impl<R: Role> Machine for Pair<R> {
         let more_to_send = self.transmit(now);
         self.events(now);
         self.role.end_round(&mut self.core, now);
-        self.still = if moved == self.moved() { self.still.saturating_add(1) } else { 0 };
-        let more_datagrams = self.outlets.iter().any(|outlet| outlet.readable);
+        self.idle_rounds =
+            if moved == self.moved() { self.idle_rounds.saturating_add(1) } else { 0 };
+        let more_datagrams = self.link_sockets.iter().any(|link_socket| link_socket.readable);
         let more = more_clients || more_packets || more_to_send || more_datagrams;
         more || self.core.waiting() > 0 || (self.draining.is_none() && self.role.wants_change(now))
     }
@@ -341,23 +362,23 @@ impl<R: Role> Machine for Pair<R> {
         self.core.now = now;
         match source {
             Source::Names => self.names_answered = true,
-            Source::Knocks | Source::Listener(_) => self.role.handle_readiness(source),
+            Source::HeldSyns | Source::Listener(_) => self.role.handle_readiness(source),
             Source::Packets => {
                 if let Some(tunnel) = &mut self.tunnel {
                     tunnel.readable = true;
                 }
             }
             Source::Datagrams(number) => {
-                if let Some(outlet) = self.outlets.get_mut(number) {
-                    outlet.readable |= ready.readable;
+                if let Some(link_socket) = self.link_sockets.get_mut(number) {
+                    link_socket.readable |= ready.readable;
                 }
             }
             Source::Connection(index) => self.socket_ready(now, index, ready),
         }
     }
 
-    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_> {
-        let link = self.outlets.first().and_then(Outlet::local_address);
+    fn view(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_> {
+        let link = self.link_sockets.first().and_then(LinkSocket::local_address);
         EngineView::new(now, epoch_unix_ns, (link, self.waiting()), self)
     }
 

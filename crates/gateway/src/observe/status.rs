@@ -51,7 +51,7 @@ pub struct Counted {
     pub open: u64,
     /// Connections at once, at most.
     pub limit: u64,
-    /// What became of connections.
+    /// Returns the counters of connections.
     pub connections: Counters,
     /// The datagram socket.
     pub udp: UdpCounters,
@@ -253,7 +253,7 @@ pub struct ConnectionStatus {
     pub number: u64,
     /// The terminal that it came by, at a hub.
     pub terminal: Option<String>,
-    /// Who connected, as far as it is known.
+    /// Address of the client, if known.
     pub client: Option<String>,
     /// Where to.
     pub server: Option<String>,

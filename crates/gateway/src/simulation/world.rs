@@ -5,7 +5,7 @@ use super::net::{Listener, Net, Node, Shared};
 use super::sockets::{MemoryHost, MemoryListener, platform};
 use super::task::Task;
 use crate::engine::Held;
-use crate::engine::{self, Admission, Carrier, Engine, Kind, Machine, Outlet};
+use crate::engine::{self, Admission, Engine, Kind, LinkSocket, Machine, RelaySet};
 use crate::gateway::{path_plans, relay_config};
 use crate::state::State;
 use crate::{Config, Role};
@@ -102,26 +102,42 @@ impl World {
         let way = ways.first().ok_or("no path")?;
         let mut host = MemoryHost { net: self.net.clone(), node };
         let words = |error: std::io::Error| error.to_string();
-        let outlet = Outlet::open(way, &mut host).map_err(words)?;
+        let link_socket = LinkSocket::open(way, &mut host).map_err(words)?;
         let engine = match &config.role {
             Role::Terminal(section) => {
                 let plans = path_plans(&config, section, &state);
                 let mut plans = plans.map_err(|error| error.to_string())?;
                 plans.iter_mut().for_each(|plan| plan.relay.wall_clock_ns = 0);
-                let carrier = Carrier::terminal(plans, config.health.demands, now, entropy);
+                let relays = RelaySet::terminal(plans, config.health.demands, now, entropy);
                 let bounds = (&config.limits, config.fail);
                 let listeners = (self.listen(), None);
-                Engine::terminal(platform, carrier, vec![outlet], section, bounds, listeners, state)
+                Engine::terminal(
+                    platform,
+                    relays,
+                    vec![link_socket],
+                    section,
+                    bounds,
+                    listeners,
+                    state,
+                )
             }
             Role::Hub(section) => {
                 let mut relay = relay_config(&config, &config.link);
                 relay.wall_clock_ns = 0;
                 relay.security = config.keys().map_err(|error| error.to_string())?;
                 let memory = section.memory(config.limits.memory);
-                let carrier = Carrier::hub(&relay, &state, &memory, entropy());
+                let relays = RelaySet::hub(&relay, &state, &memory, entropy());
                 let admission = Admission::new(section, &config.limits);
                 let admission = admission.map_err(|error| error.to_string())?;
-                Engine::hub(platform, carrier, outlet, section, admission, &config.limits, state)
+                Engine::hub(
+                    platform,
+                    relays,
+                    link_socket,
+                    section,
+                    admission,
+                    &config.limits,
+                    state,
+                )
             }
             Role::Single(_) => return Err("a gateway without a partner".to_owned()),
         };
@@ -221,8 +237,8 @@ impl World {
         self.rounds += 1;
         let busy = gateway.engine.round(now);
         // There is no packet filter: it does at once what it is told.
-        if let Some(pass) = gateway.engine.wants_passing(now) {
-            gateway.engine.set_passing(pass, false);
+        if let Some(pass) = gateway.engine.wanted_bypass(now) {
+            gateway.engine.set_bypass(pass, false);
         }
         if gateway.engine.wants_filter(now) {
             let filter = gateway.engine.filter();

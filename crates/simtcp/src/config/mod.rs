@@ -1,15 +1,14 @@
 //! What a TCP is made of.
 
+mod axes;
 mod presets;
 mod settings;
 
+pub use axes::{EarlyEnd, Opening, RecoveryKind, RepairTimer, WindowKind};
 pub use settings::{AfterIdle, DelayedAck, InitialWindow};
 
-use crate::open::Opening;
 use crate::probing::Probing;
-use crate::recovery::{RecoveryKind, RepairTimer};
 use crate::round_trip::RtoConfig;
-use crate::window::WindowKind;
 use core::fmt;
 use units::Span;
 
@@ -18,7 +17,7 @@ use units::Span;
 pub struct TcpConfig {
     /// First axis: what goes before the data.
     pub opening: Opening,
-    /// Second axis: what is lost, and sent again.
+    /// Second axis: what is lost, and retransmitted.
     pub recovery: RecoveryKind,
     /// Third axis: how much may be on the way.
     pub window: WindowKind,

@@ -1,11 +1,11 @@
 //! TCPs that have names.
 
-use super::{AfterIdle, DelayedAck, InitialWindow, TcpConfig};
-use crate::open::Opening;
+use super::{
+    AfterIdle, DelayedAck, EarlyEnd, InitialWindow, Opening, RecoveryKind, RepairTimer, TcpConfig,
+    WindowKind,
+};
 use crate::probing::Probing;
-use crate::recovery::{RecoveryKind, RepairTimer};
 use crate::round_trip::{Estimator, RtoConfig};
-use crate::window::{EarlyEnd, WindowKind};
 use units::Span;
 
 /// Segments that a Linux receiver acknowledges one by one. It does so as long as the window that it
@@ -62,7 +62,7 @@ impl TcpConfig {
         }
     }
 
-    /// Reno's window and fast recovery with SACK to choose what is sent again: rules 5 to 7 of
+    /// Reno's window and fast recovery with SACK to choose retransmissions: rules 5 to 7 of
     /// the appendix of Henderson & Katz (1999) without its rules 1 to 4.
     pub fn sack_reno() -> Self {
         Self { recovery: RecoveryKind::SackReno, sack: true, ..Self::new_reno() }

@@ -1,4 +1,4 @@
-//! The second axis: what is lost, and sent again.
+//! The second axis: what is lost, and retransmitted.
 
 mod berkeley;
 mod newreno;
@@ -12,47 +12,10 @@ pub(crate) use rack::Rack;
 pub(crate) use sack::Sack;
 pub(crate) use vegas::Vegas;
 
-use crate::config::TcpConfig;
+use crate::config::{RecoveryKind, TcpConfig};
 use crate::log::{Delivery, SentLog};
 use crate::segment::Block;
 use units::{Instant, Span};
-
-/// How losses are found and repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RecoveryKind {
-    /// Three duplicates, and over with the first new acknowledgement (RFC 2001, section 4;
-    /// RFC 5681, section 3.2).
-    Reno,
-    /// Three duplicates, then a segment for each partial acknowledgement (RFC 6582).
-    NewReno,
-    /// Reno that sends again what SACK blocks show to be lost (Henderson & Katz 1999, appendix,
-    /// rules 5 to 7); Reno where the peer has no SACK.
-    SackReno,
-    /// NewReno that sends again what SACK blocks show to be lost (Henderson & Katz 1999,
-    /// appendix, rules 1 to 7); rules 1 to 4 where the peer has no SACK.
-    SackNewReno,
-    /// Reno with a finer clock: a duplicate, or one of the first two acknowledgements after a
-    /// retransmission, is reason to look whether the oldest is out for longer than it should
-    /// (Brakmo & Peterson 1995, section III.A).
-    Vegas,
-    /// By the blocks of SACK options (RFC 6675); NewReno where the peer has no SACK.
-    Sack,
-    /// By when segments were sent (RACK, RFC 8985), as Linux; NewReno where the peer has no SACK.
-    Rack,
-}
-
-/// When NewReno's retransmission timer starts anew during a repair (RFC 6582, section 4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RepairTimer {
-    /// With the first partial acknowledgement only: a repair of many segments ends in a timeout,
-    /// and slow start sends the rest. What RFC 6582 has in its section 3.2, step 3.
-    #[default]
-    Impatient,
-    /// With each partial acknowledgement, as with all that acknowledges new data (RFC 6298,
-    /// rule 5.3): a repair takes a round trip for each segment, however many they are.
-    SlowButSteady,
-}
 
 /// The sender's variables that a recovery looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +129,7 @@ impl Recovery {
         }
     }
 
-    /// The retransmission timer ran out; says whether all will be sent again from the oldest on.
+    /// The retransmission timer ran out; says whether all will be retransmitted from the oldest on.
     pub(crate) fn on_timeout(&mut self, now: &Outstanding, log: Option<&mut SentLog>) -> bool {
         match self {
             Self::Berkeley(berkeley) => berkeley.on_timeout(),
@@ -227,7 +190,7 @@ impl Recovery {
         }
     }
 
-    /// What is to be sent again now, before new data, with `room` bytes of window.
+    /// What is to be retransmitted now, before new data, with `room` bytes of window.
     pub(crate) fn lost(
         &mut self,
         now: &Outstanding,
@@ -243,7 +206,7 @@ impl Recovery {
         }
     }
 
-    /// What may be sent again since there is no new data.
+    /// What may be retransmitted since there is no new data.
     pub(crate) fn perhaps_lost(&mut self, now: &Outstanding) -> Option<Block> {
         match self {
             Self::Berkeley(_) | Self::Vegas(_) | Self::Rack(_) | Self::NewReno(_) => None,

@@ -103,7 +103,7 @@ pub struct SessionConfig {
     /// Time that the pacer may catch up after a late timer.
     pub pacing_burst: Span,
     /// RTT that is assumed before the first sample.
-    pub initial_round_trip: Span,
+    pub initial_rtt: Span,
     /// Minimum retransmission timeout of BGN and END.
     pub handshake_timeout: Span,
     /// Maximum number of transmissions of BGN and END.
@@ -200,7 +200,7 @@ impl SessionConfig {
             ("keep_alive", !self.keep_alive.is_zero(), "above zero"),
             ("handshake_timeout", !self.handshake_timeout.is_zero(), "above zero"),
             ("handshake_tries", self.handshake_tries > 0, "at least 1"),
-            ("initial_round_trip", !self.initial_round_trip.is_zero(), "above zero"),
+            ("initial_rtt", !self.initial_rtt.is_zero(), "above zero"),
             ("headroom_millionths", self.headroom_millionths < 1_000_000, "below 1000000"),
             (
                 "max_rate",

@@ -15,7 +15,7 @@ use super::upper::UpperLayer;
 use super::{Event, Session};
 use crate::config::{Halve, RetransmitRule};
 use crate::congestion::{AckEvent, PollAnswered};
-use crate::wire::{Stat, Ustat};
+use crate::wire::{Profile, Stat, Ustat};
 use units::Instant;
 
 impl Session {
@@ -27,7 +27,7 @@ impl Session {
         };
         self.statistics.stats_received += 1;
         self.take_rtt_sample(now, matched);
-        if matched.first {
+        if matched.first && stat.arrival.is_some() {
             self.report_poll_answered(now, stat);
         }
         let filter = self.retransmit_filter(now, stat.echo.seq, backoff);
@@ -38,6 +38,10 @@ impl Session {
             Err(InvalidReport::ReceivedBelow | InvalidReport::List) => {
                 self.statistics.stat_list_errors += 1;
             }
+        }
+        if matched.first && stat.arrival.is_none() && self.config.profile == Profile::Sealed {
+            // The estimate takes into account what this STAT reports missing.
+            self.report_poll_answered(now, stat);
         }
     }
 
@@ -97,16 +101,16 @@ impl Session {
         RetransmitFilter { poll, age, hold: self.holds_losses(Some(poll)) }
     }
 
-    /// Reports the measurements of the receiver to the controller.
+    /// Reports the measurements of the receiver, or estimates of them, to the controller.
     fn report_poll_answered(&mut self, now: Instant, stat: &Stat<'_>) {
-        let Some(arrival) = stat.arrival else { return };
+        let Some(arrival) = self.arrivals.measure(now, stat.echo.seq, stat.arrival) else { return };
         self.congestion.on_poll_answered(&PollAnswered {
             now,
             seq: stat.echo.seq,
             timestamp: stat.echo.timestamp,
             arrived_at: arrival.at,
             arrived: arrival.octets,
-            min_rtt: self.rtt.min().unwrap_or(self.config.initial_round_trip),
+            min_rtt: self.rtt.min().unwrap_or(self.config.initial_rtt),
         });
     }
 
@@ -132,6 +136,10 @@ impl Session {
 
     fn count_losses(&mut self, outcome: Outcome) {
         self.statistics.reported_missing += outcome.lost;
+        // The table does not report sizes; the mean size is enough for an estimate.
+        let mean = self.statistics.data_bytes_sent / self.statistics.data_sent.max(1);
+        let below = (self.config.profile.header_len() + self.config.packet_overhead) as u64;
+        self.arrivals.on_missing(outcome.lost * (mean + below));
         self.sender.on_losses(outcome, &self.config);
     }
 

@@ -22,6 +22,7 @@
 //! again at the time that `poll_timeout` returns. A session delivers each packet when it is
 //! received; a [`Connection`](crate::Connection) adds delivery in order.
 
+mod arrivals;
 mod events;
 mod lifecycle;
 mod loss;
@@ -51,6 +52,9 @@ pub use upper::{NewPacket, UpperLayer};
 
 use crate::config::Controller;
 use crate::congestion::Congestion;
+use crate::seq::Seq24;
+use crate::wire::{Control, Segment};
+use arrivals::Arrivals;
 use events::EventQueue;
 use lifecycle::{Action, Lifecycle, Transition, initial_poll_seq};
 use loss::{Liveness, Probing, RttEstimator};
@@ -69,6 +73,7 @@ pub struct Session {
     receiver: Receiver,
     polling: Polling,
     rtt: RttEstimator,
+    arrivals: Arrivals,
     liveness: Liveness,
     probing: Probing,
     pacing: Pacing,
@@ -76,6 +81,7 @@ pub struct Session {
     /// Sequence number of a POLL in the segment that is written: it is reported to the controller
     /// with the octets of that segment.
     poll_to_report: Option<u32>,
+    peer_reset_reason: Option<Seq24>,
     events: EventQueue,
     statistics: Statistics,
 }
@@ -135,12 +141,14 @@ impl Session {
             sender: Sender::new(config),
             receiver: Receiver::new(&receiver),
             polling: Polling::new(polling, initial_poll_seq(&config.profile, now), now),
-            rtt: RttEstimator::new(config.initial_round_trip),
+            rtt: RttEstimator::new(config.initial_rtt),
+            arrivals: Arrivals::default(),
             liveness: Liveness::new(now),
             probing: Probing::new(config.xstp.probing, config.gateway.low_rate.is_some()),
             pacing: Pacing::new(config),
             congestion: Congestion::new(config),
             poll_to_report: None,
+            peer_reset_reason: None,
             events: EventQueue::default(),
             statistics: Statistics::default(),
             config: config.clone(),
@@ -157,6 +165,43 @@ impl Session {
     /// Aborts the session: it is closed, and RST is sent.
     pub fn abort(&mut self, now: Instant) {
         self.apply(now, StateInput::Abort);
+    }
+
+    /// As [`Session::abort`]. This RST and later ones name `reason` (XSTP-6.5.3), whose meaning is
+    /// that of the upper layer.
+    pub fn abort_for(&mut self, now: Instant, reason: Seq24) {
+        self.lifecycle.set_reset_reason(reason);
+        self.abort(now);
+    }
+
+    /// Reason that the RST of the peer named, after one.
+    pub fn peer_reset_reason(&self) -> Option<Seq24> {
+        self.peer_reset_reason
+    }
+
+    /// Whether this is a BGN with which the peer begins a session after this one, which is or has
+    /// been a server (XSTP-6.3.1). [`Session::listen_after`] with the incarnation of this session
+    /// creates the session that accepts it.
+    pub fn is_begin_anew(&self, bytes: &[u8]) -> bool {
+        let Ok(segment) = Segment::decode(&self.config.profile, bytes) else { return false };
+        let Some(Control::Begin(begin)) = segment.control() else { return false };
+        self.state() != State::Listening
+            && self.lifecycle.classify_begin(&begin) == Ok(StateInput::BeginNewer)
+    }
+
+    /// Releases the memory of a closed session, which only answers late segments from now on.
+    ///
+    /// # Panics
+    /// If the session is not closed.
+    pub fn release(&mut self) {
+        assert!(self.state() == State::Closed, "only a closed session is released");
+        let closed = Self::listen(&self.config);
+        self.sender = closed.sender;
+        self.receiver = closed.receiver;
+        self.polling = closed.polling;
+        self.congestion = closed.congestion;
+        self.arrivals = closed.arrivals;
+        self.events = closed.events;
     }
 
     /// Feeds `input` to the state machine and executes its action, except for the parts that need

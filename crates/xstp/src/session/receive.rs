@@ -7,6 +7,7 @@ use super::lifecycle::{Action, RejectedBegin, State, StateInput, initial_poll_se
 use super::receiver::Accept;
 use super::upper::UpperLayer;
 use super::{Event, Session};
+use crate::seq::Seq24;
 use crate::wire::{Begin, BeginAck, Control, DecodeError, End, Poll, Segment};
 use core::fmt;
 use units::Instant;
@@ -62,7 +63,7 @@ impl Session {
         match segment.control() {
             Some(Control::Begin(begin)) => self.on_begin(now, &segment, begin)?,
             Some(Control::BeginAck(ack)) => self.on_begin_ack(now, segment.timestamp(), ack)?,
-            Some(Control::Reset(end)) => return self.on_reset(now, end),
+            Some(Control::Reset(end)) => return self.on_reset(now, segment.number(), end),
             Some(Control::End(end) | Control::EndAck(end)) => self.check_incarnation(end)?,
             None => {}
         }
@@ -172,8 +173,9 @@ impl Session {
         self.sender.apply_peer_limits(begin.window, max_segment, &self.config);
     }
 
-    fn on_reset(&mut self, now: Instant, end: End) -> Result<(), ReceiveError> {
+    fn on_reset(&mut self, now: Instant, reason: Seq24, end: End) -> Result<(), ReceiveError> {
         self.check_incarnation(end)?;
+        self.peer_reset_reason = Some(reason);
         self.apply(now, StateInput::Reset);
         Ok(())
     }

@@ -326,6 +326,7 @@ impl Session {
     fn report_poll_sent(&mut self, now: Instant) {
         let Some(seq) = self.poll_to_report.take() else { return };
         let octets = self.octets_sent();
+        self.arrivals.on_poll_sent(seq, octets);
         self.congestion.on_poll(&PollSent { now, seq, octets });
     }
 

@@ -75,9 +75,9 @@ impl<'a> Segment<'a> {
         Self::control_only(next, Control::EndAck(end))
     }
 
-    /// RST.
-    pub const fn reset(end: End) -> Self {
-        Self::control_only(Seq24::ZERO, Control::Reset(end))
+    /// RST. When sealed, `reason` is in place of the sequence number (XSTP-6.5.3).
+    pub const fn reset(reason: Seq24, end: End) -> Self {
+        Self::control_only(reason, Control::Reset(end))
     }
 
     /// SD with packet `number`.
@@ -168,6 +168,12 @@ impl<'a> Segment<'a> {
 
 /// Contents.
 impl<'a> Segment<'a> {
+    /// Whether a sealed segment names its incarnation: it has BGN, BGNAK, END, ENDAK or RST.
+    pub fn names_incarnation(octets: &[u8]) -> bool {
+        let naming = Kinds::BGN.bits() | Kinds::END.bits() | Kinds::RST.bits();
+        octets.first().is_some_and(|kinds| kinds & naming != 0)
+    }
+
     /// Types.
     pub fn kinds(&self) -> Kinds {
         let control = match self.control {

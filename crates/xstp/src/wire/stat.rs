@@ -59,7 +59,7 @@ pub struct Echo {
 }
 
 /// Measurements of the receiver at the arrival of the POLL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// Time of the arrival, in microseconds of its clock, modulo 2³².
     pub at: u32,

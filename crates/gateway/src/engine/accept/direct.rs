@@ -1,19 +1,19 @@
-//! Connections that a terminal makes by itself while no hub answers: two sockets, without
-//! acceleration, which is better than nothing.
+//! Direct connections, which a terminal makes between two sockets while no hub responds, without
+//! acceleration.
 //!
 //! ```text
 //!   Connecting ──▶ Open: client ⇄ server ──one breaks──▶ Breaking: the other gets what came
 //!        └─ refused, as the hub would have told           before, and a reset
 //! ```
 //!
-//! A client that was answered early, or that asked a proxy, cannot go its ordinary way any more;
-//! all others the kernel lets pass.
+//! They serve clients that were accepted early or that use a proxy. For all others the kernel
+//! bypasses the gateway.
 
 use crate::TerminalSection;
 use crate::engine::accept::stage::{TerminalCore, TerminalStage};
-use crate::engine::connect::server_connect::{Connecting, Reached, reason_of};
+use crate::engine::connect::server_connect::{Reached, ServerConnect, reason_of};
 use crate::engine::host::{Socket, Source};
-use crate::engine::limits::rates::TOGETHER;
+use crate::engine::limits::rates::GLOBAL;
 use crate::engine::resolver::{Answer, Owner, QueryId};
 use crate::engine::transfer::connection::{self as transfer, Transfer};
 use crate::engine::transfer::socket_pair::SocketPair;
@@ -21,18 +21,18 @@ use crate::proxy::{Destination, Handshake, RefuseReason};
 use crate::reach::{Destinations, Reach};
 use units::Instant;
 
-/// What makes them.
+/// Connector for direct connections.
 #[derive(Debug)]
 pub(crate) struct Direct {
-    /// Where they may go: not to what runs on this machine for itself, unless only this machine's
-    /// own programs ask. Nowhere when it is not known what that is.
+    /// Permitted destinations. The host's own addresses are denied unless only its own programs can
+    /// use the proxies; all are denied if the own addresses are unknown.
     reach: Option<Reach>,
 }
 
 /// A server that the terminal connects to.
 #[derive(Debug)]
 pub(crate) struct DirectConnect {
-    server: Connecting,
+    server: ServerConnect,
     /// Bytes that the client has sent already.
     sent: Vec<u8>,
     /// The handshake of a proxy's client, and the replies that it has not taken yet.
@@ -47,25 +47,25 @@ impl DirectConnect {
 }
 
 impl Direct {
-    /// For nobody yet.
+    /// A connector without permitted destinations.
     pub(crate) fn new() -> Self {
         Self { reach: None }
     }
 
-    /// For the clients of `section` from here on.
+    /// Sets the permitted destinations for the clients of `section`.
     pub(crate) fn guard(&mut self, section: &TerminalSection) {
         let mut proxies = section.socks5.iter().chain(&section.connect);
         let guarded = proxies.any(|address| !address.ip().is_loopback());
         let reach = Reach::hub(&Destinations::default(), guarded);
         self.reach = reach
             .inspect_err(|error| {
-                tracing::warn!(%error, "no connection will be made without a hub");
+                tracing::warn!(%error, "direct connections disabled: own addresses unknown");
             })
             .ok();
     }
 
-    /// The connection, whose client wants `destination`, goes by itself from here on. A client of
-    /// a proxy is told by `proxy` what becomes of it; it has sent `kept` already.
+    /// Connects to `destination` without a hub. `proxy` is the handshake of a proxy client, which
+    /// has sent `pending_input` behind its request.
     pub(crate) fn begin(
         &mut self,
         core: &mut TerminalCore,
@@ -73,29 +73,29 @@ impl Direct {
         index: usize,
         destination: Destination,
         proxy: Option<(Handshake, Vec<u8>)>,
-        kept: Vec<u8>,
+        pending_input: Vec<u8>,
     ) {
         core.counters.direct += 1;
         let port = match &destination {
             Destination::Address(address) => address.port(),
             Destination::Name(_, port) => *port,
         };
-        let mut server = Connecting::new(now, port, core.limits.connect);
+        let mut server = ServerConnect::new(now, port, core.limits.connect);
         match destination {
             Destination::Address(address) => server.address(now, address),
             Destination::Name(name, _) => {
-                let client = core.connections[index].holder.clone().unwrap_or(TOGETHER);
+                let client = core.connections[index].quota_owner.clone().unwrap_or(GLOBAL);
                 let owner = Owner { terminal: "".into(), client };
                 let resolution = core.resolver.resolve(now, &owner, &name, index);
                 server.resolution(now, &*core.host, resolution);
             }
         }
-        let direct = DirectConnect { server, sent: kept, proxy };
+        let direct = DirectConnect { server, sent: pending_input, proxy };
         core.connections[index].stage = TerminalStage::DirectConnect(Box::new(direct));
         self.connecting(core, now, index);
     }
 
-    /// An answer of the resolver.
+    /// Handles an answer of the resolver.
     pub(crate) fn answered(&mut self, core: &mut TerminalCore, now: Instant, answer: Answer) {
         let Answer { id, token: index, result } = answer;
         if let Some(connection) = core.connections.get_mut(index)
@@ -107,19 +107,19 @@ impl Direct {
         }
     }
 
-    /// Goes on with connecting to the server.
+    /// Continues connecting to the server.
     pub(crate) fn connecting(&mut self, core: &mut TerminalCore, now: Instant, index: usize) {
         let connection = &mut core.connections[index];
         let TerminalStage::DirectConnect(direct) = &mut connection.stage else { return };
         let reached = direct.server.turn(now, |address| {
             let judged = self.reach.as_mut().map(|reach| reach.judge(address));
             if judged.is_none_or(|judged| judged.is_err()) {
-                tracing::info!(server = %address, "not reached directly");
+                tracing::info!(server = %address, "direct connection denied by policy");
                 return Err(RefuseReason::Policy);
             }
             core.counters.connect_attempts += 1;
             let made = core.host.connect(None, address).and_then(|server| {
-                // The same source: news of any of the sockets is a turn for all of them.
+                // All attempts are reported as one source: each event gives all of them a turn.
                 server.prepare(&core.limits)?;
                 core.host.watch(server.id(), Source::Connection(index))?;
                 Ok(server)
@@ -152,11 +152,11 @@ fn open(core: &mut TerminalCore, now: Instant, index: usize, server: Socket) {
     core.run_transfer(now, index);
 }
 
-/// The client is told as well as it can be.
+/// Refuses the client.
 fn refuse(core: &mut TerminalCore, now: Instant, index: usize, reason: RefuseReason) {
     core.cancel_query(index);
     core.counters.refused(reason);
-    core.because(index, reason.words());
+    core.set_close_cause(index, reason.words());
     let TerminalStage::DirectConnect(direct) = &mut core.connections[index].stage else { return };
     match direct.proxy.take() {
         Some((handshake, mut reply)) => {

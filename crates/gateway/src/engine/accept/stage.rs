@@ -1,11 +1,11 @@
 //! The stages of a terminal's connections.
 
-use crate::engine::accept::confirm_queue::Knock;
 use crate::engine::accept::direct::DirectConnect;
 use crate::engine::resolver::QueryId;
 use crate::engine::transfer::connection::{Stage, Transfer};
 use crate::engine::transfer::connections::Core;
 use crate::engine::transfer::final_reply::FinalReply;
+use crate::intercept::Syn;
 use crate::proxy::Handshake;
 use relay::Target;
 use std::net::SocketAddr;
@@ -17,17 +17,17 @@ pub(crate) type TerminalCore = Core<TerminalStage>;
 #[derive(Debug)]
 pub(crate) enum TerminalStage {
     /// The client of a proxy has not sent its whole request.
-    Asking(Asking),
+    ProxyHandshake(ProxyClient),
     /// The stream is opened as soon as the client has sent data, or at the deadline, where the
     /// server sends first.
-    Greeting {
+    AwaitingData {
         /// The server.
         target: Target,
         /// The part of a proxy's reply that the client has not taken yet.
-        preface: Vec<u8>,
+        pending_reply: Vec<u8>,
     },
     /// The SYN of an intercepted client is held until the hub has connected to the server.
-    Knocking(Knock),
+    SynHeld(PendingSyn),
     /// The client of a proxy is answered when the hub has connected to the server.
     Confirming(Handshake),
     /// The terminal connects to the server by itself.
@@ -67,18 +67,18 @@ impl Stage for TerminalStage {
             Self::Transfer(transfer) => transfer.takes_socket_errors(),
             // Nothing is read from the client meanwhile.
             Self::Confirming(_) => true,
-            Self::Asking(_)
-            | Self::Greeting { .. }
-            | Self::Knocking(_)
+            Self::ProxyHandshake(_)
+            | Self::AwaitingData { .. }
+            | Self::SynHeld(_)
             | Self::DirectConnect(_) => false,
         }
     }
 
     fn name(&self) -> &'static str {
         match self {
-            Self::Asking(_) => "asking",
-            Self::Greeting { .. } => "greeting",
-            Self::Confirming(_) | Self::Knocking(_) => "confirming",
+            Self::ProxyHandshake(_) => "asking",
+            Self::AwaitingData { .. } => "greeting",
+            Self::Confirming(_) | Self::SynHeld(_) => "confirming",
             Self::DirectConnect(_) => "direct",
             Self::Transfer(transfer) => transfer.name(),
         }
@@ -87,9 +87,18 @@ impl Stage for TerminalStage {
 
 /// A client of a proxy that has not sent its whole request.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct ProxyClient {
     pub(crate) handshake: Handshake,
     /// Replies that the socket has not taken yet.
     pub(crate) reply: Vec<u8>,
     pub(crate) client: SocketAddr,
+}
+
+/// A client whose SYN is held.
+#[derive(Debug)]
+pub(crate) struct PendingSyn {
+    /// Most recent SYN of the client.
+    pub(crate) syn: Syn,
+    /// The SYN was reinjected because the hub has connected to the server.
+    pub(crate) reinjected: bool,
 }

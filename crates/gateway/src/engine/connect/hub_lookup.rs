@@ -12,8 +12,8 @@
 
 use crate::engine::connect::address_order;
 use crate::engine::host::Host;
-use crate::engine::limits::rates::TOGETHER;
-use crate::engine::peers::relay_set::Carrier;
+use crate::engine::limits::rates::GLOBAL;
+use crate::engine::peers::relay_set::RelaySet;
 use crate::engine::resolver::{Answer, Outcome, Owner, Progress, QueryId, Resolution, Resolver};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,21 +61,21 @@ impl HubLookups {
     /// Looks names up that are to be, and goes on to the next address of a silent hub.
     pub(crate) fn review(
         &mut self,
-        carrier: &mut Carrier,
+        relays: &mut RelaySet,
         resolver: &mut Resolver,
         host: &dyn Host,
         now: Instant,
     ) {
         let all = self.all.get_or_insert_with(|| {
-            let named = carrier.named_hubs().into_iter();
+            let named = relays.named_hubs().into_iter();
             named.map(|(path, name, port)| HubLookup::new(path, name, port)).collect()
         });
         for lookup in all {
-            lookup.review(carrier, host, now);
+            lookup.review(relays, host, now);
             if matches!(lookup.state, State::Due(due) if due <= now) {
-                let owner = Owner { terminal: "".into(), client: TOGETHER };
+                let owner = Owner { terminal: "".into(), client: GLOBAL };
                 match resolver.resolve(now, &owner, &lookup.name, usize::MAX) {
-                    Resolution::Answered(outcome) => lookup.found(carrier, host, now, &outcome),
+                    Resolution::Answered(outcome) => lookup.found(relays, host, now, &outcome),
                     Resolution::Pending(id) => lookup.state = State::Pending(id),
                 }
             }
@@ -85,7 +85,7 @@ impl HubLookups {
     /// Takes an answer of the resolver; false when it is not one to a look-up of a hub.
     pub(crate) fn answered(
         &mut self,
-        carrier: &mut Carrier,
+        relays: &mut RelaySet,
         host: &dyn Host,
         now: Instant,
         answer: &Answer,
@@ -96,7 +96,7 @@ impl HubLookups {
         };
         // The other family follows soon, and both decide on the order.
         if let Progress::Complete(outcome) = &answer.result {
-            lookup.found(carrier, host, now, outcome);
+            lookup.found(relays, host, now, outcome);
         }
         true
     }
@@ -117,8 +117,8 @@ impl HubLookup {
         Self { path, name, port, state, untried: Vec::new(), complained: false }
     }
 
-    fn review(&mut self, carrier: &mut Carrier, host: &dyn Host, now: Instant) {
-        if carrier.is_path_answered(self.path) {
+    fn review(&mut self, relays: &mut RelaySet, host: &dyn Host, now: Instant) {
+        if relays.is_path_answered(self.path) {
             if matches!(self.state, State::Trying(_)) {
                 self.state = State::Settled;
             }
@@ -128,9 +128,9 @@ impl HubLookup {
             State::Settled => self.state = State::Trying(now + ATTEMPT),
             State::Trying(until) if until <= now => {
                 // What waits for the end of an outage would be lost at another hub of the name.
-                let next = self.untried.pop().filter(|_| !carrier.is_path_connected(self.path));
+                let next = self.untried.pop().filter(|_| !relays.is_path_connected(self.path));
                 match next {
-                    Some(address) => self.attempt(carrier, host, now, address),
+                    Some(address) => self.attempt(relays, host, now, address),
                     None => self.state = State::Due(now),
                 }
             }
@@ -139,8 +139,8 @@ impl HubLookup {
     }
 
     /// Takes the result of a look-up.
-    fn found(&mut self, carrier: &mut Carrier, host: &dyn Host, now: Instant, outcome: &Outcome) {
-        if carrier.is_path_answered(self.path) {
+    fn found(&mut self, relays: &mut RelaySet, host: &dyn Host, now: Instant, outcome: &Outcome) {
+        if relays.is_path_answered(self.path) {
             // The hub has answered in the meantime.
             self.state = State::Settled;
             return;
@@ -158,9 +158,9 @@ impl HubLookup {
             found.iter().map(|&ip| SocketAddr::new(ip, self.port)).collect();
         address_order::sort(&mut all, host);
         let mut all = alternate(&all);
-        let present = carrier.path_address(self.path);
+        let present = relays.path_address(self.path);
         // A hub that is silent in an outage keeps its address while the name has it.
-        if carrier.is_path_connected(self.path) && present.is_some_and(|at| all.contains(&at)) {
+        if relays.is_path_connected(self.path) && present.is_some_and(|at| all.contains(&at)) {
             self.state = State::Trying(now + ATTEMPT);
             return;
         }
@@ -168,21 +168,21 @@ impl HubLookup {
         all.reverse();
         self.untried = all;
         match self.untried.pop() {
-            Some(address) => self.attempt(carrier, host, now, address),
+            Some(address) => self.attempt(relays, host, now, address),
             None => self.state = State::Due(now + ATTEMPT),
         }
     }
 
     fn attempt(
         &mut self,
-        carrier: &mut Carrier,
+        relays: &mut RelaySet,
         host: &dyn Host,
         now: Instant,
         address: SocketAddr,
     ) {
-        if carrier.path_address(self.path) != Some(address) {
+        if relays.path_address(self.path) != Some(address) {
             tracing::info!(name = %self.name, %address, "the hub is tried at this address");
-            carrier.set_path_address(self.path, address, host);
+            relays.set_path_address(self.path, address, host);
         }
         self.state = State::Trying(now + ATTEMPT);
     }

@@ -1,18 +1,18 @@
 //! What changes in a running engine when the configuration is read again.
 
 use crate::config::promised;
-use crate::engine::accept::confirm_queue::Confirm;
+use crate::engine::accept::confirm_queue::ConfirmQueue;
 use crate::engine::accept::listener::Listener;
 use crate::engine::connect::terminal_admission::Admission;
 use crate::engine::host::{DatagramSocket, SocketId, Source};
 use crate::engine::hub::Hub;
 use crate::engine::pair::{Pair, Role};
 use crate::engine::peers::classes::Classes;
-use crate::engine::peers::link_socket::Outlet;
-use crate::engine::peers::scheduler_notifier::Mac;
+use crate::engine::peers::link_socket::LinkSocket;
+use crate::engine::peers::scheduler_notifier::SchedulerNotifier;
 use crate::engine::terminal::Terminal;
-use crate::engine::transfer::close_cause::EndLog;
-use crate::intercept::Doorkeeper;
+use crate::engine::transfer::close_cause::ConnectionLog;
+use crate::intercept::SynGate;
 use crate::{Config, ConfirmSection, HubSection, Promised, ResolverSection, TerminalSection};
 use std::io;
 use units::{BitRate, Instant};
@@ -23,7 +23,7 @@ impl<R: Role> Pair<R> {
         self.core.limits.clone_from(&config.limits);
         self.core.resolver.configure(&config.resolver);
         self.core.slots.set(&config.limits);
-        self.core.carrier.set_ipv6_prefix(config.limits.ipv6_prefix);
+        self.core.relays.set_ipv6_prefix(config.limits.ipv6_prefix);
         self.log_ends(config);
         self.watch_addresses(config);
         // There may be room again, or none any more.
@@ -41,12 +41,12 @@ impl<R: Role> Pair<R> {
             crate::Role::Terminal(section) => section.name.clone(),
             crate::Role::Hub(_) | crate::Role::Single(_) => String::new(),
         };
-        self.core.end_log = EndLog { wanted: config.log.connections, name };
+        self.core.connection_log = ConnectionLog { wanted: config.log.connections, name };
     }
 
     /// Sets the rates of the link, as far as the peers have announced theirs.
     pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
-        self.core.carrier.set_rates(send, receive);
+        self.core.relays.set_rates(send, receive);
     }
 
     /// Sets the rates of a terminal's path, as far as its hub has announced its own.
@@ -56,12 +56,12 @@ impl<R: Role> Pair<R> {
         up: Option<BitRate>,
         down: Option<BitRate>,
     ) {
-        self.core.carrier.set_path_rates(name, up, down);
+        self.core.relays.set_path_rates(name, up, down);
     }
 
     /// Returns the UDP sockets, of which some may be missing.
     pub(crate) fn sockets(&self) -> Vec<Option<&dyn DatagramSocket>> {
-        self.outlets.iter().map(Outlet::udp).collect()
+        self.link_sockets.iter().map(LinkSocket::udp).collect()
     }
 }
 
@@ -77,13 +77,14 @@ impl Pair<Hub> {
         let hub = &mut self.role;
         hub.source = section.source;
         hub.classes = Classes::new(&section.classes);
-        self.core.carrier.set_plans(section);
+        self.core.relays.set_plans(section);
         hub.promised = promised(&config.link, section);
         if let Some(admission) = admission {
             hub.admission = admission;
         }
-        if hub.mac.as_ref().map(Mac::path) != section.mac.as_deref() {
-            hub.mac = section.mac.as_ref().and_then(|path| Mac::new(path, &section.id));
+        if hub.scheduler.as_ref().map(SchedulerNotifier::path) != section.mac.as_deref() {
+            hub.scheduler =
+                section.mac.as_ref().and_then(|path| SchedulerNotifier::new(path, &section.id));
         }
     }
 
@@ -97,28 +98,27 @@ impl Pair<Terminal> {
     /// Applies `config`, of which `section` is the terminal's.
     pub(crate) fn apply(&mut self, section: &TerminalSection, config: &Config) {
         self.apply_common(config);
-        self.role.door.change(section, config);
-        self.core.carrier.set_health(config.health.demands, config.keep_alive());
+        self.role.admission.change(section, config);
+        self.core.relays.set_health(config.health.demands, config.keep_alive());
     }
 
-    /// Wakes for the SYNs that `keeper` holds, which is not in use yet.
+    /// Watches `gate`, which is not in use yet.
     ///
     /// # Errors
     /// Those of watching its socket.
-    pub(crate) fn watch_door(&mut self, keeper: &Doorkeeper) -> io::Result<()> {
-        self.core.host.watch(SocketId(keeper.descriptor()), Source::Knocks)
+    pub(crate) fn watch_syn_gate(&mut self, gate: &SynGate) -> io::Result<()> {
+        self.core.host.watch(SocketId(gate.descriptor()), Source::HeldSyns)
     }
 
-    /// Defers intercepted connections by `keeper`, if it is a new one (which is watched already),
-    /// within `bounds`.
-    pub(crate) fn confirm(&mut self, keeper: Option<Doorkeeper>, bounds: ConfirmSection) {
-        if let Some(keeper) = keeper {
-            match &mut self.role.confirm {
-                Some(confirm) => confirm.relieve(keeper),
-                None => self.role.confirm = Some(Confirm::new(keeper, bounds)),
+    /// Holds SYNs by `gate`, if there is a new one (which is watched already), within `bounds`.
+    pub(crate) fn set_syn_gate(&mut self, gate: Option<SynGate>, bounds: ConfirmSection) {
+        if let Some(gate) = gate {
+            match &mut self.role.confirm_queue {
+                Some(confirm) => confirm.replace_gate(gate),
+                None => self.role.confirm_queue = Some(ConfirmQueue::new(gate, bounds)),
             }
         }
-        if let Some(confirm) = &mut self.role.confirm {
+        if let Some(confirm) = &mut self.role.confirm_queue {
             confirm.set_bounds(bounds);
         }
     }
@@ -152,16 +152,21 @@ impl Pair<Terminal> {
 mod tests {
     use crate::Limits;
     use crate::config::MOST_LISTENERS;
-    use crate::engine::accept::client_admission::Door;
+    use crate::engine::accept::client_admission::ClientAdmission;
     use crate::engine::accept::direct::Direct;
-    use crate::engine::accept::fallback::Fail;
+    use crate::engine::accept::fallback::FallbackPolicy;
     use crate::engine::accept::listener::Kind;
     use crate::engine::terminal::Terminal;
 
     fn terminal() -> Terminal {
         let rules = crate::AcceptRules { rules: Vec::new(), others: crate::AcceptMode::Early };
-        let door = Door::new(rules, &Limits::default(), Fail::default(), Direct::new());
-        Terminal::new(door, None)
+        let admission = ClientAdmission::new(
+            rules,
+            &Limits::default(),
+            FallbackPolicy::default(),
+            Direct::new(),
+        );
+        Terminal::new(admission, None)
     }
 
     #[test]

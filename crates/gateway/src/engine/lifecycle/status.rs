@@ -2,7 +2,7 @@
 
 use crate::engine::lifecycle::view::Observed;
 use crate::engine::pair::{Pair, Role};
-use crate::engine::peers::relay_set::Carrier;
+use crate::engine::peers::relay_set::RelaySet;
 use crate::engine::transfer::connection::{Connection, Stage};
 use crate::observe::{ConnectionStatus, Counted, Page, PromisedStatus, TerminalStatus};
 use units::Instant;
@@ -16,7 +16,7 @@ impl<R: Role> Observed for Pair<R> {
             limit: core.slots.total(now) as u64,
             connections: core.counters.clone(),
             udp,
-            association: core.carrier.association(),
+            association: core.relays.association(),
             traffic,
             resolver: core.resolver.status(),
             promised: self.role.promised().iter().map(PromisedStatus::of).collect(),
@@ -30,7 +30,7 @@ impl<R: Role> Observed for Pair<R> {
         own: &str,
         unix: &dyn Fn(Instant) -> f64,
     ) -> Vec<TerminalStatus> {
-        self.core.carrier.terminals(now, own, unix)
+        self.core.relays.terminals(now, own, unix)
     }
 
     fn page(
@@ -40,8 +40,8 @@ impl<R: Role> Observed for Pair<R> {
         most: usize,
         only: Option<&str>,
     ) -> Page {
-        let carrier = &self.core.carrier;
-        let owner = |one: &Connection<R::Stage>| carrier.name_of(one.key?.peer);
+        let relays = &self.core.relays;
+        let owner = |one: &Connection<R::Stage>| relays.name_of(one.key?.peer);
         let mut page: Vec<&Connection<R::Stage>> = (self.core.connections.iter())
             .map(|(_, connection)| connection)
             .filter(|connection| connection.id > after)
@@ -54,24 +54,24 @@ impl<R: Role> Observed for Pair<R> {
         }
         page.sort_unstable_by_key(|connection| connection.id);
         let describe = |connection: &Connection<R::Stage>| {
-            let about = &connection.about;
+            let info = &connection.info;
             ConnectionStatus {
                 number: connection.id,
                 terminal: owner(connection).map(str::to_owned),
-                client: about.client.map(|client| client.to_string()),
-                server: about.server.as_ref().map(ToString::to_string),
+                client: info.client.map(|client| client.to_string()),
+                server: info.server.as_ref().map(ToString::to_string),
                 state: connection.stage.name(),
-                since_unix_seconds: (epoch_unix_ns + about.since.as_nanos()) / 1_000_000_000,
-                age_seconds: now.since(about.since).as_secs_f64(),
-                bytes_from_socket: about.from_socket,
-                bytes_to_socket: about.to_socket,
+                since_unix_seconds: (epoch_unix_ns + info.since.as_nanos()) / 1_000_000_000,
+                age_seconds: now.since(info.since).as_secs_f64(),
+                bytes_from_socket: info.from_socket,
+                bytes_to_socket: info.to_socket,
             }
         };
         Page { connections: page.into_iter().map(describe).collect(), more }
     }
 
-    fn carrier(&mut self) -> Option<&mut Carrier> {
-        Some(&mut self.core.carrier)
+    fn relays(&mut self) -> Option<&mut RelaySet> {
+        Some(&mut self.core.relays)
     }
 
     fn is_hub(&self) -> bool {

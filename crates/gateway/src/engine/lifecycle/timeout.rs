@@ -1,18 +1,18 @@
-//! When the engine is to be called again.
+//! Timeouts of an engine.
 
 use crate::engine::pair::{Pair, Role};
 use units::{Instant, Span};
 
-/// How long to wait when nothing moves although something is due.
+/// Delay of the next round when a due timer has had no effect repeatedly.
 const STALL: Span = Span::from_millis(1);
-/// Rounds in which nothing moves before that wait; the timers of a round or two are honest.
+/// Number of rounds without effect before that delay.
 const MOST_STILL: u32 = 8;
 
 impl<R: Role> Pair<R> {
-    /// A number that changes when anything moves.
+    /// Returns a number that changes when octets, datagrams or packets are moved.
     pub(crate) fn moved_so_far(&self) -> u64 {
         let counters = &self.core.counters;
-        let each = self.outlets.iter().map(|outlet| outlet.counters());
+        let each = self.link_sockets.iter().map(|link_socket| link_socket.counters());
         let datagrams: u64 = each.map(|udp| udp.sent + udp.received).sum();
         let packets = counters.forwarded.moved();
         datagrams + counters.bytes_from_sockets + counters.bytes_to_sockets + packets
@@ -22,6 +22,7 @@ impl<R: Role> Pair<R> {
         let mut due = self
             .sweep_at()
             .min(self.draining.unwrap_or(Instant::FAR_FUTURE))
+            .min(self.sessions_end_by.unwrap_or(Instant::FAR_FUTURE))
             .min(self.addresses.due());
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);
@@ -34,13 +35,13 @@ impl<R: Role> Pair<R> {
         {
             due = due.min(again);
         }
-        if let Some(carrier) = self.core.carrier.poll_timeout() {
-            // What is due cannot be sent while the socket is full, or nothing comes of it again
-            // and again: do not spin.
-            let stuck = self.outlets.iter().any(|outlet| outlet.pending.is_some())
-                || self.still > MOST_STILL;
+        if let Some(relays) = self.core.relays.poll_timeout() {
+            // Due datagrams cannot be sent while the socket is full, and a due timer may have no
+            // effect: the loop must not spin.
+            let stuck = self.link_sockets.iter().any(|link_socket| link_socket.pending.is_some())
+                || self.idle_rounds > MOST_STILL;
             let earliest = if stuck { now + STALL } else { Instant::ZERO };
-            due = due.min(carrier.max(earliest));
+            due = due.min(relays.max(earliest));
         }
         due
     }

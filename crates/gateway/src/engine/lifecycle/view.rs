@@ -1,6 +1,6 @@
 //! An engine as an observer sees it, between two rounds.
 
-use crate::engine::peers::relay_set::Carrier;
+use crate::engine::peers::relay_set::RelaySet;
 use crate::observe::{Counted, Page, TerminalStatus};
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub(crate) trait Observed: Debug {
     fn page(&self, at: (Instant, u64), after: u64, most: usize, only: Option<&str>) -> Page;
 
     /// Returns the relays, for taps, where there are any.
-    fn carrier(&mut self) -> Option<&mut Carrier>;
+    fn relays(&mut self) -> Option<&mut RelaySet>;
 
     /// Whether this gateway is a hub.
     fn is_hub(&self) -> bool;
@@ -73,8 +73,8 @@ impl<'a> EngineView<'a> {
     }
 
     /// Returns the relays, for taps, where there are any.
-    pub(crate) fn carrier(&mut self) -> Option<&mut Carrier> {
-        self.observed.carrier()
+    pub(crate) fn relays(&mut self) -> Option<&mut RelaySet> {
+        self.observed.relays()
     }
 
     /// Whether this gateway is a hub.

@@ -1,4 +1,4 @@
-//! Streams whose connections are over at a terminal and not yet at its hub.
+//! Streams whose connections have ended at a terminal but not at its hub.
 
 use crate::engine::limits::slots::Owner;
 use crate::engine::peers::relay_set::StreamKey;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// Maximum number of streams that are checked in one round.
 const CHECKS: usize = 64;
 
-/// Streams that a terminal has opened, whose connections are over, and that the hub has not
-/// answered for yet: they count against what the hub allows.
+/// Streams of ended connections that the hub has not removed yet, so that they count against its
+/// limit.
 #[derive(Debug, Default)]
 pub(crate) struct ClosingStreams {
     streams: VecDeque<(StreamKey, Owner<Arc<str>>)>,
@@ -17,7 +17,7 @@ pub(crate) struct ClosingStreams {
 }
 
 impl ClosingStreams {
-    /// Streams of the owner's.
+    /// Returns the number of the owner's streams.
     pub(crate) fn count(&self, owner: &Owner<Arc<str>>) -> usize {
         self.counts.get(owner).copied().unwrap_or(0)
     }
@@ -27,7 +27,7 @@ impl ClosingStreams {
         self.streams.push_back((key, owner));
     }
 
-    /// Forgets some that are over by now.
+    /// Removes streams that have ended, checking a bounded number of them.
     pub(crate) fn review(&mut self, mut is_open: impl FnMut(StreamKey) -> bool) {
         for _ in 0..CHECKS.min(self.streams.len()) {
             let Some((key, owner)) = self.streams.pop_front() else { return };

@@ -6,9 +6,9 @@
 //!                └──▶ schedule ──fair, bounded──▶ worker: hosts, DNS ──waker──▶ poll_answer
 //! ```
 //!
-//! [`schedule`] and [`cache`] are state machines without I/O, `now` being an argument; the
-//! worker is the host's: one thread that reads files and talks to name servers. A query that nobody waits for any
-//! more is to be cancelled: its slot and its sockets are free at once then.
+//! [`schedule`] and [`cache`] are state machines without I/O, to which `now` is an argument. The
+//! worker is the host's: one thread that reads files and queries name servers. A query whose result
+//! is no longer needed is to be cancelled, which releases its slot and its sockets at once.
 
 mod cache;
 pub(crate) mod holdings;
@@ -33,9 +33,9 @@ pub(crate) const BOUNDS: Bounds = Bounds { queries: 4_096, lookups: 128, of_clie
 /// Names in the cache.
 const CACHED: usize = 4_096;
 
-/// What looks names up: files and name servers.
+/// Name lookups by files and name servers.
 pub(crate) trait Lookups: std::fmt::Debug + Send {
-    /// Takes another configuration; returns whether it is another one.
+    /// Applies a configuration; returns whether it differs from the present one.
     fn configure(&mut self, section: &ResolverSection) -> bool;
 
     /// Returns whether [`Lookups::send`] takes another action.
@@ -69,7 +69,7 @@ pub(crate) enum Failure {
 /// The result of a query. There is at least one address where there are any.
 pub(crate) type Outcome = Result<Arc<[IpAddr]>, Failure>;
 
-/// What becomes of a new query.
+/// Result of submitting a query.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
     /// It is answered already.
@@ -82,12 +82,12 @@ pub(crate) enum Resolution {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) id: QueryId,
-    /// What the query was given by whoever submitted it.
+    /// Token that was passed with the query.
     pub(crate) token: usize,
     pub(crate) result: Progress,
 }
 
-/// How far a query has come.
+/// Progress of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The addresses of one family; the other's may follow.
@@ -105,7 +105,7 @@ pub(crate) enum Found {
     Complete(Outcome, Span),
 }
 
-/// What lookups tell the resolver.
+/// Results of lookups.
 #[derive(Debug)]
 pub(crate) enum Update {
     /// Something was found.
@@ -195,7 +195,7 @@ impl Resolver {
         Resolution::Pending(QueryId(id))
     }
 
-    /// Nobody waits for the query any more. It may have been answered since.
+    /// Cancels a query, which may have been answered meanwhile.
     pub(crate) fn cancel(&mut self, id: QueryId) {
         if self.pending.remove(&id.0).is_some() {
             self.counted.cancelled += 1;
@@ -204,7 +204,7 @@ impl Resolver {
         }
     }
 
-    /// Takes what the worker has found since the last call.
+    /// Handles the results of the worker since the last call.
     pub(crate) fn handle_updates(&mut self, now: Instant) {
         while let Some(update) = self.worker.poll_update() {
             match update {

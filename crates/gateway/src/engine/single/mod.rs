@@ -16,7 +16,7 @@ mod pair;
 mod satellite;
 mod sweep;
 
-pub(crate) use satellite::{Refusal, available_congestion_controls};
+pub(crate) use satellite::Refusal;
 
 use crate::config::SingleSection;
 use crate::engine::accept::listener::Listener;
@@ -46,7 +46,7 @@ use units::{Instant, Span};
 /// Room for one read from a socket.
 const SCRATCH: usize = 64 * 1024;
 
-/// A listener, and on which side of its connections the satellite is.
+/// A listener, and the side of its connections that leads over the satellite.
 #[derive(Debug)]
 pub(crate) struct Facing {
     pub(crate) listener: Listener,
@@ -54,7 +54,7 @@ pub(crate) struct Facing {
     pub(crate) clients: bool,
 }
 
-/// A gateway between two TCPs, at work.
+/// A gateway without a partner.
 #[derive(Debug)]
 pub(crate) struct Single {
     kernel: Box<dyn Host>,
@@ -65,33 +65,33 @@ pub(crate) struct Single {
     bucket: Option<TokenBucket>,
     pairs: Slab<Pair>,
     slots: SlotPool,
-    /// All clients are of one group.
+    /// Group of all clients.
     group: Arc<str>,
-    /// New connections a second of each client.
+    /// Rates of new connections of each client.
     quotas: Quotas,
     deadlines: Deadlines,
     turns: VecDeque<usize>,
-    /// Whose bytes wait for tokens, in the order of their turns.
-    thirsty: VecDeque<usize>,
+    /// Connections that wait for tokens, in the order of their turns.
+    awaits_tokens: VecDeque<usize>,
     scratch: Vec<u8>,
     accept_again: Option<Instant>,
-    /// While it drains: when that is over.
+    /// Time limit of the drain, if it drains.
     end_at: Option<Instant>,
     sweep_at: Instant,
-    /// How often it was swept.
+    /// Number of sweeps.
     sweeps: usize,
     counters: Counters,
     report: SingleReport,
-    /// Of the last connection.
+    /// Number of the last connection.
     last_number: u64,
     notes: Vec<String>,
-    /// Each connection is logged at its end.
+    /// Whether the end of each connection is logged.
     log_ends: bool,
-    /// When the engine was last called.
+    /// Time of the last call.
     now: Instant,
     /// The addresses that the configuration names, and when to look for them.
     addresses: HostAddresses,
-    /// Taken away when it is dropped.
+    /// Routes that are removed when this is dropped.
     _initial_window: Option<InitialWindow>,
 }
 
@@ -134,7 +134,7 @@ impl Single {
             quotas: Quotas::default(),
             deadlines: Deadlines::default(),
             turns: VecDeque::new(),
-            thirsty: VecDeque::new(),
+            awaits_tokens: VecDeque::new(),
             scratch: vec![0; SCRATCH],
             accept_again: None,
             end_at: None,
@@ -151,22 +151,22 @@ impl Single {
         })
     }
 
-    /// What the administrator should know.
+    /// Returns notes for the operator.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// What became of connections.
+    /// Returns the counters of connections.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What went over the satellite.
+    /// Returns the counters of the satellite link.
     pub(crate) fn report(&self) -> &SingleReport {
         &self.report
     }
 
-    /// Takes other limits; whether ends are logged.
+    /// Applies other limits, and whether ends are logged.
     pub(crate) fn set_limits(&mut self, limits: Limits, log_ends: bool) {
         (self.limits, self.log_ends) = (limits, log_ends);
         self.slots.set(&self.limits);
@@ -174,30 +174,33 @@ impl Single {
         self.accept_again = None;
     }
 
-    /// Ends when all connections have, or after `limit`.
+    /// Ends when all connections have ended, or after `limit`.
     pub(crate) fn drain(&mut self, now: Instant, limit: Span) {
         self.end_at = Some(now + limit);
     }
 
-    /// Whether it is to end when all connections have.
+    /// Whether it drains.
     pub(crate) fn is_draining(&self) -> bool {
         self.end_at.is_some()
     }
 
-    /// Whether it was to end when all connections have, and they have, or the time is over.
+    /// Whether a drain is over because all connections have ended or the time limit has passed.
     pub(crate) fn has_drained(&self, now: Instant) -> bool {
         self.end_at.is_some_and(|end| now >= end || self.pairs.is_empty())
     }
 
-    /// Connections that run.
+    /// Returns the number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Resets what still runs.
+    /// Resets all connections.
     pub(crate) fn end(&mut self) {
         if !self.pairs.is_empty() {
-            tracing::warn!(connections = self.pairs.len(), "ends, and resets what still runs");
+            tracing::warn!(
+                connections = self.pairs.len(),
+                "stopping: remaining connections are reset"
+            );
         }
         for pair in self.pairs.drain() {
             pair.reset();
@@ -222,13 +225,13 @@ impl Single {
         self.deadlines.set(index, &mut self.pairs[index].due, due);
     }
 
-    /// A connection's turn.
+    /// Gives a connection its turn.
     fn turn(&mut self, now: Instant, index: usize) {
-        // It may have closed in the meantime, and another may have its place.
+        // It may have closed meanwhile, and another connection may have its index.
         let Some(pair) = self.pairs.get_mut(index).filter(|pair| pair.in_turn) else { return };
         pair.in_turn = false;
         if pair.is_closing() {
-            self.breaking(now, index);
+            self.run_last_bytes(now, index);
         } else if pair.is_connecting {
             self.connecting(now, index);
         } else {
@@ -236,22 +239,22 @@ impl Single {
         }
     }
 
-    /// The socket that is being connected has news.
+    /// Handles an event of the socket that is being connected.
     fn connecting(&mut self, now: Instant, index: usize) {
         let pair = &mut self.pairs[index];
         if let Some(error) = pair.server.take_error() {
             tracing::debug!(server = %pair.addresses.1, %error, "not connected");
             self.counters.refused(reason_of(&error));
-            pair.cause = "the server could not be reached";
+            pair.cause = "connecting to the server failed";
             self.remove(index).reset();
             return;
         }
-        // Without an error, either it is connected or the news was of another kind.
+        // Without an error it is connected, or the event was of another kind.
         if !pair.server.is_connected() {
             return;
         }
         if let Err(error) = pair.server.prepare(&self.limits) {
-            self.broken(now, index, Side::Server, &error);
+            self.on_socket_error(now, index, Side::Server, &error);
             return;
         }
         self.counters.connected += 1;
@@ -272,16 +275,16 @@ impl Single {
                 if more {
                     self.queue(index);
                 }
-                if !std::mem::replace(&mut self.pairs[index].thirsty, true) {
-                    self.thirsty.push_back(index);
+                if !std::mem::replace(&mut self.pairs[index].awaits_tokens, true) {
+                    self.awaits_tokens.push_back(index);
                 }
             }
             Turn::Done => {
                 self.counters.completed += 1;
-                self.pairs[index].cause = "both ends have ended";
+                self.pairs[index].cause = "closed by both ends";
                 self.remove(index).close();
             }
-            Turn::Broken(side, error) => self.broken(now, index, side, &error),
+            Turn::Broken(side, error) => self.on_socket_error(now, index, side, &error),
         }
     }
 
@@ -297,21 +300,21 @@ impl Single {
         }
     }
 
-    fn broken(&mut self, now: Instant, index: usize, side: Side, error: &io::Error) {
+    fn on_socket_error(&mut self, now: Instant, index: usize, side: Side, error: &io::Error) {
         let pair = &mut self.pairs[index];
-        tracing::debug!(client = %pair.addresses.0, ?side, %error, "a socket broke");
+        tracing::debug!(client = %pair.addresses.0, ?side, %error, "socket failed");
         self.counters.reset_by_sockets += 1;
         pair.cause = match side {
             Side::Client => "reset by the client",
             Side::Server => "reset by the server",
         };
-        pair.broke(now, side);
-        self.breaking(now, index);
+        pair.fail(now, side);
+        self.run_last_bytes(now, index);
     }
 
-    fn breaking(&mut self, now: Instant, index: usize) {
+    fn run_last_bytes(&mut self, now: Instant, index: usize) {
         let mut tally = Tally::default();
-        let progress = self.pairs[index].turn_breaking(now, &mut self.scratch, &mut tally);
+        let progress = self.pairs[index].run_last_bytes(now, &mut self.scratch, &mut tally);
         self.count(now, index, tally);
         match progress {
             Progress::Pending(at) => self.set_due(index, Some(at)),
@@ -321,14 +324,14 @@ impl Single {
         }
     }
 
-    /// The deadline of a connection has come.
+    /// Handles the deadline of a connection.
     fn expired(&mut self, now: Instant, index: usize) {
         self.set_due(index, None);
         if self.pairs[index].is_closing() {
-            self.breaking(now, index);
+            self.run_last_bytes(now, index);
         } else if self.pairs[index].is_connecting {
             self.counters.refused(crate::proxy::RefuseReason::TimedOut);
-            self.pairs[index].cause = "the server did not answer";
+            self.pairs[index].cause = "connecting to the server timed out";
             self.remove(index).reset();
         }
     }
@@ -350,14 +353,14 @@ impl Machine for Single {
             let Some(index) = self.turns.pop_front() else { break };
             self.turn(now, index);
         }
-        for _ in 0..self.thirsty.len() {
-            let Some(&index) = self.thirsty.front() else { break };
+        for _ in 0..self.awaits_tokens.len() {
+            let Some(&index) = self.awaits_tokens.front() else { break };
             if self.bucket.as_ref().is_some_and(|bucket| bucket.when(bucket.segment()) > now) {
                 break;
             }
-            self.thirsty.pop_front();
+            self.awaits_tokens.pop_front();
             if let Some(pair) = self.pairs.get_mut(index) {
-                pair.thirsty = false;
+                pair.awaits_tokens = false;
                 pair.in_turn = true;
             }
             self.turn(now, index);
@@ -367,7 +370,7 @@ impl Machine for Single {
 
     fn poll_timeout(&self, _: Instant) -> Instant {
         let mut due = if self.pairs.is_empty() { Instant::FAR_FUTURE } else { self.sweep_at };
-        let tokens = self.bucket.as_ref().filter(|_| !self.thirsty.is_empty());
+        let tokens = self.bucket.as_ref().filter(|_| !self.awaits_tokens.is_empty());
         for other in [
             self.deadlines.next(),
             self.accept_again,
@@ -390,17 +393,18 @@ impl Machine for Single {
             }
             Source::Connection(number) => {
                 let (index, side) = place(number);
-                // It may have closed earlier; news for it is harmless to another in its place.
+                // It may have closed earlier; its event is harmless to the connection that has its
+                // index now.
                 let Some(pair) = self.pairs.get_mut(index) else { return };
                 let Readiness { readable, writable, error } = ready;
                 pair.ready(side, readable || error, writable || error);
                 self.queue(index);
             }
-            Source::Datagrams(_) | Source::Names | Source::Knocks | Source::Packets => {}
+            Source::Datagrams(_) | Source::Names | Source::HeldSyns | Source::Packets => {}
         }
     }
 
-    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_> {
+    fn view(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_> {
         EngineView::new(now, epoch_unix_ns, (None, self.waiting()), self)
     }
 
@@ -409,12 +413,12 @@ impl Machine for Single {
     }
 }
 
-/// The source of a connection's two sockets: the client's and the server's.
+/// Returns the sources of a connection's two sockets.
 fn sources(index: usize) -> [Source; 2] {
     [Source::Connection(2 * index), Source::Connection(2 * index + 1)]
 }
 
-/// The connection of a source, and which of its sockets it is.
+/// Returns the connection of a source, and the side of its socket.
 fn place(number: usize) -> (usize, Side) {
     (number / 2, if number.is_multiple_of(2) { Side::Client } else { Side::Server })
 }

@@ -1,10 +1,10 @@
-//! A gateway without a partner as an observer sees it, between two rounds.
+//! Status of a gateway without a partner.
 
 use super::Single;
 use super::pair::Pair;
 use crate::Config;
 use crate::engine::lifecycle::view::Observed;
-use crate::engine::peers::relay_set::Carrier;
+use crate::engine::peers::relay_set::RelaySet;
 use crate::observe::{
     AssociationCounters, ConnectionStatus, Counted, Page, ResolverStatus, TerminalStatus,
 };
@@ -17,7 +17,7 @@ impl Single {
         self.addresses.watch(config);
     }
 
-    /// The addresses that it waits for.
+    /// Returns the addresses that the host lacks.
     pub(crate) fn waiting(&self) -> Vec<String> {
         self.addresses.missing().collect()
     }
@@ -79,7 +79,7 @@ impl Observed for Single {
         Page { connections: page.iter().map(describe).collect(), more }
     }
 
-    fn carrier(&mut self) -> Option<&mut Carrier> {
+    fn relays(&mut self) -> Option<&mut RelaySet> {
         None
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Pair {
     /// Whether it is queued for a turn.
     pub(super) in_turn: bool,
     /// Whether it is queued for tokens.
-    pub(super) thirsty: bool,
+    pub(super) awaits_tokens: bool,
 }
 
 impl Pair {
@@ -58,7 +58,7 @@ impl Pair {
             retransmitted: 0,
             due: None,
             in_turn: false,
-            thirsty: false,
+            awaits_tokens: false,
         }
     }
 
@@ -86,13 +86,13 @@ impl Pair {
         scratch: &mut [u8],
         tally: &mut Tally,
     ) -> Turn {
-        let (towards, is_queued) = (self.satellite, self.thirsty);
+        let (towards, is_queued) = (self.satellite, self.awaits_tokens);
         let shaper = bucket.map(|bucket| Shaper { bucket, towards, is_queued });
         self.pipes.run(now, [&*self.client, &*self.server], shaper, scratch, tally)
     }
 
     /// Notes that the socket of this side has failed.
-    pub(super) fn broke(&mut self, now: Instant, side: Side) {
+    pub(super) fn fail(&mut self, now: Instant, side: Side) {
         let sink = match side {
             Side::Client => &*self.server,
             Side::Server => &*self.client,
@@ -101,7 +101,7 @@ impl Pair {
     }
 
     /// Moves the last bytes after a failure.
-    pub(super) fn turn_breaking(
+    pub(super) fn run_last_bytes(
         &mut self,
         now: Instant,
         scratch: &mut [u8],

@@ -1,11 +1,11 @@
 //! One connection of the table, and the stages that the connections of every role have.
 
 use crate::engine::host::{Readiness, Socket};
-use crate::engine::limits::rates::Holder;
+use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::peers::relay_set::StreamKey;
 use crate::engine::resolver::QueryId;
-use crate::engine::transfer::close_cause::Ending;
-use crate::engine::transfer::connection_info::About;
+use crate::engine::transfer::close_cause::CloseCause;
+use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::engine::transfer::final_reply::FinalReply;
 use crate::engine::transfer::last_bytes::{LastBytes, Towards};
 use crate::engine::transfer::socket_pair::SocketPair;
@@ -20,15 +20,15 @@ pub(crate) struct Connection<S> {
     /// Unique number, unlike the index in the table, which is used again.
     pub(crate) id: u64,
     /// Addresses, start and octet counts for reports.
-    pub(crate) about: About,
+    pub(crate) info: ConnectionInfo,
     /// Cause of its end, as far as it is known.
-    pub(crate) ending: Ending,
+    pub(crate) close_cause: CloseCause,
     /// The client's socket at a terminal, the server's at a hub; a hub has none at first.
     pub(crate) socket: Option<Socket>,
     /// The relay's stream; a terminal has none at first.
     pub(crate) key: Option<StreamKey>,
     /// Owner of its quota: a terminal at a hub, a client at a terminal.
-    pub(crate) holder: Option<Holder>,
+    pub(crate) quota_owner: Option<QuotaOwner>,
     /// Present stage.
     pub(crate) stage: S,
     /// The stream's end was announced before there was a splice.
@@ -36,13 +36,13 @@ pub(crate) struct Connection<S> {
     /// The stream was reset behind bytes that can still be read.
     pub(crate) ending_stream: bool,
     /// Bytes that a proxy client sent behind its request and that the stream has not taken yet.
-    pub(crate) kept: Vec<u8>,
+    pub(crate) pending_input: Vec<u8>,
     /// Deadline of the stage, as registered with the table's deadlines.
     pub(crate) due: Option<Instant>,
     /// Time since which the socket's peer has owed TCP an acknowledgment.
-    pub(crate) owing: Option<Instant>,
+    pub(crate) unacked_since: Option<Instant>,
     /// Whether it is queued for a turn.
-    pub(crate) in_turn: bool,
+    pub(crate) is_queued: bool,
 }
 
 impl<S: Stage> Connection<S> {
@@ -66,7 +66,12 @@ impl<S: Stage> Connection<S> {
                 .server
                 .as_deref()
                 .is_some_and(|server| direct.pair.has_vanished(now, [socket, server], longest)),
-            _ => unresponsive::has_vanished(now, socket.unanswered_for(), &mut self.owing, longest),
+            _ => unresponsive::has_vanished(
+                now,
+                socket.unanswered_for(),
+                &mut self.unacked_since,
+                longest,
+            ),
         }
     }
 }

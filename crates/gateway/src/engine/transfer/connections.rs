@@ -1,16 +1,16 @@
-//! What both roles share: the table of connections, their turns, and their ends.
+//! Table of connections, their turns and their ends.
 
 use crate::Limits;
 use crate::engine::host::{Close, Host, Socket, Source};
 use crate::engine::limits::rates::Quotas;
 use crate::engine::limits::slots::{SlotPool, SlotTable};
 use crate::engine::peers::closing_streams::ClosingStreams;
-use crate::engine::peers::relay_set::{Carrier, Peer, StreamKey};
+use crate::engine::peers::relay_set::{Peer, RelaySet, StreamKey};
 use crate::engine::platform::Platform;
 use crate::engine::resolver::Resolver;
-use crate::engine::transfer::close_cause::{EndLog, Ending};
+use crate::engine::transfer::close_cause::{CloseCause, ConnectionLog};
 use crate::engine::transfer::connection::{Connection, Stage, Transfer};
-use crate::engine::transfer::connection_info::About;
+use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::engine::transfer::deadlines::Deadlines;
 use crate::engine::transfer::splice::Splice;
 use crate::report::Counters;
@@ -23,33 +23,33 @@ use units::{Instant, Span};
 /// Room for one read from a socket.
 const SCRATCH: usize = 32 * 1024;
 
-/// The connections, and what they need of the engine.
+/// Connections of a gateway, and the resources that they share.
 #[derive(Debug)]
 pub(crate) struct Core<S> {
-    pub(crate) carrier: Carrier,
+    pub(crate) relays: RelaySet,
     pub(crate) host: Box<dyn Host>,
     pub(crate) limits: Limits,
     pub(crate) counters: Counters,
     pub(crate) connections: Slab<Connection<S>>,
     pub(crate) deadlines: Deadlines,
-    /// The slots of connections, and of clients that tell a proxy what they want.
+    /// Slots of connections, and of proxy handshakes.
     pub(crate) slots: SlotPool,
-    pub(crate) asking: SlotTable<()>,
-    /// Connections that have lost their slots and are to be reset.
+    pub(crate) handshakes: SlotTable<()>,
+    /// Connections whose slots were reclaimed and that are to be reset.
     pub(crate) reclaimed: Vec<(usize, u64)>,
-    /// Streams whose connections are over.
+    /// Streams whose connections have ended.
     pub(crate) closing: ClosingStreams,
-    /// New connections a second of each terminal or client.
+    /// Rates of new connections of each terminal or client.
     pub(crate) quotas: Quotas,
     pub(crate) resolver: Resolver,
-    /// When the engine was last called.
+    /// Time of the last call.
     pub(crate) now: Instant,
-    /// A connection has closed since accepting was paused.
+    /// Whether a connection has closed since accepting was paused.
     pub(crate) room_again: bool,
-    /// A hub that takes no new streams any more.
+    /// Whether a hub refuses new streams because it drains.
     pub(crate) draining: bool,
-    /// Whether and how ends are logged.
-    pub(crate) end_log: EndLog,
+    /// Settings of the log of connections.
+    pub(crate) connection_log: ConnectionLog,
     streams: BTreeMap<StreamKey, usize>,
     turns: VecDeque<usize>,
     /// Room for one read from a socket.
@@ -59,18 +59,18 @@ pub(crate) struct Core<S> {
 
 impl<S: Stage> Core<S> {
     pub(crate) fn new(
-        mut carrier: Carrier,
+        mut relays: RelaySet,
         platform: Platform,
         limits: Limits,
         now: Instant,
     ) -> Self {
-        carrier.set_ipv6_prefix(limits.ipv6_prefix);
+        relays.set_ipv6_prefix(limits.ipv6_prefix);
         Self {
             slots: SlotPool::new(&limits, platform.descriptors, 1),
-            asking: SlotTable::default(),
+            handshakes: SlotTable::default(),
             reclaimed: Vec::new(),
             closing: ClosingStreams::default(),
-            carrier,
+            relays,
             host: platform.host,
             limits,
             counters: Counters::default(),
@@ -81,7 +81,7 @@ impl<S: Stage> Core<S> {
             now,
             room_again: false,
             draining: false,
-            end_log: EndLog::default(),
+            connection_log: ConnectionLog::default(),
             streams: BTreeMap::new(),
             turns: VecDeque::new(),
             scratch: vec![0; SCRATCH],
@@ -89,7 +89,7 @@ impl<S: Stage> Core<S> {
         }
     }
 
-    /// Puts a connection into the table.
+    /// Inserts a connection.
     pub(crate) fn add(
         &mut self,
         socket: Option<Socket>,
@@ -99,18 +99,18 @@ impl<S: Stage> Core<S> {
         self.last_id += 1;
         let index = self.connections.insert(Connection {
             id: self.last_id,
-            about: About::default(),
-            ending: Ending::of(key),
+            info: ConnectionInfo::default(),
+            close_cause: CloseCause::of(key),
             socket,
             key,
-            holder: None,
+            quota_owner: None,
             stage,
             stream_ended: false,
             ending_stream: false,
-            kept: Vec::new(),
+            pending_input: Vec::new(),
             due: None,
-            owing: None,
-            in_turn: false,
+            unacked_since: None,
+            is_queued: false,
         });
         if let Some(key) = key {
             self.streams.insert(key, index);
@@ -118,7 +118,7 @@ impl<S: Stage> Core<S> {
         index
     }
 
-    /// Makes the loop wake for the connection's socket.
+    /// Watches the connection's socket.
     pub(crate) fn register(&mut self, index: usize) -> io::Result<()> {
         match &self.connections[index].socket {
             Some(socket) => self.host.watch(socket.id(), Source::Connection(index)),
@@ -126,65 +126,65 @@ impl<S: Stage> Core<S> {
         }
     }
 
-    /// The connection of a stream.
+    /// Returns the connection of a stream.
     pub(crate) fn connection_of(&self, key: StreamKey) -> Option<usize> {
         self.streams.get(&key).copied()
     }
 
-    /// All connections to `peer`.
+    /// Returns all connections to `peer`.
     pub(crate) fn connections_to(&self, peer: Peer) -> Vec<usize> {
         let streams = self.streams.iter().filter(|(key, _)| key.peer == peer);
         streams.map(|(_, &index)| index).collect()
     }
 
-    /// Gives the connection its stream.
+    /// Assigns a stream to the connection.
     pub(crate) fn attach(&mut self, index: usize, key: StreamKey) {
         self.connections[index].key = Some(key);
-        self.connections[index].ending.stream = Some(key.stream);
+        self.connections[index].close_cause.stream = Some(key.stream);
         self.streams.insert(key, index);
     }
 
-    /// The stream is gone: what is left of the connection has none.
+    /// Removes the stream, which is gone, from the connection.
     pub(crate) fn detach(&mut self, index: usize) {
         if let Some(key) = self.connections[index].key.take() {
             self.streams.remove(&key);
         }
     }
 
-    /// Sets when something must have happened.
+    /// Sets the deadline of the connection's stage.
     pub(crate) fn set_due(&mut self, index: usize, due: Option<Instant>) {
         self.deadlines.set(index, &mut self.connections[index].due, due);
     }
 
-    /// Puts the connection in the queue for a turn.
+    /// Queues the connection for a turn.
     pub(crate) fn queue(&mut self, index: usize) {
         let connection = &mut self.connections[index];
-        if !connection.in_turn {
-            connection.in_turn = true;
+        if !connection.is_queued {
+            connection.is_queued = true;
             self.turns.push_back(index);
         }
     }
 
-    /// How many wait for their turn.
+    /// Returns the number of connections that are queued for a turn.
     pub(crate) fn waiting(&self) -> usize {
         self.turns.len()
     }
 
-    /// The next in the queue.
+    /// Removes the next connection from the queue.
     pub(crate) fn next_turn(&mut self) -> Option<usize> {
         while let Some(index) = self.turns.pop_front() {
-            // It may have closed in the meantime, and another may have its place.
+            // It may have closed meanwhile, and another connection may have its index.
             if let Some(connection) = self.connections.get_mut(index)
-                && connection.in_turn
+                && connection.is_queued
             {
-                connection.in_turn = false;
+                connection.is_queued = false;
                 return Some(index);
             }
         }
         None
     }
 
-    /// The other side's half has an end.
+    /// Handles the end of the peer's send side.
     pub(crate) fn stream_ended(&mut self, key: StreamKey) {
         let Some(index) = self.connection_of(key) else { return };
         let connection = &mut self.connections[index];
@@ -195,9 +195,9 @@ impl<S: Stage> Core<S> {
         }
     }
 
-    /// Socket and stream are one from here on.
-    pub(crate) fn splice(&mut self, index: usize, kept: Vec<u8>, preface: Vec<u8>) {
-        let mut splice = Splice::new(kept, preface);
+    /// Begins to copy between socket and stream.
+    pub(crate) fn splice(&mut self, index: usize, pending_input: Vec<u8>, pending_reply: Vec<u8>) {
+        let mut splice = Splice::new(pending_input, pending_reply);
         if self.connections[index].stream_ended {
             splice.stream_has_ended();
         }
@@ -207,28 +207,28 @@ impl<S: Stage> Core<S> {
     }
 
     /// Resets the stream, if there is one, and the socket.
-    pub(crate) fn give_up(&mut self, index: usize, reason: ResetReason) {
+    pub(crate) fn abort(&mut self, index: usize, reason: ResetReason) {
         if let Some(key) = self.connections[index].key {
-            self.carrier.reset(key, reason);
+            self.relays.reset(key, reason);
         }
         self.reset_socket(index);
     }
 
-    /// The stream is gone, and the socket goes the same way.
+    /// Removes the connection and resets its socket.
     pub(crate) fn reset_socket(&mut self, index: usize) {
         if let Some(socket) = self.remove(index) {
             socket.close(Close::Reset);
         }
     }
 
-    /// All has been said, at both ends: the socket closes in good order.
+    /// Removes the connection and closes its socket in good order.
     pub(crate) fn finish(&mut self, index: usize) {
         if let Some(socket) = self.remove(index) {
             socket.close(Close::Graceful);
         }
     }
 
-    /// Takes the connection out of the table; its socket resets if it is dropped.
+    /// Removes the connection. Its socket is reset when it is dropped.
     pub(crate) fn remove(&mut self, index: usize) -> Option<Socket> {
         self.set_due(index, None);
         self.cancel_query(index);
@@ -240,7 +240,7 @@ impl<S: Stage> Core<S> {
         connection.socket
     }
 
-    /// Nobody waits for the connection's query any more.
+    /// Cancels the connection's query.
     pub(crate) fn cancel_query(&mut self, index: usize) {
         if let Some(query) = self.connections[index].stage.query() {
             self.resolver.cancel(query);
@@ -255,14 +255,17 @@ impl<S: Stage> Core<S> {
         let all = self.connections.iter_mut();
         let gone = all.filter_map(|(index, one)| one.has_vanished(now, longest).then_some(index));
         for index in gone.collect::<Vec<usize>>() {
-            tracing::info!(connection = self.connections[index].id, "the other end has vanished");
+            tracing::info!(
+                connection = self.connections[index].id,
+                "connection reset: peer unresponsive"
+            );
             self.counters.vanished += 1;
-            self.because(index, "the other end of its socket has vanished");
-            self.give_up(index, ResetReason::TimedOut);
+            self.set_close_cause(index, "peer unresponsive");
+            self.abort(index, ResetReason::TimedOut);
         }
     }
 
-    /// How often to sweep.
+    /// Returns the interval between sweeps.
     pub(crate) fn sweep_interval(&self) -> Span {
         let shortest =
             self.limits.idle.map_or(self.limits.vanished, |it| it.min(self.limits.vanished));

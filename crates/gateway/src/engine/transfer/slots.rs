@@ -1,6 +1,6 @@
 //! Slots of connections: taking and giving them back, and reclaiming those of idle connections.
 
-use crate::engine::limits::rates::Holder;
+use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::{Full, IDLE, Owner, RECLAIMED};
 use crate::engine::peers::relay_set::StreamKey;
 use crate::engine::transfer::connection::Stage;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use units::Instant;
 
 impl<S: Stage> Core<S> {
-    /// Whether `owner` may have one more connection, within these bounds of its group and its own;
-    /// an idle connection of another may lose its slot for that.
+    /// Checks whether `owner` may have one more connection within these bounds of its group and its
+    /// own. The slot of another owner's idle connection may be reclaimed for it.
     pub(crate) fn admit(
         &mut self,
         now: Instant,
@@ -26,19 +26,19 @@ impl<S: Stage> Core<S> {
         Ok(())
     }
 
-    /// The connection is to be reset: another has its slot.
+    /// Marks a connection for reset because its slot was reclaimed.
     pub(crate) fn reclaim(&mut self, index: usize) {
         self.counters.reclaimed += 1;
-        self.because(index, RECLAIMED);
+        self.set_close_cause(index, RECLAIMED);
         if let Some(connection) = self.connections.get(index) {
             self.reclaimed.push((index, connection.id));
         }
     }
 
-    /// The next connection that is to be reset because another has its slot.
+    /// Returns the next connection whose slot was reclaimed and that is to be reset.
     pub(crate) fn next_reclaimed(&mut self) -> Option<usize> {
         while let Some((index, id)) = self.reclaimed.pop() {
-            // It may have closed in the meantime, and another may have its place.
+            // It may have closed meanwhile, and another connection may have its index.
             if self.connections.get(index).is_some_and(|connection| connection.id == id) {
                 return Some(index);
             }
@@ -46,29 +46,29 @@ impl<S: Stage> Core<S> {
         None
     }
 
-    /// The connection has a slot from here on, as one of `holder`'s.
+    /// Assigns a slot to the connection, as one of `quota_owner`.
     pub(crate) fn hold(
         &mut self,
         now: Instant,
         index: usize,
         owner: Owner<Arc<str>>,
-        holder: Holder,
+        quota_owner: QuotaOwner,
     ) {
-        self.asking.release(index);
+        self.handshakes.release(index);
         self.slots.table.occupy(now, owner, index);
-        self.connections[index].holder = Some(holder);
+        self.connections[index].quota_owner = Some(quota_owner);
         let held = self.slots.table.len() as u64;
         self.counters.most_at_once = self.counters.most_at_once.max(held);
     }
 
-    /// Clients that may tell a proxy at one time what they want; they have no slot of a connection
-    /// yet.
-    pub(crate) fn most_asking(&self, now: Instant) -> usize {
+    /// Returns the maximum number of concurrent proxy handshakes, which have no slots of
+    /// connections yet.
+    pub(crate) fn max_handshakes(&self, now: Instant) -> usize {
         (self.slots.total(now) / 4).clamp(16, 1024)
     }
 
-    /// Opens a stream for the connection. The hub's bound on streams is shared as slots are, but no
-    /// stream can be reclaimed at once, so each client leaves some to others.
+    /// Opens a stream for the connection. The hub's limit on streams is shared as slots are, but a
+    /// stream cannot be reclaimed at once, so each client leaves some to others.
     pub(crate) fn open_stream(
         &mut self,
         now: Instant,
@@ -76,27 +76,28 @@ impl<S: Stage> Core<S> {
         target: Target,
     ) -> Result<StreamKey, RefuseReason> {
         let held = self.slots.table.held_by(owner) + self.closing.count(owner);
-        let opened = self.carrier.open(now, target, held);
+        let opened = self.relays.open(now, target, held);
         if opened == Err(RefuseReason::Limit) {
             self.counters.limited("streams");
         }
         opened
     }
 
-    /// The connection is over; its slot is free, and its stream may have to be waited for.
+    /// Releases the slot of a connection that ends. Its stream counts as closing until the hub has
+    /// removed it.
     pub(crate) fn vacate(&mut self, index: usize, key: Option<StreamKey>) {
-        self.asking.release(index);
+        self.handshakes.release(index);
         if let (Some(owner), Some(key)) = (self.slots.table.release(index), key)
-            && self.carrier.has_opened(key)
+            && self.relays.has_opened(key)
         {
             self.closing.add(key, owner);
         }
     }
 
-    /// Forgets closing streams that are over.
+    /// Removes closing streams that have ended.
     pub(crate) fn review_closing(&mut self) {
-        let carrier = &mut self.carrier;
-        self.closing.review(|key| carrier.has_opened(key));
+        let relays = &mut self.relays;
+        self.closing.review(|key| relays.has_opened(key));
     }
 
     /// Ends connections that have moved no byte for `limits.idle`.
@@ -111,8 +112,8 @@ impl<S: Stage> Core<S> {
             .collect();
         for index in idle {
             self.counters.idle += 1;
-            self.because(index, IDLE);
-            self.give_up(index, ResetReason::TimedOut);
+            self.set_close_cause(index, IDLE);
+            self.abort(index, ResetReason::TimedOut);
         }
     }
 }

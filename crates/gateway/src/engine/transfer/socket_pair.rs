@@ -75,13 +75,13 @@ pub(crate) struct SocketPair {
     /// Set once a socket has failed: the side that receives the last bytes, and these.
     last: Option<(Side, LastBytes)>,
     /// Time since which each socket's peer has owed TCP an acknowledgment.
-    owing: [Option<Instant>; 2],
+    unacked_since: [Option<Instant>; 2],
 }
 
 impl SocketPair {
     /// A pair whose server first receives `up`, and whose client first receives `down`.
     pub(crate) fn new(up: Vec<u8>, down: Vec<u8>) -> Self {
-        Self { up: Pipe::with(up), down: Pipe::with(down), last: None, owing: [None; 2] }
+        Self { up: Pipe::with(up), down: Pipe::with(down), last: None, unacked_since: [None; 2] }
     }
 
     /// Whether a socket has failed.
@@ -191,8 +191,8 @@ impl SocketPair {
         sockets: [&dyn TcpSocket; 2],
         longest: Span,
     ) -> bool {
-        sockets.into_iter().zip(&mut self.owing).any(|(socket, owing)| {
-            unresponsive::has_vanished(now, socket.unanswered_for(), owing, longest)
+        sockets.into_iter().zip(&mut self.unacked_since).any(|(socket, unacked_since)| {
+            unresponsive::has_vanished(now, socket.unanswered_for(), unacked_since, longest)
         })
     }
 }

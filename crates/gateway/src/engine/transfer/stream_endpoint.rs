@@ -1,6 +1,6 @@
 //! A relay's stream as an end of a connection.
 
-use crate::engine::peers::relay_set::{Carrier, StreamKey};
+use crate::engine::peers::relay_set::{RelaySet, StreamKey};
 use crate::engine::transfer::last_bytes::LastSink;
 use crate::engine::transfer::pipe::Sink;
 use crate::engine::transfer::splice::Stream;
@@ -10,7 +10,7 @@ use units::{Instant, Span};
 /// A stream of the relays.
 #[derive(Debug)]
 pub(crate) struct StreamEndpoint<'a> {
-    carrier: &'a mut Carrier,
+    relays: &'a mut RelaySet,
     key: StreamKey,
     now: Instant,
     /// Maximum time for which an outage of the link counts as a reason to wait.
@@ -23,32 +23,32 @@ pub(crate) struct StreamEndpoint<'a> {
 impl<'a> StreamEndpoint<'a> {
     /// The stream `key` of `carrier`.
     pub(crate) fn new(
-        carrier: &'a mut Carrier,
+        relays: &'a mut RelaySet,
         key: StreamKey,
         now: Instant,
         longest_outage: Span,
     ) -> Self {
-        Self { carrier, key, now, longest_outage, written: 0, read: 0 }
+        Self { relays, key, now, longest_outage, written: 0, read: 0 }
     }
 }
 
 impl Stream for StreamEndpoint<'_> {
     fn write(&mut self, bytes: &[u8]) -> usize {
-        let count = self.carrier.write(self.now, self.key, bytes);
+        let count = self.relays.write(self.now, self.key, bytes);
         self.written += count as u64;
         count
     }
 
     fn end(&mut self) {
-        self.carrier.end(self.key);
+        self.relays.end(self.key);
     }
 
     fn peek(&mut self) -> &[u8] {
-        self.carrier.peek(self.key)
+        self.relays.peek(self.key)
     }
 
     fn consume(&mut self, count: usize) {
-        self.carrier.consume(self.now, self.key, count);
+        self.relays.consume(self.now, self.key, count);
         self.read += count as u64;
     }
 }
@@ -88,11 +88,11 @@ impl Sink for StreamEndpoint<'_> {
 
 impl LastSink for StreamEndpoint<'_> {
     fn undelivered(&mut self) -> u64 {
-        self.carrier.held(self.key)
+        self.relays.held(self.key)
     }
 
     /// While the link is out, no octet is acknowledged.
     fn is_in_outage(&mut self, stalled: Span) -> bool {
-        stalled < self.longest_outage && !self.carrier.is_answered(self.key)
+        stalled < self.longest_outage && !self.relays.is_answered(self.key)
     }
 }

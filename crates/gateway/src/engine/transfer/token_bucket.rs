@@ -5,10 +5,10 @@ use units::{BitRate, Instant, Span};
 /// Bytes that IP and TCP with time stamps add to a segment.
 const HEADERS: u64 = 52;
 
-/// Tokens come at the link's rate, and at most a bucketful of them is kept for later.
+/// Tokens are added at the link's rate, up to the depth of the bucket.
 ///
-/// It is kept as the time at which the bucket was, or will be, empty: that needs no fractions of
-/// tokens, and nothing is to be done while nobody sends.
+/// The state is the time at which the bucket was or will be empty. That needs no fractions of
+/// tokens, and no work while nothing is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenBucket {
     rate: BitRate,

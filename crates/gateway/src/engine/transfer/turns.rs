@@ -47,7 +47,7 @@ impl<S: Stage> Core<S> {
         else {
             return;
         };
-        let mut stream = StreamEndpoint::new(&mut self.carrier, key, now, self.limits.outage);
+        let mut stream = StreamEndpoint::new(&mut self.relays, key, now, self.limits.outage);
         let turned = splice.turn(&**socket, &mut stream, &mut self.scratch);
         let (from_socket, to_socket) = (stream.written, stream.read);
         self.count(now, index, from_socket, to_socket);
@@ -56,19 +56,19 @@ impl<S: Stage> Core<S> {
             Turn::More => self.queue(index),
             Turn::Done => {
                 self.counters.completed += 1;
-                self.because(index, "both ends had finished");
+                self.set_close_cause(index, "closed by both ends");
                 self.finish(index);
             }
-            Turn::Broken(error) => self.broken(now, index, &error),
+            Turn::Broken(error) => self.on_socket_error(now, index, &error),
         }
     }
 
     fn count(&mut self, now: Instant, index: usize, from_socket: u64, to_socket: u64) {
         self.counters.bytes_from_sockets += from_socket;
         self.counters.bytes_to_sockets += to_socket;
-        let about = &mut self.connections[index].about;
-        about.from_socket += from_socket;
-        about.to_socket += to_socket;
+        let info = &mut self.connections[index].info;
+        info.from_socket += from_socket;
+        info.to_socket += to_socket;
         if from_socket + to_socket > 0 {
             self.slots.table.touch(now, index);
         }
@@ -76,18 +76,18 @@ impl<S: Stage> Core<S> {
 
     /// Handles a failed socket. The stream is reset once the bytes that came before are delivered
     /// to the peer gateway.
-    pub(crate) fn broken(&mut self, now: Instant, index: usize, error: &io::Error) {
+    pub(crate) fn on_socket_error(&mut self, now: Instant, index: usize, error: &io::Error) {
         let connection = &mut self.connections[index];
-        tracing::debug!(connection = connection.id, %error, "socket broke");
+        tracing::debug!(connection = connection.id, %error, "socket failed");
         self.counters.reset_by_sockets += 1;
-        self.because(index, error.to_string());
+        self.set_close_cause(index, error.to_string());
         let connection = &mut self.connections[index];
         let Some(Transfer::Spliced(splice)) = connection.stage.transfer_mut() else {
-            self.give_up(index, ResetReason::Aborted);
+            self.abort(index, ResetReason::Aborted);
             return;
         };
         let pipe = splice.take_input();
-        let undelivered = connection.key.map_or(0, |key| self.carrier.held(key));
+        let undelivered = connection.key.map_or(0, |key| self.relays.held(key));
         let last = LastBytes::new(now, pipe, Towards::Stream, undelivered);
         connection.stage = Transfer::LastBytes(Box::new(last)).into();
         self.run_last_bytes(now, index);
@@ -141,20 +141,20 @@ impl<S: Stage> Core<S> {
         let (Some(Transfer::LastBytes(last)), Some(socket)) =
             (connection.stage.transfer_mut(), connection.socket.as_deref())
         else {
-            self.give_up(index, ResetReason::Aborted);
+            self.abort(index, ResetReason::Aborted);
             return;
         };
-        let (outage, carrier) = (self.limits.outage, &mut self.carrier);
+        let (outage, relays) = (self.limits.outage, &mut self.relays);
         let (mut tally, scratch) = (Tally::default(), &mut self.scratch);
         let towards = last.towards();
         let progress = match (towards, connection.key) {
             (Towards::Stream, Some(key)) => {
-                let mut stream = StreamEndpoint::new(carrier, key, now, outage);
+                let mut stream = StreamEndpoint::new(relays, key, now, outage);
                 last.run(now, &mut End(socket), &mut stream, scratch, &mut tally)
             }
             (Towards::Stream, None) => Progress::Failed,
             (Towards::Socket, Some(key)) => {
-                let mut stream = StreamEndpoint::new(carrier, key, now, outage);
+                let mut stream = StreamEndpoint::new(relays, key, now, outage);
                 last.run(now, &mut stream, &mut End(socket), scratch, &mut tally)
             }
             (Towards::Socket, None) => {
@@ -169,10 +169,10 @@ impl<S: Stage> Core<S> {
         match progress {
             Progress::Pending(at) => self.set_due(index, Some(at)),
             Progress::Expired if towards == Towards::Socket => {
-                self.give_up(index, ResetReason::TimedOut);
+                self.abort(index, ResetReason::TimedOut);
             }
             Progress::Delivered | Progress::Expired | Progress::Failed => {
-                self.give_up(index, ResetReason::Aborted);
+                self.abort(index, ResetReason::Aborted);
             }
         }
     }
@@ -196,13 +196,13 @@ impl<S: Stage> Core<S> {
             let sink = if *side == Side::Client { server } else { client };
             direct.pair.fail(now, *side, sink);
         }
-        self.count_directly(tally);
+        self.count_directly(now, index, tally);
         match turned {
             PairTurn::Wait | PairTurn::NeedsTokens { more: false } => {}
             PairTurn::More | PairTurn::NeedsTokens { more: true } => self.queue(index),
             PairTurn::Done => {
                 self.counters.completed += 1;
-                self.because(index, "both ends had finished");
+                self.set_close_cause(index, "closed by both ends");
                 if let Some(Transfer::Direct(direct)) = self.connections[index].stage.transfer_mut()
                     && let Some(server) = direct.server.take()
                 {
@@ -212,7 +212,7 @@ impl<S: Stage> Core<S> {
             }
             PairTurn::Broken(_, error) => {
                 self.counters.reset_by_sockets += 1;
-                self.because(index, error.to_string());
+                self.set_close_cause(index, error.to_string());
                 self.run_last_bytes_directly(now, index);
             }
         }
@@ -235,15 +235,23 @@ impl<S: Stage> Core<S> {
             }
             None => Progress::Failed,
         };
-        self.count_directly(tally);
+        self.count_directly(now, index, tally);
         match progress {
             Progress::Pending(at) => self.set_due(index, Some(at)),
             Progress::Delivered | Progress::Expired | Progress::Failed => self.reset_socket(index),
         }
     }
 
-    fn count_directly(&mut self, tally: Tally) {
+    /// Counts octets of both sockets. Those of the connection are what its client has sent and
+    /// received.
+    fn count_directly(&mut self, now: Instant, index: usize, tally: Tally) {
         self.counters.bytes_from_sockets += tally.read;
         self.counters.bytes_to_sockets += tally.written;
+        let info = &mut self.connections[index].info;
+        info.from_socket += tally.to_server;
+        info.to_socket += tally.written - tally.to_server;
+        if tally.read + tally.written > 0 {
+            self.slots.table.touch(now, index);
+        }
     }
 }

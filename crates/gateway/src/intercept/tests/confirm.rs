@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 /// A gateway that confirms port 80 and everything to the second server's network.
 struct Gate {
     spaces: Spaces,
-    keeper: Doorkeeper,
+    keeper: SynGate,
     listeners: Listeners,
     _interception: Interception,
 }
@@ -20,7 +20,7 @@ impl Gate {
         let listeners = listen(0).unwrap();
         let port = listeners.v4.local_addr().unwrap().port();
         let mut rules = TerminalRules::new("term", &["lan0"], port);
-        let keeper = Doorkeeper::open(rules.group(), rules.mark).unwrap();
+        let keeper = SynGate::open(rules.group(), rules.mark).unwrap();
         let rule = |networks: &[&str], ports: &[&str], confirm| ConfirmRule {
             networks: networks.iter().map(|text| text.parse().unwrap()).collect(),
             ports: ports.iter().map(|text| text.parse().unwrap()).collect(),
@@ -52,7 +52,7 @@ impl Gate {
     fn knock(&mut self) -> Syn {
         for _ in 0..5_000 {
             let mut found = None;
-            self.keeper.knocks(1, |syn| found = Some(syn));
+            self.keeper.receive(1, |syn| found = Some(syn));
             if let Some(syn) = found {
                 return syn;
             }
@@ -110,7 +110,7 @@ fn a_client_is_let_in_with_its_own_syn() {
             assert!(CLIENTS.iter().any(|own| syn.client.ip().to_string() == *own));
             assert!(!gate.keeper.is_forged(&syn));
             gate.nobody_is_in(server);
-            gate.keeper.let_in(&syn);
+            gate.keeper.reinject(&syn);
             let (mut taken, peer) = accept(gate.listener(server));
             assert_eq!((peer.ip(), peer.port()), (syn.client.ip(), syn.client.port()));
             assert_eq!(taken.local_addr().unwrap(), server);
@@ -162,7 +162,7 @@ fn only_what_is_to_be_confirmed_is_kept_back() {
             assert_eq!(accept(gate.listener(server)).0.local_addr().unwrap(), server);
             client.connected();
         }
-        let heard = gate.keeper.knocks(1, |syn| panic!("{syn:?}"));
+        let heard = gate.keeper.receive(1, |syn| panic!("{syn:?}"));
         assert!(!heard.more && !heard.lost);
     });
 }
@@ -177,8 +177,8 @@ fn a_client_that_comes_again_is_let_in_once() {
         // A second later it has no answer, and says the same again.
         let again = gate.knock();
         assert_eq!((again.client, again.server), (first.client, first.server));
-        gate.keeper.let_in(&again);
-        gate.keeper.let_in(&first);
+        gate.keeper.reinject(&again);
+        gate.keeper.reinject(&first);
         let (mut taken, _) = accept(gate.listener(server));
         let mut client = client.connected();
         pass(&mut client, &mut taken, b"once");
@@ -210,11 +210,11 @@ fn who_says_he_is_this_host_is_not_believed() {
 fn a_group_that_somebody_has_is_passed_by_and_rights_are_named() {
     with_namespaces(|| {
         drop(new_space());
-        let one = Doorkeeper::open(77, 5).unwrap();
-        let other = Doorkeeper::open(77, 5).unwrap();
+        let one = SynGate::open(77, 5).unwrap();
+        let other = SynGate::open(77, 5).unwrap();
         assert_eq!((one.group(), other.group()), (77, 78));
         drop_capability(13); // CAP_NET_RAW
-        let text = Doorkeeper::open(99, 5).unwrap_err().to_string();
+        let text = SynGate::open(99, 5).unwrap_err().to_string();
         assert!(text.contains("needs CAP_NET_RAW") && text.contains("not permitted"), "{text}");
         // Without it, interception goes on as ever.
         drop(Interception::hub(&HubRules::new("x")).unwrap());

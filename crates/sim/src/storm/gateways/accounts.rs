@@ -1,6 +1,6 @@
 //! What an end of a storm over gateways puts into its books, and whether two ends' books agree.
 
-use super::super::{Damage, Record};
+use super::super::report::{Damage, Record};
 use super::users::Tale;
 use crate::invariants::SessionWatch;
 use association::Counters;
@@ -234,7 +234,7 @@ impl Account {
             (
                 // What is lost for the third time goes twice.
                 session.data_retransmitted <= 2 * session.reported_missing + BEGINNINGS,
-                "more was sent again than was reported lost",
+                "more was retransmitted than was reported lost",
             ),
             (self.allocated == 0, "memory is kept for streams that are gone"),
             (self.streams.send_buffered == 0, "a send buffer is kept for streams that are gone"),

@@ -157,7 +157,7 @@ impl Steady {
             best_rate_bps: known.unwrap_or(0),
             rate_confirmed: false,
             capped_since_confirmed: false,
-            min_rtt: config.initial_round_trip,
+            min_rtt: config.initial_rtt,
             probes: ProbeSchedule::new(),
             undrained_queues: 0,
             queue_holdoff: Span::ZERO,

@@ -34,6 +34,8 @@ pub(super) struct Lifecycle {
     end_requested: bool,
     /// Both directions were closed in order.
     closed_in_order: bool,
+    /// Reason that RSTs of this side name.
+    reset_reason: Seq24,
     coverage: Coverage,
     pub(super) handshake: Handshake,
 }
@@ -81,6 +83,7 @@ impl Lifecycle {
             last_timestamp_at: Instant::ZERO,
             end_requested: false,
             closed_in_order: false,
+            reset_reason: Seq24::ZERO,
             coverage: Coverage::default(),
             handshake: Handshake::default(),
         }
@@ -109,6 +112,11 @@ impl Lifecycle {
     /// The upper layer sends no new data: END is sent when all data is acknowledged.
     pub(super) fn request_end(&mut self) {
         self.end_requested = true;
+    }
+
+    /// RSTs name this reason from now on.
+    pub(super) fn set_reset_reason(&mut self, reason: Seq24) {
+        self.reset_reason = reason;
     }
 
     pub(super) fn end_requested(&self) -> bool {
@@ -245,7 +253,7 @@ impl Lifecycle {
         timeout: Span,
     ) -> Option<Segment<'static>> {
         let segment = if let Some(incarnation) = self.handshake.take_reset() {
-            Segment::reset(End { incarnation })
+            Segment::reset(self.reset_reason, End { incarnation })
         } else if let Some((number, incarnation)) = self.handshake.take_end_ack() {
             Segment::end_ack(number, End { incarnation })
         } else if self.handshake.begin_ack_due().is_none() && self.handshake.take_end(now, timeout)

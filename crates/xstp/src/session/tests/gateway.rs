@@ -288,3 +288,23 @@ fn polls_of_a_train_are_piggybacked_on_its_packets() {
         assert_eq!(with_poll, polls);
     }
 }
+
+/// XSTP-5.3.6: a receiver whose STATs have no A block, from the start or from some time on, at a
+/// rate that the sender finds itself.
+#[test]
+fn without_arrival_blocks_the_sender_estimates_them_and_does_not_stall() {
+    for (loss, from) in [(0.0, 0), (0.01, 0), (0.0, 8_000), (0.01, 8_000)] {
+        let config = SessionConfig::gateway_auto();
+        let mut world = World::pair(&config, &config, geo(loss)).without_log();
+        world.ends[1].upper.push_many(60_000, FULL);
+        world.run(at(from), |_| false);
+        world.strip_arrivals();
+        world.run(at(20_000), |_| false);
+        let before = world.ends[0].upper.delivered.len();
+        world.run(at(50_000), |_| false);
+        let delivered = world.ends[0].upper.delivered.len() - before;
+        let bound = BitRate::from_mbps(10).bytes_in(Span::from_secs(30)) / 1500;
+        let share = delivered as f64 / bound as f64;
+        assert!(share > 0.5, "{share} of the rate, loss {loss}, from {from} ms on");
+    }
+}

@@ -140,7 +140,8 @@ fn a_closed_session_rejects_bgn() {
 fn segments_of_other_incarnations_are_rejected() {
     let (mut client, mut server) = established(&gateway());
     let other = |error| matches!(error, Err(ReceiveError::OtherIncarnation));
-    assert!(other(client.receive(at(700), &Segment::reset(End { incarnation: 9 }))));
+    let reset = Segment::reset(Seq24::ZERO, End { incarnation: 9 });
+    assert!(other(client.receive(at(700), &reset)));
     assert!(other(client.receive(at(700), &Segment::end(Seq24::ZERO, End { incarnation: 9 }))));
     assert!(other(server.receive(at(700), &begin(0))), "an older BGN");
     assert_eq!(server.session.statistics().other_incarnation, 1);
@@ -150,6 +151,39 @@ fn segments_of_other_incarnations_are_rejected() {
     server.receive(at(700), &begin(2)).unwrap();
     assert_eq!(server.events(), [Event::Superseded]);
     assert_eq!(server.session.state(), State::Closed);
+}
+
+/// XSTP-6.3.1
+#[test]
+fn a_session_recognizes_the_begin_of_the_next_one_whether_or_not_it_is_closed() {
+    let octets = |incarnation| {
+        let mut out = [0; 100];
+        let len = begin(incarnation).encode(&Profile::Sealed, &mut out).unwrap();
+        out[..len].to_vec()
+    };
+    let (_, mut server) = established(&gateway());
+    for closed in [false, true] {
+        let is_anew = |incarnation| server.session.is_begin_anew(&octets(incarnation));
+        assert!(is_anew(2) && !is_anew(1) && !is_anew(0), "closed: {closed}");
+        assert!(!server.session.is_begin_anew(&[0; 4]));
+        server.session.abort(at(700));
+    }
+    assert!(!Session::listen(&gateway()).is_begin_anew(&octets(1)), "a listener accepts it itself");
+}
+
+/// XSTP-6.5.3
+#[test]
+fn a_reset_names_its_reason_as_often_as_it_is_sent() {
+    let (mut client, mut server) = established(&gateway());
+    let reason = Seq24::new(0x02_0b00);
+    server.session.abort_for(at(700), reason);
+    assert_eq!(server.send(at(700)).len(), 1, "this one is lost");
+    client.upper.push(b"late");
+    client.session.wake();
+    server.receive_all(at(1_000), &client.send(at(800)));
+    client.receive_all(at(1_300), &server.send(at(1_000)));
+    assert_eq!(client.events(), [Event::Reset]);
+    assert_eq!(client.session.peer_reset_reason(), Some(reason));
 }
 
 /// XSTP-6.3.2

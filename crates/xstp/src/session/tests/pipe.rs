@@ -39,6 +39,8 @@ pub(super) struct World {
     lines: [units::Serializer; 2],
     next: u64,
     keep_log: bool,
+    /// Whether STATs are without their A block.
+    strip_arrivals: bool,
 }
 
 impl World {
@@ -54,6 +56,7 @@ impl World {
             lines: [line.clone(), line],
             next: 0,
             keep_log: true,
+            strip_arrivals: false,
         }
     }
 
@@ -64,6 +67,11 @@ impl World {
     pub(super) fn without_log(mut self) -> Self {
         self.keep_log = false;
         self
+    }
+
+    /// From now on STATs are without their A block.
+    pub(super) fn strip_arrivals(&mut self) {
+        self.strip_arrivals = true;
     }
 
     /// Runs until `done` holds or `until`; returns whether `done` holds.
@@ -94,6 +102,7 @@ impl World {
     fn flush(&mut self) {
         for from in 0..2 {
             for octets in self.ends[from].send(self.now) {
+                let octets = if self.strip_arrivals { without_arrival(&octets) } else { octets };
                 self.enter(from, octets);
             }
         }
@@ -125,4 +134,26 @@ impl World {
         let own = self.log.iter().filter(|entry| entry.from == from && entry.at >= since);
         own.map(|entry| (entry.octets.len() + overhead) as u64).sum()
     }
+}
+
+/// The segment without the A block of its STAT (XSTP-3.8.2).
+fn without_arrival(octets: &[u8]) -> Vec<u8> {
+    let segment = Segment::decode(&Profile::Sealed, octets).unwrap();
+    let Some(stat) = segment.stat_part().filter(|stat| stat.arrival.is_some()) else {
+        return octets.to_vec();
+    };
+    // The block follows the fixed fields and two varints; what precedes the STAT is left out.
+    let arrival = stat.arrival.unwrap();
+    let block = [arrival.at.to_be_bytes(), arrival.octets.to_be_bytes()].concat();
+    let echo = stat.echo.timestamp.to_be_bytes();
+    let at = octets.windows(8).position(|octets| octets == block).unwrap();
+    let flags = octets[..at].windows(4).rposition(|octets| octets == echo).unwrap() - 4;
+    let mut stripped = octets.to_vec();
+    stripped.drain(at..at + 8);
+    stripped[flags] &= !1;
+    assert_eq!(
+        Segment::decode(&Profile::Sealed, &stripped).unwrap().stat_part().unwrap().arrival,
+        None
+    );
+    stripped
 }

@@ -59,7 +59,7 @@ fn segments() -> Vec<(StateInput, Segment<'static>)> {
         (StateInput::BeginAck, Segment::begin_ack(number, BeginAck { begin: begin(1), echo: 0 })),
         (StateInput::End, Segment::end(number, OURS)),
         (StateInput::EndAck, Segment::end_ack(number, OURS)),
-        (StateInput::Reset, Segment::reset(OURS)),
+        (StateInput::Reset, Segment::reset(Seq24::ZERO, OURS)),
         (StateInput::Data, Segment::data(number, b"data")),
         (StateInput::Poll, Segment::poll(0, poll)),
         (StateInput::Report, Segment::stat(number, stat)),

@@ -130,7 +130,7 @@ fn a_sealed_connection_begins_and_ends() {
     );
     sealed(Segment::end(number(5), END), "20 000005 | cafef00d");
     sealed(Segment::end_ack(number(5), END), "60 000005 | cafef00d");
-    sealed(Segment::reset(END), "80 000000 | cafef00d");
+    sealed(Segment::reset(Seq24::ZERO, END), "80 000000 | cafef00d");
 }
 
 // XSTP-3.3.2, XSTP-3.3.4, XSTP-3.7.1. Checksums: 10.0.0.1 + 10.0.0.2 + 253 is 1500, both ports are 0bb8, and

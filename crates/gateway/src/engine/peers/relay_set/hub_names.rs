@@ -1,12 +1,12 @@
 //! Addresses of a terminal's hubs, where these are configured by name.
 
-use super::{Carrier, Side};
+use super::{RelaySet, Side};
 use crate::engine::host::Host;
 use crate::engine::peers::paths::Path;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-impl Carrier {
+impl RelaySet {
     fn path(&self, number: usize) -> Option<&Path> {
         match &self.side {
             Side::Terminal(paths) => paths.all.get(number),
