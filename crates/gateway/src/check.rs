@@ -4,14 +4,14 @@
 //! there yet, a port that somebody has, a right that this user lacks. Nothing of that makes the
 //! file wrong, so all of it is a warning. Ports are tried for a moment; nothing else is touched.
 
-use crate::{Config, InterceptSection, Role, SourceMode, intercept, privileges};
+use crate::{Config, HubAddress, InterceptSection, Role, SourceMode, intercept, privileges};
 use crate::{driver, engine};
 use caps::{CapSet, Capability};
 use nix::unistd::{Uid, User};
 use socket2::{Domain, Socket, Type};
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 /// Something that an operator should know before the gateway starts.
@@ -40,21 +40,7 @@ pub fn check(config: &Config) -> Vec<Warning> {
     if let Some(state) = &config.state {
         state_file(&mut found, state);
     }
-    for (path, route) in
-        config.ways().iter().filter_map(|path| Some((path, crate::gateway::route(path)?)))
-    {
-        if let Err(error) = driver::mtu(&route) {
-            let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
-            if let Some(interface) =
-                route.interface.as_ref().filter(|_| error.raw_os_error() == Some(libc::ENODEV))
-            {
-                let text = format!("there is no interface {interface:?} now");
-                found.add("path.interface", text + ": the path is down until there is");
-                continue;
-            }
-            found.add(key, format!("there is no way to {} now: {error}", route.peer));
-        }
-    }
+    ways(&mut found, config);
     let (wanted, has) = (config.limits.connections, driver::raise_descriptor_limit());
     let needed = engine::descriptors_for(wanted, 1);
     if has < needed {
@@ -146,6 +132,33 @@ fn rights(found: &mut Findings, config: &Config) {
         if !has(capability).unwrap_or(true) {
             found.add(what, format!("needs {capability}, which this user has not"));
         }
+    }
+}
+
+/// Whether there is a way to each hub, and whether hubs' names have addresses.
+fn ways(found: &mut Findings, config: &Config) {
+    for path in config.ways() {
+        let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
+        if let Some(HubAddress::Name(name, port)) = &path.link.peer {
+            // Other name servers than the system's are asked by the gateway alone.
+            if config.resolver.nameservers.is_empty()
+                && let Err(error) = (&**name, *port).to_socket_addrs()
+            {
+                let text = format!("{name} has no address now ({error}): the path waits for one");
+                found.add(key, text);
+            }
+            continue;
+        }
+        let Some(route) = crate::gateway::route(&path) else { continue };
+        let Err(error) = driver::mtu(&route) else { continue };
+        if let Some(interface) =
+            route.interface.as_ref().filter(|_| error.raw_os_error() == Some(libc::ENODEV))
+        {
+            let text = format!("there is no interface {interface:?} now");
+            found.add("path.interface", text + ": the path is down until there is");
+            continue;
+        }
+        found.add(key, format!("there is no way to {} now: {error}", route.peer));
     }
 }
 
@@ -275,6 +288,18 @@ mod tests {
             let told = all.iter().any(|found| found.key == key && found.text.contains(words));
             assert!(told, "{key}: {words}: {all:?}");
         }
+    }
+
+    #[test]
+    fn a_hubs_name_is_looked_up() {
+        let named = |name: &str| {
+            let text = terminal("[socks5]\nlisten = \"127.0.0.1:0\"\n");
+            warnings(&text.replace("127.0.0.1:7000", name))
+        };
+        assert_eq!(named("localhost:7000"), []);
+        let [warning] = &named("no-such-hub.invalid:7000")[..] else { panic!("one warning") };
+        assert_eq!(warning.key, "link.peer");
+        assert!(warning.text.contains("no-such-hub.invalid has no address now"), "{warning}");
     }
 
     #[test]

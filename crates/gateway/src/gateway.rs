@@ -12,14 +12,14 @@ use crate::single::SingleGateway;
 use crate::state::State;
 use crate::syn_gate::{self, ActiveGate};
 use crate::{
-    Config, Error, HubSection, InterceptSection, LinkSection, PathSection, QuicMode, Report, Role,
-    SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
+    Config, Error, HubAddress, HubSection, InterceptSection, LinkSection, PathSection, QuicMode,
+    Report, Role, SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
 };
 use relay::{Control, RelayConfig};
 use rt::Clock;
 use std::collections::BTreeSet;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::path::PathBuf;
 use units::{BitRate, Instant};
@@ -334,7 +334,12 @@ fn bind(path: &PathSection, host: &mut dyn Host) -> Result<LinkSocket, Error> {
 /// Returns the route of a terminal's path; `None` at a hub.
 pub(crate) fn route(path: &PathSection) -> Option<Route> {
     let LinkSection { peer, listen, .. } = &path.link;
-    Some(Route { peer: (*peer)?, source: listen.ip(), interface: path.interface.clone() })
+    let peer = match peer.as_ref()? {
+        HubAddress::Address(address) => *address,
+        // Not an address to send to: the engine looks it up.
+        HubAddress::Name(_, port) => (Ipv6Addr::UNSPECIFIED, *port).into(),
+    };
+    Some(Route { peer, source: listen.ip(), interface: path.interface.clone() })
 }
 
 /// A terminal's paths, as far as they are known now.
@@ -352,11 +357,15 @@ pub(crate) fn path_plans(
             // All paths have it together.
             relay = relay.with_memory(memory / config.paths.len().max(1) as u64);
         }
-        let PathSection { name, priority, weight, .. } = path;
+        let PathSection { name, priority, weight, link, .. } = path;
+        let hub_name = match link.peer {
+            Some(HubAddress::Name(name, _)) => Some(name),
+            Some(HubAddress::Address(_)) | None => None,
+        };
         if !name.is_empty() {
             relay.name = format!("{}/{name}", section.name);
         }
-        let mut plan = PathPlan { name, relay, route, priority, weight };
+        let mut plan = PathPlan { name, relay, route, hub_name, priority, weight };
         plan.relay.learnt = state.get(&plan.cache_key());
         Ok(plan)
     };

@@ -72,10 +72,10 @@ pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
     AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfigError, ConfirmSection,
-    ControlSocket, FailSection, ForwardSection, HealthSection, HubSection, InterceptSection,
-    KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake,
-    NoiseSection, PathSection, PeerKey, PlanSection, Promised, QuicMode, ResolverSection, Role,
-    SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
+    ControlSocket, FailSection, ForwardSection, HealthSection, HubAddress, HubSection,
+    InterceptSection, KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking,
+    Mistake, NoiseSection, PathSection, PeerKey, PlanSection, Promised, QuicMode, ResolverSection,
+    Role, SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
     WhenFail, WhenFull,
 };
 pub use error::Error;

@@ -24,6 +24,7 @@ mod accept;
 mod entries;
 mod fail;
 mod forward;
+mod hub_address;
 mod limits;
 mod log;
 mod merged;
@@ -43,6 +44,7 @@ mod terminals;
 mod values;
 
 pub use fail::{FailSection, WhenFail};
+pub use hub_address::HubAddress;
 pub use observe::ControlSocket;
 
 use crate::intercept::{PortRange, Prefix};
@@ -235,8 +237,8 @@ pub enum SourceMode {
 pub struct LinkSection {
     /// Where datagrams are received.
     pub listen: SocketAddr,
-    /// The hub's address, at a terminal.
-    pub peer: Option<SocketAddr>,
+    /// Where the hub is, at a terminal.
+    pub peer: Option<HubAddress>,
     /// The rate from terminal to hub: IP bytes and [`LinkSection::overhead`]. `None`: it is found.
     pub rate_up: Option<BitRate>,
     /// The rate from hub to terminal: IP bytes and [`LinkSection::overhead`]. `None`: it is found.

@@ -3,7 +3,7 @@
 use super::read::{any_port_for, interface, positive_span, read_controller, same_family};
 use super::reader::{Item, Reader, Section};
 use super::security::{self, NoiseSection, Word};
-use super::{KeySource, LinkSection, PeerKey, SecuritySection};
+use super::{HubAddress, KeySource, LinkSection, PeerKey, SecuritySection};
 use relay::PrivateKey;
 use relay::health::Demands;
 use units::Span;
@@ -117,12 +117,12 @@ fn read_one(
 ) -> Option<PathSection> {
     let name = section.required(reader, "name", "what the path is called", path_name);
     let address = "the hub's address and port, here or as link.peer";
-    let peer = match usual.peer {
-        Some(peer) => section.or(reader, "peer", peer, |r, i| i.address(r)),
-        None => section.required(reader, "peer", address, |r, i| i.address(r)),
+    let peer = match usual.peer.clone() {
+        Some(peer) => section.or(reader, "peer", peer, |r, i| i.hub_address(r)),
+        None => section.required(reader, "peer", address, |r, i| i.hub_address(r)),
     };
-    let listen =
-        section.or(reader, "listen", any_port_for(peer), |r, i| same_family(r, i, peer, "peer"));
+    let (any, own) = (any_port_for(peer.as_ref()), peer.as_ref().and_then(HubAddress::address));
+    let listen = section.or(reader, "listen", any, |r, i| same_family(r, i, own, "peer"));
     let interface = section.or(reader, "interface", None, |r, i| {
         let name = interface(r, i)?;
         (!name.ends_with('*')).then_some(Some(name))

@@ -5,14 +5,14 @@ use super::security::{self, PeerKey, Word};
 use super::single::read_single;
 use super::values;
 use super::{
-    Config, FailSection, ForwardSection, HealthSection, HubSection, InterceptSection, LinkSection,
-    Marking, ResolverSection, Role, SecuritySection, SourceMode, TerminalEntry, TerminalSection,
-    terminal_of,
+    Config, FailSection, ForwardSection, HealthSection, HubAddress, HubSection, InterceptSection,
+    LinkSection, Marking, ResolverSection, Role, SecuritySection, SourceMode, TerminalEntry,
+    TerminalSection, terminal_of,
 };
 use super::{accept, fail, forward, limits, paths, plans, quic, reach, resolver, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use units::{BitRate, Span};
 
@@ -142,13 +142,14 @@ fn read_link(
         (listen, Some(None))
     } else if several {
         // Each path says the rest.
-        let peer = section.or(reader, "peer", None, |r, i| i.address(r).map(Some));
-        (Some(any_port_for(peer.flatten())), peer)
+        let peer = section.or(reader, "peer", None, |r, i| i.hub_address(r).map(Some));
+        (Some(any_port_for(peer.as_ref().and_then(Option::as_ref))), peer)
     } else {
-        let peer = section.required(reader, "peer", address, |r, i| i.address(r));
-        let usual = any_port_for(peer);
+        let peer = section.required(reader, "peer", address, |r, i| i.hub_address(r));
+        let usual = any_port_for(peer.as_ref());
+        let own = peer.as_ref().and_then(HubAddress::address);
         (
-            section.or(reader, "listen", usual, |r, i| same_family(r, i, peer, "link.peer")),
+            section.or(reader, "listen", usual, |r, i| same_family(r, i, own, "link.peer")),
             peer.map(Some),
         )
     };
@@ -215,12 +216,9 @@ pub(super) fn same_family(
     }
 }
 
-/// Any port, of the family of `peer`.
-pub(super) fn any_port_for(peer: Option<SocketAddr>) -> SocketAddr {
-    match peer {
-        Some(SocketAddr::V6(_)) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        Some(SocketAddr::V4(_)) | None => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-    }
+/// Any port from which `peer` can be reached.
+pub(super) fn any_port_for(peer: Option<&HubAddress>) -> SocketAddr {
+    peer.map_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into(), HubAddress::any_port)
 }
 
 fn read_terminal(

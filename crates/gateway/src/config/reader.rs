@@ -4,7 +4,7 @@
 //! asked for is an unknown key. All mistakes of a file are collected, not only the first.
 
 use super::values;
-use super::{ConfigError, Mistake};
+use super::{ConfigError, HubAddress, Mistake};
 use crate::intercept::LONGEST_LIST;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -267,6 +267,13 @@ impl<'a> Item<'a> {
     /// An address with its port.
     pub(super) fn address(self, reader: &mut Reader<'_>) -> Option<SocketAddr> {
         let expected = "an address and port, such as \"192.0.2.1:7000\" or \"[2001:db8::1]:7000\"";
+        self.parsed(reader, expected, |text| text.parse().ok())
+    }
+
+    /// The hub's address or name, with its port.
+    pub(super) fn hub_address(self, reader: &mut Reader<'_>) -> Option<HubAddress> {
+        let expected =
+            "an address or name and a port, such as \"192.0.2.1:7000\" or \"hub.example:7000\"";
         self.parsed(reader, expected, |text| text.parse().ok())
     }
 

@@ -65,7 +65,7 @@ fn secured(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
 fn write_path(f: &mut fmt::Formatter<'_>, path: &PathSection) -> fmt::Result {
     let PathSection { name, link, interface, priority, weight, keys } = path;
     write!(f, "path {name:?}")?;
-    if let Some(hub) = link.peer {
+    if let Some(hub) = &link.peer {
         write!(f, " to the hub at {hub}")?;
     }
     if let Some(interface) = interface {
@@ -117,7 +117,7 @@ fn terminal(
     section: &TerminalSection,
     link: &LinkSection,
 ) -> fmt::Result {
-    match link.peer {
+    match &link.peer {
         Some(hub) => writeln!(f, "terminal {:?}, of the hub at {hub}", section.name)?,
         None => writeln!(f, "terminal {:?}", section.name)?,
     }

@@ -200,8 +200,9 @@ fn addresses_rates_and_numbers_are_checked() {
     let address = "an address and port, such as \"192.0.2.1:7000\" or \"[2001:db8::1]:7000\"";
     let rate = "a rate from \"1bit\" to \"10000gbit\", such as \"512kbit\", or \"auto\"";
     assert_eq!(
-        said(TERMINAL, "192.0.2.1:7000", "hub.example:7000"),
-        format!("g.toml:4: link.peer: found \"hub.example:7000\", expected {address}")
+        said(TERMINAL, "192.0.2.1:7000", "hub.example"),
+        "g.toml:4: link.peer: found \"hub.example\", expected an address or name and a port, such as \
+         \"192.0.2.1:7000\" or \"hub.example:7000\""
     );
     assert_eq!(
         said(TERMINAL, "[link]", "[link]\nlisten = \"[::]:7001\""),
@@ -229,6 +230,20 @@ fn addresses_rates_and_numbers_are_checked() {
         said(TERMINAL, "\"127.0.0.1:1080\"", "[\"127.0.0.1:1080\",\n\"localhost\"]"),
         format!("g.toml:9: socks5.listen: found \"localhost\", expected {address}")
     );
+}
+
+#[test]
+fn a_hub_may_have_a_name() {
+    let text = TERMINAL.replace("192.0.2.1:7000", "hub.example:7000");
+    let config = Config::parse("g.toml", &text).unwrap();
+    assert_eq!(config.link.peer, Some(HubAddress::Name("hub.example".into(), 7000)));
+    assert_eq!(config.link.listen, "[::]:0".parse().unwrap(), "for both families");
+    assert!(config.to_string().contains("of the hub at hub.example:7000"));
+    for listen in ["0.0.0.0:7001", "[::]:7001"] {
+        let text = text.replace("[link]", &format!("[link]\nlisten = \"{listen}\""));
+        let config = Config::parse("g.toml", &text).unwrap();
+        assert_eq!(config.link.listen, listen.parse().unwrap());
+    }
 }
 
 #[test]

@@ -23,7 +23,11 @@ pub(crate) struct NameServer {
 
 impl NameServer {
     pub(crate) fn start() -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1:0".parse().unwrap())
+    }
+
+    pub(crate) fn start_at(address: SocketAddr) -> Self {
+        let socket = UdpSocket::bind(address).unwrap();
         let address = socket.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&asked);

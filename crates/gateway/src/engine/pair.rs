@@ -312,10 +312,8 @@ impl<R: Role> Pair<R> {
 
     /// Returns the addresses and interfaces that it waits for.
     pub(crate) fn waiting(&self) -> Vec<String> {
-        self.addresses
-            .missing()
-            .chain(self.link_sockets.iter().filter_map(LinkSocket::missing))
-            .collect()
+        let sockets = self.link_sockets.iter().filter_map(LinkSocket::missing);
+        self.addresses.missing().chain(sockets).chain(self.core.relays.unresolved()).collect()
     }
 
     /// Returns when the next sweep is due.

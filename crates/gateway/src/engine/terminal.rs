@@ -7,32 +7,34 @@
 //!                                               └───────refused───▶ FinalReply
 //! ```
 
+mod session_over;
+
 use crate::config::MOST_LISTENERS;
-use crate::engine::accept::client_accept::accept_client;
-use crate::engine::accept::client_admission::ClientAdmission;
 use crate::engine::accept::confirm_queue::ConfirmQueue;
 use crate::engine::accept::direct::Direct;
-use crate::engine::accept::fallback::Disposition;
-use crate::engine::accept::fallback::FallbackPolicy;
-use crate::engine::accept::listener::{Accepted, Kind, Listener};
-use crate::engine::accept::pause::Pause;
+use crate::engine::accept::fallback::{Disposition, FallbackPolicy};
 use crate::engine::accept::proxy_client::read_request;
 use crate::engine::accept::stage::{TerminalCore, TerminalStage};
 use crate::engine::accept::stream_open::{open_now, open_when_readable, refuse};
-use crate::engine::host::Host;
-use crate::engine::host::{SocketId, Source};
-use crate::engine::limits::client_network::client_network;
-use crate::engine::limits::slots::reserve::is_out_of_descriptors;
+use crate::engine::accept::{client_accept::accept_client, client_admission::ClientAdmission};
+use crate::engine::accept::{
+    listener::{Accepted, Kind, Listener},
+    pause::Pause,
+};
+use crate::engine::connect::hub_lookup::HubLookups;
+use crate::engine::host::{Host, SocketId, Source};
+use crate::engine::limits::{
+    client_network::client_network, slots::reserve::is_out_of_descriptors,
+};
 use crate::engine::pair::Role;
 use crate::engine::peers::relay_set::{Peer, StreamKey};
 use crate::engine::resolver::Answer;
 use crate::engine::transfer::connection_info::ConnectionInfo;
-use crate::forward::Homes;
-use crate::forward::packet::Ends;
+use crate::forward::{Homes, packet::Ends};
 use crate::intercept::SynGate;
 use crate::proxy::RefuseReason;
 use crate::{FailSection, Limits, TerminalSection};
-use relay::{DisconnectReason, Event, ResetReason};
+use relay::{Event, ResetReason};
 use slab::Slab;
 use std::io;
 use units::{Instant, Span};
@@ -61,38 +63,15 @@ pub(crate) struct Terminal {
     pause: Pause,
     /// Earliest time of the next log message about a pause.
     complain_again: Instant,
+    /// Hubs that are configured by name.
+    hubs: HubLookups,
 }
 
 impl Terminal {
-    /// Resets the connections of a session with a hub that has ended.
-    fn session_over(
-        &mut self,
-        core: &mut TerminalCore,
-        now: Instant,
-        peer: Peer,
-        reason: DisconnectReason,
-    ) {
-        if reason == DisconnectReason::Closed {
-            tracing::info!("session closed by the hub");
-        } else {
-            tracing::warn!(?reason, "hub session lost, connections reset");
-        }
-        for index in core.connections_to(peer) {
-            core.counters.lost_with_peer += 1;
-            core.set_close_cause(index, "hub session lost");
-            core.detach(index);
-            let reason = match core.connections[index].stage {
-                TerminalStage::SynHeld(_) => RefuseReason::NetworkUnreachable,
-                _ => RefuseReason::Other,
-            };
-            self.stream_gone(core, now, index, reason, "hub session lost");
-        }
-    }
-
     pub(crate) fn new(admission: ClientAdmission, confirm_queue: Option<ConfirmQueue>) -> Self {
         let listeners = Slab::new();
-        let (pause, complain_again) = (Pause::None, Instant::ZERO);
-        Self { listeners, turn: 0, admission, confirm_queue, pause, complain_again }
+        let (pause, complain_again, hubs) = (Pause::None, Instant::ZERO, HubLookups::default());
+        Self { listeners, turn: 0, admission, confirm_queue, pause, complain_again, hubs }
     }
 
     /// A terminal as `config` has it.
@@ -359,6 +338,7 @@ impl Role for Terminal {
 
     fn begin_round(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
         self.review(core, now);
+        self.hubs.review(&mut core.relays, &mut core.resolver, &*core.host, now);
         let more_syns = self.receive_syns(core, now);
         self.accept(core, now) || more_syns
     }
@@ -425,7 +405,9 @@ impl Role for Terminal {
     }
 
     fn on_answer(&mut self, core: &mut TerminalCore, now: Instant, answer: Answer) {
-        self.admission.direct.answered(core, now, answer);
+        if !self.hubs.answered(&mut core.relays, &*core.host, now, &answer) {
+            self.admission.direct.answered(core, now, answer);
+        }
     }
 
     fn run(&mut self, core: &mut TerminalCore, now: Instant, index: usize) {
@@ -473,7 +455,8 @@ impl Role for Terminal {
             self.admission.fallback.poll_timeout(now),
             self.admission.reachability.poll_timeout(now),
         ];
-        self.pause.until().into_iter().chain(admission.into_iter().flatten()).min()
+        let own = self.pause.until().into_iter().chain(self.hubs.poll_timeout());
+        own.chain(admission.into_iter().flatten()).min()
     }
 
     /// Clients at the transparent listeners were intercepted before the drain began.

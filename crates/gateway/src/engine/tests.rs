@@ -1,11 +1,13 @@
 //! Two gateways on one machine's loopback, and clients and servers around them.
 
 mod counts;
+mod dns;
 mod drain;
 mod ends;
 mod failing;
 mod families;
 mod harness;
+mod hub_names;
 mod interfaces;
 mod limits;
 mod line;

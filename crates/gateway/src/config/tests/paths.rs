@@ -68,7 +68,7 @@ fn what_becomes_of_connections_that_cannot_be_carried_is_read() {
 fn one_link_is_one_way_without_a_name() {
     let config = Config::parse("g.toml", TERMINAL).unwrap();
     let [way] = &config.ways()[..] else { panic!("one way") };
-    assert_eq!((way.name.as_str(), way.link.peer), ("", config.link.peer));
+    assert_eq!((way.name.as_str(), &way.link.peer), ("", &config.link.peer));
     assert!(config.paths.is_empty());
     assert_eq!(config.keep_alive(), Span::from_secs(10));
     let several = parse(&OPEN.replace("probe = \"1s\"\n", ""));

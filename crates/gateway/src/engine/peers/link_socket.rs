@@ -6,13 +6,13 @@
 //!     └─────this host has lost the address──▶ absent ──it has it again──▶ bound
 //! ```
 
-use crate::PathSection;
 use crate::engine::host::{DatagramSocket, Host, Sent, Source};
 use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::relay_set::RelaySet;
 use crate::report::UdpCounters;
+use crate::{HubAddress, PathSection};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use units::Instant;
 
 /// Maximum number of receive calls in one round.
@@ -80,7 +80,14 @@ impl LinkSocket {
         let (name, interface) = (path.name.clone(), path.interface.clone());
         let address = path.link.listen;
         let mut place = SocketBinding { path: name, address, interface, refusal: None };
-        let udp = match place.bind(host) {
+        let mut bound = place.bind(host);
+        let named = matches!(path.link.peer, Some(HubAddress::Name(..)));
+        if named && address.ip().is_unspecified() && bound.as_ref().is_err_and(has_no_ipv6) {
+            // Only the hub's IPv4 addresses remain.
+            place.address = (Ipv4Addr::UNSPECIFIED, address.port()).into();
+            bound = place.bind(host);
+        }
+        let udp = match bound {
             Ok(udp) => Some(udp),
             Err(error) if is_absent(&error) => {
                 place.complain(&error);
@@ -209,8 +216,9 @@ impl LinkSocket {
         now: Instant,
         number: usize,
     ) -> bool {
+        let works = !self.absent && relays.has_destination(number);
         for _ in 0..TRANSMIT_BUDGET {
-            let Some(udp) = self.udp.as_mut().filter(|_| !self.absent) else {
+            let Some(udp) = self.udp.as_mut().filter(|_| works) else {
                 self.pending = None;
                 return self.discard_due(relays, now, number);
             };
@@ -256,6 +264,11 @@ impl LinkSocket {
 /// Whether the interface or address is missing and may appear later.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EADDRNOTAVAIL))
+}
+
+/// Whether the kernel was started without IPv6.
+fn has_no_ipv6(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EAFNOSUPPORT)
 }
 
 /// Returns the counters of all sockets.

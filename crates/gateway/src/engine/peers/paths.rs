@@ -16,6 +16,7 @@ use association::Entropy;
 use relay::health::{Demands, Verdict, Ways};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use units::{BitRate, Instant, Span};
 
 /// Configuration of a path.
@@ -24,7 +25,10 @@ pub(crate) struct PathPlan {
     /// Name of the path; empty if there is only one.
     pub(crate) name: String,
     pub(crate) relay: RelayConfig,
+    /// Route to the hub, whose address is unspecified until its name was looked up.
     pub(crate) route: Route,
+    /// Name of the hub, if it is configured by name.
+    pub(crate) hub_name: Option<Arc<str>>,
     pub(crate) priority: u32,
     pub(crate) weight: u32,
 }
@@ -32,7 +36,7 @@ pub(crate) struct PathPlan {
 impl PathPlan {
     /// Returns the key of its cached path metrics.
     pub(crate) fn cache_key(&self) -> String {
-        cache_key(&self.name, self.route.peer)
+        cache_key(&self.name, &known_as(self.hub_name.as_deref(), self.route.peer))
     }
 }
 
@@ -43,6 +47,7 @@ pub(crate) struct Path {
     pub(crate) label: String,
     pub(crate) relay: Box<Relay>,
     pub(crate) route: Route,
+    pub(crate) hub_name: Option<Arc<str>>,
     name: String,
     handshake_log: HandshakeLog,
     /// Whether its socket is bound.
@@ -52,7 +57,17 @@ pub(crate) struct Path {
 impl Path {
     /// Returns the key of its cached path metrics.
     pub(crate) fn cache_key(&self) -> String {
-        cache_key(&self.name, self.route.peer)
+        cache_key(&self.name, &self.known_as())
+    }
+
+    /// Returns the hub's name and port, or its address and port.
+    pub(crate) fn known_as(&self) -> String {
+        known_as(self.hub_name.as_deref(), self.route.peer)
+    }
+
+    /// Whether the hub's address is known.
+    pub(crate) fn has_address(&self) -> bool {
+        !self.route.peer.ip().is_unspecified()
     }
 }
 
@@ -78,8 +93,9 @@ impl Paths {
             ways.add(plan.priority, plan.weight, demands);
             let relay = Box::new(Relay::terminal(&plan.relay, now, entropy()));
             let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
-            let PathPlan { name, route, .. } = plan;
-            Path { label, relay, route, name, handshake_log: HandshakeLog::default(), bound: true }
+            let PathPlan { name, route, hub_name, .. } = plan;
+            let handshake_log = HandshakeLog::default();
+            Path { label, relay, route, hub_name, name, handshake_log, bound: true }
         });
         Self { all: all.collect(), ways, turn: 0 }
     }
@@ -206,15 +222,18 @@ impl Paths {
 
     /// Updates the MTU hints of all paths.
     pub(crate) fn check(&mut self, host: &dyn Host) {
-        for Path { relay, route, .. } in &mut self.all {
+        for Path { relay, route, .. } in self.all.iter_mut().filter(|path| path.has_address()) {
             update_mtu_hint(host, relay, route);
         }
     }
 }
 
-fn cache_key(name: &str, hub: SocketAddr) -> String {
-    let hub = hub_name(hub);
-    if name.is_empty() { hub } else { format!("{hub} by {name}") }
+fn known_as(hub: Option<&str>, address: SocketAddr) -> String {
+    hub.map_or_else(|| hub_name(address), |name| format!("{name}:{}", address.port()))
+}
+
+fn cache_key(name: &str, hub: &str) -> String {
+    if name.is_empty() { hub.to_owned() } else { format!("{hub} by {name}") }
 }
 
 /// Passes the MTU of the first link of `route`, as far as the host knows it, to `relay`.

@@ -5,6 +5,7 @@ mod accounts;
 mod counted;
 mod families;
 mod home;
+mod hub_names;
 mod mtu;
 mod seen;
 

@@ -21,7 +21,10 @@ impl RelaySet {
             Side::Terminal(paths) => {
                 let seen = paths.all.iter().enumerate().map(|(number, path)| {
                     let name = if path.label.is_empty() { own } else { &path.label };
-                    let hub = hub_name(path.route.peer);
+                    let hub = match path.has_address() {
+                        true => hub_name(path.route.peer),
+                        false => path.known_as(),
+                    };
                     TerminalStatus {
                         health: Some(paths.verdict(number).word()),
                         failures: paths.failures(number),

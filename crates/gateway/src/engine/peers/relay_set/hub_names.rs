@@ -1,0 +1,64 @@
+//! Addresses of a terminal's hubs, where these are configured by name.
+
+use super::{RelaySet, Side};
+use crate::engine::host::Host;
+use crate::engine::peers::paths::Path;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+impl RelaySet {
+    fn path(&self, number: usize) -> Option<&Path> {
+        match &self.side {
+            Side::Terminal(paths) => paths.all.get(number),
+            Side::Hub(_) => None,
+        }
+    }
+
+    /// The paths whose hubs have names, with name and port.
+    pub(crate) fn named_hubs(&self) -> Vec<(usize, Arc<str>, u16)> {
+        let Side::Terminal(paths) = &self.side else { return Vec::new() };
+        let named = paths.all.iter().enumerate().filter_map(|(number, path)| {
+            let name = path.hub_name.clone()?;
+            Some((number, name, path.route.peer.port()))
+        });
+        named.collect()
+    }
+
+    /// The names of hubs of which no address is known yet, for the status.
+    pub(crate) fn unresolved(&self) -> Vec<String> {
+        let Side::Terminal(paths) = &self.side else { return Vec::new() };
+        let without = paths.all.iter().filter(|path| !path.has_address());
+        let key = |label: &str| if label.is_empty() { "link.peer" } else { "path.peer" };
+        without.map(|path| format!("name {} ({})", path.known_as(), key(&path.label))).collect()
+    }
+
+    /// Whether datagrams have somewhere to go by the outlet of this `number`.
+    pub(crate) fn has_destination(&self, number: usize) -> bool {
+        self.path(number).is_none_or(Path::has_address)
+    }
+
+    /// Whether the hub of a path answers.
+    pub(crate) fn is_path_answered(&self, number: usize) -> bool {
+        self.path(number).is_some_and(|path| path.relay.is_answered())
+    }
+
+    /// Whether there is a session with the hub of a path, which may be in an outage.
+    pub(crate) fn is_path_connected(&self, number: usize) -> bool {
+        self.path(number).is_some_and(|path| path.relay.is_connected())
+    }
+
+    /// The address of a path's hub, once one is known.
+    pub(crate) fn path_address(&self, number: usize) -> Option<SocketAddr> {
+        self.path(number).filter(|path| path.has_address()).map(|path| path.route.peer)
+    }
+
+    /// A path's hub is at `address` from here on.
+    pub(crate) fn set_path_address(&mut self, number: usize, address: SocketAddr, host: &dyn Host) {
+        if let Side::Terminal(paths) = &mut self.side {
+            if let Some(path) = paths.all.get_mut(number) {
+                path.route.peer = address;
+            }
+            paths.check(host);
+        }
+    }
+}
