@@ -2,7 +2,7 @@
 
 use crate::confirming::{self, OnDuty};
 use crate::driver::{self, Driver};
-use crate::engine::{self, Admission, Carrier, Engine, Host, Kind, Listener, Outlet, PathPlan};
+use crate::engine::{self, Admission, Carrier, Engine, HeldSyns, Host, Kind, Listener, Outlet, PathPlan};
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::observe::Observer;
@@ -269,7 +269,7 @@ fn open_terminal(
         sockets,
         section,
         bounds,
-        (listeners, keeper),
+        (listeners, keeper.map(|keeper| Box::new(keeper) as Box<dyn HeldSyns>)),
         state,
     )?;
     log_control(config);

@@ -8,7 +8,7 @@
 
 use crate::config::Change;
 use crate::confirming;
-use crate::engine::{Admission, Kind, Listener};
+use crate::engine::{Admission, HeldSyns, Kind, Listener};
 use crate::gateway::{hub_rules, listen, log_promises, terminal_rules, transparent_listeners};
 use crate::intercept::Interception;
 use crate::{
@@ -173,6 +173,7 @@ impl Gateway {
         self.rules = Some(rules);
         // If new connections were let pass, that is done again under these.
         self.engine.set_passing(false, true);
+        let keeper = keeper.map(|keeper| Box::new(keeper) as Box<dyn HeldSyns>);
         self.engine.confirm(keeper, intercept.confirm);
         Ok(())
     }

@@ -17,10 +17,12 @@ use super::carrier::target;
 use super::client_network::client_network;
 use super::connection::Phase;
 use super::core::Core;
+use super::defect::{self, Defect};
 use super::door::Door;
 use super::fail::Fate;
+use super::host::HeldSyns;
 use super::quota::Holder;
-use crate::intercept::{Doorkeeper, Syn};
+use crate::intercept::Syn;
 use crate::proxy::{Destination, RefuseReason};
 use crate::{ConfirmSection, WhenFull};
 use places::{Ends, Places, Verdict};
@@ -48,7 +50,7 @@ pub(super) struct Knock {
 /// The clients that wait, and who lets them in.
 #[derive(Debug)]
 pub(super) struct Confirm {
-    keeper: Doorkeeper,
+    keeper: Box<dyn HeldSyns>,
     /// Bounded by `bounds`.
     waiting: Places,
     bounds: ConfirmSection,
@@ -58,12 +60,12 @@ pub(super) struct Confirm {
 
 impl Confirm {
     /// Clients that `keeper` keeps back, within `bounds`.
-    pub(super) fn new(keeper: Doorkeeper, bounds: ConfirmSection) -> Self {
+    pub(super) fn new(keeper: Box<dyn HeldSyns>, bounds: ConfirmSection) -> Self {
         Self { keeper, waiting: Places::default(), bounds, heard: true, closed: false }
     }
 
     /// Another takes the doorkeeper's place.
-    pub(super) fn relieve(&mut self, keeper: Doorkeeper) {
+    pub(super) fn relieve(&mut self, keeper: Box<dyn HeldSyns>) {
         (self.keeper, self.heard) = (keeper, true);
     }
 
@@ -83,7 +85,7 @@ impl Confirm {
             return false;
         }
         let mut knocks = Vec::new();
-        let heard = self.keeper.knocks(BUDGET, |syn| knocks.push(syn));
+        let heard = self.keeper.receive(BUDGET, &mut |syn| knocks.push(syn));
         self.heard = heard.more;
         core.counters.knocks_lost += u64::from(heard.lost);
         for syn in knocks {
@@ -124,7 +126,7 @@ impl Confirm {
             knock.syn = syn;
             if knock.let_in {
                 // The kernel's answer was lost, or the client has begun anew.
-                self.keeper.let_in(&knock.syn);
+                self.keeper.reinject(&knock.syn);
             }
             return;
         }
@@ -163,7 +165,7 @@ impl Confirm {
             (Verdict::Full, when_full) => {
                 core.counters.limited("confirming");
                 match when_full {
-                    WhenFull::Early => self.keeper.let_in(&syn),
+                    WhenFull::Early => self.keeper.reinject(&syn),
                     WhenFull::Refuse => self.turn_away(core, &syn, RefuseReason::Limit),
                 }
                 return;
@@ -186,6 +188,9 @@ impl Confirm {
                 core.hold(now, index, owner, holder);
                 core.set_due(index, Some(now + core.limits.connect + GRACE));
                 self.waiting.insert(now, ends(client, server), who, index);
+                if defect::has(Defect::EarlyAccept) {
+                    self.accepted(core, now, index);
+                }
             }
             Err(reason) => self.turn_away(core, &syn, reason),
         }
@@ -193,7 +198,7 @@ impl Confirm {
 
     fn turn_away(&self, core: &mut Core, syn: &Syn, reason: RefuseReason) {
         core.counters.refused(reason);
-        self.keeper.refuse(syn, reason);
+        self.keeper.reject(syn, reason);
     }
 
     /// The server has answered: the client may come in.
@@ -201,7 +206,7 @@ impl Confirm {
         let Phase::Knocking(knock) = &mut core.connections[index].phase else { return };
         knock.let_in = true;
         self.waiting.let_in(ends(knock.syn.client, knock.syn.server));
-        self.keeper.let_in(&knock.syn);
+        self.keeper.reinject(&knock.syn);
         // It has a place, also where there are no others.
         core.room_again = true;
         core.set_due(index, Some(now + ENTERING));
@@ -212,7 +217,7 @@ impl Confirm {
     pub(super) fn refused(&mut self, core: &mut Core, index: usize, reason: RefuseReason) {
         let Phase::Knocking(knock) = &core.connections[index].phase else { return };
         if !knock.let_in {
-            self.keeper.refuse(&knock.syn, reason);
+            self.keeper.reject(&knock.syn, reason);
             self.forget(core, index);
         }
     }
@@ -226,7 +231,7 @@ impl Confirm {
             core.carrier.reset(key, ResetReason::Local);
         }
         core.counters.refused(RefuseReason::Limit);
-        self.keeper.refuse(&knock.syn, RefuseReason::Limit);
+        self.keeper.reject(&knock.syn, RefuseReason::Limit);
         self.forget(core, index);
     }
 
@@ -243,7 +248,7 @@ impl Confirm {
         } else {
             tracing::debug!(server = %knock.syn.server, "the hub gave no answer");
             core.counters.refused(RefuseReason::NetworkUnreachable);
-            self.keeper.refuse(&knock.syn, RefuseReason::NetworkUnreachable);
+            self.keeper.reject(&knock.syn, RefuseReason::NetworkUnreachable);
             core.because(index, "the hub gave no answer");
         }
         self.forget(core, index);

@@ -3,6 +3,7 @@
 use super::about::About;
 use super::carrier::{Carrier, Peer, StreamKey};
 use super::connection::{Breaking, Carried, Connection, Phase};
+use super::defect::{self, Defect};
 use super::ending::{EndLog, Ending};
 use super::host::{Close, Host, Platform, Socket, Source};
 use super::quota::Quotas;
@@ -338,7 +339,9 @@ impl Core {
     pub(super) fn remove(&mut self, index: usize) -> Option<Socket> {
         self.set_due(index, None);
         self.cancel_query(index);
-        self.vacate(index, self.connections[index].key);
+        if !defect::has(Defect::LeakedSlot) {
+            self.vacate(index, self.connections[index].key);
+        }
         self.detach(index);
         self.room_again = true;
         let connection = self.connections.remove(index);
@@ -348,7 +351,9 @@ impl Core {
 
     /// Nobody waits for the connection's query any more.
     pub(super) fn cancel_query(&mut self, index: usize) {
-        if let Some(query) = self.connections[index].phase.query() {
+        if let Some(query) = self.connections[index].phase.query()
+            && !defect::has(Defect::LeakedLookup)
+        {
             self.resolver.cancel(query);
         }
     }

@@ -1,5 +1,6 @@
 //! Ending without breaking what runs: no new connections, and time for the others to finish.
 
+use super::defect::{self, Defect};
 use super::{Engine, Kind, Listener, Role};
 use crate::report::PeerReport;
 use units::{Instant, Span};
@@ -37,6 +38,9 @@ impl Engine {
     /// Whether it was to end when all connections have, and they have, or the time is over.
     pub(crate) fn has_drained(&mut self, now: Instant) -> bool {
         let Some(limit) = self.draining else { return false };
+        if defect::has(Defect::HastyDrain) {
+            return true;
+        }
         // A connection is gone here as soon as its last byte is the other gateway's to deliver;
         // its stream, when that gateway has it.
         now >= limit || (self.core.connections.is_empty() && self.core.carrier.open_streams() == 0)

@@ -22,6 +22,7 @@ mod confirm;
 mod connecting;
 mod connection;
 mod core;
+pub(crate) mod defect;
 mod destination;
 mod direct;
 mod door;
@@ -58,13 +59,13 @@ mod timer;
 mod wait;
 
 use self::core::Core;
-use crate::intercept::Doorkeeper;
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
 use classes::Classes;
 use confirm::Confirm;
 use connection::Phase;
+use defect::Defect;
 use direct::Direct;
 use door::Door;
 use fail::Fail;
@@ -81,8 +82,8 @@ pub(crate) use admission::Admission;
 pub(crate) use carrier::Carrier;
 pub(crate) use fail::depends_on_paths;
 pub(crate) use host::{
-    Close, DatagramSocket, Descriptors, Host, ListenSocket, Lookups, Platform, Readiness, Reserve,
-    Sent, Socket, SocketId, Source, TcpSocket,
+    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Lookups, Platform, Readiness,
+    Reserve, Sent, Socket, SocketId, Source, TcpSocket,
 };
 pub(crate) use listener::{Kind, Listener};
 pub(crate) use outlet::Outlet;
@@ -143,7 +144,7 @@ impl Engine {
         outlets: Vec<Outlet>,
         config: &crate::TerminalSection,
         (limits, fail): (&crate::Limits, crate::FailSection),
-        (listeners, keeper): (Vec<Listener>, Option<Doorkeeper>),
+        (listeners, keeper): (Vec<Listener>, Option<Box<dyn HeldSyns>>),
         state: State,
     ) -> io::Result<Self> {
         let bounds = config.intercept.as_ref().map(|section| section.confirm).unwrap_or_default();
@@ -364,7 +365,8 @@ impl Machine for Engine {
         self.still = if moved == self.moved() { self.still.saturating_add(1) } else { 0 };
         let more_datagrams = self.outlets.iter().any(|outlet| outlet.readable);
         let more = more_clients || more_packets || more_to_send || more_datagrams;
-        more || self.core.waiting() > 0 || self.wants_change(now)
+        let busy = defect::has(Defect::BusyLoop) && !self.core.connections.is_empty();
+        more || busy || self.core.waiting() > 0 || self.wants_change(now)
     }
 
     fn poll_timeout(&self, now: Instant) -> Instant {

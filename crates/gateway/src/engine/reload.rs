@@ -3,10 +3,9 @@
 use super::classes::Classes;
 use super::confirm::Confirm;
 use super::ending::EndLog;
-use super::host::{DatagramSocket, Source};
+use super::host::{DatagramSocket, HeldSyns, Source};
 use super::mac::Mac;
 use super::{Admission, Engine, Listener, Outlet, Role};
-use crate::intercept::Doorkeeper;
 use crate::{Config, ConfirmSection, Promised, ResolverSection, Role as RoleConfig};
 use std::io;
 use units::{BitRate, Instant};
@@ -84,13 +83,13 @@ impl Engine {
     }
 
     /// Wakes for those who knock at `keeper`, who takes nobody in yet.
-    pub(crate) fn watch_door(&mut self, keeper: &Doorkeeper) -> io::Result<()> {
+    pub(crate) fn watch_door(&mut self, keeper: &dyn HeldSyns) -> io::Result<()> {
         self.core.host.watch(keeper.id(), Source::Knocks)
     }
 
     /// Has intercepted connections confirmed by `keeper`, if it is a new one (which the loop
     /// watches already), within `bounds`.
-    pub(crate) fn confirm(&mut self, keeper: Option<Doorkeeper>, bounds: ConfirmSection) {
+    pub(crate) fn confirm(&mut self, keeper: Option<Box<dyn HeldSyns>>, bounds: ConfirmSection) {
         let Role::Terminal(terminal) = &mut self.role else { return };
         if let Some(keeper) = keeper {
             match &mut terminal.confirm {

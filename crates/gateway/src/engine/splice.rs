@@ -10,6 +10,7 @@
 //! The two halves end by themselves, each after its last byte. Sockets are registered
 //! edge-triggered, so readiness is remembered here until a call says that it is over.
 
+use super::defect::{self, Defect};
 use super::host::TcpSocket;
 use super::socket;
 use std::io;
@@ -101,7 +102,7 @@ impl Splice {
 
     /// The socket has room.
     pub(super) fn socket_is_writable(&mut self) {
-        self.writable = true;
+        self.writable |= !defect::has(Defect::LostWakeup);
     }
 
     /// The stream has an end, after what can be peeked at.
@@ -171,13 +172,18 @@ impl Splice {
                 Ok(count) => {
                     budget = budget.saturating_sub(count);
                     let taken = stream.write(&scratch[..count]);
-                    if taken < count {
+                    if taken < count && !defect::has(Defect::LostBytes) {
                         self.kept.extend_from_slice(&scratch[taken..count]);
                         return Ok(false);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if socket::is_later(&error) => self.readable = false,
+                Err(_) if defect::has(Defect::ResetAsEnd) => {
+                    self.readable = false;
+                    self.taken_in = true;
+                    stream.end();
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -194,7 +200,7 @@ impl Splice {
         while self.writable && !self.handed_out {
             let from_stream = self.preface.is_empty();
             let bytes = if from_stream { stream.peek() } else { &self.preface };
-            if bytes.is_empty() {
+            if bytes.is_empty() || self.stream_ended && defect::has(Defect::EarlyShutdown) {
                 if self.stream_ended {
                     self.handed_out = true;
                     socket.shutdown_write()?;

@@ -45,7 +45,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
-pub(crate) use confirm::{Doorkeeper, Neighbour, Syn};
+pub(crate) use confirm::{Doorkeeper, Heard, Neighbour, Syn};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use confirm::{Unreachable, logged_packets};
 pub(crate) use families::is_global;

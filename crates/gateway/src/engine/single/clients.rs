@@ -3,7 +3,6 @@
 use super::Single;
 use super::pair::{Pair, Side};
 use crate::SourceMode;
-use crate::driver::KernelTcp;
 use crate::engine::host::{Close, Socket};
 use crate::engine::hub::reason_of;
 use crate::engine::listener::Accepted;
@@ -143,10 +142,9 @@ impl Single {
             SourceMode::Own => None,
         };
         let tuning = &self.tuning;
-        let prepare = |socket: &socket2::Socket| match satellite {
-            Side::Server => tuning.apply(socket),
+        self.kernel.connect_tuned(source, server, &|socket| match satellite {
+            Side::Server => tuning.apply(&socket),
             Side::Client => Ok(()),
-        };
-        intercept::connect_prepared(source, server, prepare).map(KernelTcp::from_std)
+        })
     }
 }

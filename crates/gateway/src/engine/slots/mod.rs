@@ -20,6 +20,7 @@ pub(crate) mod reserve;
 pub(super) use occupancy::{Closing, IDLE, RECLAIMED};
 pub(crate) use pool::{SlotPool, descriptors_for};
 
+use super::defect::{self, Defect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use units::{Instant, Span};
@@ -160,9 +161,9 @@ impl<G: Ord + Clone> SlotTable<G> {
         let from = larger_group.filter(|_| !group_is_full).and_then(|name| self.group(name));
         let from = from.or(own.filter(|_| has_larger_client));
         match from.and_then(Group::idlest_of_largest) {
-            Some(index) => Verdict::Reclaim(index),
-            None if group_is_full => Verdict::Refused(Full::Group),
-            None => Verdict::Refused(Full::Table),
+            Some(index) if !defect::has(Defect::NoReclaim) => Verdict::Reclaim(index),
+            Some(_) | None if group_is_full => Verdict::Refused(Full::Group),
+            Some(_) | None => Verdict::Refused(Full::Table),
         }
     }
 

@@ -4,10 +4,10 @@
 //! client ─SYN→ [prerouting: a port that is confirmed: log to us, drop]
 //!                                     │
 //!                                     ▼
-//!                            Doorkeeper::knocks ──▶ the engine asks the hub to connect
+//!                            Doorkeeper::receive ─▶ the engine asks the hub to connect
 //!                                                        │ connected       │ refused
-//!                      Doorkeeper::let_in  ◀─────────────┘                 ▼
-//!                                     │                  Doorkeeper::refuse: RST, ICMP, silence
+//!                      Doorkeeper::reinject ◀────────────┘                 ▼
+//!                                     │                  Doorkeeper::reject: RST, ICMP, silence
 //!                                     ▼
 //!  the client's own SYN ─▶ [output, with our mark] ─▶ lo ─▶ [prerouting: tproxy] ─▶ listener
 //! ```
@@ -20,7 +20,7 @@
 mod nflog;
 mod syn;
 
-use crate::engine::SocketId;
+use crate::engine::{HeldSyns, SocketId};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -29,7 +29,7 @@ use rt::netlink::Netlink;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::InterceptError;
-use nflog::Heard;
+pub(crate) use nflog::Heard;
 use nflog::Nflog;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use nflog::packets as logged_packets;
@@ -78,23 +78,23 @@ impl Doorkeeper {
     pub(crate) fn group(&self) -> u16 {
         self.log.group()
     }
+}
 
-    /// What becomes readable when somebody knocks.
-    pub(crate) fn id(&self) -> SocketId {
+impl HeldSyns for Doorkeeper {
+    fn id(&self) -> SocketId {
         SocketId(self.log.descriptor())
     }
 
-    /// Hands over who has knocked since, at most `limit`.
-    pub(crate) fn knocks(&mut self, limit: usize, mut take: impl FnMut(Syn)) -> Heard {
+    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> Heard {
         self.log.receive(limit, |packet, neighbour| match Syn::parse(packet) {
             Some(syn) => take(syn.sent_by(neighbour)),
             None => tracing::debug!("a SYN that is not whole"),
         })
     }
 
-    /// Whether the SYN says that it comes from this host itself, or from no host at all. The kernel
-    /// would throw it away where packets arrive, but it asks nobody where they are sent.
-    pub(crate) fn is_forged(&mut self, syn: &Syn) -> bool {
+    /// The kernel would discard such a packet where packets arrive; what this program sends it does
+    /// not look at.
+    fn is_forged(&mut self, syn: &Syn) -> bool {
         let client = syn.client.ip();
         client.is_unspecified()
             || client.is_loopback()
@@ -103,14 +103,11 @@ impl Doorkeeper {
             || self.netlink.is_own(client).unwrap_or(true)
     }
 
-    /// Sends the client's SYN on to the listener.
-    pub(crate) fn let_in(&self, syn: &Syn) {
+    fn reinject(&self, syn: &Syn) {
         self.inward.send(syn.packet(), syn.server);
     }
 
-    /// Tells the client why its connection does not come about, as the network would have: a
-    /// server that does not answer says nothing.
-    pub(crate) fn refuse(&self, syn: &Syn, reason: RefuseReason) {
+    fn reject(&self, syn: &Syn, reason: RefuseReason) {
         let what = match reason {
             RefuseReason::ConnectionRefused | RefuseReason::Limit | RefuseReason::Other => {
                 self.outward.send(&syn.reset(), syn.client);

@@ -1,6 +1,7 @@
 //! The doorkeeper between a real client and a real listener.
 
 use super::*;
+use crate::engine::HeldSyns;
 use relay::RefuseReason;
 use std::os::fd::AsRawFd;
 use std::thread::JoinHandle;
@@ -52,7 +53,7 @@ impl Gate {
     fn knock(&mut self) -> Syn {
         for _ in 0..5_000 {
             let mut found = None;
-            self.keeper.knocks(1, |syn| found = Some(syn));
+            self.keeper.receive(1, &mut |syn| found = Some(syn));
             if let Some(syn) = found {
                 return syn;
             }
@@ -110,7 +111,7 @@ fn a_client_is_let_in_with_its_own_syn() {
             assert!(CLIENTS.iter().any(|own| syn.client.ip().to_string() == *own));
             assert!(!gate.keeper.is_forged(&syn));
             gate.nobody_is_in(server);
-            gate.keeper.let_in(&syn);
+            gate.keeper.reinject(&syn);
             let (mut taken, peer) = accept(gate.listener(server));
             assert_eq!((peer.ip(), peer.port()), (syn.client.ip(), syn.client.port()));
             assert_eq!(taken.local_addr().unwrap(), server);
@@ -141,13 +142,13 @@ fn a_client_is_told_what_the_network_would_have_told_it() {
         ] {
             let client = gate.client(server, PATIENCE);
             let syn = gate.knock();
-            gate.keeper.refuse(&syn, reason);
+            gate.keeper.reject(&syn, reason);
             assert_eq!(client.errno(), errno, "{reason:?} of {server}");
         }
         // A server that says nothing is not spoken for.
         let client = gate.client(v4, Duration::from_millis(300));
         let syn = gate.knock();
-        gate.keeper.refuse(&syn, RefuseReason::TimedOut);
+        gate.keeper.reject(&syn, RefuseReason::TimedOut);
         assert_eq!(client.0.join().unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
         gate.nobody_is_in(v4);
     });
@@ -162,7 +163,7 @@ fn only_what_is_to_be_confirmed_is_kept_back() {
             assert_eq!(accept(gate.listener(server)).0.local_addr().unwrap(), server);
             client.connected();
         }
-        let heard = gate.keeper.knocks(1, |syn| panic!("{syn:?}"));
+        let heard = gate.keeper.receive(1, &mut |syn| panic!("{syn:?}"));
         assert!(!heard.more && !heard.lost);
     });
 }
@@ -177,8 +178,8 @@ fn a_client_that_comes_again_is_let_in_once() {
         // A second later it has no answer, and says the same again.
         let again = gate.knock();
         assert_eq!((again.client, again.server), (first.client, first.server));
-        gate.keeper.let_in(&again);
-        gate.keeper.let_in(&first);
+        gate.keeper.reinject(&again);
+        gate.keeper.reinject(&first);
         let (mut taken, _) = accept(gate.listener(server));
         let mut client = client.connected();
         pass(&mut client, &mut taken, b"once");
