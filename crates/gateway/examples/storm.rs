@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
     println!(
         "{count} storms, {broken} with a violation; {connections} connections, {complete} complete, \
-         {bytes} bytes, {rounds} rounds, at most {empty_rounds} empty ones in a millisecond"
+         {bytes} bytes, {rounds} rounds, at most {empty_rounds} empty ones in 100 ms"
     );
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -54,7 +54,7 @@ pub fn check(config: &Config) -> Vec<Warning> {
         }
     }
     let (wanted, has) = (config.limits.connections, driver::raise_descriptor_limit());
-    let needed = engine::slots::descriptors_for(wanted, 1);
+    let needed = engine::descriptors_for(wanted, 1);
     if has < needed {
         let text = format!("{wanted} connections want {needed} descriptors, and {has} are allowed");
         found.add("limits.connections", text + "; see LimitNOFILE or ulimit -n");

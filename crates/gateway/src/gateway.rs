@@ -160,7 +160,7 @@ impl Gateway {
     /// there is any thread.
     fn open_then(config: &Config, bound: impl FnOnce()) -> Result<Self, Error> {
         let descriptors = driver::raise_descriptor_limit();
-        if descriptors < engine::slots::descriptors_for(config.limits.connections, 1) {
+        if descriptors < engine::descriptors_for(config.limits.connections, 1) {
             tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
         }
         let mut driver = Driver::new()?;

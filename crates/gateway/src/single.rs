@@ -1,8 +1,8 @@
 //! A gateway without a partner, as a whole: its place in the kernel's tables, and its loop.
 
 use crate::driver::{Driver, raise_descriptor_limit};
+use crate::engine::descriptors_for;
 use crate::engine::single::{Facing, Single};
-use crate::engine::slots::descriptors_for;
 use crate::gateway::{listen_transparently, log_notes};
 use crate::intercept::{HubRules, Interception, TerminalRules};
 use crate::observe::{AssociationCounters, Observer};

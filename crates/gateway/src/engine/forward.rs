@@ -1,12 +1,12 @@
 //! Packets that are carried as they are: between the TUN interface and the relay.
 
-use super::carrier::Peer;
-use super::fail::{Fate, RETRY};
-use super::host::{SocketId, Source};
-use super::outlet::Outlet;
-use super::quota::Holder;
-use super::{Engine, Role};
 use crate::config::terminal_of;
+use crate::engine::accept::fallback::{Fate, RETRY};
+use crate::engine::host::{SocketId, Source};
+use crate::engine::limits::rates::Holder;
+use crate::engine::peers::link_socket::Outlet;
+use crate::engine::peers::relay_set::Peer;
+use crate::engine::{Engine, Role};
 use crate::forward::Forwarding;
 use crate::forward::packet::{Ends, UDP};
 use crate::report::ForwardCounters;

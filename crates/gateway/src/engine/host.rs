@@ -11,7 +11,7 @@
 //! remembered by the engine until a call returns [`io::ErrorKind::WouldBlock`]. All calls return at
 //! once, with the errors that the kernel has for them. Time is an argument of the engine's verbs.
 
-use crate::engine::path::Route;
+use crate::engine::peers::route::Route;
 use crate::intercept::{Heard, Syn};
 use crate::report::UdpCounters;
 use crate::{Limits, ResolverSection};
@@ -22,7 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use units::{Instant, Span};
 
-use super::resolver::{Action, Update};
+use crate::engine::resolver::{Action, Update};
 
 /// A socket, or another thing that becomes ready, as the host knows it: the kernel's descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,20 +5,20 @@
 //!                                          └── no address can be reached: refused
 //! ```
 
-use super::about::About;
-use super::admission::Admission;
-use super::carrier::{Peer, StreamKey};
-use super::classes::Classes;
-use super::client_network::client_network;
-use super::connecting::{Connecting, Reached};
-use super::connection::{Onward, Phase};
-use super::core::Core;
-use super::families::FamilyWatch;
-use super::host::{Host, Socket, Source};
-use super::mac::Mac;
-use super::quota::Holder;
-use super::resolver::{Answer, Owner};
-use super::slots::reserve::is_out_of_descriptors;
+use crate::engine::connect::server_connect::{Connecting, Reached};
+use crate::engine::connect::terminal_admission::Admission;
+use crate::engine::host::{Host, Socket, Source};
+use crate::engine::limits::client_network::client_network;
+use crate::engine::limits::rates::Holder;
+use crate::engine::limits::slots::reserve::is_out_of_descriptors;
+use crate::engine::peers::classes::Classes;
+use crate::engine::peers::family_watch::FamilyWatch;
+use crate::engine::peers::relay_set::{Peer, StreamKey};
+use crate::engine::peers::scheduler_notifier::Mac;
+use crate::engine::resolver::{Answer, Owner};
+use crate::engine::transfer::connection::{Onward, Phase};
+use crate::engine::transfer::connection_info::About;
+use crate::engine::transfer::connections::Core;
 use crate::proxy::RefuseReason;
 use crate::{Promised, SourceMode};
 use relay::{Event, ResetReason, Target};

@@ -10,86 +10,56 @@
 //! [`driver`](crate::driver) waits. Every part of a round has a budget, so that no client holds up
 //! the pacing of the link for more than a moment.
 
-mod about;
-mod admission;
-mod arrival;
-mod asking;
-mod carrier;
-mod classes;
-mod client_network;
-mod complaints;
-mod confirm;
-mod connecting;
-mod connection;
-mod core;
+mod accept;
+mod connect;
 pub(crate) mod defect;
-mod destination;
-mod direct;
-mod door;
-mod drain;
-mod emptying;
-mod ending;
-mod fail;
-mod families;
 mod forward;
-mod happy_eyeballs;
-#[cfg(any(test, feature = "simulation"))]
-pub(crate) mod held;
 pub(crate) mod host;
 mod hub;
-mod listener;
-mod mac;
-mod opening;
-mod outlet;
-mod path;
-mod paths;
-mod pause;
-mod quota;
-mod reachability;
-mod reload;
+mod lifecycle;
+mod limits;
+mod peers;
 pub(crate) mod resolver;
-mod sight;
 pub(crate) mod single;
-pub(crate) mod slots;
-mod socket;
-mod splice;
-mod strangers;
 mod terminal;
-mod timer;
-mod wait;
+mod transfer;
 
-use self::core::Core;
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
-use classes::Classes;
-use confirm::Confirm;
-use connection::Phase;
+use accept::client_admission::Door;
+use accept::confirm_queue::Confirm;
+use accept::fallback::Fail;
+use connect::direct::Direct;
 use defect::Defect;
-use direct::Direct;
-use door::Door;
-use fail::Fail;
-use families::FamilyWatch;
 use hub::Hub;
-use mac::Mac;
+use peers::classes::Classes;
+use peers::family_watch::FamilyWatch;
+use peers::scheduler_notifier::Mac;
 use relay::{Keys, PublicKey};
 use std::io;
 use std::sync::Arc;
 use terminal::Terminal;
+use transfer::connection::Phase;
+use transfer::connections::Core;
 use units::Instant;
 
-pub(crate) use admission::Admission;
-pub(crate) use carrier::Carrier;
-pub(crate) use fail::depends_on_paths;
+pub(crate) use accept::fallback::depends_on_paths;
+pub(crate) use accept::listener::{Kind, Listener};
+pub(crate) use connect::terminal_admission::Admission;
 pub(crate) use host::{
     Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Lookups, Platform, Readiness,
     Reserve, Sent, Socket, SocketId, Source, TcpSocket,
 };
-pub(crate) use listener::{Kind, Listener};
-pub(crate) use outlet::Outlet;
-pub(crate) use path::Route;
-pub(crate) use paths::PathPlan;
-pub(crate) use sight::Sight;
+#[cfg(any(test, feature = "simulation"))]
+pub(crate) use lifecycle::held::Held;
+pub(crate) use lifecycle::view::Sight;
+pub(crate) use limits::slots::descriptors_for;
+pub(crate) use limits::slots::reserve::is_out_of_descriptors;
+pub(crate) use peers::link_socket::Outlet;
+pub(crate) use peers::paths::PathPlan;
+pub(crate) use peers::relay_set::Carrier;
+pub(crate) use peers::route::Route;
 pub(crate) use terminal::PLACES as LISTENER_PLACES;
 
 /// What the driver drives: an engine.
@@ -208,7 +178,7 @@ impl Engine {
 
     /// What went through the datagram socket.
     pub(crate) fn udp_counters(&self) -> UdpCounters {
-        outlet::counted(&self.outlets)
+        peers::link_socket::counted(&self.outlets)
     }
 
     /// A hub's own public key, where it has keys.

@@ -7,21 +7,21 @@
 //!                                               └───────refused───▶ Farewell
 //! ```
 
-use super::about::About;
-use super::arrival::welcome;
-use super::asking::{ask, farewell};
-use super::carrier::{Peer, StreamKey};
-use super::client_network::client_network;
-use super::confirm::Confirm;
-use super::connection::Phase;
-use super::core::Core;
-use super::door::Door;
-use super::host::Host;
-use super::listener::{Accepted, Kind, Listener};
-use super::opening::{open_greeted, open_now, refuse};
-use super::pause::Pause;
-use super::slots::reserve::is_out_of_descriptors;
 use crate::config::MOST_LISTENERS;
+use crate::engine::accept::client_accept::welcome;
+use crate::engine::accept::client_admission::Door;
+use crate::engine::accept::confirm_queue::Confirm;
+use crate::engine::accept::listener::{Accepted, Kind, Listener};
+use crate::engine::accept::pause::Pause;
+use crate::engine::accept::proxy_client::{ask, farewell};
+use crate::engine::accept::stream_open::{open_greeted, open_now, refuse};
+use crate::engine::host::Host;
+use crate::engine::limits::client_network::client_network;
+use crate::engine::limits::slots::reserve::is_out_of_descriptors;
+use crate::engine::peers::relay_set::{Peer, StreamKey};
+use crate::engine::transfer::connection::Phase;
+use crate::engine::transfer::connection_info::About;
+use crate::engine::transfer::connections::Core;
 use crate::proxy::RefuseReason;
 use relay::{Event, ResetReason};
 use slab::Slab;

@@ -12,7 +12,7 @@ use super::{Identity, Status};
 use crate::driver::KernelReserve;
 use crate::engine::Reserve;
 use crate::engine::Sight;
-use crate::engine::slots::reserve::is_out_of_descriptors;
+use crate::engine::is_out_of_descriptors;
 use mio::net::{UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 use relay::Tap;

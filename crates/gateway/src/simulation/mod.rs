@@ -61,7 +61,7 @@ pub struct Report {
     pub time: Span,
     /// Rounds of all gateways' loops.
     pub rounds: u64,
-    /// The largest number of rounds in one millisecond in which a gateway did nothing.
+    /// The largest number of rounds in 100 ms in which a gateway did nothing.
     pub empty_rounds: u32,
 }
 

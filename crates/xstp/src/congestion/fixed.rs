@@ -58,7 +58,11 @@ impl CongestionController for Fixed {
         self.ceiling = self.ceiling.is_some().then(Ceiling::new);
     }
 
+    /// A rate cap stays the same part of the granted rate (XSTP-9.3.7).
     fn apply_grant(&mut self, rate: Option<BitRate>) {
+        if let (Some(ceiling), Some(old), Some(new)) = (&mut self.ceiling, self.rate, rate) {
+            ceiling.scale(old, new);
+        }
         self.rate = rate;
     }
 

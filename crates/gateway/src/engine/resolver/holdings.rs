@@ -3,7 +3,7 @@
 //! Limits that are shared are enforced against the owner with the most items: the terminal with
 //! the most, and of its clients the one with the most.
 
-use crate::engine::quota::Holder;
+use crate::engine::limits::rates::Holder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

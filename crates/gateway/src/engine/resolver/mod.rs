@@ -17,8 +17,8 @@ mod schedule;
 
 pub(crate) use holdings::Owner;
 
-use super::host::Lookups;
 use crate::ResolverSection;
+use crate::engine::host::Lookups;
 use crate::observe::ResolverStatus;
 use cache::Cache;
 pub(crate) use schedule::Action;

@@ -3,12 +3,12 @@
 use super::Single;
 use super::pair::{Pair, Side};
 use crate::SourceMode;
+use crate::engine::accept::listener::Accepted;
 use crate::engine::host::{Close, Socket};
 use crate::engine::hub::reason_of;
-use crate::engine::listener::Accepted;
-use crate::engine::quota::Holder;
-use crate::engine::slots::reserve::is_out_of_descriptors;
-use crate::engine::slots::{Full, Owner, RECLAIMED};
+use crate::engine::limits::rates::Holder;
+use crate::engine::limits::slots::reserve::is_out_of_descriptors;
+use crate::engine::limits::slots::{Full, Owner, RECLAIMED};
 use crate::intercept;
 use crate::proxy::RefuseReason;
 use std::io;

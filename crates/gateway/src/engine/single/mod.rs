@@ -13,21 +13,20 @@
 mod bucket;
 mod clients;
 mod observed;
-pub(in crate::engine) mod pair;
-pub(in crate::engine) mod pipe;
+pub(crate) mod pair;
 mod satellite;
 mod sweep;
 
 pub(crate) use satellite::{Refusal, available_congestion_controls};
 
-use super::host::{Host, Platform, Readiness, Source};
-use super::hub::reason_of;
-use super::listener::Listener;
-use super::quota::Quotas;
-use super::slots::SlotPool;
-use super::timer::Deadlines;
-use super::{Machine, Sight};
 use crate::config::SingleSection;
+use crate::engine::accept::listener::Listener;
+use crate::engine::host::{Host, Platform, Readiness, Source};
+use crate::engine::hub::reason_of;
+use crate::engine::limits::rates::Quotas;
+use crate::engine::limits::slots::SlotPool;
+use crate::engine::transfer::deadlines::Deadlines;
+use crate::engine::{Machine, Sight};
 use crate::host::HostAddresses;
 use crate::report::{Counters, SingleReport};
 use crate::{Limits, SourceMode};
@@ -194,8 +193,8 @@ impl Single {
 
     /// Counts what is held for connections, to see that all of it is given back.
     #[cfg(any(test, feature = "simulation"))]
-    pub(crate) fn held(&self) -> super::held::Held {
-        super::held::Held {
+    pub(crate) fn held(&self) -> super::Held {
+        super::Held {
             connections: self.pairs.len(),
             slots: self.slots.table.len(),
             deadlines: self.deadlines.len(),

@@ -1,9 +1,9 @@
 //! Two sockets that are one connection.
 
 use super::bucket::Bucket;
-use super::pipe::{Broken, Moved, Pipe, Sink};
 use crate::engine::host::{Close, Socket, TcpSocket};
-use crate::engine::socket;
+use crate::engine::transfer::pipe::{Broken, Moved, Pipe, Sink};
+use crate::engine::transfer::unresponsive;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use units::{Instant, Span};
@@ -15,7 +15,7 @@ const QUANTUM: u64 = 8;
 /// How long to wait for bytes of a broken connection that make no way.
 const BREAKING_PATIENCE: Span = Span::from_secs(3);
 /// How often to look.
-pub(in crate::engine) const BREAKING_LOOKS: Span = Span::from_millis(50);
+pub(crate) const BREAKING_LOOKS: Span = Span::from_millis(50);
 
 /// One of the two sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(super) enum Phase {
 
 /// The last bytes of a connection of which one socket broke, on their way to the other.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::engine) struct LastBytes {
+pub(crate) struct LastBytes {
     /// Bytes that the other end did not have when some were last seen to arrive.
     left: u64,
     /// When to give up waiting, unless more arrive by then.
@@ -83,12 +83,12 @@ pub(in crate::engine) struct LastBytes {
 
 impl LastBytes {
     /// Those of a socket that broke at `now`.
-    pub(in crate::engine) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self { left: u64::MAX, patience: now }
     }
 
     /// Moves them by `pipe`, whose source is broken; true when nothing more is to be waited for.
-    pub(in crate::engine) fn turn(
+    pub(crate) fn turn(
         &mut self,
         now: Instant,
         pipe: &mut Pipe,
@@ -133,9 +133,9 @@ pub(super) enum Turn {
 
 /// Bytes that turns have moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine) struct Tally {
-    pub(in crate::engine) read: u64,
-    pub(in crate::engine) written: u64,
+pub(crate) struct Tally {
+    pub(crate) read: u64,
+    pub(crate) written: u64,
     /// Of those written, what went towards the satellite.
     pub(super) to_satellite: u64,
 }
@@ -291,7 +291,7 @@ impl Pair {
     pub(super) fn has_vanished(&mut self, now: Instant, longest: Span) -> bool {
         let sockets = [&self.client, &self.server];
         sockets.into_iter().zip(&mut self.owing).any(|(socket, owing)| {
-            socket::has_vanished(now, socket.unanswered_for(), owing, longest)
+            unresponsive::has_vanished(now, socket.unanswered_for(), owing, longest)
         })
     }
 
@@ -331,7 +331,7 @@ pub(super) fn other(side: Side) -> Side {
 
 /// A socket at an end of a pipe.
 #[derive(Debug)]
-pub(in crate::engine) struct End<'a>(pub(in crate::engine) &'a dyn TcpSocket);
+pub(crate) struct End<'a>(pub(crate) &'a dyn TcpSocket);
 
 impl Read for End<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

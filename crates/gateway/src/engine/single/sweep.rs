@@ -2,7 +2,7 @@
 
 use super::Single;
 use super::pair::{Pair, Phase};
-use crate::engine::slots::IDLE;
+use crate::engine::limits::slots::IDLE;
 use crate::logging::CONNECTIONS;
 use units::{Instant, Span};
 

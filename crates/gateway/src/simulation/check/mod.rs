@@ -5,7 +5,7 @@ pub(super) mod outcome;
 pub(super) mod shares;
 
 use super::world::World;
-use crate::engine::held::Held;
+use crate::engine::Held;
 use units::Span;
 
 /// How long gateways may hold on to something after the last connection: a terminal finds a

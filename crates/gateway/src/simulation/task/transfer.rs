@@ -15,7 +15,6 @@ impl Task {
     /// Sends and reads at one side.
     pub(super) fn exchange(&mut self, net: &mut Net, own: usize) -> Result<(), String> {
         let Some(id) = self.sides[own].id else { return Ok(()) };
-        let other = 1 - own;
         self.sides[own].wake = None;
         if self.sides[own].closed {
             return Ok(());
@@ -30,20 +29,26 @@ impl Task {
         if !net.conns[conn].ends[end].connected {
             return Ok(());
         }
-        let expected = self.sides[other].plan.bytes;
         let refused = matches!(self.stage, Stage::Refused(_)) && own == 0;
-        let waits = self.sides[own].plan.answers
-            && self.sides[own].got < expected
-            && !self.sides[own].end_seen;
-        if !waits && !refused && !self.send(net, own, id) {
+        if !self.is_waiting(own) && !refused && !self.send(net, own, id) {
             return Ok(());
         }
+        let waited = self.is_waiting(own);
         self.receive(net, own, id, refused)?;
+        if waited && !self.is_waiting(own) && !refused && !self.sides[own].closed {
+            self.send(net, own, id);
+        }
         let side = &mut self.sides[own];
         if side.end_seen && (side.ended || refused) {
             side.close(net, false);
         }
         Ok(())
+    }
+
+    /// Whether a side answers, and has not read everything that it answers.
+    fn is_waiting(&self, own: usize) -> bool {
+        let (side, other) = (&self.sides[own], &self.sides[1 - own]);
+        side.plan.answers && side.got < other.plan.bytes && !side.end_seen
     }
 
     /// Sends what there is room for; false when the socket is closed then.

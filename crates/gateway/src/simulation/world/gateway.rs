@@ -2,7 +2,7 @@
 //! as the [`driver`](crate::driver) does, and watched while it runs.
 
 use super::World;
-use crate::engine::held::Held;
+use crate::engine::Held;
 use crate::engine::single::{Facing, Single};
 use crate::engine::{self, Admission, Carrier, Engine, HeldSyns, Kind, Machine, Outlet};
 use crate::gateway::{path_plans, relay_config};
@@ -13,12 +13,14 @@ use crate::{AcceptMode, Config, Role};
 use std::net::SocketAddr;
 use units::{Instant, RngStream, Span};
 
-/// Rounds in one millisecond in which nothing is ready and nothing moves: timers of that time are
-/// due, or the engine's loop is busy with nothing. At a cost of 20 to 120 µs each a loop without
-/// end makes 14 of them.
-pub(in crate::simulation) const MAX_EMPTY_ROUNDS: u32 = 10;
 /// Time by which rounds are counted.
-const INTERVAL: Span = Span::from_millis(1);
+const INTERVAL: Span = Span::from_millis(100);
+/// Rounds of an interval in which nothing is ready and nothing moves: the engine waits 1 ms at least
+/// when it has nothing to do for what is due, and other timers come on top. At a cost of 20 to
+/// 120 µs a loop without end makes 1,400 of them.
+const MAX_EMPTY_ROUNDS: u32 = 200;
+/// And so many more for each connection, whose own timers are 50 ms apart at least.
+const MAX_EMPTY_ROUNDS_EACH: u32 = 4;
 /// When this simulation began, in seconds since 1970.
 const EPOCH: u64 = 1_700_000_000;
 
@@ -88,7 +90,7 @@ impl Engaged {
         }
     }
 
-    /// The largest number of rounds in one millisecond in which nothing happened.
+    /// The largest number of rounds in 100 ms in which nothing happened.
     pub(super) fn most_empty_rounds(&self) -> u32 {
         self.empty.most
     }
@@ -141,7 +143,8 @@ impl Engaged {
         let is_empty = !news && moved == self.empty.moved;
         self.empty.moved = moved;
         self.empty.count(now, is_empty);
-        if self.empty.most > MAX_EMPTY_ROUNDS {
+        let each = MAX_EMPTY_ROUNDS_EACH * self.held().connections as u32;
+        if self.empty.count > MAX_EMPTY_ROUNDS + each {
             return Err(format!(
                 "gateway {node} is busy with nothing: due {:?} at {now:?}, {:?}",
                 self.machine().poll_timeout(now),

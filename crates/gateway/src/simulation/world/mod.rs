@@ -14,7 +14,7 @@ use super::draw::site::Site;
 use super::host::DESCRIPTORS;
 use super::net::{Net, Node, Shared};
 use super::task::Task;
-use crate::engine::held::Held;
+use crate::engine::Held;
 use crate::{Config, Role};
 use std::collections::BTreeMap;
 use units::{Instant, RngStream, Span};
@@ -95,7 +95,7 @@ impl World {
         self.places.iter().all(|place| place.gateway.as_ref().is_some_and(|it| !it.is_draining()))
     }
 
-    /// The largest number of rounds in one millisecond in which a gateway did nothing.
+    /// The largest number of rounds in 100 ms in which a gateway did nothing.
     pub(super) fn most_empty_rounds(&self) -> u32 {
         let gateways = self.places.iter().filter_map(|place| place.gateway.as_ref());
         gateways.map(Engaged::most_empty_rounds).max().unwrap_or_default()

@@ -109,6 +109,20 @@ impl Ceiling {
         })
     }
 
+    /// The configured rate changes from `old` to `new` because the hub shares out its link anew:
+    /// what this sender found of its former share applies to the new one in proportion.
+    pub(crate) fn scale(&mut self, old: BitRate, new: BitRate) {
+        let scaled = |bps: u64| {
+            let scaled =
+                u128::from(bps) * u128::from(new.as_bps()) / u128::from(old.as_bps().max(1));
+            u64::try_from(scaled).unwrap_or(u64::MAX)
+        };
+        self.cap_bps = self.cap_bps.map(scaled);
+        if let Phase::Draining { link_bps, .. } = &mut self.phase {
+            *link_bps = scaled(*link_bps);
+        }
+    }
+
     /// Name of the phase.
     pub(crate) fn mode(&self, now: Instant) -> &'static str {
         match self.phase {

@@ -167,3 +167,16 @@ fn no_ceiling_is_below_an_eighth_of_the_rate() {
     let least = seen.paced.iter().copied().fold(f64::MAX, f64::min);
     assert!((least - 1.5).abs() < 0.01, "{least}");
 }
+
+/// XSTP-9.3.7
+#[test]
+fn rate_cap_stays_the_same_part_of_a_grant() {
+    let mut run = run(20, TOLD, |_| GOOD);
+    let before = run.ceiling.apply(run.now, TOLD).as_bps() as f64 / TOLD.as_bps() as f64;
+    assert!((0.7..0.9).contains(&before), "{before}");
+    for (old, grant) in [(TOLD, BitRate::from_mbps(3)), (BitRate::from_mbps(3), TOLD)] {
+        run.ceiling.scale(old, grant);
+        let after = run.ceiling.apply(run.now, grant).as_bps() as f64 / grant.as_bps() as f64;
+        assert!((after - before).abs() < 1e-3, "{after} after {before}");
+    }
+}

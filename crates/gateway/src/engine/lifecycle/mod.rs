@@ -1,0 +1,8 @@
+//! Start, reload, drain and end of an engine, and what it reports meanwhile.
+
+pub(crate) mod drain;
+#[cfg(any(test, feature = "simulation"))]
+pub(crate) mod held;
+pub(crate) mod reload;
+pub(crate) mod timeout;
+pub(crate) mod view;

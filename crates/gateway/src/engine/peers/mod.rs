@@ -1,0 +1,11 @@
+//! The gateways at the other end of the satellite link: relays, the paths to them, and their UDP
+//! sockets.
+
+pub(crate) mod classes;
+pub(crate) mod family_watch;
+pub(crate) mod handshake_log;
+pub(crate) mod link_socket;
+pub(crate) mod paths;
+pub(crate) mod relay_set;
+pub(crate) mod route;
+pub(crate) mod scheduler_notifier;

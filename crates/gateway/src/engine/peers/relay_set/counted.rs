@@ -1,0 +1,102 @@
+//! What the carrier's relays have counted and found out.
+
+use super::{Carrier, Peer, Side, StreamKey};
+use crate::engine::peers::paths::Path;
+use crate::report::{PeerReport, Traffic};
+use crate::state::State;
+use relay::{PeerId, Statistics};
+use units::Instant;
+
+impl Carrier {
+    /// Hands over what sessions have learnt of their ways; `unix` turns times into seconds.
+    pub(crate) fn remember(
+        &mut self,
+        now: Instant,
+        state: &mut State,
+        unix: impl Fn(Instant) -> u64,
+    ) {
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                for path in paths.all.iter().filter(|path| path.relay.is_connected()) {
+                    if let Some(learnt) = path.relay.learnt() {
+                        state.put(&path.remembered_as(), learnt, unix(now));
+                    }
+                }
+            }
+            Side::Hub(hub) => {
+                for (name, learnt, at) in hub.learnt(now) {
+                    state.put(name, learnt, unix(at));
+                }
+            }
+        }
+    }
+
+    /// What is known of the ways to peers that are here.
+    pub(crate) fn peers(&mut self, now: Instant) -> Vec<PeerReport> {
+        const MOST: usize = 100;
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                let report = |path: &Path| PeerReport::of(path.remembered_as(), now, &path.relay);
+                paths.all.iter().filter_map(report).collect()
+            }
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().take(MOST).collect();
+                let report = |peer| {
+                    let name = hub.name(peer)?.to_owned();
+                    PeerReport::of(name, now, hub.peer(peer)?)
+                };
+                peers.into_iter().filter_map(report).collect()
+            }
+        }
+    }
+
+    /// Whether a terminal's stream counts against what its hub allows.
+    pub(crate) fn has_opened(&mut self, key: StreamKey) -> bool {
+        matches!(key.peer, Peer::Path(_))
+            && self.relay(key.peer).is_some_and(|relay| relay.has_stream(key.stream))
+    }
+
+    /// Streams that are not over at both ends yet.
+    pub(crate) fn open_streams(&mut self) -> usize {
+        self.all_statistics().iter().map(|all| all.streams).sum()
+    }
+
+    /// Octets in the send buffers of streams.
+    #[cfg(any(test, feature = "simulation"))]
+    pub(crate) fn buffered(&mut self) -> u64 {
+        self.all_statistics().iter().map(|all| all.send_buffered).sum()
+    }
+
+    fn all_statistics(&mut self) -> Vec<Statistics> {
+        match &mut self.side {
+            Side::Terminal(paths) => paths.all.iter().map(|path| path.relay.statistics()).collect(),
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().collect();
+                peers.into_iter().filter_map(|peer| Some(hub.peer(peer)?.statistics())).collect()
+            }
+        }
+    }
+
+    /// Its counters, for the report.
+    pub(crate) fn traffic(&mut self) -> Traffic {
+        let mut traffic = Traffic { bad_datagrams: self.bad_datagrams, ..Traffic::default() };
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                for Path { relay, .. } in &paths.all {
+                    traffic.add_totals(&relay.totals());
+                    traffic.add(relay);
+                }
+            }
+            Side::Hub(hub) => {
+                traffic.add_totals(&hub.totals());
+                let peers: Vec<PeerId> = hub.peers().collect();
+                for peer in peers {
+                    if let Some(relay) = hub.peer(peer) {
+                        traffic.add(relay);
+                    }
+                }
+            }
+        }
+        traffic
+    }
+}

@@ -1,0 +1,236 @@
+//! The carrier as an operator sees it: each terminal's way, and taps.
+
+use super::naming::plain;
+use super::{Carrier, Peer, Side, hub_name, is_same};
+use crate::engine::peers::paths::Path;
+use crate::engine::transfer::connection::Connection;
+use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
+use relay::{PeerId, Relay, Tap, Tapped};
+use std::net::SocketAddr;
+use units::{BitRate, Instant, Span};
+
+impl Carrier {
+    /// Each terminal's way; at a terminal its own, called `own`. `unix` turns times into seconds
+    /// since 1970.
+    pub(crate) fn terminals(
+        &mut self,
+        now: Instant,
+        own: &str,
+        unix: impl Fn(Instant) -> f64,
+    ) -> Vec<TerminalStatus> {
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                let seen = paths.all.iter().enumerate().map(|(number, path)| {
+                    let name = if path.label.is_empty() { own } else { &path.label };
+                    let hub = hub_name(path.route.peer);
+                    TerminalStatus {
+                        health: Some(paths.verdict(number).word()),
+                        failures: paths.failures(number),
+                        ..terminal(name.to_owned(), hub, now, &path.relay, &unix)
+                    }
+                });
+                seen.collect()
+            }
+            Side::Hub(hub) => {
+                let peers: Vec<PeerId> = hub.peers().collect();
+                let shares = hub.shares();
+                let seen = peers.into_iter().filter_map(|peer| {
+                    let name = hub.name(peer)?.to_owned();
+                    let address = plain(hub.address(peer)?).to_string();
+                    let standing = hub.standing(peer);
+                    let seen = terminal(name, address, now, hub.peer(peer)?, &unix);
+                    Some(TerminalStatus {
+                        plan: standing.plan,
+                        share_bits_per_second: shares.get(&peer).copied(),
+                        committed_bits_per_second: standing.committed.map(BitRate::as_bps),
+                        granted_bits_per_second: standing.granted.map(BitRate::as_bps),
+                        beyond_grant: standing.beyond_grant,
+                        ..seen
+                    })
+                });
+                seen.collect()
+            }
+        }
+    }
+
+    /// Whether a peer has the address: a terminal's hub, a terminal that is here at a hub.
+    pub(crate) fn is_peer(&self, address: SocketAddr) -> bool {
+        match &self.side {
+            Side::Terminal(paths) => paths.all.iter().any(|path| is_same(path.route.peer, address)),
+            Side::Hub(hub) => hub
+                .peers()
+                .filter_map(|peer| hub.address(peer))
+                .any(|known| is_same(known, address)),
+        }
+    }
+
+    /// What became of datagrams.
+    pub(crate) fn association(&self) -> AssociationCounters {
+        let counters = match &self.side {
+            Side::Terminal(paths) => {
+                let mut all = association::Counters::default();
+                let each = paths.all.iter().filter_map(|path| path.relay.association_counters());
+                each.for_each(|counters| all.add(counters));
+                all
+            }
+            Side::Hub(hub) => *hub.association_counters(),
+        };
+        let named = counters.malformed
+            + counters.unknown_index
+            + counters.replayed
+            + counters.bad_tag
+            + counters.strangers
+            + counters.stale
+            + counters.busy
+            + counters.full;
+        let dropped = [
+            ("malformed", counters.malformed),
+            ("unknown_index", counters.unknown_index),
+            ("replayed", counters.replayed),
+            ("bad_tag", counters.bad_tag),
+            ("stranger", counters.strangers),
+            ("stale_hello", counters.stale),
+            ("busy", counters.busy),
+            ("full", counters.full),
+            // From another address than the hub's, or opened and then not understood.
+            ("other", self.bad_datagrams.saturating_sub(named)),
+        ];
+        AssociationCounters {
+            sealed: counters.sealed,
+            opened: counters.opened,
+            hellos: counters.hellos,
+            unknowns: counters.unknowns,
+            renewals: counters.renewals,
+            cookies: counters.cookies,
+            withheld: [
+                ("cookie", counters.cookies_withheld),
+                ("unknown", counters.unknowns_withheld),
+            ]
+            .into(),
+            dropped: dropped.into(),
+        }
+    }
+
+    /// The terminal that a connection came by; at a terminal its path, where there are several.
+    pub(crate) fn owner(&self, connection: &Connection) -> Option<&str> {
+        self.name_of(connection.key?.peer)
+    }
+
+    /// What a hub's peer is called; at a terminal a path, where there are several.
+    pub(crate) fn name_of(&self, peer: Peer) -> Option<&str> {
+        match (&self.side, peer) {
+            (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer),
+            (Side::Terminal(paths), Peer::Path(number)) => {
+                let label = paths.all.get(number).map(|path| path.label.as_str());
+                label.filter(|label| !label.is_empty())
+            }
+            (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), Peer::Terminal(_)) => None,
+        }
+    }
+
+    /// Copies what is opened and sealed from now on; `None`: no more.
+    pub(crate) fn set_tap(&mut self, tap: Option<Tap>) {
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                paths.all.iter_mut().for_each(|path| path.relay.set_tap(tap.clone()));
+            }
+            Side::Hub(hub) => hub.set_tap(tap),
+        }
+    }
+
+    /// Hands over what was copied, with the terminal's name at a hub, and makes room again.
+    /// Returns how many payloads there was no room for since the tap was set.
+    pub(crate) fn drain_tap(&mut self, mut take: impl FnMut(Option<&str>, Tapped<'_>)) -> u64 {
+        // Names are the hub's, and so is the tap.
+        let names: Vec<(PeerId, String)> = match &self.side {
+            Side::Terminal(_) => Vec::new(),
+            Side::Hub(hub) => {
+                hub.peers().filter_map(|peer| Some((peer, hub.name(peer)?.to_owned()))).collect()
+            }
+        };
+        let mut dropped = 0;
+        match &mut self.side {
+            Side::Terminal(paths) => {
+                for Path { relay, label, .. } in &mut paths.all {
+                    let Some(tap) = relay.tap() else { continue };
+                    let name = Some(label.as_str()).filter(|label| !label.is_empty());
+                    tap.held().for_each(|tapped| take(name, tapped));
+                    tap.clear();
+                    dropped += tap.dropped();
+                }
+            }
+            Side::Hub(hub) => {
+                let Some(tap) = hub.tap() else { return 0 };
+                for tapped in tap.held() {
+                    let name = names.iter().find(|(peer, _)| Some(*peer) == tapped.peer);
+                    take(name.map(|(_, name)| name.as_str()), tapped);
+                }
+                tap.clear();
+                dropped = tap.dropped();
+            }
+        }
+        dropped
+    }
+}
+
+fn terminal(
+    name: String,
+    address: String,
+    now: Instant,
+    relay: &Relay,
+    unix: impl Fn(Instant) -> f64,
+) -> TerminalStatus {
+    let (sight, seen) = (relay.sight(), relay.snapshot(now));
+    let (streams, totals) = (relay.statistics(), relay.totals());
+    let seconds = |span: Option<Span>| span.map(Span::as_secs_f64);
+    TerminalStatus {
+        terminal: name,
+        address,
+        health: None,
+        failures: 0,
+        connected: relay.is_connected(),
+        since_unix_seconds: sight.connected_since.map(&unix),
+        heard_unix_seconds: sight.heard.map(&unix),
+        silent_seconds: seconds(sight.heard.map(|heard| now.since(heard))),
+        mode: seen.map_or("none", |seen| seen.mode),
+        plan: None,
+        share_bits_per_second: None,
+        committed_bits_per_second: None,
+        granted_bits_per_second: relay.granted().map(BitRate::as_bps),
+        beyond_grant: 0,
+        rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
+        learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
+        round_trip_seconds: seconds(relay.round_trip()),
+        least_round_trip_seconds: seconds(seen.and_then(|seen| seen.min_rtt)),
+        queue_seconds: seconds(seen.and_then(|seen| seen.queue)),
+        outage_seconds: seconds(
+            seen.and_then(|seen| seen.outage_since).map(|since| now.since(since)),
+        ),
+        mtu_bytes: sight.mtu as u64,
+        streams: streams.streams as u64,
+        outstanding_bytes: seen.map_or(0, |seen| seen.outstanding),
+        waiting_again: seen.map_or(0, |seen| seen.retransmit_queue),
+        send_buffered_bytes: streams.send_buffered,
+        send_buffer_limit_bytes: sight.send_pool,
+        receive_promised_bytes: streams.receive_promised,
+        receive_limit_bytes: sight.receive_pool,
+        receive_memory_bytes: sight.receive_memory as u64,
+        counters: PathCounters {
+            sessions: totals.sessions,
+            segments_sent: totals.segments_sent,
+            segment_bytes_sent: totals.octets_sent,
+            segments_received: totals.segments_received,
+            data_sent: totals.data_sent,
+            retransmitted: totals.retransmitted,
+            duplicates: totals.duplicates,
+            polls: totals.polls,
+            stats: totals.stats,
+            ustats: totals.ustats,
+            outages: totals.outages,
+            streams_opened: totals.opened + totals.accepted,
+            stream_bytes_sent: totals.bytes_sent,
+            stream_bytes_received: totals.bytes_received,
+            bad_frames: totals.bad_frames,
+        },
+    }
+}
