@@ -2,7 +2,9 @@
 
 use crate::confirming::{self, OnDuty};
 use crate::driver::{self, Driver};
-use crate::engine::{self, Admission, Carrier, Engine, HeldSyns, Host, Kind, Listener, Outlet, PathPlan};
+use crate::engine::{
+    self, Admission, Carrier, Engine, HeldSyns, Host, Kind, Listener, Outlet, PathPlan,
+};
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
 use crate::observe::Observer;

@@ -11,7 +11,7 @@ pub enum Defect {
     LostBytes,
     /// A splice does not hear that its socket is writable again.
     LostWakeup,
-    /// What a socket says when it breaks is taken for its end.
+    /// A socket that breaks is taken for one that has ended.
     ResetAsEnd,
     /// A connection that is over keeps its slot.
     LeakedSlot,
@@ -25,11 +25,15 @@ pub enum Defect {
     NoReclaim,
     /// A drain does not wait for connections that run.
     HastyDrain,
+    /// A hub that gives up connecting ends the connection in good order.
+    OrderlyAbandonment,
+    /// The last bytes of a socket that broke have 3 s, whether others arrive meanwhile or not.
+    ImpatientReset,
 }
 
 /// All of them.
 #[cfg(any(test, feature = "simulation"))]
-pub const DEFECTS: [Defect; 10] = [
+pub const DEFECTS: [Defect; 12] = [
     Defect::EarlyShutdown,
     Defect::LostBytes,
     Defect::LostWakeup,
@@ -40,6 +44,8 @@ pub const DEFECTS: [Defect; 10] = [
     Defect::BusyLoop,
     Defect::NoReclaim,
     Defect::HastyDrain,
+    Defect::OrderlyAbandonment,
+    Defect::ImpatientReset,
 ];
 
 #[cfg(any(test, feature = "simulation"))]

@@ -5,13 +5,13 @@ use super::net::datagrams::Datagrams;
 use super::net::faults::Call;
 use super::net::{HELD_SYNS, LISTENERS, Net, Shared, conn_of, id_of};
 use super::udp::MemoryUdp;
+use crate::Limits;
 use crate::engine::{
-    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Platform, Reserve,
-    Route, Socket, SocketId, Source, TcpSocket,
+    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Platform, Reserve, Route,
+    Socket, SocketId, Source, TcpSocket,
 };
 use crate::intercept::{Heard, Syn};
 use crate::report::UdpCounters;
-use crate::Limits;
 use relay::{Families, RefuseReason};
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -43,6 +43,8 @@ use world::World;
 
 /// How long all connections may take after the storm, beyond their bytes' time on the link.
 const PATIENCE: Span = Span::from_secs(600);
+/// How long a storm is watched after it is over.
+const CALM: Span = Span::from_secs(60);
 /// One in so many seeds is a contest.
 const CONTESTS: u64 = 16;
 
@@ -61,8 +63,8 @@ pub struct Report {
     pub time: Span,
     /// Rounds of all gateways' loops.
     pub rounds: u64,
-    /// The largest number of rounds in 100 ms in which a gateway did nothing.
-    pub empty_rounds: u32,
+    /// The largest number of rounds in a row in which a gateway did nothing.
+    pub empty_rounds: u64,
 }
 
 /// What did not hold, in words.
@@ -99,6 +101,35 @@ pub fn run(seed: u64) -> Result<Report, Violation> {
     }
     let storm = Storm::draw(seed);
     run_storm(&storm).map_err(|what| Violation(format!("{what}; {storm}")))
+}
+
+/// Runs the storm of `seed` and hands what each gateway shows of its peers to `show`, every so often.
+///
+/// # Errors
+/// As [`run`].
+pub fn watch(
+    seed: u64,
+    every: Span,
+    mut show: impl FnMut(units::Instant, usize, &str),
+) -> Result<Report, Violation> {
+    let storm = Storm::draw(seed);
+    let watched = storm.world().and_then(|mut world| {
+        let mut storms = true;
+        while world.now() < storm.calm_at + CALM && !world.tasks.iter().all(Task::is_over) {
+            if world.now() >= storm.calm_at && std::mem::take(&mut storms) {
+                storm.calm(&mut world);
+            }
+            let until = world.now() + every;
+            world.run(until, |_| false)?;
+            for node in 0..storm.site.configs.len() {
+                let status = world.status(node);
+                show(world.now(), node, &status);
+            }
+        }
+        Ok(())
+    });
+    watched.map_err(Violation)?;
+    run(seed)
 }
 
 fn is_contest(seed: u64) -> bool {

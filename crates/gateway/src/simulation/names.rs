@@ -44,7 +44,12 @@ impl Lookups for MemoryLookups {
                     None => (Span::from_millis(30), Err(Failure::NotFound)),
                 };
                 let found = Found::Complete(outcome, Span::from_secs(2));
-                net.answer_lookup(self.node, after, *lookup, Update::Lookup { lookup: *lookup, found });
+                net.answer_lookup(
+                    self.node,
+                    after,
+                    *lookup,
+                    Update::Lookup { lookup: *lookup, found },
+                );
             }
             Action::Stop { lookup } => drop(net.nodes[self.node].lookups.remove(lookup)),
         }

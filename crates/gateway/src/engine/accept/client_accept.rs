@@ -52,6 +52,8 @@ pub(crate) fn welcome(
     };
     if let Err(error) = stream.prepare(&core.limits) {
         tracing::debug!(%client, %error, "a client was gone at once");
+        // Without its options the socket would end in good order.
+        stream.close(Close::Reset);
         return;
     }
     let (phase, due) = match listener.kind {

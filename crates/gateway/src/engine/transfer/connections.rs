@@ -252,6 +252,11 @@ impl Core {
     /// A server that answers and closes without having read the whole request resets, too, and
     /// its answer must not be lost.
     pub(crate) fn broken(&mut self, now: Instant, index: usize, error: &io::Error) {
+        if defect::has(Defect::ResetAsEnd) {
+            self.connections[index].key.inspect(|&key| self.carrier.end(key));
+            self.finish(index);
+            return;
+        }
         let connection = &mut self.connections[index];
         tracing::debug!(connection = connection.id, %error, "socket broke");
         self.counters.reset_by_sockets += 1;
@@ -300,7 +305,8 @@ impl Core {
         let left = held.saturating_add(last.kept.len() as u64);
         // What is left may become more meanwhile: the socket still gives bytes.
         let arrived = Some(last.written.saturating_sub(held));
-        if arrived > last.arrived {
+        let impatient = defect::has(Defect::ImpatientReset) && last.arrived.is_some();
+        if arrived > last.arrived && !impatient {
             (last.arrived, last.moved, last.patience) = (arrived, now, now + BREAKING_PATIENCE);
         } else if !self.carrier.is_answered(key) && now.since(last.moved) < self.limits.outage {
             // While the link is out nothing can make way.

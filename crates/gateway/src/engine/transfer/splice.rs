@@ -179,11 +179,6 @@ impl Splice {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if unresponsive::is_later(&error) => self.readable = false,
-                Err(_) if defect::has(Defect::ResetAsEnd) => {
-                    self.readable = false;
-                    self.taken_in = true;
-                    stream.end();
-                }
                 Err(error) => return Err(error),
             }
         }

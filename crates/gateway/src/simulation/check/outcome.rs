@@ -5,6 +5,7 @@ use crate::simulation::draw::Storm;
 use crate::simulation::draw::site::Layout;
 use crate::simulation::net::{Answer, Net};
 use crate::simulation::task::{ClientKind, Ending, Reading, Stage, Task};
+use crate::simulation::world::Act;
 
 /// Reply codes of SOCKS5 (RFC 1928, section 6).
 const NO_NETWORK: u16 = 3;
@@ -46,8 +47,9 @@ pub(in crate::simulation) fn judge(task: &Task, storm: &Storm, net: &Net) -> Res
     }
     let resets = client.plan.ending != Ending::Fin || server.plan.ending != Ending::Fin;
     match task.stage {
-        // The opening of a stream may wait too long while the link is out.
+        // The opening of a stream, or its answer, may wait too long where the link is slow or out.
         Stage::Refused(TIMED_OUT | 504) if storm.harsh && !was_opened => Ok(()),
+        Stage::Open if storm.harsh && client.error == Some(libc::ENETUNREACH) => Ok(()),
         // A server that resets at once has refused.
         Stage::Refused(_) if server.has_reset => Ok(()),
         Stage::Refused(_) => bad("refused without a reason"),
@@ -75,14 +77,16 @@ fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
         }
         (Stage::Refused(_), _) => Ok(()),
         (_, None) if client.plan.ending == Ending::Fin => bad("a refusal that was not told"),
-        // A client that was not answered before its server is told what the server said.
-        (Stage::Open, Some(code)) if is_held(task, storm) && !storm.harsh => {
+        // A client that was not answered before its server is told what the server said; or, where
+        // the hub is slow to answer, that there is no way, or nothing.
+        (Stage::Open, Some(code)) if is_held(task, storm) => {
             let right = match answer {
                 Answer::Accept | Answer::Refuse => code == libc::ECONNREFUSED,
                 Answer::Unreachable => code == libc::ENETUNREACH,
                 Answer::Discard => code == libc::ETIMEDOUT,
             };
-            if right { Ok(()) } else { bad("another refusal than there was") }
+            let slow = storm.harsh && matches!(code, libc::ENETUNREACH | libc::ETIMEDOUT);
+            if right || slow { Ok(()) } else { bad("another refusal than there was") }
         }
         (_, _) => Ok(()),
     }
@@ -90,7 +94,8 @@ fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
 
 /// Whether the client's SYN is held until its server has answered, from the first to the last.
 fn is_held(task: &Task, storm: &Storm) -> bool {
-    let is_constant = storm.site.configs == storm.site.reloads || storm.acts.is_empty();
+    let changes = |act: &Act| matches!(act, Act::Reload(_) | Act::Restart(_) | Act::Drain(..));
+    let is_constant = !storm.acts.values().any(changes);
     let pair = storm.options.layout != Layout::Single;
     task.kind == ClientKind::Intercepted && storm.options.confirms && is_constant && pair
 }

@@ -14,6 +14,9 @@ const ROUND_TRIPS: u64 = 4;
 /// What a name server, the gateways' turns and retransmissions of the handshake's timers may take.
 const SETUP: Span = Span::from_secs(1);
 
+/// What the opening of a stream, its answer and its end cost a link, octets.
+const OPENING: u64 = 160;
+
 /// Runs a contest to the end of its honest clients, and sees everything given back.
 ///
 /// # Errors
@@ -22,16 +25,25 @@ pub(in crate::simulation) fn run(contest: &Contest) -> Result<World, String> {
     let storm = &contest.storm;
     let mut world = storm.world()?;
     let is_done = |world: &mut World| honest(world).all(Task::is_over);
+    let begin = contest.begin();
+    world.run(begin, |_| false)?;
+    let before = taken(&world);
     let limit = storm.calm_at + Span::from_secs(60);
     world.run(limit, is_done)?;
+    // What the hostile client still takes is its own share, up to that of one client.
+    let millis = world.now().since(begin).as_millis().max(1);
+    let began = storm.tasks.iter().filter(|(task, _)| task.hostile && task.start >= begin);
+    let taken = taken(&world) - before + OPENING * began.count() as u64;
+    let taken = taken * 8_000 / millis;
+    let share = contest.share(taken);
     for task in honest(&world) {
         let bytes = task.sides.iter().map(|side| side.plan.bytes).max().unwrap_or_default();
-        let allowed = contest.share.time_for(bytes * 100 / PORTION);
+        let allowed = share.time_for(bytes * 100 / PORTION);
         let setup = storm.options.delay * 2 * ROUND_TRIPS + SETUP;
         let due: Instant = task.start + setup + allowed;
         if !task.is_complete() || task.finished.is_none_or(|at| at > due) {
             return Err(format!(
-                "with {:?} an honest client was to be served by {due:?}: {task:?}",
+                "with {:?}, which took {taken} bit/s, an honest client was to be served by {due:?}: {task:?}",
                 contest.attack
             ));
         }
@@ -47,4 +59,10 @@ pub(in crate::simulation) fn run(contest: &Contest) -> Result<World, String> {
 
 fn honest(world: &World) -> impl Iterator<Item = &Task> {
     world.tasks.iter().filter(|task| !task.hostile)
+}
+
+/// Bytes that kernels have taken from the hostile client and from its servers.
+fn taken(world: &World) -> u64 {
+    let hostile = world.tasks.iter().filter(|task| task.hostile);
+    hostile.flat_map(|task| &task.sides).map(|side| side.sent).sum()
 }

@@ -68,7 +68,8 @@ impl Clients<'_> {
                 self.names.insert(name.clone(), record);
             }
             let server = SocketAddr::from(([192, 0, 2, 100], 2000 + number as u16));
-            let from = SocketAddr::from(([10, 1, node as u8, 66], 30_000 + number as u16));
+            let host = 66 + (place % attack.addresses()) as u8;
+            let from = SocketAddr::from(([10, 1, node as u8, host], 30_000 + number as u16));
             let task = Task::new((number, start), kind, (node, from, server), plans);
             self.tasks.push((Task { hostile: true, ..task }, answer));
         }
@@ -181,6 +182,14 @@ pub(in crate::simulation) const ATTACKS: [Attack; 9] = [
 ];
 
 impl Attack {
+    /// How many addresses it has: alone it cannot fill a table of connections.
+    const fn addresses(self) -> usize {
+        match self {
+            Self::Hoarding => 32,
+            _ => 1,
+        }
+    }
+
     /// One of its connections.
     fn connection(self, number: usize) -> (ClientKind, Answer, [Plan; 2]) {
         let plan = |bytes, ending, reading| Plan { bytes, ending, reading, answers: false };

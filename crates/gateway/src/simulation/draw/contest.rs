@@ -1,9 +1,9 @@
 //! Honest clients beside a hostile one, on links without faults.
 //!
-//! The hostile client begins [`LEAD`] before the honest ones, and all that it can take is taken by
-//! then. The honest clients move one file each, all at the same time and in the same direction, so
-//! the max-min share of each of them is the link's rate divided by their number; a hostile client
-//! that reads and writes as it should has a share like theirs.
+//! The hostile client begins [`LEAD`] before the honest ones. These move one file each, all at the
+//! same time and in the same direction, so the max-min share of each of them is the link's rate
+//! divided by their number; where the hostile client goes on taking bytes, what it takes comes off
+//! first, but no more than one client's share.
 
 use super::Storm;
 use super::clients::{ATTACKS, Attack, Clients};
@@ -27,8 +27,8 @@ const LENGTH: Span = Span::from_secs(5);
 pub(in crate::simulation) struct Contest {
     pub(in crate::simulation) storm: Storm,
     pub(in crate::simulation) attack: Attack,
-    /// The max-min share of each honest client.
-    pub(in crate::simulation) share: BitRate,
+    rate: BitRate,
+    honest: u64,
 }
 
 impl Contest {
@@ -57,10 +57,8 @@ impl Contest {
             tasks: Vec::new(),
         };
         clients.add_crowd(BEGIN, attack, count as usize);
-        let rivals = honest + u64::from(attack == Attack::Greed);
-        let share = BitRate::from_bps(rate.as_bps() / rivals);
         for _ in 0..honest {
-            add_honest(&mut clients, share.bytes_in(LENGTH), up);
+            add_honest(&mut clients, rate.bytes_in(LENGTH) / honest, up);
         }
         let Clients { names, tasks, .. } = clients;
         let storm = Storm {
@@ -71,11 +69,23 @@ impl Contest {
             names,
             acts: BTreeMap::new(),
             faults: Faults::default(),
-            room: 64 * 1024,
+            room: 16 * 1024,
             calm_at: BEGIN + LEAD + LENGTH,
             harsh: false,
         };
-        Self { storm, attack, share }
+        Self { storm, attack, rate, honest }
+    }
+
+    /// When the honest clients begin.
+    pub(in crate::simulation) fn begin(&self) -> Instant {
+        BEGIN + LEAD
+    }
+
+    /// The max-min share of each honest client while the hostile one takes `taken` bit/s.
+    pub(in crate::simulation) fn share(&self, taken: u64) -> BitRate {
+        let rate = self.rate.as_bps();
+        let equal = rate / (self.honest + 1);
+        BitRate::from_bps(equal.max(rate.saturating_sub(taken) / self.honest))
     }
 }
 
@@ -110,9 +120,7 @@ fn add_honest(clients: &mut Clients<'_>, bytes: u64, up: bool) {
             ClientKind::Socks(Some(name))
         }
     };
-    let plan = |bytes, answers| {
-        Plan { bytes, ending: Ending::Fin, reading: Reading::All, answers }
-    };
+    let plan = |bytes, answers| Plan { bytes, ending: Ending::Fin, reading: Reading::All, answers };
     let plans = match up {
         true => [plan(bytes, false), plan(100, true)],
         false => [plan(100, false), plan(bytes, true)],

@@ -6,7 +6,7 @@ pub(super) mod site;
 mod trouble;
 
 use super::host::DESCRIPTORS;
-use super::net::faults::Faults;
+use super::net::faults::{Call, Faults};
 use super::net::link::Link;
 use super::net::{Answer, Record};
 use super::task::{ClientKind, Ending, Task};
@@ -65,8 +65,7 @@ impl Storm {
         let options = options(rng);
         let reloaded = reloaded(rng, &options);
         let delay = options.delay;
-        let site =
-            Site::new(rng, &options, &reloaded, |rng, rate| trouble::link(rng, rate, delay));
+        let site = Site::new(rng, &options, &reloaded, |rng, rate| trouble::link(rng, rate, delay));
         let calm_at = Instant::ZERO + Span::from_secs(6 + rng.below(10));
         let (acts, harsh) = trouble::acts(rng, &site, calm_at);
         let budget = options.rates[1].bytes_in(Span::from_secs(10)).min(1_500_000);
@@ -113,6 +112,10 @@ impl Storm {
             }
         }
         world.tasks = self.tasks.iter().map(|(task, _)| task.clone()).collect();
+        // A client that is let in late comes out of the listener as a new one, and one whose SYN was
+        // not answered in time sends it again.
+        let may_come_again = self.harsh || self.is_short();
+        world.tasks.iter_mut().for_each(|task| task.excuses.opened_again = may_come_again);
         Ok(world)
     }
 
@@ -124,9 +127,8 @@ impl Storm {
         net.faults.calm_down();
         net.path_mtu = 1500;
         net.nodes.iter_mut().for_each(|node| node.limit = DESCRIPTORS);
-        let stays = |task: &&mut Task| {
-            task.sides.iter().any(|side| side.plan.ending == Ending::Never)
-        };
+        let stays =
+            |task: &&mut Task| task.sides.iter().any(|side| side.plan.ending == Ending::Never);
         for task in world.tasks.iter_mut().filter(stays) {
             task.leave(&mut net);
         }
@@ -150,7 +152,9 @@ impl Storm {
 
     /// Whether descriptors run out, so that connections may be refused and idle ones reset.
     pub(super) fn is_short(&self) -> bool {
-        self.acts.values().any(|act| matches!(act, Act::Descriptors(..)))
+        let fails = |call| self.faults.errors.contains_key(&call);
+        let acts = self.acts.values().any(|act| matches!(act, Act::Descriptors(..)));
+        acts || fails(Call::Accept) || fails(Call::Connect)
     }
 }
 

@@ -227,6 +227,7 @@ fn single(options: &Options) -> String {
     )
 }
 
-fn name(terminal: usize) -> &'static str {
+/// What a terminal is called.
+pub(in crate::simulation) fn name(terminal: usize) -> &'static str {
     if terminal == 0 { "boat" } else { "ship" }
 }

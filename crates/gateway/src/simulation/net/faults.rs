@@ -142,7 +142,11 @@ impl Net {
     }
 
     /// As [`Net::fault`], for a call on the socket `id`, whose task is hit then.
-    pub(in crate::simulation) fn fault_of(&mut self, call: Call, id: SocketId) -> Option<io::Error> {
+    pub(in crate::simulation) fn fault_of(
+        &mut self,
+        call: Call,
+        id: SocketId,
+    ) -> Option<io::Error> {
         let (conn, end) = conn_of(id);
         // Without that, this would be a call on a connection that is over anyway.
         if !self.conns[conn].is_connected(end) {
@@ -158,7 +162,11 @@ impl Net {
     }
 
     /// As [`Net::fault_of`], for an error that ends the connection.
-    pub(in crate::simulation) fn fatal_fault(&mut self, call: Call, id: SocketId) -> Option<io::Error> {
+    pub(in crate::simulation) fn fatal_fault(
+        &mut self,
+        call: Call,
+        id: SocketId,
+    ) -> Option<io::Error> {
         let error = self.fault_of(call, id)?;
         let (conn, end) = conn_of(id);
         self.conns[conn].break_down(self.now, end);

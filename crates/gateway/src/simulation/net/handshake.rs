@@ -132,6 +132,8 @@ impl Net {
         };
         let accepts = answer == Answer::Accept && self.conns[conn].ends[0].vanished.is_none();
         self.conns[conn].ends[1].owner = Owner::Task(if accepts { task } else { NOBODY });
+        // Both hosts look after the connection by themselves.
+        self.conns[conn].ends.iter_mut().for_each(|end| end.resets = true);
         self.conns[conn].answer(self.now, error);
         if accepts {
             self.schedule(self.now, Event::Accept(conn));

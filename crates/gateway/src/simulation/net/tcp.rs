@@ -231,7 +231,12 @@ impl Conn {
         }
     }
 
-    pub(in crate::simulation) fn read(&mut self, end: usize, out: &mut [u8], consume: bool) -> io::Result<usize> {
+    pub(in crate::simulation) fn read(
+        &mut self,
+        end: usize,
+        out: &mut [u8],
+        consume: bool,
+    ) -> io::Result<usize> {
         let coming = &mut self.halves[1 - end];
         let count = out.len().min(coming.buffer.len());
         if count > 0 {
@@ -254,7 +259,12 @@ impl Conn {
         }
     }
 
-    pub(in crate::simulation) fn write(&mut self, now: Instant, end: usize, bytes: &[u8]) -> io::Result<usize> {
+    pub(in crate::simulation) fn write(
+        &mut self,
+        now: Instant,
+        end: usize,
+        bytes: &[u8],
+    ) -> io::Result<usize> {
         let (own, going) = (&mut self.ends[end], &mut self.halves[end]);
         if let Some(error) = own.error.take() {
             return Err(errno(error));
@@ -272,7 +282,11 @@ impl Conn {
         Ok(count)
     }
 
-    pub(in crate::simulation) fn shutdown_write(&mut self, now: Instant, end: usize) -> io::Result<()> {
+    pub(in crate::simulation) fn shutdown_write(
+        &mut self,
+        now: Instant,
+        end: usize,
+    ) -> io::Result<()> {
         if self.ends[end].dead {
             return Err(errno(libc::ENOTCONN));
         }

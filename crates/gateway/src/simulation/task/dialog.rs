@@ -22,7 +22,13 @@ impl Task {
                 return format!("CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n\r\n").into();
             }
             (ClientKind::Malformed, _) => return b"GET / HTTP/1.0\r\n\r\n".to_vec(),
-            (ClientKind::Silent | ClientKind::HalfOpen | ClientKind::Intercepted | ClientKind::Socks(None), _) => return Vec::new(),
+            (
+                ClientKind::Silent
+                | ClientKind::HalfOpen
+                | ClientKind::Intercepted
+                | ClientKind::Socks(None),
+                _,
+            ) => return Vec::new(),
         }
         request.extend(port);
         request

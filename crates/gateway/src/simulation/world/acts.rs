@@ -4,6 +4,7 @@
 use super::gateway::confirms;
 use super::{World, parse};
 use crate::engine::Admission;
+use crate::simulation::draw::site::name;
 use crate::simulation::host::DESCRIPTORS;
 use crate::{Role, SecuritySection};
 use relay::Security;
@@ -57,8 +58,10 @@ impl World {
     /// `all` is false, those of them that have not reached their servers.
     fn excuse(&mut self, node: usize, all: bool) {
         let terminals = self.terminals_of(node);
-        let concerned =
-            self.tasks.iter_mut().filter(|task| task.is_running() && terminals.contains(&task.node));
+        let concerned = self
+            .tasks
+            .iter_mut()
+            .filter(|task| task.is_running() && terminals.contains(&task.node));
         for task in concerned.filter(|task| all || task.sides[1].id.is_none()) {
             task.excuses.lost = true;
         }
@@ -67,9 +70,7 @@ impl World {
     /// Until they have new sessions, the terminals of a hub do not know that it is another one.
     fn make_stale(&mut self, hub: usize) {
         for terminal in self.site.peers_of(hub) {
-            let place = &mut self.places[terminal];
-            let sessions = place.gateway.as_mut().map_or(0, |gateway| gateway.sessions());
-            (place.is_stale, place.sessions_then) = (true, sessions);
+            self.places[terminal].is_stale = true;
         }
     }
 
@@ -101,7 +102,7 @@ impl World {
     }
 
     /// Clients whose SYNs were held go another way when they send them again.
-    fn excuse_held(&mut self, node: usize) {
+    pub(super) fn excuse_held(&mut self, node: usize) {
         for task in self.tasks.iter_mut().filter(|task| task.node == node && task.is_running()) {
             task.excuses.opened_again = true;
         }
@@ -113,14 +114,15 @@ impl World {
             self.excuse_held(node);
         }
         for terminal in self.terminals_of(node) {
-            let place = &mut self.places[terminal];
-            (place.is_stale, place.sessions_then) = (true, u64::MAX);
+            self.places[terminal].is_stale = true;
         }
         self.excuse(node, false);
         let place = &mut self.places[node];
         place.pause = pause;
         let limit = place.config.limits.drain;
+        place.drained_by = now + limit;
         let Some(gateway) = &mut place.gateway else { return };
+        gateway.next = now;
         if let Some(engine) = gateway.engine() {
             engine.drain(now, limit);
         } else if let Some(single) = gateway.single() {
@@ -129,10 +131,10 @@ impl World {
     }
 
     /// Looks after a gateway that has had its round.
-    pub(super) fn review(&mut self, now: Instant, node: usize, drained: bool) -> Result<(), String> {
+    pub(super) fn review(&mut self, now: Instant, node: usize, drained: bool) {
         if drained {
             self.end(now, node);
-            return Ok(());
+            return;
         }
         if self.places[node].is_stale && self.site.is_terminal(node) {
             let peers = self.site.peers_of(node);
@@ -140,16 +142,20 @@ impl World {
                 self.places[peer].gateway.as_ref().is_some_and(|gateway| !gateway.is_draining())
             };
             let whole = peers.iter().chain([&node]).all(is_there);
-            let place = &mut self.places[node];
-            let sessions = place.gateway.as_mut().map_or(0, |gateway| gateway.sessions());
-            place.is_stale = !whole || sessions <= place.sessions_then;
+            let knows = |peer: &usize| {
+                let hub = self.places[*peer].gateway.as_mut();
+                hub.is_some_and(|hub| hub.is_connected_to(now, name(node)))
+            };
+            self.places[node].is_stale = !whole || !peers.iter().all(knows);
         }
-        Ok(())
     }
 
     /// A gateway that has drained ends.
     fn end(&mut self, now: Instant, node: usize) {
-        self.excuse(node, true);
+        // Connections that still run have had their time; before that there are none.
+        if now >= self.places[node].drained_by {
+            self.excuse(node, true);
+        }
         let pause = self.places[node].pause;
         if let Some(gateway) = &mut self.places[node].gateway {
             if let Some(engine) = gateway.engine() {
@@ -181,7 +187,8 @@ impl World {
         let (up, down) = (config.link.rate_up, config.link.rate_down);
         match &config.role {
             Role::Terminal(section) => {
-                engine.confirm(None, section.intercept.as_ref().map(|it| it.confirm).unwrap_or_default());
+                let bounds = section.intercept.as_ref().map(|it| it.confirm);
+                engine.confirm(None, bounds.unwrap_or_default());
                 engine.apply(&config, None);
                 engine.set_rates(up, down);
             }

@@ -13,14 +13,14 @@ use crate::{AcceptMode, Config, Role};
 use std::net::SocketAddr;
 use units::{Instant, RngStream, Span};
 
-/// Time by which rounds are counted.
-const INTERVAL: Span = Span::from_millis(100);
-/// Rounds of an interval in which nothing is ready and nothing moves: the engine waits 1 ms at least
-/// when it has nothing to do for what is due, and other timers come on top. At a cost of 20 to
-/// 120 µs a loop without end makes 1,400 of them.
-const MAX_EMPTY_ROUNDS: u32 = 200;
-/// And so many more for each connection, whose own timers are 50 ms apart at least.
-const MAX_EMPTY_ROUNDS_EACH: u32 = 4;
+/// Rounds in a row in which nothing is ready and nothing moves: so many before the engine waits for
+/// 1 ms at least with what is due and nothing comes of, and one more for the timers of a round.
+const MAX_EMPTY_ROUNDS: u64 = 10;
+/// And so many more for each millisecond since: that wait, and other timers. At a cost of 20 to
+/// 120 µs each a loop without end makes 14.
+const MAX_EMPTY_ROUNDS_PER_MS: u64 = 2;
+/// And so many for each connection, whose own timers may all be due.
+const MAX_EMPTY_ROUNDS_EACH: u64 = 4;
 /// When this simulation began, in seconds since 1970.
 const EPOCH: u64 = 1_700_000_000;
 
@@ -38,24 +38,33 @@ pub(in crate::simulation) struct Engaged {
     empty: EmptyRounds,
 }
 
-/// Rounds in which nothing happened.
+/// Rounds in a row in which nothing happened.
 #[derive(Default)]
 struct EmptyRounds {
-    /// The interval that is counted.
+    /// When something happened last.
     since: Instant,
-    count: u32,
-    most: u32,
+    count: u64,
+    most: u64,
     /// What had moved after the last round.
     moved: u64,
 }
 
 impl EmptyRounds {
     fn count(&mut self, now: Instant, is_empty: bool) {
-        if now.since(self.since) >= INTERVAL {
+        if !is_empty {
             (self.since, self.count) = (now, 0);
+            return;
         }
-        self.count += u32::from(is_empty);
+        self.count += 1;
         self.most = self.most.max(self.count);
+    }
+
+    /// Whether a gateway with so many connections has nothing to do in too many of them.
+    fn are_too_many(&self, now: Instant, connections: usize) -> bool {
+        let most = MAX_EMPTY_ROUNDS
+            + MAX_EMPTY_ROUNDS_PER_MS * now.since(self.since).as_millis()
+            + MAX_EMPTY_ROUNDS_EACH * connections as u64;
+        self.count > most
     }
 }
 
@@ -90,8 +99,8 @@ impl Engaged {
         }
     }
 
-    /// The largest number of rounds in 100 ms in which nothing happened.
-    pub(super) fn most_empty_rounds(&self) -> u32 {
+    /// The largest number of rounds in a row in which nothing happened.
+    pub(super) fn most_empty_rounds(&self) -> u64 {
         self.empty.most
     }
 
@@ -110,9 +119,11 @@ impl Engaged {
         }
     }
 
-    /// How many sessions it has had with its peers.
-    pub(super) fn sessions(&mut self) -> u64 {
-        self.engine().map_or(0, |engine| engine.traffic().sessions)
+    /// Whether a hub has a session with the terminal of this name.
+    pub(super) fn is_connected_to(&mut self, now: Instant, terminal: &str) -> bool {
+        let Some(engine) = self.engine() else { return false };
+        let seen = engine.sight_at(now, 0).terminals("");
+        seen.iter().any(|peer| peer.connected && peer.terminal.starts_with(terminal))
     }
 
     /// Hands it what has become ready; returns whether anything has.
@@ -126,7 +137,14 @@ impl Engaged {
         }
     }
 
-    /// One round, which takes `cost`, and what its driver does behind it.
+    /// What it shows of its peers, as JSON.
+    pub(super) fn status(&mut self, now: Instant) -> String {
+        let status = self.engine().map(|engine| engine.sight_at(now, 0).terminals(""));
+        serde_json::to_string(&status).unwrap_or_default()
+    }
+
+    /// One round, which takes `cost`, and what its driver does behind it; returns whether intercepted
+    /// connections go another way from here on.
     pub(super) fn round(
         &mut self,
         now: Instant,
@@ -134,17 +152,20 @@ impl Engaged {
         cost: Span,
         net: &Shared,
         node: usize,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let busy = self.machine().round(now);
-        if let Some(engine) = self.engine() {
-            change_filter(engine, now, &mut net.net().nodes[node].filter);
-        }
-        let moved = self.machine().moved();
+        let changed = self
+            .engine()
+            .is_some_and(|engine| change_filter(engine, now, &mut net.net().nodes[node].filter));
+        // What was sent and could not be is no idling either.
+        let failed = self.engine().map_or(0, |engine| engine.udp_counters().send_errors);
+        let moved = self.machine().moved() + failed;
         let is_empty = !news && moved == self.empty.moved;
         self.empty.moved = moved;
         self.empty.count(now, is_empty);
-        let each = MAX_EMPTY_ROUNDS_EACH * self.held().connections as u32;
-        if self.empty.count > MAX_EMPTY_ROUNDS + each {
+        // Counting connections takes time.
+        let connections = if self.empty.are_too_many(now, 0) { self.held().connections } else { 0 };
+        if self.empty.are_too_many(now, connections) {
             return Err(format!(
                 "gateway {node} is busy with nothing: due {:?} at {now:?}, {:?}",
                 self.machine().poll_timeout(now),
@@ -153,12 +174,14 @@ impl Engaged {
         }
         let due = if busy { now } else { self.machine().poll_timeout(now) };
         self.next = due.max(now + cost);
-        Ok(())
+        Ok(changed)
     }
 }
 
-/// Does at once what an engine wants of the packet filter.
-fn change_filter(engine: &mut Engine, now: Instant, filter: &mut PacketFilter) {
+/// Does at once what an engine wants of the packet filter; returns whether that is to bypass it, or
+/// not to any more.
+fn change_filter(engine: &mut Engine, now: Instant, filter: &mut PacketFilter) -> bool {
+    let before = filter.bypass;
     if let Some(bypass) = engine.wants_passing(now) {
         filter.bypass = bypass;
         engine.set_passing(bypass, true);
@@ -168,6 +191,7 @@ fn change_filter(engine: &mut Engine, now: Instant, filter: &mut PacketFilter) {
         filter.deferred.clone_from(&wanted.deferred);
         engine.set_applied_filter(now, Some(wanted));
     }
+    before != filter.bypass
 }
 
 impl World {

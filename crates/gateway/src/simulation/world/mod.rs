@@ -28,11 +28,11 @@ struct Place {
     back_at: Instant,
     /// How long after a drain that is.
     pause: Span,
+    /// When a drain ends although connections run.
+    drained_by: Instant,
     /// This terminal drains, or a hub of it does, or it has no session yet with the hub that has
     /// taken the place of another.
     is_stale: bool,
-    /// Sessions that this terminal had had when a hub of it was replaced.
-    sessions_then: u64,
 }
 
 /// What is simulated.
@@ -72,9 +72,14 @@ impl World {
             world.net.net().nodes.push(Node::new(DESCRIPTORS));
             let gateway = world.start(node, &config)?;
             let (gateway, back_at) = (Some(gateway), Instant::FAR_FUTURE);
-            let place =
-                Place { gateway, config, back_at, pause: Span::ZERO, is_stale: false, sessions_then: 0 };
-            world.places.push(place);
+            world.places.push(Place {
+                gateway,
+                config,
+                back_at,
+                pause: Span::ZERO,
+                drained_by: Instant::FAR_FUTURE,
+                is_stale: false,
+            });
         }
         Ok(world)
     }
@@ -90,13 +95,19 @@ impl World {
         gateways.map(Engaged::held).collect()
     }
 
+    /// What a gateway shows of its peers, as JSON.
+    pub(super) fn status(&mut self, node: usize) -> String {
+        let now = self.now();
+        self.places[node].gateway.as_mut().map_or_else(String::new, |it| it.status(now))
+    }
+
     /// Whether all gateways are there, and none of them drains.
     pub(super) fn is_whole(&self) -> bool {
         self.places.iter().all(|place| place.gateway.as_ref().is_some_and(|it| !it.is_draining()))
     }
 
-    /// The largest number of rounds in 100 ms in which a gateway did nothing.
-    pub(super) fn most_empty_rounds(&self) -> u32 {
+    /// The largest number of rounds in a row in which a gateway did nothing.
+    pub(super) fn most_empty_rounds(&self) -> u64 {
         let gateways = self.places.iter().filter_map(|place| place.gateway.as_ref());
         gateways.map(Engaged::most_empty_rounds).max().unwrap_or_default()
     }
@@ -159,7 +170,8 @@ impl World {
             let was_waiting = !task.is_running();
             task.drive(&mut net)?;
             if was_waiting && task.is_running() {
-                task.excuses.lost |= self.places[task.node].is_stale;
+                let place = &self.places[task.node];
+                task.excuses.lost |= place.is_stale || place.gateway.is_none();
             }
         }
         Ok(())
@@ -181,9 +193,13 @@ impl World {
         }
         self.rounds += 1;
         let cost = Span::from_micros(20 + self.rng.below(100));
-        gateway.round(now, news, cost, &self.net, node)?;
+        let changed = gateway.round(now, news, cost, &self.net, node)?;
         let has_drained = gateway.has_drained(now);
-        self.review(now, node, has_drained)
+        if changed {
+            self.excuse_held(node);
+        }
+        self.review(now, node, has_drained);
+        Ok(())
     }
 }
 
