@@ -24,6 +24,8 @@ pub(crate) use host::KernelHost;
 pub(crate) use listener::{bind, from_std, listen_on, to_keep};
 pub(crate) use route::mtu;
 #[cfg(test)]
+pub(crate) use tcp::KernelTcp;
+#[cfg(test)]
 pub(crate) use tcp::unacknowledged;
 
 use crate::engine::{Machine, Platform, Readiness, Sight, Source};

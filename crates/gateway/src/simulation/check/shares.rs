@@ -27,15 +27,11 @@ pub(in crate::simulation) fn run(contest: &Contest) -> Result<World, String> {
     let is_done = |world: &mut World| honest(world).all(Task::is_over);
     let begin = contest.begin();
     world.run(begin, |_| false)?;
-    let before = taken(&world);
     let limit = storm.calm_at + Span::from_secs(60);
     world.run(limit, is_done)?;
-    // What the hostile client still takes is its own share, up to that of one client.
     let millis = world.now().since(begin).as_millis().max(1);
     let began = storm.tasks.iter().filter(|(task, _)| task.hostile && task.start >= begin);
-    let taken = taken(&world) - before + OPENING * began.count() as u64;
-    let taken = taken * 8_000 / millis;
-    let share = contest.share(taken);
+    let share = contest.share(OPENING * began.count() as u64 * 8_000 / millis);
     for task in honest(&world) {
         let bytes = task.sides.iter().map(|side| side.plan.bytes).max().unwrap_or_default();
         let allowed = share.time_for(bytes * 100 / PORTION);
@@ -43,7 +39,7 @@ pub(in crate::simulation) fn run(contest: &Contest) -> Result<World, String> {
         let due: Instant = task.start + setup + allowed;
         if !task.is_complete() || task.finished.is_none_or(|at| at > due) {
             return Err(format!(
-                "with {:?}, which took {taken} bit/s, an honest client was to be served by {due:?}: {task:?}",
+                "with {:?} an honest client was to be served by {due:?}: {task:?}",
                 contest.attack
             ));
         }
@@ -59,10 +55,4 @@ pub(in crate::simulation) fn run(contest: &Contest) -> Result<World, String> {
 
 fn honest(world: &World) -> impl Iterator<Item = &Task> {
     world.tasks.iter().filter(|task| !task.hostile)
-}
-
-/// Bytes that kernels have taken from the hostile client and from its servers.
-fn taken(world: &World) -> u64 {
-    let hostile = world.tasks.iter().filter(|task| task.hostile);
-    hostile.flat_map(|task| &task.sides).map(|side| side.sent).sum()
 }

@@ -2,8 +2,8 @@
 //!
 //! The hostile client begins [`LEAD`] before the honest ones. These move one file each, all at the
 //! same time and in the same direction, so the max-min share of each of them is the link's rate
-//! divided by their number; where the hostile client goes on taking bytes, what it takes comes off
-//! first, but no more than one client's share.
+//! divided by their number. A hostile client that takes bytes has a share like theirs; what one
+//! that only opens connections costs comes off first.
 
 use super::Storm;
 use super::clients::{ATTACKS, Attack, Clients};
@@ -22,6 +22,10 @@ const BEGIN: Instant = Instant::from_nanos(2_000_000_000);
 const LEAD: Span = Span::from_secs(8);
 /// What an honest client moves takes this long at its share of the link.
 const LENGTH: Span = Span::from_secs(5);
+
+/// Stream bytes of a full packet on a path of the least size that gateways assume (1,200 octets of
+/// UDP), and its octets on the link.
+const PAYLOAD: (u64, u64) = (1_120, 1_228);
 
 /// A storm of that kind.
 pub(in crate::simulation) struct Contest {
@@ -81,11 +85,18 @@ impl Contest {
         BEGIN + LEAD
     }
 
-    /// The max-min share of each honest client while the hostile one takes `taken` bit/s.
-    pub(in crate::simulation) fn share(&self, taken: u64) -> BitRate {
+    /// The max-min share of each honest client, in stream bytes, while the hostile one opens
+    /// connections that cost `openings` bit/s.
+    pub(in crate::simulation) fn share(&self, openings: u64) -> BitRate {
         let rate = self.rate.as_bps();
         let equal = rate / (self.honest + 1);
-        BitRate::from_bps(equal.max(rate.saturating_sub(taken) / self.honest))
+        let share = match self.attack {
+            // It takes all that it is given, for as long as kernels and gateways have room for it.
+            Attack::StalledReaders | Attack::TarpitServers | Attack::Greed => equal,
+            _ => equal.max(rate.saturating_sub(openings) / self.honest),
+        };
+        let (bytes, all) = PAYLOAD;
+        BitRate::from_bps(share * bytes / all)
     }
 }
 

@@ -82,9 +82,13 @@ impl World {
 
     /// What was at `node` is gone, and something new begins there after `pause`.
     fn replace(&mut self, now: Instant, node: usize, pause: Span) {
+        let is_there = |&peer: &usize| {
+            self.places[peer].gateway.as_ref().is_some_and(|gateway| !gateway.is_draining())
+        };
+        let is_stale = !self.site.peers_of(node).iter().all(is_there);
         let place = &mut self.places[node];
         drop(place.gateway.take());
-        (place.back_at, place.is_stale) = (now + pause, false);
+        (place.back_at, place.is_stale) = (now + pause, is_stale);
         {
             let mut net = self.net.net();
             let node = &mut net.nodes[node];
