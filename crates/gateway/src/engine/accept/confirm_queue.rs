@@ -180,12 +180,11 @@ impl Confirm {
         match core.open_stream(now, &owner, wanted) {
             Ok(key) => {
                 core.counters.opened += 1;
-                let holder = Holder::Client(owner.client);
-                let knock = Knock { syn, let_in: false };
-                let index = core.add(None, Some(key), Phase::Knocking(knock));
-                let wanted = relay::Destination::Address(server);
-                core.connections[index].about = About::new(now, Some(client), Some(wanted));
-                core.hold(now, index, owner, holder);
+                let index =
+                    core.add(None, Some(key), Phase::Knocking(Knock { syn, let_in: false }));
+                let wanted = Some(relay::Destination::Address(server));
+                core.connections[index].about = About::new(now, Some(client), wanted);
+                core.hold(now, index, owner.clone(), Holder::Client(owner.client));
                 core.set_due(index, Some(now + core.limits.connect + GRACE));
                 self.waiting.insert(now, ends(client, server), who, index);
                 if defect::has(Defect::EarlyAccept) {
