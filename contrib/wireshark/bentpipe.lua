@@ -7,7 +7,7 @@
 --
 -- Use:      wireshark -X lua_script:bentpipe.lua FILE
 -- Install:  copy it to the folder that Help > About > Folders calls "Personal Lua Plugins".
--- Layouts:  docs/spec/xstp.md section 3, docs/spec/relay.md section 1,
+-- Layouts:  docs/spec/wire.md, docs/spec/relay.md section 1,
 --           docs/spec/association.md sections 1, 2 and 7.
 
 local xstp = Proto("xstp", "Satellite transport (XSTP)")
@@ -83,7 +83,7 @@ local REASONS = {
   [0] = "aborted", [1] = "local", [2] = "timed out", [3] = "protocol",
   [64] = "refused", [65] = "connection refused", [66] = "host unreachable",
   [67] = "network unreachable", [68] = "connection timed out", [69] = "policy",
-  [70] = "name not found", [71] = "limit",
+  [70] = "name not found", [71] = "limit", [72] = "opening not understood",
 }
 
 field(relay, "relay.frame", "string", "Frame")
@@ -107,6 +107,8 @@ field(relay, "relay.credit", "uint64", "Credit, bytes")
 field(relay, "relay.rate", "uint64", "Rate granted, bit/s")
 field(relay, "relay.need", "uint64", "Bytes that wait")
 field(relay, "relay.families", "uint64", "Address families, two bits each", base.HEX)
+field(relay, "relay.opened", "uint64", "Streams opened in all")
+field(relay, "relay.leaves", "bool", "No session follows")
 field(relay, "relay.packet", "bytes", "IP packet")
 field(relay, "relay.piece.number", "uint32", "Number of the packet in pieces")
 field(relay, "relay.piece.total", "uint32", "Its length")
@@ -122,6 +124,8 @@ field(association, "bentpipe.kind", "uint8", "Kind", base.DEC, KINDS, 0x0f)
 field(association, "bentpipe.index", "uint24", "Index of the receiver", base.HEX)
 field(association, "bentpipe.counter", "uint32", "Counter, low 32 bits")
 field(association, "bentpipe.suite", "uint8", "Suite", base.DEC, SUITES)
+field(association, "bentpipe.capabilities", "uint8", "Capabilities", base.HEX)
+field(association, "bentpipe.versions", "bytes", "Lowest and highest version")
 field(association, "bentpipe.ephemeral", "bytes", "Ephemeral key")
 field(association, "bentpipe.static", "bytes", "Static key, sealed")
 field(association, "bentpipe.name", "string", "Terminal's name")
@@ -385,6 +389,30 @@ local function control_frame(c, tree, flags, start)
   return words
 end
 
+-- A frame with a length, which a receiver that does not know it skips.
+local function extension_frame(c, tree, flags)
+  local len, range = c:varint("length")
+  tree:add(f["relay.length"], range, len)
+  if flags ~= 0x10 then
+    tree:add(f["relay.data"], c:take(len, "content"))
+    return string.format("unknown frame 0x%02x, %d bytes", flags, len)
+  end
+  local after = c.at + len
+  local opened, where = c:varint("streams opened", 9)
+  add_u64(tree, "relay.opened", where, opened)
+  local leaves = false
+  if c.at < after then
+    local bits
+    bits, where = c:uint(1, "flags")
+    leaves = bits % 2 == 1
+    tree:add(f["relay.leaves"], where, leaves)
+  end
+  if c.at < after then
+    c:take(after - c.at, "content")
+  end
+  return string.format("GOAWAY, %d streams opened%s", opened, leaves and ", no session follows" or "")
+end
+
 -- What the frames of a packet say, in words.
 local function relay_frames(tvb, pinfo, tree)
   local c = cursor(tvb)
@@ -398,6 +426,8 @@ local function relay_frames(tvb, pinfo, tree)
       local said
       if flags >= 0x80 then
         said = stream_frame(c, branch, flags, start)
+      elseif flags >= 0x10 and flags < 0x20 then
+        said = extension_frame(c, branch, flags)
       elseif flags < 0x40 and (flags % 32 == 5 or flags % 32 == 6) then
         said = packet_frame(c, branch, flags, pinfo)
       else
@@ -873,7 +903,10 @@ function association.dissector(tvb, pinfo, tree)
     if kind == 1 or kind == 2 or kind == 5 then
       suite, range = c:uint(1, "suite")
       branch:add(f["bentpipe.suite"], range)
-      c:take(3, "header")
+      local octets = c:take(3, "header")
+      if kind == 1 then
+        branch:add(f["bentpipe.capabilities"], octets:range(0, 1))
+      end
     else
       local counter
       counter, range = c:uint(4, "counter")
@@ -882,6 +915,12 @@ function association.dissector(tvb, pinfo, tree)
     end
     pinfo.cols.info = string.format("%s, %d bytes", text, tvb:len())
     branch:append_text(": " .. text)
+    if first == 0 and tvb:len() == 26 then
+      pinfo.cols.info = "Version"
+      branch:add(f["bentpipe.versions"], c:take(2, "versions"))
+      branch:add(f["bentpipe.tag"], c:take(16, "tag"))
+      return
+    end
     if math.floor(first / 16) ~= 1 then
       error({ message = "version " .. math.floor(first / 16) }, 0)
     end
@@ -914,8 +953,8 @@ local function is_handshake(tvb)
   if tvb:len() < 100 then
     return false
   end
-  local first, suite = tvb:range(0, 1):uint(), tvb:range(4, 4):uint()
-  if suite ~= 0 and suite ~= 0x01000000 then
+  local first, suite = tvb:range(0, 1):uint(), tvb:range(4, 1):uint()
+  if suite > 1 or tvb:range(6, 2):uint() ~= 0 then
     return false
   end
   if first == 0x12 then

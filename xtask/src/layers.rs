@@ -1,6 +1,7 @@
 //! Arrows between crates run down only, and pure crates stay pure.
 
-use crate::{Report, sources};
+use crate::report::Report;
+use crate::sources;
 use serde_json::Value;
 use std::process::Command;
 

@@ -1,6 +1,7 @@
 //! Links in Markdown: where one leads to a file, the file is there, and so is the heading.
 
-use crate::{Report, sources};
+use crate::report::Report;
+use crate::sources;
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;

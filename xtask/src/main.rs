@@ -3,7 +3,9 @@
 //! ```text
 //!   layers  ── arrows between crates only as drawn; pure crates stay pure
 //!   sizes   ── no file or test module outgrows its bound, and what exceeds may only shrink
-//!   clauses ── clauses of the specification that no test names (a list, not a failure)
+//!   cycles  ── no import cycle joins files of different folders, but for a list that may only shrink
+//!   terms   ── retired words do not come back, but for places that may only shrink
+//!   clauses ── clauses are numbered in order and contain all requirements; tests name existing ones
 //!   links   ── links in Markdown lead to files and headings that are there
 //! ```
 //!
@@ -11,15 +13,19 @@
 //!
 //! Each check prints every violation with what was found and what is allowed.
 
+use report::Report;
 use std::process::ExitCode;
 
 mod clauses;
+mod cycles;
 mod deb;
 mod layers;
 mod links;
 mod pages;
+mod report;
 mod sizes;
 mod sources;
+mod terms;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,20 +43,31 @@ fn main() -> ExitCode {
             }
         };
     }
-    let checks: &[fn() -> Result<Report, String>] =
-        match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["check"] => &[layers::check, sizes::check, clauses::check, links::check],
-            ["layers"] => &[layers::check],
-            ["sizes"] => &[sizes::check],
-            ["clauses"] => &[clauses::check],
-            ["links"] => &[links::check],
-            _ => {
-                eprintln!(
-                    "usage: cargo run -p xtask -- check | layers | sizes | clauses | links | deb"
-                );
-                return ExitCode::from(2);
-            }
-        };
+    let checks: &[fn() -> Result<Report, String>] = match arguments
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()[..]
+    {
+        ["check"] => &[
+            layers::check,
+            sizes::check,
+            cycles::check,
+            terms::check,
+            clauses::check,
+            links::check,
+        ],
+        ["layers"] => &[layers::check],
+        ["sizes"] => &[sizes::check],
+        ["cycles"] => &[cycles::check],
+        ["clauses"] => &[clauses::check],
+        ["links"] => &[links::check],
+        _ => {
+            eprintln!(
+                "usage: cargo run -p xtask -- check | layers | sizes | cycles | terms | clauses | links | deb"
+            );
+            return ExitCode::from(2);
+        }
+    };
     let mut failed = false;
     for check in checks {
         match check() {
@@ -62,27 +79,4 @@ fn main() -> ExitCode {
         }
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-/// What one check found.
-struct Report {
-    name: &'static str,
-    /// What was looked at, for the line that says all is well.
-    looked_at: String,
-    violations: Vec<String>,
-    remarks: Vec<String>,
-}
-
-impl Report {
-    /// Prints the report; true when there were violations.
-    fn print(&self) -> bool {
-        for remark in &self.remarks {
-            println!("{}: note: {remark}", self.name);
-        }
-        for violation in &self.violations {
-            println!("{}: {violation}", self.name);
-        }
-        println!("{}: {}, {} violations", self.name, self.looked_at, self.violations.len());
-        !self.violations.is_empty()
-    }
 }

@@ -5,7 +5,8 @@
 //! may not grow, and leaves the list when it no longer exceeds. Functions are held below 70
 //! lines by `clippy::too_many_lines`; each exception from that counts here as well.
 
-use crate::{Report, sources};
+use crate::report::Report;
+use crate::sources;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

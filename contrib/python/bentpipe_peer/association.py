@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass, field
 
 from . import noise, suites
-from .datagram import (HEADER, SEALED, Header, HelloPayload, Kind, Limits, Suite,
-                       WelcomePayload, handshake_header)
+from .datagram import (HEADER, SEALED, VERSION, Header, HelloPayload, Kind, Limits, Suite,
+                       UnknownVersion, WelcomePayload, handshake_header)
 from .suites import KeyPair, NoiseCipher, NullCipher, derived_seed
 from .wire import Malformed, extend
 
@@ -47,6 +47,8 @@ class Payload:
     kind: Kind
     data: bytes
     datagram_octets: int
+    order: tuple[int, int] = (0, 0)
+    """Its place in the order in which the peer seals: keys, counter (RLY-10.8)."""
 
 
 @dataclass
@@ -80,6 +82,8 @@ class TerminalAssociation:
         """Grows with each new association: what ran inside the last one is over (ASC-2.6)."""
         self.attempt: _Attempt | None = None
         self.cookie: tuple[bytes, float] | None = None
+        self.hub_versions: tuple[int, int] | None = None
+        """The versions of a hub that does not understand this one (ASC-1.5)."""
         self.renewals = self.cookies_received = self.unknowns_heeded = 0
         self._timestamp = clock_ns if clock_ns is not None else time.time_ns()
         self._deaf_to_unknown_until = -1.0
@@ -92,7 +96,8 @@ class TerminalAssociation:
         asked = 0 if fresh else self.association
         index = secrets.randbelow(1 << 24)
         payload = HelloPayload(self._timestamp, asked, self.limits).encode()
-        header = handshake_header(Kind.HELLO, index, self.identity.suite)
+        header = handshake_header(Kind.HELLO, index, self.identity.suite,
+                                  self.limits.capabilities)
         if self.identity.suite is Suite.NOISE:
             handshake = noise.Initiator(PROLOGUE + header, self.identity.private,
                                         self.identity.hub_public, self.identity.psk)
@@ -147,7 +152,13 @@ class TerminalAssociation:
 
         Raises `Malformed` where the datagram is to be dropped and counted.
         """
-        header = Header.decode(datagram)
+        try:
+            header = Header.decode(datagram)
+        except UnknownVersion as error:
+            if error.version or not self.attempt:
+                raise
+            self.hub_versions = suites.read_version(datagram, self.attempt.message)
+            return None
         match header.kind:
             case Kind.WELCOME:
                 self._welcome(header, datagram, now)
@@ -161,7 +172,7 @@ class TerminalAssociation:
                 for keys in self.keys:
                     if keys.own_index == header.index:
                         payload, _ = keys.open(header, datagram)
-                        return Payload(header.kind, payload, len(datagram))
+                        return Payload(header.kind, payload, len(datagram), keys.order)
                 raise Malformed("unknown index")
         return None
 
@@ -260,6 +271,9 @@ class HubAssociations:
         self.identity, self.limits = identity, limits
         self.terminals: dict[str, HubTerminal] = {}
         self.demand_cookies = False
+        self.versions = (VERSION, VERSION)
+        """Lowest and highest version that this hub understands; others make it one of the future."""
+        self.unknown_versions: set[int] = set()
         self.cookies_sent = 0
         self._public = noise.public_key(identity.private) if identity.private else b""
         self._pending: dict[str, _Pending] = {}
@@ -272,7 +286,15 @@ class HubAssociations:
 
         Raises `Malformed` where the datagram is to be dropped and counted.
         """
-        header = Header.decode(datagram)
+        lowest, highest = self.versions
+        try:
+            header = Header.decode(datagram)
+            # Of what is sealed such a hub has no association, and says Unknown.
+            if header.kind is Kind.HELLO and not lowest <= VERSION <= highest:
+                raise UnknownVersion(VERSION)
+        except UnknownVersion as error:
+            self.unknown_versions.add(error.version)
+            return None, None, suites.version(datagram, lowest, highest)
         if header.kind is Kind.HELLO:
             return None, None, self._hello(header, datagram, address, now)
         if header.kind not in SEALED:
@@ -281,14 +303,14 @@ class HubAssociations:
             if pending.keys.own_index == header.index:
                 payload, _ = pending.keys.open(header, datagram)
                 terminal = self._enter_into_force(pending, address, now)
-                return terminal, Payload(header.kind, payload, len(datagram)), None
+                return terminal, Payload(header.kind, payload, len(datagram), pending.keys.order), None
         for terminal in self.terminals.values():
             for position, keys in enumerate(terminal.keys):
                 if keys.own_index == header.index:
                     payload, highest = keys.open(header, datagram)
                     if highest and position == 0:
                         terminal.address = address
-                    return terminal, Payload(header.kind, payload, len(datagram)), None
+                    return terminal, Payload(header.kind, payload, len(datagram), keys.order), None
         return None, None, suites.unknown(datagram)
 
     def _enter_into_force(self, pending: _Pending, address: tuple[str, int], now: float
@@ -333,7 +355,7 @@ class HubAssociations:
                 self.cookies_sent += 1
                 return suites.seal_cookie(self._public, header.index, mac, cookie)
         handshake = noise.Responder(PROLOGUE + datagram[:8], self.identity.private)
-        hello = HelloPayload.decode(handshake.read_first(datagram[8:144]))
+        hello = HelloPayload.decode(handshake.read_first(datagram[8:144]), header)
         name = self.identity.terminals.get(handshake.initiator)
         if name is None:
             raise Malformed("a terminal whose key is not on the list")
@@ -368,7 +390,7 @@ class HubAssociations:
         if repeated:
             return repeated
         terminal_ephemeral, hub_ephemeral = data[8:40], os.urandom(32)
-        hello = HelloPayload.decode(data[88:128])
+        hello = HelloPayload.decode(data[88:128], header)
         payload = self._welcome_payload(name, hello)
         seeds = [derived_seed(label, terminal_ephemeral, hub_ephemeral) for label in (b"w", b"u", b"d")]
         header_octets = handshake_header(Kind.WELCOME, header.index, Suite.NULL)

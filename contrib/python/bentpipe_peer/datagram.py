@@ -15,6 +15,14 @@ OVERHEAD = HEADER + TAG
 """Octets around a payload (ASC-1.2)."""
 
 
+class UnknownVersion(Malformed):
+    """A datagram of a version that is not understood (ASC-1.5)."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"version {version}")
+        self.version = version
+
+
 class Kind(IntEnum):
     """Kinds of datagrams (ASC-1.1)."""
 
@@ -26,6 +34,14 @@ class Kind(IntEnum):
     PROBE = 6
     PROBE_ACK = 7
 
+
+ORDERLY_END = 0x01
+"""The capability to end sessions in order inside an association (ASC-2.10, RLY-10)."""
+CAPABILITIES = ORDERLY_END
+"""All that this implementation has."""
+
+VERSION_MESSAGE = 26
+"""Octets of a Version (ASC-1.5)."""
 
 SEALED = (Kind.DATA, Kind.PROBE, Kind.PROBE_ACK)
 
@@ -55,16 +71,17 @@ class Header:
             raise Malformed("shorter than 24 octets")
         first, counter = struct.unpack_from("!II", datagram)
         if first >> 28 != VERSION:
-            raise Malformed("unknown version")
+            raise UnknownVersion(first >> 28)
         kind = first >> 24 & 15
         if kind not in iter(Kind):
             raise Malformed("unknown kind")
         return Header(Kind(kind), first & 0xFF_FFFF, counter)
 
 
-def handshake_header(kind: Kind, index: int, suite: Suite) -> bytes:
-    """Returns the header of a Hello, Welcome or Cookie: the counter field starts with the suite."""
-    return Header(kind, index, suite << 24).encode()
+def handshake_header(kind: Kind, index: int, suite: Suite, capabilities: int = 0) -> bytes:
+    """Returns the header of a Hello, Welcome or Cookie: the counter field starts with the suite.
+    In a Hello the capabilities follow (ASC-2.10)."""
+    return Header(kind, index, suite << 24 | capabilities << 16).encode()
 
 
 @dataclass(frozen=True)
@@ -77,14 +94,16 @@ class Limits:
     shared_credit: int
     receive_rate: int
     """Bits per second that the sender of these limits can receive; 0 if unknown."""
+    capabilities: int = 0
+    """Bits of ASC-2.10. They stand elsewhere in the message than the limits."""
 
     def encode(self) -> bytes:
         return struct.pack("!IIIIQ", self.udp_payload, self.streams, self.stream_credit,
                            self.shared_credit, self.receive_rate)
 
     @staticmethod
-    def decode(data: bytes) -> "Limits":
-        return Limits(*struct.unpack("!IIIIQ", data))
+    def decode(data: bytes, capabilities: int = 0) -> "Limits":
+        return Limits(*struct.unpack("!IIIIQ", data), capabilities & CAPABILITIES)
 
 
 @dataclass(frozen=True)
@@ -99,9 +118,11 @@ class HelloPayload:
         return struct.pack("!QQ", self.timestamp, self.association) + self.limits.encode()
 
     @staticmethod
-    def decode(data: bytes) -> "HelloPayload":
+    def decode(data: bytes, header: Header | None = None) -> "HelloPayload":
+        """Reads the payload of a Hello; its header has the capabilities."""
         timestamp, association = struct.unpack_from("!QQ", data)
-        return HelloPayload(timestamp, association, Limits.decode(data[16:40]))
+        capabilities = header.counter >> 16 & 255 if header else 0
+        return HelloPayload(timestamp, association, Limits.decode(data[16:40], capabilities))
 
 
 @dataclass(frozen=True)
@@ -114,10 +135,12 @@ class WelcomePayload:
     limits: Limits
 
     def encode(self) -> bytes:
-        return struct.pack("!IQQ", self.index, self.association, self.latest_timestamp) \
+        first = self.limits.capabilities << 24 | self.index
+        return struct.pack("!IQQ", first, self.association, self.latest_timestamp) \
             + self.limits.encode()
 
     @staticmethod
     def decode(data: bytes) -> "WelcomePayload":
         index, association, latest = struct.unpack_from("!IQQ", data)
-        return WelcomePayload(index, association, latest, Limits.decode(data[20:44]))
+        limits = Limits.decode(data[20:44], index >> 24)
+        return WelcomePayload(index & 0xFF_FFFF, association, latest, limits)

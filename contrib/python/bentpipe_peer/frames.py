@@ -27,6 +27,7 @@ class Reason(IntEnum):
     POLICY = 69
     NAME_NOT_FOUND = 70
     LIMIT = 71
+    BAD_OPENING = 72
 
 
 Key = tuple[bool, int]
@@ -121,7 +122,41 @@ class Families:
     families: int
 
 
-Frame = Union[StreamFrame, Accept, Reset, Credit, Shared, Datagram, Piece, Grant, Need, Families]
+@dataclass(frozen=True)
+class GoAway:
+    """Its sender has opened so many streams, and opens no more (RLY-10.1)."""
+
+    opened: int
+    leaves: bool
+    """Whether no session follows."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """An extension frame of a kind that is not known (RLY-1.10)."""
+
+    kind: int
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class BadOpening:
+    """A STREAM frame whose opening has a value that is not defined (RLY-1.5)."""
+
+    key: Key
+
+
+Frame = Union[StreamFrame, Accept, Reset, Credit, Shared, Datagram, Piece, Grant, Need, Families,
+              GoAway, Unknown, BadOpening]
+
+
+class Unreadable(Malformed):
+    """A frame that cannot be read: nothing behind it can be (RLY-1.8)."""
+
+    def __init__(self, reason: str, first: int) -> None:
+        super().__init__(reason)
+        self.first = first
+        """The frame's first octet."""
 
 _STREAM, _HUB, _LENGTH, _WIDE, _END, _OPENS, _SHARED = 0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02
 
@@ -150,14 +185,26 @@ def encode(frame: Frame, last: bool = False) -> bytes:
             return b"\x08" + put_varint(number) + put_varint(waiting)
         case Families(number, families):
             return b"\x09" + put_varint(number) + put_varint(families)
+        case GoAway(opened, leaves):
+            content = put_varint(opened) + bytes([leaves])
+            return b"\x10" + put_varint(len(content)) + content
+        case Unknown(kind, content):
+            return bytes([kind]) + put_varint(len(content)) + content
+        case BadOpening():
+            raise ValueError("only what is defined is written")
 
 
 def decode(payload: bytes) -> Iterator[Frame]:
-    """Yields the frames of a payload; raises `Malformed` at one that cannot be read (RLY-1.8)."""
+    """Yields the frames of a payload; raises `Unreadable` at one that cannot be read (RLY-1.8)."""
     reader = Reader(payload)
     while reader.left:
         first = reader.uint(1)
-        yield _decode_stream(reader, first) if first & _STREAM else _decode_other(reader, first)
+        try:
+            frame = _decode_stream(reader, first) if first & _STREAM else \
+                _decode_other(reader, first)
+        except Malformed as error:
+            raise Unreadable(str(error), first) from error
+        yield frame
 
 
 def encode_note(entries: dict[int, int]) -> bytes:
@@ -213,7 +260,7 @@ def _encode_stream(frame: StreamFrame, last: bool) -> bytes:
     return bytes([first]) + head + (b"" if last else put_varint(len(frame.data))) + frame.data
 
 
-def _decode_stream(reader: Reader, first: int) -> StreamFrame:
+def _decode_stream(reader: Reader, first: int) -> StreamFrame | BadOpening:
     if first & 1:
         raise Malformed("a reserved bit of STREAM")
     key = (bool(first & _HUB), _stream_number(reader))
@@ -222,6 +269,9 @@ def _decode_stream(reader: Reader, first: int) -> StreamFrame:
         if wide:
             raise Malformed("an opening with W")
         opening = _decode_opening(reader)
+        if opening is None:
+            _data(reader, first)
+            return BadOpening(key)
     else:
         offset = reader.uint(4 if wide else 3)
     data = _data(reader, first)
@@ -233,6 +283,8 @@ def _data(reader: Reader, first: int) -> bytes:
 
 
 def _decode_other(reader: Reader, first: int) -> Frame:
+    if first & 0xF0 == 0x10:
+        return _decode_extension(reader, first)
     kind = first & 0x1F
     allowed = {1: _HUB, 2: _HUB, 3: _HUB, 5: _LENGTH, 6: _LENGTH}.get(kind, 0)
     if first & 0x60 & ~allowed or not 1 <= kind <= 9:
@@ -251,6 +303,16 @@ def _decode_other(reader: Reader, first: int) -> Frame:
     if kind == 6:
         return _decode_piece(reader, first)
     return (Grant, Need, Families)[kind - 7](_varint(reader), _varint(reader))
+
+
+def _decode_extension(reader: Reader, first: int) -> GoAway | Unknown:
+    """Reads an extension frame; octets behind the known content are skipped (RLY-1.10)."""
+    content = reader.take(_varint(reader))
+    if first == 0x10:
+        inner = Reader(content)
+        opened = _varint(inner)
+        return GoAway(opened, bool(inner.left and inner.uint(1) & 1))
+    return Unknown(first, content)
 
 
 def _decode_piece(reader: Reader, first: int) -> Piece:
@@ -291,19 +353,14 @@ def _encode_opening(opening: Opening) -> bytes:
     return bytes([opening.priority, kind]) + where + source
 
 
-def _decode_opening(reader: Reader) -> Opening:
+def _decode_opening(reader: Reader) -> Opening | None:
+    """Reads an opening; None if it ends where it must but has a value that is not defined."""
     priority, kind = reader.uint(1), reader.uint(1)
     target, source = kind & 15, kind >> 4
-    if priority > 2 or target > 2 or source > 2:
-        raise Malformed("unknown priority, target or source")
+    if target > 2 or source > 2:
+        raise Malformed("an opening of unknown length")
     if target == 2:
-        name = reader.take(reader.uint(1))
-        try:
-            host = name.decode()
-        except UnicodeDecodeError as error:
-            raise Malformed("a name that is not UTF-8") from error
-        if not host:
-            raise Malformed("an empty name")
+        host = reader.take(reader.uint(1)).decode(errors="replace")
     else:
         host = str(ipaddress.ip_address(reader.take(16 if target else 4)))
     port = reader.uint(2)
@@ -311,4 +368,6 @@ def _decode_opening(reader: Reader) -> Opening:
     if source:
         address = reader.take(16 if source == 2 else 4)
         client = (str(ipaddress.ip_address(address)), reader.uint(2))
+    if priority > 2 or not host or "\N{REPLACEMENT CHARACTER}" in host:
+        return None
     return Opening(host, port, priority, client)

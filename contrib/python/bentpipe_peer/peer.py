@@ -7,7 +7,7 @@ from typing import Callable
 
 from . import suites
 from .association import HubAssociations, HubTerminal, Identity, Payload, TerminalAssociation
-from .datagram import OVERHEAD, Header, Kind, Limits
+from .datagram import CAPABILITIES, OVERHEAD, Header, Kind, Limits
 from .frames import Opening, Reason
 from .relay import Relay
 from .session import Session, State
@@ -23,10 +23,14 @@ WINDOW = 1 << 20
 WAITING = 1 << 16
 
 
-def default_limits(receive_rate: int = 0) -> Limits:
-    """What this implementation announces."""
+UNREADABLE = 1
+"""Code of a RST for a frame that cannot be read; the frame's first octet follows (RLY-10.6)."""
+
+
+def default_limits(receive_rate: int = 0, capabilities: int = CAPABILITIES) -> Limits:
+    """What this implementation announces. Without capabilities it is a peer of the last release."""
     return Limits(UDP_PAYLOAD, streams=1024, stream_credit=65_536, shared_credit=262_144,
-                  receive_rate=receive_rate)
+                  receive_rate=receive_rate, capabilities=capabilities)
 
 
 class StreamIO:
@@ -93,16 +97,27 @@ class Connection:
     """A session and its relay inside one association."""
 
     def __init__(self, is_hub: bool, own: Limits, peer: Limits, rate_bps: float,
-                 send: Callable[[bytes, Kind], None]) -> None:
+                 send: Callable[[bytes, Kind], None], incarnation: int | None = None) -> None:
         loop = asyncio.get_running_loop()
         self.relay = Relay(is_hub, own, peer, WINDOW, loop.time)
         # One segment is the payload of one Data, so its largest size follows from UDP's.
         self.session = Session(not is_hub, self.relay, own.udp_payload - OVERHEAD,
-                               min(UDP_PAYLOAD, peer.udp_payload) - OVERHEAD, rate_bps, loop.time())
+                               min(UDP_PAYLOAD, peer.udp_payload) - OVERHEAD, rate_bps, loop.time(),
+                               incarnation)
         self.rate_bps = rate_bps
         self._send, self._loop = send, loop
         self._timer: asyncio.TimerHandle | None = None
         self._woken = False
+        self.is_first = True
+        """Whether it is the first session in its association."""
+        self.begun: tuple[int, int] | None = None
+        """The place of the peer's BGN or BGNAK, where it is not."""
+
+    def _is_earlier(self, payload: Payload) -> bool:
+        """Whether a segment belongs to an earlier session of the association (RLY-10.8)."""
+        if self.is_first or payload.data[0] & 0xB0:
+            return False
+        return self.begun is None or payload.order < self.begun
 
     def receive(self, payload: Payload) -> None:
         """Takes what a sealed datagram contained."""
@@ -110,8 +125,15 @@ class Connection:
             if len(payload.data) >= 4:
                 size = payload.datagram_octets.to_bytes(4, "big")
                 self._send(payload.data[:4] + size, Kind.PROBE_ACK)
-        elif payload.kind is Kind.DATA and payload.data:
+        elif payload.kind is Kind.DATA and payload.data and not self._is_earlier(payload):
+            was_open = not self.session.peer_ended
             self.session.receive(payload.data, payload.datagram_octets + IP_UDP, self._loop.time())
+            if self.begun is None and self.session.state is State.ESTABLISHED:
+                self.begun = payload.order
+            if was_open and self.session.peer_ended:
+                self.relay.on_peer_ended()
+            if self.relay.unreadable is not None:
+                self.session.abort(UNREADABLE << 16 | self.relay.unreadable << 8)
             self.wake()
 
     def wake(self) -> None:
@@ -124,6 +146,8 @@ class Connection:
         self._woken = False
         now = self._loop.time()
         self.session.sender.rate_bps = min(self.rate_bps, self.relay.rate_limit())
+        if self.relay.finished:
+            self.session.end()
         while (segment := self.session.transmit(now)) is not None:
             self._send(segment, Kind.DATA)
         if self._timer:
@@ -184,10 +208,16 @@ class TerminalPeer(asyncio.DatagramProtocol):
         return StreamIO(self.connection, stream)
 
     async def end(self, timeout: float = 5.0) -> bool:
-        """Ends the session in order; returns whether ENDAK came (XSTP-6.4)."""
+        """Ends the session in order; returns whether ENDAK came (XSTP-6.4, RLY-10).
+
+        Without the capability END goes once this side has nothing to send, as XSTP alone allows.
+        """
         assert self.connection is not None
         session = self.connection.session
-        session.end()
+        if self.connection.relay.ends_in_order:
+            self.connection.relay.go_away()
+        else:
+            session.end()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while not session.self_ended and loop.time() < deadline:
@@ -222,13 +252,21 @@ class TerminalPeer(asyncio.DatagramProtocol):
         elif payload and self.connection:
             self.connection.receive(payload)
 
+    def begin_anew(self) -> None:
+        """Begins another session in the same association (RLY-10.4)."""
+        self._begin()
+        assert self.connection
+        self.connection.is_first = False
+
     def _begin(self) -> None:
         """A new association: its session begins at once, with a BGN from the terminal."""
         assert self.association.peer_limits
+        incarnation = None
         if self.connection:
+            incarnation = (self.connection.session.incarnation + 1) % (1 << 32)
             self.connection.close()
         self.connection = Connection(False, self.limits, self.association.peer_limits,
-                                     self.rate_bps, self._seal)
+                                     self.rate_bps, self._seal, incarnation)
         self.connection.wake()
         self._established.set()
 
@@ -311,7 +349,12 @@ class HubPeer(asyncio.DatagramProtocol):
             self._send(answer, addr)
         if terminal and payload:
             self.addresses.add(terminal.address)
-            self._connection(terminal).receive(payload)
+            connection = self._connection(terminal)
+            if payload.kind is Kind.DATA and connection.session.begins_anew(payload.data):
+                del self._running[terminal.name]
+                connection = self._connection(terminal)
+                connection.is_first = False
+            connection.receive(payload)
 
     def _send(self, datagram: bytes, address: Address) -> None:
         if self._transport and not self._transport.is_closing():

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Callable
 
 from . import frames
-from .datagram import Limits
-from .frames import (Accept, Credit, Datagram, Families, Frame, Grant, Key, Need, Opening, Piece,
-                     Reason, Reset, Shared, StreamFrame)
+from .datagram import ORDERLY_END, Limits
+from .frames import (Accept, BadOpening, Credit, Datagram, Families, Frame, GoAway, Grant, Key,
+                     Need, Opening, Piece, Reason, Reset, Shared, StreamFrame, Unknown,
+                     Unreadable)
 from .stream import Stream
 from .wire import Malformed, extend
 
@@ -37,7 +38,15 @@ class Relay:
         """At a hub the newest NEED that came."""
         self.families: Families | None = None
         self.draining = False
-        """No new streams are opened, and those of the peer are refused."""
+        """No new streams are opened: GOAWAY was sent, or the peer has ended its direction."""
+        self.peer_opened: int | None = None
+        """Streams that the peer has opened in all, by its GOAWAY."""
+        self.peer_leaves = False
+        self.unreadable: int | None = None
+        """First octet of a frame that cannot be read: the session cannot go on (RLY-1.8)."""
+        self.unknown_frames: list[int] = []
+        """First octets of extension frames that were skipped."""
+        self._ended_early = False
         self._next_number = 0
         self._peer_numbers: set[int] = set()
         self._control: list[Frame] = []
@@ -53,6 +62,8 @@ class Relay:
 
     def open(self, opening: Opening, first_bytes: bytes = b"") -> Stream:
         """Opens a stream. Its opening frame carries what can go at once (RLY-2.1)."""
+        if self.draining:
+            raise ConnectionAbortedError("the session is ending")
         key = (self.is_hub, self._next_number)
         self._next_number += 1
         stream = self._new_stream(key, opened_here=True)
@@ -79,6 +90,39 @@ class Relay:
         number = self.grant.number + 1 if self.grant else 1
         self.grant = Grant(number, rate_bps // 1000)
         self._control.append(self.grant)
+
+    @property
+    def ends_in_order(self) -> bool:
+        """Whether both sides have the capability (ASC-2.10)."""
+        return bool(self.own.capabilities & self.peer.capabilities & ORDERLY_END)
+
+    def go_away(self, leaves: bool = False) -> None:
+        """Announces that this side opens no more streams (RLY-10.1)."""
+        if not self.draining:
+            self.draining = True
+            self._control.append(GoAway(self._next_number, leaves))
+
+    def on_peer_ended(self) -> None:
+        """The peer has sent END: what it would still have to send will not come (RLY-10.5)."""
+        self.draining = self._ended_early = True
+        for stream in list(self.streams.values()):
+            if stream.inward.final is None or stream.inward.expected < stream.inward.final:
+                self.reset(stream, Reason.ABORTED)
+                self._forget(stream, stream.inward.shared_used())
+                stream.on_change()
+
+    @property
+    def finished(self) -> bool:
+        """Whether this side will never have to send a frame again (RLY-10.3)."""
+        waiting = self.streams or self._control or any(
+            not isinstance(frame, StreamFrame)
+            for sent in self._packets.values() for frame in sent)
+        if waiting:
+            return False
+        if self._ended_early:
+            return True
+        numbers = self.peer_opened
+        return self.draining and numbers is not None and len(self._peer_numbers) == numbers
 
     def consumed(self, stream: Stream) -> None:
         """To be called after `Stream.read`: announces credit and forgets what is over."""
@@ -281,7 +325,8 @@ class Relay:
                     self._on_frame(frame)
                 except Malformed as error:  # It is passed over alone.
                     self._count(error)
-        except Malformed as error:  # It ends the reading of the payload (RLY-1.8).
+        except Unreadable as error:  # What is behind it is lost (RLY-1.8).
+            self.unreadable = error.first
             self._count(error)
 
     def _count(self, error: Malformed) -> None:
@@ -317,6 +362,18 @@ class Relay:
                     raise Malformed("a NEED from a hub")
                 if not self.need or number > self.need.number:
                     self.need = frame
+            case GoAway(opened, leaves):
+                self.peer_leaves = self.peer_leaves or leaves
+                if any(number >= opened for number in self._peer_numbers):
+                    raise Malformed("a GOAWAY below a stream that was opened")
+                self.peer_opened = opened
+                self.go_away()
+            case Unknown(kind):
+                self.unknown_frames.append(kind)
+            case BadOpening(key):
+                stream = self._known(key)
+                if stream and stream.opening is None:
+                    self.reset(stream, Reason.BAD_OPENING)
             case Families(number):
                 if self.is_hub:
                     raise Malformed("FAMILIES from a terminal")
@@ -337,10 +394,12 @@ class Relay:
             return None
         if self._peer_numbers and number > max(self._peer_numbers) + 65_536:
             raise Malformed("a stream number too far ahead")
+        if self.peer_opened is not None and number >= self.peer_opened:
+            raise Malformed("a stream beyond the peer's GOAWAY")
         self._peer_numbers.add(number)
         stream = self._new_stream(key, opened_here=False)
         peers = sum(not other.opened_here for other in self.streams.values())
-        if self.draining or peers > self.own.streams:
+        if peers > self.own.streams:
             self.reset(stream, Reason.LIMIT)
         return stream
 

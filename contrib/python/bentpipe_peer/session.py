@@ -62,13 +62,17 @@ class Session:
     """One end of a connection. Times are seconds of one clock; rates are bits per second."""
 
     def __init__(self, client: bool, upper: Upper, max_segment: int, send_segment: int,
-                 rate_bps: float, now: float) -> None:
+                 rate_bps: float, now: float, incarnation: int | None = None) -> None:
         self.upper = upper
         self.max_segment = max_segment
         self.send_segment = send_segment
         self.state = State.OPENING if client else State.LISTENING
         self.reason = ""
-        self.incarnation = secrets.randbits(32) if client else 0
+        if incarnation is None:
+            incarnation = secrets.randbits(32) if client else 0
+        self.incarnation = incarnation
+        self.arrivals = True
+        """Whether STATs have their A block, which a sender can do without (XSTP-5.3.6)."""
         self.sender = Sender(rate_bps)
         self.receiver = Receiver(RECEIVE_WINDOW)
         self.ending = self.self_ended = self.peer_ended = False
@@ -85,6 +89,9 @@ class Session:
         self._end_sent = False
         self._end_ack = False
         self._reset: int | None = None
+        self._reset_reason = 0
+        self.peer_reset_reason: int | None = None
+        """What the peer's RST names (XSTP-6.5.3)."""
         self._wants_poll = False
         """Whether a packet asked for a POLL that no POLL has followed (XSTP-7.1.3, 10.3.3)."""
         self._stat_parts: list[Stat] = []
@@ -108,6 +115,7 @@ class Session:
         if segment.finish is not None and segment.finish != self.incarnation:
             raise Malformed("another incarnation")
         if kind & Type.RST:
+            self.peer_reset_reason = segment.number
             self._close("reset by the peer")
             return
         self._heard = now
@@ -196,9 +204,19 @@ class Session:
         """Ends the own direction when all that the upper layer has is acknowledged (6.4.1)."""
         self.ending = True
 
-    def abort(self) -> None:
-        """Drops the session with RST."""
+    def begins_anew(self, data: bytes) -> bool:
+        """Whether this segment begins a session after this one (XSTP-6.3.1)."""
+        try:
+            begin = decode(data).begin
+        except Malformed:
+            return False
+        return (self.state is not State.LISTENING and begin is not None and begin.echo is None
+                and 0 < (begin.incarnation - self.incarnation) % (1 << 32) < 1 << 31)
+
+    def abort(self, reason: int = 0) -> None:
+        """Drops the session with a RST that names a reason (XSTP-6.5.3)."""
         if self.state is not State.CLOSED:
+            self._reset_reason = reason
             self._reset = self.incarnation
             self._close("aborted")
 
@@ -213,7 +231,7 @@ class Session:
         number = self.sender.vt_s % SPACE
         if self._reset is not None:
             reset, self._reset = self._reset, None
-            return Segment(Type.RST, number, finish=reset).encode()
+            return Segment(Type.RST, self._reset_reason, finish=reset).encode()
         if self._end_ack and (self.state is State.CLOSED or self.receiver.question is None):
             self._end_ack = False
             return Segment(Type.END | Type.AK, self.receiver.vr_r % SPACE,
@@ -277,7 +295,7 @@ class Session:
             for start, lengths in lists:
                 self._stat_parts.append(
                     Stat(receiver.vr_r % SPACE, question.stamp, question.count, receiver.window,
-                         None if self._stat_parts else arrival, start - receiver.vr_r, lengths))
+                         None if self._stat_parts or not self.arrivals else arrival, start - receiver.vr_r, lengths))
             self._stats_in_list = len(lists)
         stat = self._stat_parts.pop(0)
         if not self._stat_parts:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hmac
+import itertools
 import os
 from dataclasses import dataclass, field
 from hashlib import blake2s
@@ -13,12 +14,14 @@ from typing import Protocol
 import xxhash
 
 from . import noise
-from .datagram import HEADER, TAG, Header, Kind, Suite, handshake_header
+from .datagram import (HEADER, TAG, VERSION, VERSION_MESSAGE, Header, Kind, Suite,
+                       handshake_header)
 from .wire import Malformed, extend
 
 SEED_HELLO = 0x62656E7470697065
 """Seed of the tag of a null suite's Hello: the letters `bentpipe` (ASC-5.1)."""
 SEED_UNKNOWN = 0x756E6B6E6F776E21
+SEED_VERSION = 0x76657273696F6E21
 """Seed of the tag of an Unknown in every suite: the letters `unknown!` (ASC-5.1)."""
 REPLAY_WINDOW = 4032
 MAX_COUNTER = 1 << 48
@@ -98,8 +101,17 @@ class KeyPair:
     created: float
     next_counter: int = 0
     highest: int = -1
+    opened: int = -1
+    """Counter of the datagram that was opened last."""
+    number: int = field(default_factory=itertools.count().__next__)
+    """Later keys have a higher number."""
     _seen: int = field(default=0, repr=False)
     """Bit n is set when the counter `highest - n` was accepted."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The place of the datagram that was opened last among those of the peer."""
+        return self.number, self.opened
 
     def seal(self, kind: Kind, payload: bytes) -> bytes:
         """Seals a payload under the next counter (ASC-3.1)."""
@@ -119,12 +131,30 @@ class KeyPair:
         if behind >= 0 and self._seen >> behind & 1:
             raise Malformed("replay")
         payload = self.receiving.open(datagram, counter)
+        self.opened = counter
         if behind >= 0:
             self._seen |= 1 << behind
             return payload, False
         self._seen = (self._seen << -behind | 1) & (1 << REPLAY_WINDOW) - 1
         self.highest = counter
         return payload, True
+
+
+def version(datagram: bytes, lowest: int, highest: int) -> bytes | None:
+    """Returns the Version that answers a datagram, if one may be sent (ASC-1.5)."""
+    if len(datagram) < VERSION_MESSAGE or datagram[0] >> 4 == 0:
+        return None
+    return with_tag(b"\0" + datagram[1:8] + bytes([lowest, highest]), SEED_VERSION)
+
+
+def read_version(datagram: bytes, sent: bytes) -> tuple[int, int]:
+    """Returns the versions that a Version names; raises `Malformed` if it is not for `sent`."""
+    if len(datagram) != VERSION_MESSAGE or datagram[0] != 0:
+        raise Malformed("no Version")
+    body = without_tag(datagram, SEED_VERSION)
+    if body[1:8] != sent[1:8] or body[8] <= VERSION <= body[9]:
+        raise Malformed("a Version that answers nothing")
+    return body[8], body[9]
 
 
 def unknown(datagram: bytes) -> bytes:

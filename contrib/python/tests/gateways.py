@@ -69,10 +69,13 @@ def _base64(key: bytes) -> str:
     return base64.b64encode(key).decode()
 
 
-def hub_configuration(pair: Pair, port: int, others: tuple[bytes, ...] = ()) -> str:
-    """The hub's configuration; `others` are the private keys of further terminals."""
+def hub_configuration(pair: Pair, port: int, others: tuple[bytes, ...] = (),
+                      rates: bool = True) -> str:
+    """The hub's configuration; `others` are the private keys of further terminals. Without `rates`
+    it finds them."""
     head = 'role = "hub"\n'
-    tail = f'[link]\nlisten = "127.0.0.1:{port}"\nrate_up = "{RATE}"\nrate_down = "{RATE}"\n' \
+    told = f'rate_up = "{RATE}"\nrate_down = "{RATE}"\n' if rates else ""
+    tail = f'[link]\nlisten = "127.0.0.1:{port}"\n{told}' \
         '[control]\nsocket = "off"\n'
     if pair.suite is Suite.NULL:
         return head + 'security = "none"\n' + tail

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bentpipe_peer.datagram import Suite
-from bentpipe_peer.peer import HubPeer
+from bentpipe_peer.datagram import Limits, Suite
+from bentpipe_peer.peer import HubPeer, default_limits
 from bentpipe_peer.session import State
 from conftest import Runner
 from gateways import (RATE_BPS, Gateway, Pair, Server, content, digest, free_port, socks5,
@@ -60,9 +60,10 @@ class Setting:
 
 @contextlib.asynccontextmanager
 async def setting(directory: Path, impairments: Impairments, suite: Suite = Suite.NOISE,
-                  demand_cookies: bool = False) -> AsyncIterator[Setting]:
+                  demand_cookies: bool = False, limits: Limits | None = None
+                  ) -> AsyncIterator[Setting]:
     pair, socks_port = Pair.new(suite), free_port(socket.SOCK_STREAM)
-    hub, server = HubPeer(pair.hub_identity(), RATE_BPS), Server(DOWN)
+    hub, server = HubPeer(pair.hub_identity(), RATE_BPS, limits), Server(DOWN)
     hub.associations.demand_cookies = demand_cookies
     proxy = Proxy(await hub.start(), impairments)
     gateway = None
@@ -240,16 +241,70 @@ def test_stop(tmp_path: Path, run: Runner) -> None:
     run(test())
 
 
-@pytest.mark.xfail(strict=True, reason="gateways that stop send RST")
 def test_end(tmp_path: Path, run: Runner) -> None:
-    """A terminal that stops ends its session by END (XSTP-6.4)."""
+    """A terminal that stops ends its session by GOAWAY and END (XSTP-6.4, RLY-10.3)."""
 
     async def test() -> None:
         async with setting(tmp_path, Impairments()) as s:
             await s.transfer()
-            session = s.hub.connections["boat"].session
+            connection = s.hub.connections["boat"]
             s.gateway.process.terminate()
-            await wait_for(lambda: session.peer_ended, 3)
-            assert session.reason == ""
+            await wait_for(lambda: connection.session.state is State.CLOSED, 3)
+            assert connection.session.peer_ended and connection.session.reason == ""
+            assert connection.relay.peer_leaves
+            await wait_for(lambda: s.gateway.process.poll() is not None)
+            assert s.gateway.process.returncode == 0
+
+    run(test())
+
+
+def test_hub_leaves(tmp_path: Path, run: Runner) -> None:
+    """A hub that ends its session in mid-transfer: what runs is finished, and the terminal begins
+    the next session in the same association (RLY-10.1, 10.3, 10.4)."""
+
+    async def test() -> None:
+        async with setting(tmp_path, BAD) as s:
+            before, connection = s.association(), s.hub.connections["boat"]
+            await asyncio.sleep(1)  # After a shorter session there is a new association.
+            transfer = asyncio.create_task(s.transfer())
+            await asyncio.sleep(0.4)
+            assert not transfer.done()
+            connection.relay.go_away()
+            connection.wake()
+            await transfer
+            await wait_for(lambda: s.hub.connections["boat"] is not connection)
+            assert connection.session.reason == ""
+            await s.transfer()
+            assert s.association() == before
+
+    run(test())
+
+
+@pytest.mark.parametrize("suite", [Suite.NOISE, Suite.NULL])
+def test_last_release(tmp_path: Path, run: Runner, suite: Suite) -> None:
+    """A hub of the release before: its Welcome has no capabilities (ASC-2.10, RLY-10.7)."""
+
+    async def test() -> None:
+        async with setting(tmp_path, BAD, suite, limits=default_limits(capabilities=0)) as s:
+            await s.transfer()
+            connection = s.hub.connections["boat"]
+            assert connection.relay.peer.capabilities and not connection.relay.errors
+            s.gateway.process.terminate()
+            await wait_for(lambda: connection.session.state is State.CLOSED, 3)
+            assert connection.session.reason == "reset by the peer"
+            assert not connection.relay.draining
+
+    run(test())
+
+
+def test_another_version(tmp_path: Path, run: Runner) -> None:
+    """A hub of version 2 says so, and the terminal's log names it (ASC-1.5)."""
+
+    async def test() -> None:
+        async with setting(tmp_path, Impairments()) as s:
+            s.hub.associations.versions = (2, 3)
+            s.hub.restart()
+            await wait_for(lambda: "understands versions 2 to 3" in s.gateway.log.read_text(), 30)
+            assert s.hub.associations.unknown_versions == {1}
 
     run(test())

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 from bentpipe_peer import noise
+from bentpipe_peer import frames
 from bentpipe_peer.association import Identity, TerminalAssociation
-from bentpipe_peer.datagram import Suite
+from bentpipe_peer import suites
+from bentpipe_peer.datagram import Limits, Suite
+from bentpipe_peer.session import State
 from bentpipe_peer.frames import Opening, Reason
 from bentpipe_peer.peer import StreamIO, TerminalPeer, default_limits
 from conftest import Runner
@@ -76,16 +79,17 @@ async def wait_for(condition: object, seconds: float = 8.0) -> None:
 
 @contextlib.asynccontextmanager
 async def setting(directory: Path, impairments: Impairments, suite: Suite = Suite.NOISE,
-                  others: tuple[bytes, ...] = ()) -> AsyncIterator[Setting]:
+                  others: tuple[bytes, ...] = (), limits: Limits | None = None,
+                  rates: bool = True) -> AsyncIterator[Setting]:
     pair, address = Pair.new(suite), ("127.0.0.1", free_port(socket.SOCK_DGRAM))
     proxy, server = Proxy(address, impairments), Server(DOWN)
     terminal = None
-    hub = Gateway(directory, "hub", hub_configuration(pair, address[1], others))
+    hub = Gateway(directory, "hub", hub_configuration(pair, address[1], others, rates))
     try:
         await hub.listening(address[1])
         await proxy.start()
         port = await server.start()
-        terminal = TerminalPeer(pair.terminal_identity(), proxy.address, RATE_BPS)
+        terminal = TerminalPeer(pair.terminal_identity(), proxy.address, RATE_BPS, limits)
         await terminal.start()
         yield Setting(directory, pair, address, hub, proxy, server, port, terminal)
     finally:
@@ -170,7 +174,7 @@ def test_key_renewal(tmp_path: Path, run: Runner) -> None:
             transfer = asyncio.create_task(s.transfer())
             for count in (1, 2):
                 await asyncio.sleep(0.25)
-                import time; t0=time.time(); s.terminal.renew()
+                s.terminal.renew()
                 await wait_for(lambda: association.renewals == count)
             await transfer
             assert association.association == before and association.generation == 1
@@ -287,9 +291,9 @@ def test_hub_restart(tmp_path: Path, run: Runner) -> None:
     run(test())
 
 
-@pytest.mark.xfail(strict=True, reason="a hub that gets END drops the association")
 def test_end(tmp_path: Path, run: Runner) -> None:
-    """END in mid-transfer: it is answered, and the hub still delivers all it has (XSTP-6.4.1)."""
+    """END in mid-transfer: it is answered, and the hub still delivers all it has (XSTP-6.4.1).
+    The next session begins in the same association (RLY-10.3, 10.4)."""
 
     async def test() -> None:
         async with setting(tmp_path, BAD) as s:
@@ -299,6 +303,107 @@ def test_end(tmp_path: Path, run: Runner) -> None:
             ended = asyncio.create_task(s.terminal.end(8))
             assert digest(first + await read_all(stream)) == digest(DOWN)
             assert await ended
+            session = s.terminal.connection.session  # type: ignore[union-attr]
+            await wait_for(lambda: session.state is State.CLOSED)
+            assert session.reason == ""
+            s.terminal.begin_anew()
+            await s.transfer()
             assert s.terminal.association.generation == 1
+
+    run(test())
+
+
+@pytest.mark.parametrize("suite", [Suite.NOISE, Suite.NULL])
+def test_last_release(tmp_path: Path, run: Runner, suite: Suite) -> None:
+    """A terminal of the release before: its Hello has no capabilities, and it sends END in
+    mid-transfer without GOAWAY, which loses nothing either (ASC-2.10, RLY-10.5, 10.7)."""
+
+    async def test() -> None:
+        limits = default_limits(capabilities=0)
+        async with setting(tmp_path, BAD, suite, limits=limits) as s:
+            assert s.terminal.association.peer_limits.capabilities  # type: ignore[union-attr]
+            await s.transfer()
+            stream = s.open()
+            stream.end()
+            first = await stream.read()
+            ended = asyncio.create_task(s.terminal.end(8))
+            assert digest(first + await read_all(stream)) == digest(DOWN)
+            assert await ended
+            assert not s.terminal.connection.relay.errors  # type: ignore[union-attr]
+
+    run(test())
+
+
+def test_reset_and_begin_anew(tmp_path: Path, run: Runner) -> None:
+    """RST, and a BGN in place of a session that runs, end the streams and not the association
+    (RLY-10.4, 10.6)."""
+
+    async def test() -> None:
+        async with setting(tmp_path, BAD) as s:
+            for abort in (True, False):
+                stream = s.open()
+                await stream.read()
+                if abort:
+                    s.terminal.connection.session.abort()  # type: ignore[union-attr]
+                    s.terminal.connection.wake()  # type: ignore[union-attr]
+                    await asyncio.sleep(0.1)
+                s.terminal.begin_anew()
+                await s.transfer()
+            assert s.terminal.association.generation == 1
+
+    run(test())
+
+
+def test_unreadable_frame(tmp_path: Path, run: Runner) -> None:
+    """An opening that is not understood is refused; a frame that cannot be read ends the session
+    and is named; an unknown frame with a length is skipped (RLY-1.5, 1.8, 1.10)."""
+
+    async def test() -> None:
+        async with setting(tmp_path, Impairments()) as s:
+            odd = s.terminal.open(Opening("127.0.0.1", s.server_port, priority=3))
+            with pytest.raises(ConnectionResetError):
+                await odd.accepted()
+            assert odd.stream.reset_reason == Reason.BAD_OPENING
+            connection = s.terminal.connection
+            assert connection
+            connection.relay._control.append(frames.Unknown(0x1F, b"of a later release"))
+            await s.transfer()
+            connection.relay._control.append(frames.Unknown(0x0B, b""))
+            stream = s.open()
+            with pytest.raises(ConnectionError):
+                await stream.accepted()
+            assert connection.session.peer_reset_reason == 0x01_0B00
+
+    run(test())
+
+
+def test_without_arrivals(tmp_path: Path, run: Runner) -> None:
+    """STATs without their A block do not stall a hub that finds its rate (XSTP-5.3.6)."""
+
+    async def test() -> None:
+        async with setting(tmp_path, Impairments(), rates=False) as s:
+            s.terminal.connection.session.arrivals = False  # type: ignore[union-attr]
+            stream = s.open()
+            stream.end()
+            assert digest(await read_all(stream)) == digest(DOWN)
+
+    run(test())
+
+
+def test_another_version(tmp_path: Path, run: Runner) -> None:
+    """A Hello of version 2 is answered by a Version, and the hub's log names it (ASC-1.5)."""
+
+    async def test() -> None:
+        async with setting(tmp_path, Impairments()) as s:
+            s.terminal.association.connect(0)
+            hello = s.terminal.association.transmit(0)[0]
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.setblocking(False)
+                sock.sendto(bytes([0x21]) + hello[1:], s.hub_address)
+                loop = asyncio.get_running_loop()
+                answer = await asyncio.wait_for(loop.sock_recv(sock, 100), 5)
+            assert answer == suites.version(bytes([0x21]) + hello[1:], 1, 1)
+            assert len(answer) < len(hello)
+            await wait_for(lambda: "version 2" in s.hub.log.read_text())
 
     run(test())

@@ -80,6 +80,14 @@ pub(crate) struct KeyPair {
     pub(crate) receive: Key,
 }
 
+/// Position of a datagram in the order in which the peer has sealed them, across renewals of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SendOrder {
+    /// Number of the keys, in the order in which they were made.
+    keys: u64,
+    counter: u64,
+}
+
 /// One pair of keys with its counters and its replay window.
 #[derive(Debug)]
 pub(crate) struct Channel {
@@ -88,6 +96,8 @@ pub(crate) struct Channel {
     next_counter: u64,
     window: ReplayWindow,
     made: Instant,
+    /// Number of these keys among those of this side.
+    number: u64,
 }
 
 /// A payload that proved to be new and whole.
@@ -95,11 +105,17 @@ pub(crate) struct Opened<'d> {
     pub(crate) payload: &'d mut [u8],
     /// Whether it is the latest so far, which decides where the peer lives now.
     pub(crate) newest: bool,
+    pub(crate) order: SendOrder,
 }
 
 impl Channel {
     pub(crate) fn new(remote_index: u32, keys: KeyPair, made: Instant) -> Self {
-        Self { remote_index, keys, next_counter: 0, window: ReplayWindow::new(), made }
+        Self { remote_index, keys, next_counter: 0, window: ReplayWindow::new(), made, number: 0 }
+    }
+
+    /// The keys with this number: later ones have a higher one.
+    pub(crate) fn numbered(self, number: u64) -> Self {
+        Self { number, ..self }
     }
 
     pub(crate) fn remote_index(&self) -> u32 {
@@ -154,7 +170,8 @@ impl Channel {
         }
         let newest = self.window.accept(counter);
         let end = datagram.len() - TAG_LEN;
-        Ok(Opened { payload: &mut datagram[HEADER_LEN..end], newest })
+        let order = SendOrder { keys: self.number, counter };
+        Ok(Opened { payload: &mut datagram[HEADER_LEN..end], newest, order })
     }
 }
 

@@ -6,6 +6,9 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 /// The key of the tag of an Unknown, which belongs to no association, whatever the suite.
 pub(crate) const UNKNOWN_KEY: u64 = 0x756e_6b6e_6f77_6e21;
 
+/// The key of the tag of a Version, whatever the suite.
+pub(crate) const VERSION_KEY: u64 = 0x7665_7273_696f_6e21;
+
 /// The key of the tag of a Hello, which nothing precedes.
 pub(crate) const HELLO_KEY: u64 = 0x6265_6e74_7069_7065;
 

@@ -1,5 +1,6 @@
 //! Settings of an association, and the limits that its sides announce.
 
+use crate::capabilities::Capabilities;
 use crate::channel::Channel;
 use crate::keys::Security;
 use units::{BitRate, Instant, Span};
@@ -17,6 +18,8 @@ pub struct Limits {
     pub shared_credit: u32,
     /// Rate that the link of this side receives, in bits per second of IP packets; 0 if unknown.
     pub receive_rate_bps: u64,
+    /// Optional features of this side.
+    pub capabilities: Capabilities,
 }
 
 impl Default for Limits {
@@ -27,6 +30,7 @@ impl Default for Limits {
             minimum_credit: 16 << 10,
             shared_credit: 8 << 20,
             receive_rate_bps: 0,
+            capabilities: Capabilities::ALL,
         }
     }
 }

@@ -21,6 +21,15 @@ pub enum OpenError {
         /// Version of this side.
         expected: u8,
     },
+    /// It is a message of a hub that does not understand the version of this side.
+    PeerVersions {
+        /// Lowest version that the hub understands.
+        lowest: u8,
+        /// Highest version that the hub understands.
+        highest: u8,
+        /// Version of this side.
+        own: u8,
+    },
     /// It has an unknown kind.
     Kind {
         /// Kind received.
@@ -70,6 +79,9 @@ impl fmt::Display for OpenError {
             }
             Self::Version { found, expected } => {
                 write!(f, "datagram of version {found} where {expected} was expected")
+            }
+            Self::PeerVersions { lowest, highest, own } => {
+                write!(f, "hub understands versions {lowest} to {highest}, this side {own}")
             }
             Self::Kind { found } => write!(f, "datagram of unknown kind {found}"),
             Self::Unexpected => write!(f, "datagram of a kind that is not expected here"),
@@ -131,6 +143,8 @@ pub struct Counters {
     pub busy: u64,
     /// Key renewals.
     pub renewals: u64,
+    /// Version messages sent (hub) or accepted (terminal): the other side has another version.
+    pub versions: u64,
     /// Hellos rejected because the maximum number of terminals was reached.
     pub full: u64,
 }
@@ -154,6 +168,7 @@ impl Counters {
             unknowns_withheld,
             busy,
             renewals,
+            versions,
             full,
         } = other;
         self.sealed += sealed;
@@ -171,6 +186,7 @@ impl Counters {
         self.unknowns_withheld += unknowns_withheld;
         self.busy += busy;
         self.renewals += renewals;
+        self.versions += versions;
         self.full += full;
     }
 
@@ -182,6 +198,7 @@ impl Counters {
             | OpenError::Unexpected
             | OpenError::Suite { .. }
             | OpenError::Malformed(_) => self.malformed += 1,
+            OpenError::PeerVersions { .. } => self.versions += 1,
             OpenError::UnknownIndex { .. } => self.unknown_index += 1,
             OpenError::Replayed { .. } => self.replayed += 1,
             OpenError::Tag => self.bad_tag += 1,

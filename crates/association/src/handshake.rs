@@ -3,7 +3,8 @@
 //! ```text
 //! Hello                                     Welcome
 //!   0  header, index: the terminal's own      0  header, index: the terminal's
-//!      counter field: suite, 0, 0, 0             counter field: suite, 0, 0, 0
+//!      counter field: suite,                     counter field: suite, 0, 0, 0
+//!      capabilities, 0, 0
 //!   8  ephemeral, 32 bytes                    8  ephemeral, 32 bytes
 //!  40  static, sealed, 48 bytes              40  payload, sealed, 44 bytes
 //!  88  payload, sealed, 40 bytes             84  tag, 16 bytes
@@ -15,6 +16,7 @@
 //! In the null suite nothing is sealed, the static is zero, and the payload of a Hello is
 //! followed by the terminal's name and one tag.
 
+use crate::capabilities::Capabilities;
 use crate::channel::KeyPair;
 use crate::config::Limits;
 use crate::entropy::Entropy;
@@ -64,11 +66,13 @@ impl HelloPayload {
         out
     }
 
-    pub(crate) fn decode(bytes: &[u8; HELLO_PAYLOAD]) -> Self {
+    /// The payload of a Hello with `header`, which has the capabilities.
+    pub(crate) fn decode(header: Header, bytes: &[u8; HELLO_PAYLOAD]) -> Self {
+        let capabilities = Capabilities::from_octet((header.counter >> 16) as u8);
         Self {
             timestamp: u64::from_be_bytes(array(&bytes[..])),
             continues: u64::from_be_bytes(array(&bytes[8..])),
-            limits: Limits::decode(&bytes[16..]),
+            limits: Limits::decode(&bytes[16..], capabilities),
         }
     }
 }
@@ -89,6 +93,7 @@ impl WelcomePayload {
     pub(crate) fn encode(&self) -> [u8; WELCOME_PAYLOAD] {
         let mut out = [0; WELCOME_PAYLOAD];
         out[..4].copy_from_slice(&self.hub_index.to_be_bytes());
+        out[0] = self.limits.capabilities.octet();
         out[4..12].copy_from_slice(&self.association.to_be_bytes());
         out[12..20].copy_from_slice(&self.latest.to_be_bytes());
         self.limits.encode(&mut out[20..]);
@@ -100,7 +105,7 @@ impl WelcomePayload {
             hub_index: u32::from_be_bytes(array(&bytes[..])) & INDEX_MASK,
             association: u64::from_be_bytes(array(&bytes[4..])),
             latest: u64::from_be_bytes(array(&bytes[12..])),
-            limits: Limits::decode(&bytes[20..]),
+            limits: Limits::decode(&bytes[20..], Capabilities::from_octet(bytes[0])),
         }
     }
 }
@@ -170,6 +175,11 @@ pub(crate) fn word(suite: u8) -> u32 {
     u32::from(suite) << 24
 }
 
+/// The counter field of a Hello that announces `limits`.
+pub(crate) fn hello_word(suite: u8, limits: Limits) -> u32 {
+    word(suite) | u32::from(limits.capabilities.octet()) << 16
+}
+
 pub(crate) fn check_suite(header: Header, expected: u8) -> Result<(), OpenError> {
     match (header.counter >> 24) as u8 {
         found if found == expected => Ok(()),
@@ -200,7 +210,7 @@ impl Limits {
         out[16..24].copy_from_slice(&self.receive_rate_bps.to_be_bytes());
     }
 
-    fn decode(bytes: &[u8]) -> Self {
+    fn decode(bytes: &[u8], capabilities: Capabilities) -> Self {
         let word = |at: usize| u32::from_be_bytes(array(&bytes[at..]));
         Self {
             max_datagram: word(0),
@@ -208,6 +218,7 @@ impl Limits {
             minimum_credit: word(8),
             shared_credit: word(12),
             receive_rate_bps: u64::from_be_bytes(array(&bytes[16..])),
+            capabilities,
         }
     }
 }
@@ -230,10 +241,11 @@ pub(crate) mod tests {
             minimum_credit: 16_384,
             shared_credit: 8 << 20,
             receive_rate_bps: 50_000_000,
+            capabilities: Capabilities::ALL,
         }
     }
 
-    /// ASC-2.6
+    /// ASC-2.6, ASC-2.10
     #[test]
     fn payloads_have_the_layout_of_the_specification() {
         let hello = HelloPayload { timestamp: 0x0102, continues: 0x0a0b, limits: limits() };
@@ -241,12 +253,18 @@ pub(crate) mod tests {
         assert_eq!(bytes[..16], [0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 10, 11]);
         assert_eq!(bytes[16..20], [0, 0, 0x05, 0xc0]);
         assert_eq!(bytes[32..40], 50_000_000u64.to_be_bytes());
-        assert_eq!(HelloPayload::decode(&bytes), hello);
+        let counter = hello_word(SUITE_NOISE, limits());
+        assert_eq!(counter, 0x0101_0000);
+        let header = Header { kind: crate::wire::Kind::Hello, index: 9, counter };
+        assert_eq!(HelloPayload::decode(header, &bytes), hello);
+        let old = Header { counter: word(SUITE_NOISE), ..header };
+        let capabilities = HelloPayload::decode(old, &bytes).limits.capabilities;
+        assert_eq!(capabilities, Capabilities::NONE);
 
         let welcome =
             WelcomePayload { hub_index: 0x12_3456, association: 7, latest: 8, limits: limits() };
         let bytes = welcome.encode();
-        assert_eq!(bytes[..12], [0, 0x12, 0x34, 0x56, 0, 0, 0, 0, 0, 0, 0, 7]);
+        assert_eq!(bytes[..12], [1, 0x12, 0x34, 0x56, 0, 0, 0, 0, 0, 0, 0, 7]);
         assert_eq!(bytes[12..20], 8u64.to_be_bytes());
         assert_eq!(WelcomePayload::decode(&bytes), welcome);
     }

@@ -1,25 +1,25 @@
-//! The sealed datagram channel between one terminal and one hub, without I/O.
+//! Sealed datagram channel between a terminal and a hub, without I/O and without a clock.
 //!
 //! ```text
-//!   terminal                                   hub
-//!     │ ── Hello (name, limits) ───────────────▶ │  answered by the same Welcome
-//!     │ ◀─────────────── Welcome (index, limits)─ │  as often as it comes
-//!     │ ══ Data, sealed, counter 0, 1, 2 … ═════▶ │  the first one confirms
+//!   Terminal                                    Hub
+//!     │ ── Hello (name, limits) ────────────────▶ │
+//!     │ ◀──────────────── Welcome (index, limits) │  a repeated Hello gets the same Welcome
+//!     │ ══ Data, sealed, counter 0, 1, 2 … ═════▶ │  the first one confirms the keys
 //!     │ ◀════════════════════════ Data, sealed ══ │
-//!     │ ── Hello (continues) ──────────────────▶ │  after two minutes: new keys,
-//!     │ ◀──────────────── Welcome (same as before)─ │  beside the old ones
-//!     │ ── Data ────────────────▶ (hub restarted) │
-//!     │ ◀──────────────────────────────── Unknown │  the terminal says Hello again
+//!     │ ── Hello (continues) ───────────────────▶ │  rekeying after two minutes; the previous
+//!     │ ◀─────────────────────────────── Welcome  │  keys still decrypt for a while
+//!     │ ── Data ─────────────────────────────────▶│  (the hub has restarted)
+//!     │ ◀──────────────────────────────── Unknown │  the terminal sends a new Hello
 //! ```
 //!
-//! A datagram is 8 bytes of header, the payload, and 16 bytes of tag. There are two suites
-//! ([`Security`]): *noise*, in which each side proves that it owns its key and nobody else can
-//! read, change or replay anything; and the *null* suite of the same framing, whose tag is a
-//! checksum that finds corruption and stops nobody who means harm. `docs/spec/association.md`
-//! has the layouts, and says what is protected.
+//! A datagram has 8 octets of header, the payload, and a tag of 16 octets. There are two suites
+//! ([`Security`]). *Noise* authenticates both sides by their static keys, encrypts, and rejects
+//! replays (Noise protocol framework, revision 34). The *null* suite has the same framing, and a
+//! checksum for a tag: it detects corruption, and does not protect against an attacker.
+//! `docs/spec/association.md` specifies the layouts and the security properties.
 //!
-//! [`Terminal`] asks for an association and keeps it; [`Hub`] grants them. Time, addresses and
-//! randomness are handed in:
+//! A [`Terminal`] initiates and maintains one association; a [`Hub`] accepts those of all
+//! terminals. Time, addresses and randomness are arguments:
 //!
 //! ```
 //! use association::{Config, Hub, HubReceived, Keys, Known, OVERHEAD, PresharedKey, PrivateKey,
@@ -65,6 +65,7 @@
 
 mod admission;
 mod batch;
+mod capabilities;
 mod channel;
 mod checksum;
 mod config;
@@ -83,9 +84,12 @@ mod replay;
 mod response_limit;
 mod source_limits;
 mod terminal;
+mod version;
 mod wire;
 
 pub use batch::{Transmit, TransmitBatch};
+pub use capabilities::Capabilities;
+pub use channel::SendOrder;
 pub use config::{Config, Limits};
 pub use entropy::Entropy;
 pub use error::{Counters, OpenError};

@@ -16,7 +16,7 @@ use crate::entropy::{Entropy, draw};
 use crate::error::OpenError;
 use crate::handshake::{
     EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, HelloPayload, ReceivedHello, SUITE_NOISE,
-    WELCOME_LEN, WELCOME_PAYLOAD, WelcomePayload, array, check_suite, word,
+    WELCOME_LEN, WELCOME_PAYLOAD, WelcomePayload, array, check_suite, hello_word, word,
 };
 use crate::keys::{Keys, PresharedKey, PublicKey, resolve_curve};
 use crate::wire::{HEADER_LEN, Header, Kind, TAG_LEN};
@@ -59,7 +59,8 @@ impl SentHello {
     ) -> (Self, Vec<u8>) {
         let hub = keys.known().first().expect("a terminal's keys know its hub");
         let mut out = vec![0; HELLO_LEN];
-        Header { kind: Kind::Hello, index, counter: word(SUITE_NOISE) }.encode(&mut out);
+        let counter = hello_word(SUITE_NOISE, payload.limits);
+        Header { kind: Kind::Hello, index, counter }.encode(&mut out);
         let mut state = builder(&prologue(&out), draw(entropy))
             .local_private_key(keys.private().bytes())
             .and_then(|builder| builder.remote_public_key(hub.public.bytes()))
@@ -119,7 +120,7 @@ pub(crate) fn hear(
     let key = state.get_remote_static().expect("the message has brought it");
     Ok(ReceivedHello {
         index: header.index,
-        payload: HelloPayload::decode(&payload),
+        payload: HelloPayload::decode(header, &payload),
         from: From::Key { key: PublicKey::new(array(key)), answer: Box::new(Answer(state)) },
     })
 }
@@ -232,7 +233,7 @@ mod tests {
         let (terminal, hub) = (keys(1, 2, PresharedKey::NONE), keys(2, 1, PresharedKey::NONE));
         let (mut asked, bytes) = hello(&terminal);
         assert_eq!(bytes.len(), 176);
-        assert_eq!(bytes[..8], [0x11, 0xab, 0xcd, 0xef, 1, 0, 0, 0]);
+        assert_eq!(bytes[..8], [0x11, 0xab, 0xcd, 0xef, 1, 1, 0, 0]);
         // The terminal's key is nowhere to be seen.
         let public = terminal.public();
         assert!(!bytes.windows(32).any(|window| window == public.bytes()));

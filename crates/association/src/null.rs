@@ -10,7 +10,7 @@ use crate::error::OpenError;
 use crate::handshake::{
     EPHEMERAL_AT, From, HELLO_PAYLOAD, HELLO_PAYLOAD_AT, HelloPayload, MAX_NAME, ReceivedHello,
     STATIC_AT, SUITE_NULL, WELCOME_LEN, WELCOME_PAYLOAD_AT, WelcomePayload, array, check_suite,
-    word,
+    hello_word, word,
 };
 use crate::wire::{Header, Kind, TAG_LEN};
 
@@ -35,7 +35,8 @@ impl SentHello {
         let name = name.as_bytes();
         let name = &name[..name.len().min(MAX_NAME)];
         let mut out = vec![0; HELLO_MIN + name.len()];
-        Header { kind: Kind::Hello, index, counter: word(SUITE_NULL) }.encode(&mut out);
+        let counter = hello_word(SUITE_NULL, payload.limits);
+        Header { kind: Kind::Hello, index, counter }.encode(&mut out);
         out[EPHEMERAL_AT..STATIC_AT].copy_from_slice(&ephemeral);
         out[HELLO_PAYLOAD_AT..NAME_AT].copy_from_slice(&payload.encode());
         out[NAME_AT] = name.len() as u8;
@@ -77,7 +78,7 @@ pub(crate) fn hear(header: Header, datagram: &[u8]) -> Result<ReceivedHello, Ope
         .map_err(|_| OpenError::Malformed("name is not UTF-8"))?;
     Ok(ReceivedHello {
         index: header.index,
-        payload: HelloPayload::decode(&array(&datagram[HELLO_PAYLOAD_AT..])),
+        payload: HelloPayload::decode(header, &array(&datagram[HELLO_PAYLOAD_AT..])),
         from: From::Name { name: name.into(), ephemeral: array(&datagram[EPHEMERAL_AT..]) },
     })
 }
@@ -124,7 +125,7 @@ mod tests {
     fn a_hello_has_the_layout_of_the_specification() {
         let (asked, bytes) = hello("boat");
         assert_eq!(bytes.len(), 8 + 32 + 48 + 40 + 1 + 4 + 16);
-        assert_eq!(bytes[..8], [0x11, 0xab, 0xcd, 0xef, 0, 0, 0, 0]);
+        assert_eq!(bytes[..8], [0x11, 0xab, 0xcd, 0xef, 0, 1, 0, 0]);
         assert_eq!(bytes[8..40], asked.ephemeral);
         assert_eq!(bytes[40..88], [0; 48]);
         assert_eq!(bytes[88..96], [0, 0, 0, 0, 0, 0, 1, 2]);

@@ -1,13 +1,14 @@
 //! The terminal's side: asks for an association, keeps it, asks again when it is gone.
 
 use crate::batch::TransmitBatch;
-use crate::channel::Channel;
+use crate::channel::{Channel, Opened, SendOrder};
 use crate::checksum::{UNKNOWN_KEY, tag_fits};
 use crate::config::{Config, Limits};
 use crate::cookie::{COOKIE_LIFETIME, Cookie, write_second};
 use crate::entropy::{Entropy, draw};
 use crate::error::{Counters, OpenError};
 use crate::handshake::{HelloPayload, SentHello};
+use crate::version;
 use crate::wire::{Header, INDEX_MASK, Kind, OVERHEAD, Sealed};
 use units::{Instant, Span};
 
@@ -57,6 +58,8 @@ pub enum TerminalReceived<'d> {
         kind: Sealed,
         /// What the hub sent.
         payload: &'d mut [u8],
+        /// Its position among the datagrams of the hub.
+        order: SendOrder,
     },
     /// A new association is in force; what was under the old one is gone.
     Established,
@@ -76,6 +79,8 @@ pub struct Terminal {
     association: u64,
     hub_limits: Option<Limits>,
     pending: Option<Pending>,
+    /// Pairs of keys made so far.
+    keys_made: u64,
     last_hello: Option<Instant>,
     /// Of the last Hello.
     timestamp: u64,
@@ -102,6 +107,7 @@ impl Terminal {
             association: 0,
             hub_limits: None,
             pending: None,
+            keys_made: 0,
             last_hello: None,
             timestamp: 0,
             cookie: None,
@@ -164,7 +170,10 @@ impl Terminal {
         now: Instant,
         datagram: &'d mut [u8],
     ) -> Result<TerminalReceived<'d>, OpenError> {
-        let header = Header::decode(datagram)?;
+        let header = match Header::decode(datagram) {
+            Err(OpenError::Version { found: 0, .. }) => return Err(self.receive_version(datagram)),
+            result => result?,
+        };
         match header.kind {
             Kind::Data => self.receive_sealed(now, Sealed::Data, header, datagram),
             Kind::Probe => self.receive_sealed(now, Sealed::Probe, header, datagram),
@@ -188,8 +197,8 @@ impl Terminal {
         let mut all = self.current.as_mut().into_iter().chain(previous);
         match all.find(|held| held.index == header.index) {
             Some(held) if !self.config.is_expired(now, &held.channel) => {
-                let payload = held.channel.open(header, datagram)?.payload;
-                Ok(TerminalReceived::Payload { kind, payload })
+                let Opened { payload, order, .. } = held.channel.open(header, datagram)?;
+                Ok(TerminalReceived::Payload { kind, payload, order })
             }
             Some(_) | None => Err(OpenError::UnknownIndex { index: header.index }),
         }
@@ -215,7 +224,8 @@ impl Terminal {
             return Err(OpenError::Stale);
         }
         self.hub_limits = Some(welcome.limits);
-        let channel = Channel::new(welcome.hub_index, keys, now);
+        self.keys_made += 1;
+        let channel = Channel::new(welcome.hub_index, keys, now).numbered(self.keys_made);
         let before = self.current.replace(Held { index, channel });
         if continues != 0 && continues == welcome.association {
             self.previous = before.map(|held| (held, now + self.config.previous_lifetime));
@@ -271,6 +281,15 @@ impl Terminal {
         self.cookie = Some((cookie, now + COOKIE_LIFETIME));
         self.counters.cookies += 1;
         Ok(TerminalReceived::Nothing)
+    }
+
+    /// The hub does not understand the version of this side. Anyone can send a Version, so the
+    /// terminal reports it and continues to say Hello.
+    fn receive_version(&self, datagram: &[u8]) -> OpenError {
+        match &self.pending {
+            Some(pending) => version::read(datagram, &pending.bytes).unwrap_or_else(|error| error),
+            None => OpenError::Unexpected,
+        }
     }
 
     /// Puts what is due of the association's own into `batch`, a Hello or the first datagram

@@ -3,7 +3,7 @@
 mod rig;
 
 use association::{
-    Config, Hub, HubReceived, OVERHEAD, OpenError, Sealed, Terminal, TerminalReceived,
+    Capabilities, Config, Hub, HubReceived, OVERHEAD, OpenError, Sealed, Terminal, TerminalReceived,
 };
 use proptest::prelude::*;
 use rig::*;
@@ -374,4 +374,73 @@ proptest! {
         prop_assert!(hub.handle_datagram(at(1), home(), &mut short).is_err());
         take(&mut hub, at(2), home(), sealed);
     }
+}
+
+/// ASC-1.5
+#[test]
+fn another_version_is_answered_by_a_version_message_that_the_terminal_reports() {
+    for suite in BOTH {
+        let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        let hello = hello_of(&mut terminal, at(0)).expect("hello");
+        let mut newer = hello.clone();
+        newer[0] = 0x21;
+        let mut send = |datagram: &[u8], second: u64| {
+            let mut datagram = datagram.to_vec();
+            let result = hub.handle_datagram(at(second * 1000), home(), &mut datagram);
+            assert!(matches!(result, Err(OpenError::Version { .. })), "{result:?}");
+            answer_of(&mut hub).map(|(_, answer)| answer)
+        };
+        let version = send(&newer, 1).expect("a Version");
+        assert_eq!((version.len(), version[0]), (26, 0));
+        assert_eq!((&version[1..8], &version[8..10]), (&hello[1..8], &[1, 1][..]));
+        assert_eq!(send(&newer[..25], 2), None, "it would be larger than what it answers");
+        assert_eq!(send(&version, 3), None, "a Version is not answered");
+        // An address has a share of the answers.
+        let answered = (0..20).filter(|_| send(&newer, 10).is_some()).count();
+        assert!((1..=4).contains(&answered), "{answered} answers at once");
+        assert_eq!(hub.counters().versions, 1 + answered as u64);
+
+        // A hub of version 2 answers the Hello.
+        let mut other = version.clone();
+        other[8..10].copy_from_slice(&[2, 3]);
+        let write_tag = |datagram: &mut Vec<u8>| {
+            let tag = xxhash_rust::xxh3::xxh3_128_with_seed(&datagram[..10], 0x7665_7273_696f_6e21);
+            datagram[10..].copy_from_slice(&tag.to_be_bytes());
+        };
+        write_tag(&mut other);
+        let error = OpenError::PeerVersions { lowest: 2, highest: 3, own: 1 };
+        let mut take = |datagram: &[u8]| {
+            let mut datagram = datagram.to_vec();
+            terminal.handle_datagram(at(5), &mut datagram).expect_err("no payload")
+        };
+        assert_eq!(take(&other), error);
+        assert_eq!(error.to_string(), "hub understands versions 2 to 3, this side 1");
+        assert_eq!(take(&version), OpenError::Unexpected, "this version is among them");
+        let mut forged = other.clone();
+        forged[7] ^= 1;
+        assert_eq!(take(&forged), OpenError::Tag);
+        write_tag(&mut forged);
+        assert_eq!(take(&forged), OpenError::Unexpected, "not an answer to this Hello");
+        assert_eq!(terminal.counters().versions, 1);
+    }
+}
+
+/// ASC-2.10
+#[test]
+fn each_side_knows_the_capabilities_of_the_other_and_old_ones_have_none() {
+    for suite in BOTH {
+        let (mut terminal, mut hub) = (terminal(suite, 1, at(0)), hub(suite, 1));
+        greet(&mut terminal, &mut hub, at(0));
+        let (peer, _, _) = take(&mut hub, at(1), home(), up(&mut terminal, b"one"));
+        let at_terminal = terminal.hub_limits().expect("established").capabilities;
+        let at_hub = hub.limits(peer).expect("established").capabilities;
+        assert_eq!([at_terminal, at_hub], [Capabilities::ALL; 2]);
+    }
+    let mut config = terminal_config(Suite::Noise, "boat");
+    config.limits.capabilities = Capabilities::NONE;
+    let mut old = Terminal::new(config, at(0), RngStream::new(1, 0, "terminal"));
+    let mut hub = hub(Suite::Noise, 1);
+    greet(&mut old, &mut hub, at(0));
+    let (peer, _, _) = take(&mut hub, at(1), home(), up(&mut old, b"one"));
+    assert_eq!(hub.limits(peer).map(|limits| limits.capabilities), Some(Capabilities::NONE));
 }

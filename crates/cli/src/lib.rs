@@ -1,11 +1,17 @@
-//! The commands of `bentpipe`: argument parsing and nothing else.
+//! Command line of `bentpipe`: parses arguments and calls the crates that do the work.
 //!
 //! ```text
-//!   bentpipe      gateway, key, status, top, capture, emulate        this crate
-//!   bentpipe-lab  demo, bench, experiments, proofs                   `lab-cli`, which uses this one
+//!   bentpipe      gateway, key, status, top, capture, emulate   this crate
+//!   bentpipe-lab  demo, bench, lab                              `lab-cli`, which uses this crate
 //! ```
 //!
-//! A machine that runs a gateway needs `bentpipe` alone: no plotter and no experiment is in it.
+//! A machine that runs a gateway needs `bentpipe` alone, which contains no plotter and no
+//! experiment.
+//!
+//! ```
+//! assert_eq!(cli::values::size("48MB"), Ok(48_000_000));
+//! assert_eq!(cli::values::seconds("2.5s"), Ok(units::Span::from_millis(2_500)));
+//! ```
 
 pub mod capture;
 pub mod emulate;

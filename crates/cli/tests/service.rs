@@ -328,7 +328,7 @@ fn both_logs_tell_of_a_connection_by_the_same_number() {
         assert_eq!(line["stream"], lines[0]["stream"]);
         assert_eq!(line["client"], from.to_string());
         assert_eq!(line["destination"], destination.to_string());
-        assert_eq!(line["cause"], "both ends had finished");
+        assert_eq!(line["cause"], "closed by both ends");
     }
     let bytes = |line: &serde_json::Value| (line["from_socket"].clone(), line["to_socket"].clone());
     assert_eq!(bytes(&lines[0]), (5.into(), 7.into()));

@@ -342,7 +342,7 @@ fn captures_of_gateways_at_work_are_understood_inside_and_outside() {
     assert_eq!(fields(&inner, wrong, &["frame.number", "_ws.col.Info"], &[]), Vec::<String>::new());
     let opened = fields(&inner, "relay.open == 1", &["relay.target"], &[]);
     assert_eq!(opened, [server.to_string()]);
-    // With 2 % lost, some are missing, told of, and sent again; and POLLs are answered.
+    // With 2 % lost, some are missing, told of, and retransmitted; and POLLs are answered.
     for filter in ["xstp.gap", "xstp.again", "xstp.stat.time > 0", "relay.end == 1"] {
         assert!(!fields(&inner, filter, &["frame.number"], &[]).is_empty(), "{filter}");
     }

@@ -40,7 +40,9 @@ pub fn check(config: &Config) -> Vec<Warning> {
     if let Some(state) = &config.state {
         state_file(&mut found, state);
     }
-    for (path, route) in config.ways().iter().filter_map(|path| Some((path, path.route()?))) {
+    for (path, route) in
+        config.ways().iter().filter_map(|path| Some((path, crate::gateway::route(path)?)))
+    {
         if let Err(error) = driver::mtu(&route) {
             let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
             if let Some(interface) =

@@ -1,18 +1,18 @@
 //! A gateway as a whole: its sockets, its place in the kernel's tables, and its loop.
 
-use crate::confirming::{self, OnDuty};
 use crate::driver::{self, Driver};
 use crate::engine::{
-    self, Admission, Carrier, Engine, HeldSyns, Host, Kind, Listener, Outlet, PathPlan,
+    self, Admission, Engine, HeldSyns, Host, Kind, LinkSocket, Listener, PathPlan, RelaySet, Route,
 };
 use crate::forward::Forwarding;
-use crate::intercept::{self, HubRules, InterceptError, Interception, TerminalRules};
+use crate::intercept::{self, HubRules, Interception, TerminalRules};
 use crate::observe::Observer;
 use crate::service::Service;
 use crate::single::SingleGateway;
 use crate::state::State;
+use crate::syn_gate::{self, ActiveGate};
 use crate::{
-    Config, HubSection, InterceptSection, KeyError, LinkSection, PathSection, Report, Role,
+    Config, Error, HubSection, InterceptSection, LinkSection, PathSection, QuicMode, Report, Role,
     SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
 };
 use relay::{Control, RelayConfig};
@@ -23,66 +23,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 use units::{BitRate, Instant};
-
-/// Why a gateway does not start, or stops before it was asked to.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// An address that the configuration names cannot be listened on.
-    #[error("{key}: cannot listen on {address}: {source}")]
-    Listen {
-        /// The key in the configuration.
-        key: &'static str,
-        /// The address.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The transparent listeners, or the kernel's tables.
-    #[error("intercept: {0}")]
-    Intercept(#[from] InterceptError),
-    /// The transparent listeners.
-    #[error("{key}: cannot listen on port {port} transparently: {source}{advice}")]
-    Transparent {
-        /// The key in the configuration.
-        key: &'static str,
-        /// The port.
-        port: u16,
-        /// What the kernel said.
-        source: io::Error,
-        /// What to do about it.
-        advice: &'static str,
-    },
-    /// The control socket that the configuration names.
-    #[error("control.socket: cannot listen at {}: {source}", path.display())]
-    Control {
-        /// Its place.
-        path: PathBuf,
-        /// What stood in the way.
-        source: io::Error,
-    },
-    /// A terminal without its hub's address; [`Config::parse`] lets none pass.
-    #[error("link.peer: a terminal needs its hub's address")]
-    NoPeer,
-    /// The kernel does not tell which addresses are the hub's own.
-    #[error("hub.own_addresses: {0}; \"allow\" would do without")]
-    Addresses(rt::netlink::NetlinkError),
-    /// What carries packets as they are.
-    #[error(transparent)]
-    Forward(#[from] crate::ForwardError),
-    /// The keys that the configuration names.
-    #[error("keys: {0}")]
-    Keys(#[from] KeyError),
-    /// [`Gateway`] is one of a pair; for the other kind there is [`SingleGateway`].
-    #[error("role = \"single\" has no partner")]
-    NoPartner,
-    /// What two-segment splitting asks of the kernel.
-    #[error("{0}")]
-    Single(String),
-    /// The readiness loop itself.
-    #[error("the readiness loop: {0}")]
-    Loop(#[from] io::Error),
-}
 
 /// Where a gateway listens; with port 0 in the configuration, the system has chosen.
 #[derive(Clone, Debug, Default)]
@@ -112,12 +52,12 @@ pub struct Gateway {
     /// The sockets that the service manager keeps, by name.
     pub(crate) kept: BTreeSet<String>,
     pub(crate) addresses: Addresses,
-    /// Taken away when it is dropped.
+    /// Routes that are removed when this is dropped.
     pub(crate) interception: Option<Interception>,
     /// A terminal's rules for it.
     pub(crate) rules: Option<TerminalRules>,
     /// Who confirms intercepted connections.
-    pub(crate) on_duty: Option<OnDuty>,
+    pub(crate) active_gate: Option<ActiveGate>,
     role: &'static str,
     controller: Control,
 }
@@ -169,9 +109,9 @@ impl Gateway {
         let mut host = driver.host()?;
         let ways = config.ways();
         let sockets = ways.iter().map(|way| bind(way, &mut host));
-        let sockets = sockets.collect::<Result<Vec<Outlet>, Error>>()?;
+        let sockets = sockets.collect::<Result<Vec<LinkSocket>, Error>>()?;
         bound();
-        let link = sockets.first().and_then(Outlet::local_address);
+        let link = sockets.first().and_then(LinkSocket::local_address);
         let addresses = Addresses { link, ..Addresses::default() };
         let observer = Observer::open(config, Clock::new().now())?;
         let addresses = Addresses { metrics: observer.metrics_address(), ..addresses };
@@ -226,7 +166,7 @@ fn open_terminal(
     driver: Driver,
     config: &Config,
     section: &TerminalSection,
-    sockets: Vec<Outlet>,
+    sockets: Vec<LinkSocket>,
     mut addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let mut listeners = Vec::new();
@@ -245,7 +185,7 @@ fn open_terminal(
             listeners.push(listener);
         }
     }
-    let (mut interception, mut keeper, mut on_duty, mut capture) = (None, None, None, None);
+    let (mut interception, mut gate, mut active_gate, mut capture) = (None, None, None, None);
     let accept = &section.accept;
     if let Some(section) = &section.intercept {
         let transparent = transparent_listeners(section)?;
@@ -253,8 +193,8 @@ fn open_terminal(
         listeners.extend(transparent);
         let port = addresses.transparent.first().map_or(section.port, SocketAddr::port);
         let mut rules = terminal_rules(section, port);
-        keeper = confirming::prepare(&mut rules, accept, &mut on_duty, true)?;
-        let installed = confirming::install(&mut rules, accept, &mut keeper, &mut on_duty)?;
+        gate = syn_gate::prepare(&mut rules, accept, &mut active_gate, true)?;
+        let installed = syn_gate::install(&mut rules, accept, &mut gate, &mut active_gate)?;
         log_notes(&installed);
         interception = Some(installed);
         capture = Some(rules);
@@ -263,15 +203,15 @@ fn open_terminal(
     let plans = path_plans(config, section, &state)?;
     let controller = plans.first().map_or(config.link.controller, |plan| plan.relay.control);
     let (platform, now) = (driver.platform()?, driver.now());
-    let carrier = Carrier::terminal(plans, config.health.demands, now, || SystemEntropy);
+    let relays = RelaySet::terminal(plans, config.health.demands, now, || SystemEntropy);
     let bounds = (&config.limits, config.fail);
     let engine = Engine::terminal(
         (platform, now),
-        carrier,
+        relays,
         sockets,
         section,
         bounds,
-        (listeners, keeper.map(|keeper| Box::new(keeper) as Box<dyn HeldSyns>)),
+        (listeners, gate.map(|gate| Box::new(gate) as Box<dyn HeldSyns>)),
         state,
     )?;
     log_control(config);
@@ -287,7 +227,7 @@ fn open_terminal(
         addresses,
         interception,
         rules: capture,
-        on_duty,
+        active_gate,
         role: "terminal",
         controller,
     })
@@ -297,7 +237,7 @@ fn open_hub(
     driver: Driver,
     config: &Config,
     section: &HubSection,
-    mut sockets: Vec<Outlet>,
+    mut sockets: Vec<LinkSocket>,
     addresses: Addresses,
 ) -> Result<Gateway, Error> {
     let interception = match section.source {
@@ -314,13 +254,13 @@ fn open_hub(
     let socket = sockets.pop().ok_or(Error::NoPeer)?;
     let mut relay = relay_config(config, &config.link);
     relay.security = config.keys()?;
-    let mut carrier = Carrier::hub(&relay, &state, &memory, SystemEntropy);
-    carrier.set_plans(section);
+    let mut relays = RelaySet::hub(&relay, &state, &memory, SystemEntropy);
+    relays.set_plans(section);
     log_promises(config, section);
     let admission = Admission::new(section, &config.limits).map_err(Error::Addresses)?;
     let platform = (driver.platform()?, driver.now());
     let mut engine =
-        Engine::hub(platform, carrier, socket, section, admission, &config.limits, state)?;
+        Engine::hub(platform, relays, socket, section, admission, &config.limits, state)?;
     engine.set_promised(crate::config::promised(&config.link, section));
     log_control(config);
     tracing::info!(?addresses, "hub");
@@ -335,7 +275,7 @@ fn open_hub(
         addresses,
         interception,
         rules: None,
-        on_duty: None,
+        active_gate: None,
         role: "hub",
         controller,
     })
@@ -369,6 +309,7 @@ pub(crate) fn terminal_rules(section: &InterceptSection, port: u16) -> TerminalR
     rules.exclude_destinations.extend(&section.exclude);
     rules.include_ports.extend(&section.include_ports);
     rules.exclude_ports.extend(&section.exclude_ports);
+    rules.refuse_quic = section.quic == QuicMode::Refuse;
     rules.mark = section.marking.mark.unwrap_or(rules.mark);
     rules.table = section.marking.table.unwrap_or(rules.table);
     rules.priority = section.marking.priority.unwrap_or(rules.priority);
@@ -385,9 +326,15 @@ pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
 }
 
 /// The socket of a path.
-fn bind(path: &PathSection, host: &mut dyn Host) -> Result<Outlet, Error> {
+fn bind(path: &PathSection, host: &mut dyn Host) -> Result<LinkSocket, Error> {
     let key = if path.name.is_empty() { "link.listen" } else { "path.listen or path.interface" };
-    Outlet::open(path, host).map_err(|source| listen(key, path.link.listen, source))
+    LinkSocket::open(path, host).map_err(|source| listen(key, path.link.listen, source))
+}
+
+/// Returns the route of a terminal's path; `None` at a hub.
+pub(crate) fn route(path: &PathSection) -> Option<Route> {
+    let LinkSection { peer, listen, .. } = &path.link;
+    Some(Route { peer: (*peer)?, source: listen.ip(), interface: path.interface.clone() })
 }
 
 /// A terminal's paths, as far as they are known now.
@@ -397,7 +344,7 @@ pub(crate) fn path_plans(
     state: &State,
 ) -> Result<Vec<PathPlan>, Error> {
     let plan = |path: PathSection| {
-        let route = path.route().ok_or(Error::NoPeer)?;
+        let route = route(&path).ok_or(Error::NoPeer)?;
         let mut relay = relay_config(config, &path.link);
         relay.security = path.security()?;
         relay.keep_alive = config.keep_alive();
@@ -410,7 +357,7 @@ pub(crate) fn path_plans(
             relay.name = format!("{}/{name}", section.name);
         }
         let mut plan = PathPlan { name, relay, route, priority, weight };
-        plan.relay.learnt = state.get(&plan.remembered_as());
+        plan.relay.learnt = state.get(&plan.cache_key());
         Ok(plan)
     };
     config.ways().into_iter().map(plan).collect()

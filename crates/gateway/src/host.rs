@@ -144,7 +144,8 @@ fn named(config: &Config) -> Vec<(&'static str, SocketAddr)> {
         all.extend(config.ways().iter().map(|path| (key(&path.name), path.link.listen)));
     }
     if let Role::Terminal(section) = &config.role {
-        for (key, _, addresses) in crate::reload::proxies(section) {
+        let proxies = [("socks5.listen", &section.socks5), ("connect.listen", &section.connect)];
+        for (key, addresses) in proxies {
             all.extend(addresses.iter().map(|&address| (key, address)));
         }
     }

@@ -1,14 +1,15 @@
-//! The daemon: interception, explicit proxies, and splicing sockets to relay streams.
+//! Gateway daemon: intercepts or proxies TCP connections and carries them as relay streams.
 //!
 //! ```text
-//!   clients ─TCP─▶ terminal ─────── XSTP in UDP, over the satellite ───────▶ hub ─TCP─▶ servers
-//!                  intercept, SOCKS5,                                   name look-up,
-//!                  CONNECT                                              client's own address
-//!                      └──────────── engine: one readiness loop each ────────┘
+//!   clients ─TCP─▶ terminal gateway ══ XSTP in UDP, satellite link ══▶ hub gateway ─TCP─▶ servers
+//!                  │ interception,                                     │ name resolution,
+//!                  │ SOCKS5, CONNECT                                   │ client's source address
+//!                  └──────────────── engine: sans-IO, driven by one ───┘
+//!                                    readiness loop per process
 //! ```
 //!
-//! [`Config`] says what a gateway is told, [`run`] does it until [`Stop`] says otherwise, and the
-//! [`Report`] tells what it did.
+//! [`Config`] is the parsed configuration file. [`run`] runs a gateway until [`Stop`] is triggered
+//! and returns a [`Report`] with its counters:
 //!
 //! ```no_run
 //! let file = "terminal.toml".as_ref();
@@ -17,18 +18,38 @@
 //! println!("{}", serde_json::to_string(&report)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Errors in a configuration are reported with line, key, value and expectation:
+//!
+//! ```
+//! let text = "
+//! role = 'terminal'
+//! security = 'none'
+//! [link]
+//! peer = '192.0.2.1:7000'
+//! rate_up = '1mbit'
+//! rate_down = '10mbit'
+//! [socks5]
+//! listen = '127.0.0.1:1080'
+//! ";
+//! assert_eq!(gateway::Config::parse("terminal.toml", text)?.link.mtu, 1500);
+//! let error = gateway::Config::parse("terminal.toml", &text.replace("1mbit", "fast")).unwrap_err();
+//! assert!(error.to_string().starts_with("terminal.toml:6: link.rate_up: "));
+//! # Ok::<(), gateway::ConfigError>(())
+//! ```
 
 mod check;
 mod config;
-mod confirming;
 mod driver;
 mod engine;
+mod error;
 mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod gateway;
 mod host;
 pub mod intercept;
+mod kernel;
 mod keys;
 mod life;
 mod logging;
@@ -45,22 +66,25 @@ pub mod simulation;
 mod single;
 mod state;
 mod stop;
+mod syn_gate;
 
 pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
-    AcceptMode, AcceptRule, AcceptRules, ClassSection, ClientProtocol, Config, ConfigError,
-    ConfirmSection, ControlSocket, FailSection, ForwardSection, HealthSection, HubSection,
-    InterceptSection, KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking,
-    Mistake, NoiseSection, PathSection, PeerKey, PlanSection, Promised, ResolverSection, Role,
+    AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfigError, ConfirmSection,
+    ControlSocket, FailSection, ForwardSection, HealthSection, HubSection, InterceptSection,
+    KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking, Mistake,
+    NoiseSection, PathSection, PeerKey, PlanSection, Promised, QuicMode, ResolverSection, Role,
     SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
     WhenFail, WhenFull,
 };
+pub use error::Error;
 pub use forward::ForwardError;
-pub use gateway::{Addresses, Error, Gateway, run};
+pub use gateway::{Addresses, Gateway, run};
 pub use keys::{KeyError, SystemEntropy, generate_key, generate_preshared_key, public_key};
 pub use logging::{Log, start_logging};
 pub use privileges::{PrivilegeError, capabilities, give_up_privileges};
+pub use proxy::ClientProtocol;
 pub use reach::{Destinations, Rule};
 pub use relay::{PresharedKey, PrivateKey, PublicKey};
 pub use report::{Counters, PeerReport, Report, SingleReport, Traffic, UdpCounters};

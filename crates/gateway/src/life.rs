@@ -43,7 +43,7 @@ impl Gateway {
                 Pause::Drain => self.drain(),
                 // What a drain has closed stays closed.
                 Pause::Reload if self.engine.is_draining() => {
-                    tracing::warn!("asked to reload, but it is about to stop: nothing changes");
+                    tracing::warn!("reload ignored: the gateway is stopping");
                 }
                 Pause::Reload => {
                     self.service.reloading();
@@ -58,11 +58,11 @@ impl Gateway {
         }
         let left = self.engine.connections();
         if left > 0 {
-            tracing::warn!(connections = left, "ends, and resets the connections that still run");
+            tracing::warn!(connections = left, "stopping: remaining connections are reset");
         }
         self.driver.close_observer(&mut self.engine);
         self.engine.end(self.driver.now());
-        while let Some(due) = self.engine.farewell(self.driver.now()) {
+        while let Some(due) = self.engine.transmit_close(self.driver.now()) {
             self.driver.sleep_until(due);
         }
         self.engine.save();
@@ -88,7 +88,7 @@ impl Gateway {
             if self.engine.has_drained(now) {
                 return Ok(Pause::End);
             }
-            if let Some(pass) = self.engine.wants_passing(now) {
+            if let Some(pass) = self.engine.wanted_bypass(now) {
                 return Ok(Pause::Pass(pass));
             }
             if self.engine.wants_filter(now) {
@@ -115,7 +115,9 @@ impl Gateway {
                 (Ok(address), Some(descriptor)) => {
                     all.push((handed::name_of("link", address), descriptor));
                 }
-                (Err(error), _) => tracing::debug!(%error, "the datagram socket is not kept"),
+                (Err(error), _) => {
+                    tracing::debug!(%error, "datagram socket not stored with the service manager");
+                }
                 (Ok(_), None) => {}
             }
         }
@@ -143,15 +145,15 @@ impl Gateway {
         let intercepted = self.rules.is_some();
         match changed {
             Ok(()) if !intercepted => {}
-            Ok(()) if pass => tracing::warn!("new connections pass by, without acceleration"),
-            Ok(()) => tracing::info!("new connections are taken again"),
+            Ok(()) if pass => tracing::warn!("bypass enabled: new connections are not accelerated"),
+            Ok(()) => tracing::info!("bypass disabled: intercepting again"),
             Err(error) => {
-                tracing::error!(%error, pass, "the kernel's rules stay as they are, for now");
-                self.engine.not_passing_as_wanted(self.driver.now());
+                tracing::error!(%error, pass, "bypass not changed, retried later");
+                self.engine.on_bypass_refused(self.driver.now());
                 return;
             }
         }
-        self.engine.set_passing(pass, intercepted);
+        self.engine.set_bypass(pass, intercepted);
     }
 
     /// Has the packet filter refuse or confirm new connections by what is known of their
@@ -163,7 +165,7 @@ impl Gateway {
                 let other = rules.families != wanted.families;
                 rules.families = wanted.families;
                 // While connections pass, the rules are put in place when that ends.
-                let change = match other && !self.engine.is_passing() {
+                let change = match other && !self.engine.is_bypassing() {
                     true => interception.change_terminal(rules),
                     false => Ok(()),
                 };
@@ -172,7 +174,7 @@ impl Gateway {
             (_, _) => Ok(()),
         };
         if let Err(error) = &changed {
-            tracing::error!(%error, "the kernel's rules do not follow what the hub reaches");
+            tracing::error!(%error, "packet filter not updated with reachable destinations, retried later");
         }
         self.engine.set_applied_filter(self.driver.now(), changed.is_ok().then_some(wanted));
     }
@@ -182,12 +184,12 @@ impl Gateway {
         let limit = self.config.limits.drain;
         let connections = self.engine.connections();
         self.service.stopping(limit);
-        tracing::info!(connections, %limit, "asked to stop: running connections may finish");
+        tracing::info!(connections, %limit, "draining: running connections may finish");
         // First the kernel's rules, so that nobody is led to a listener that closes.
         if let Some(interception) = &mut self.interception
             && let Err(error) = interception.let_pass()
         {
-            tracing::warn!(%error, "new connections are still intercepted");
+            tracing::warn!(%error, "interception not removed: new connections are still intercepted");
         }
         self.engine.drain(self.driver.now(), limit);
     }

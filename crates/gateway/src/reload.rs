@@ -7,10 +7,10 @@
 //! ```
 
 use crate::config::Change;
-use crate::confirming;
 use crate::engine::{Admission, HeldSyns, Kind, Listener};
 use crate::gateway::{hub_rules, listen, log_promises, terminal_rules, transparent_listeners};
 use crate::intercept::Interception;
+use crate::syn_gate;
 use crate::{
     Config, ConfigError, Error, Gateway, HubSection, KeyError, Role, SourceMode, TerminalSection,
     logging,
@@ -149,32 +149,32 @@ impl Gateway {
                 interception.let_pass()?;
             }
             self.rules = None;
-            self.engine.set_passing(false, false);
+            self.engine.set_bypass(false, false);
             return Ok(());
         };
         let mut rules = terminal_rules(intercept, opened.unwrap_or(intercept.port));
-        let mut on_duty = self.on_duty;
+        let mut active_gate = self.active_gate;
         rules.families = self.engine.applied_filter().families;
         // Where interception only begins now, nothing is known of what the kernel allows.
         let optional = self.interception.is_none();
         let accept = &section.accept;
-        let mut keeper = confirming::prepare(&mut rules, accept, &mut on_duty, optional)?;
-        if let Some(keeper) = &keeper {
-            self.engine.watch_door(keeper)?;
+        let mut gate = syn_gate::prepare(&mut rules, accept, &mut active_gate, optional)?;
+        if let Some(gate) = &gate {
+            self.engine.watch_syn_gate(gate)?;
         }
         match &mut self.interception {
             Some(interception) => interception.change_terminal(&rules)?,
             None => {
-                let installed = confirming::install(&mut rules, accept, &mut keeper, &mut on_duty)?;
+                let installed = syn_gate::install(&mut rules, accept, &mut gate, &mut active_gate)?;
                 self.interception = Some(installed);
             }
         }
-        self.on_duty = on_duty;
+        self.active_gate = active_gate;
         self.rules = Some(rules);
         // If new connections were let pass, that is done again under these.
-        self.engine.set_passing(false, true);
-        let keeper = keeper.map(|keeper| Box::new(keeper) as Box<dyn HeldSyns>);
-        self.engine.confirm(keeper, intercept.confirm);
+        self.engine.set_bypass(false, true);
+        let gate = gate.map(|gate| Box::new(gate) as Box<dyn HeldSyns>);
+        self.engine.set_syn_gate(gate, intercept.confirm);
         Ok(())
     }
 

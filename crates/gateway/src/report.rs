@@ -1,6 +1,5 @@
 //! What a gateway has done, for people and for programs.
 
-use crate::observe::AssociationCounters;
 use crate::proxy::RefuseReason;
 use relay::{Relay, Totals};
 use serde::Serialize;
@@ -70,7 +69,7 @@ impl PeerReport {
             mode: seen.mode,
             rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
             learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
-            round_trip_seconds: seen.round_trip.map(Span::as_secs_f64),
+            round_trip_seconds: seen.srtt.map(Span::as_secs_f64),
             mtu: relay.mtu(),
         })
     }
@@ -83,7 +82,7 @@ pub struct Traffic {
     pub datagrams_sent: u64,
     /// Datagrams received.
     pub datagrams_received: u64,
-    /// Datagrams that were not taken: broken, replayed, or from nobody known.
+    /// Rejected datagrams: malformed, replayed, or from an unknown source.
     pub bad_datagrams: u64,
     /// XSTP sessions begun.
     pub sessions: u64,
@@ -159,7 +158,7 @@ impl Traffic {
     }
 }
 
-/// What became of connections.
+/// Returns the counters of connections.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counters {
     /// Clients accepted, at a terminal.
@@ -210,7 +209,7 @@ pub struct Counters {
     pub passing: u64,
     /// Most connections at once.
     pub most_at_once: u64,
-    /// Packets that are carried as they are.
+    /// The tunnel interface of packets that are forwarded unsplit.
     pub forwarded: ForwardCounters,
     /// Messages to a MAC scheduler about connections, at a hub.
     pub mac_messages: u64,
@@ -246,7 +245,7 @@ impl Counters {
     }
 }
 
-/// Packets that are carried as they are.
+/// The tunnel interface of packets that are forwarded unsplit.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ForwardCounters {
     /// From the interface to the other gateway.
@@ -299,4 +298,25 @@ impl UdpCounters {
         self.send_full += send_full;
         self.send_errors += send_errors;
     }
+}
+
+/// What associations have counted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct AssociationCounters {
+    /// Datagrams sealed.
+    pub sealed: u64,
+    /// Datagrams opened.
+    pub opened: u64,
+    /// Hellos sent, or answered.
+    pub hellos: u64,
+    /// Unknowns sent, or heeded.
+    pub unknowns: u64,
+    /// Times that a terminal has renewed its keys.
+    pub renewals: u64,
+    /// Cookies sent, or taken: the hub was busy with Hellos.
+    pub cookies: u64,
+    /// Cookies and Unknowns that a hub did not send, as all of them have a share of its link.
+    pub withheld: BTreeMap<&'static str, u64>,
+    /// Datagrams that were not taken, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
 }

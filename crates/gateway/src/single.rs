@@ -39,7 +39,7 @@ impl Around {
     fn let_pass(&mut self) {
         for interception in &mut self.interceptions {
             if let Err(error) = interception.let_pass() {
-                tracing::warn!(%error, "new connections are still intercepted");
+                tracing::warn!(%error, "interception not removed: new connections are still intercepted");
             }
         }
     }

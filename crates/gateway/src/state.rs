@@ -13,7 +13,7 @@
 //! line in the log and a slower start. It is replaced as a whole, rarely, by a thread of its own:
 //! a slow disk must not hold up the pacing of the link.
 
-use relay::Learnt;
+use relay::PathMetrics;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -54,7 +54,7 @@ struct Peer {
 /// What is known of one peer, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    learnt: Learnt,
+    learnt: PathMetrics,
     unix: u64,
 }
 
@@ -90,17 +90,17 @@ impl State {
     }
 
     /// What is remembered of all peers.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Learnt)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, PathMetrics)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry.learnt))
     }
 
     /// What is remembered of one.
-    pub(crate) fn get(&self, name: &str) -> Option<Learnt> {
+    pub(crate) fn get(&self, name: &str) -> Option<PathMetrics> {
         self.entries.get(name).map(|entry| entry.learnt)
     }
 
     /// Takes what was learnt at `unix` seconds.
-    pub(crate) fn put(&mut self, name: &str, learnt: Learnt, unix: u64) {
+    pub(crate) fn put(&mut self, name: &str, learnt: PathMetrics, unix: u64) {
         if self.path.is_none() {
             return;
         }
@@ -179,7 +179,7 @@ fn text_of(entries: &BTreeMap<String, Entry>) -> String {
         .map(|(name, Entry { learnt, unix })| Peer {
             name: name.clone(),
             rate_bits_per_second: learnt.rate.as_bps(),
-            round_trip_ms: learnt.round_trip.as_millis(),
+            round_trip_ms: learnt.min_rtt.as_millis(),
             learnt_unix_seconds: *unix,
         })
         .collect();
@@ -199,7 +199,7 @@ fn fresh(content: Content, unix: u64) -> BTreeMap<String, Entry> {
         let round_trip = Span::from_millis(peer.round_trip_ms.clamp(1, 60_000));
         // A clock that was set back makes nothing older.
         let at = peer.learnt_unix_seconds.min(unix);
-        let entry = Entry { learnt: Learnt { rate, round_trip }, unix: at };
+        let entry = Entry { learnt: PathMetrics { rate, min_rtt: round_trip }, unix: at };
         (unix - at <= OLD && peer.name.len() <= 256).then_some((peer.name, entry))
     };
     peers.into_iter().filter_map(entry).take(MOST).collect()
@@ -259,8 +259,8 @@ mod tests {
 
     const NOW: u64 = 1_800_000_000;
 
-    fn learnt(kbps: u64) -> Learnt {
-        Learnt { rate: BitRate::from_kbps(kbps), round_trip: Span::from_millis(603) }
+    fn learnt(kbps: u64) -> PathMetrics {
+        PathMetrics { rate: BitRate::from_kbps(kbps), min_rtt: Span::from_millis(603) }
     }
 
     fn folder(name: &str) -> PathBuf {

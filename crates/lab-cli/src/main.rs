@@ -1,7 +1,13 @@
-//! The `bentpipe-lab` command: argument parsing and nothing else.
+//! Command line of `bentpipe-lab`: parses arguments and calls the crate `lab`.
 //!
-//! It measures the gateways that are linked into it, by the same code as `bentpipe gateway`, so it
-//! works without being installed.
+//! ```text
+//!   bentpipe-lab demo     transports side by side on an emulated link
+//!                bench    measurements against their bounds, as JSON
+//!                lab      published experiments, fault injection, system tests
+//! ```
+//!
+//! It measures the gateways that are linked into it, the same code as `bentpipe gateway`, and works
+//! without being installed.
 
 mod bench;
 mod demo;

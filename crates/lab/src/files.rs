@@ -42,3 +42,17 @@ pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
 fn failed(path: &Path) -> impl Fn(io::Error) -> LabError + '_ {
     |source| LabError::File { path: path.to_path_buf(), source }
 }
+
+/// Rows as comma-separated values, quoted where needed.
+pub(crate) fn csv(head: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let quoted = |word: &String| match word.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", word.replace('"', "\"\"")),
+        false => word.clone(),
+    };
+    let line = |words: &[String]| words.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+    let mut text = line(head);
+    for row in rows {
+        text += &line(&row);
+    }
+    text
+}

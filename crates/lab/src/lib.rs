@@ -1,13 +1,25 @@
-//! Experiments, the demo and the benchmarks.
+//! Experiments, benchmarks, system tests and the demo.
 //!
 //! ```text
-//!   experiments  published results, run again and judged: `bentpipe lab`
-//!   live         one network with an emulated satellite link, one way of carrying TCP over it
-//!   bench        what each way reaches, against what it must reach, as JSON
-//!   demo         four ways side by side, for people
-//!   watch        one simulated run, captured and sampled
-//!   fuzz         storms, one for each seed
-//!   proof        gateways to which something is done, and what was lost
+//!                 ┌─ experiments  published results, reproduced and evaluated ─▶ JSON, CSV, HTML
+//!   sim ──────────┼─ fuzz         fault-injection runs, one per seed
+//!                 └─ watch        one simulated run with captures and samples
+//!
+//!                 ┌─ bench        transports on emulated links, measured against bounds ─▶ JSON
+//!   testbed ─ live┼─ demo         four transports side by side, in a terminal
+//!                 └─ proof        guarantees of real gateways under injected faults
+//! ```
+//!
+//! A figure is never a test: benchmarks report a value beside its bound, and the caller decides.
+//! The bound of a bulk transfer is the link rate without the losses and headers:
+//!
+//! ```
+//! use lab::bench::bound;
+//! use units::BitRate;
+//!
+//! // 10 Mbit/s with 1 % packet loss and no bit errors; 1440 of 1500 octets are payload.
+//! let bps = bound(BitRate::from_mbps(10), 0.01, 0.0);
+//! assert_eq!(bps.round(), 9_504_000.0);
 //! ```
 
 pub mod bench;

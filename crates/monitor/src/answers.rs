@@ -188,9 +188,9 @@ pub struct Terminal {
     pub mtu_bytes: u64,
     /// Streams kept.
     pub streams: u64,
-    /// Data packets, first sendings.
+    /// Data packets, first transmissions.
     pub data_sent: u64,
-    /// Data packets sent again.
+    /// Data packets retransmitted.
     pub retransmitted: u64,
     /// Stream bytes sent, each once.
     pub stream_bytes_sent: u64,

@@ -1,20 +1,20 @@
-//! Looking at a gateway that runs: its status, a live view, and captures of what passes it.
+//! Client of a running gateway: its status, a live view, and captures of its traffic.
 //!
 //! ```text
-//!   bentpipe status ─┐
-//!   bentpipe top ────┼─▶ Client ──▶ control socket of a gateway (one JSON object a line)
-//!   bentpipe capture ┘
+//!   bentpipe status ── Status, table ─┐
+//!   bentpipe top ───── top ───────────┼─▶ Client ──▶ control socket of a gateway
+//!   bentpipe capture ─ capture ───────┘              (one JSON object per line)
 //! ```
 //!
-//! The gateway's side is `gateway::observe`; `docs/guide/monitoring.md` says what is asked and
-//! answered. Answers are read with patience: what is not known is passed over and what is missing
-//! counts as nothing, so that a view works with gateways a little older or newer than itself.
+//! The gateway's side is `gateway::observe`; `docs/guide/monitoring.md` documents requests and
+//! responses. Unknown fields of a response are ignored and missing ones are zero, so that a client
+//! works with older and newer gateways:
 //!
-//! ```no_run
-//! let mut client = monitor::Client::find(None)?;
-//! let status: monitor::Status = client.ask(&monitor::Question::Status)?;
-//! print!("{}", monitor::table(&status));
-//! # Ok::<(), monitor::Error>(())
+//! ```
+//! let response = r#"{ "gateway": { "role": "hub", "name": "shore" }, "a_newer_field": 1 }"#;
+//! let status: monitor::Status = serde_json::from_str(response)?;
+//! assert!(monitor::table(&status).starts_with("hub \"shore\""));
+//! # Ok::<(), serde_json::Error>(())
 //! ```
 
 mod answers;

@@ -16,7 +16,7 @@ const COLUMNS: [(&str, usize, bool); 13] = [
     ("SHARE", 11, true),
     ("ROUND TRIP", 10, true),
     ("QUEUE", 7, true),
-    ("AGAIN", 6, true),
+    ("RETX", 6, true),
     ("STREAMS", 7, true),
     ("SENT", 8, true),
     ("RECEIVED", 8, true),

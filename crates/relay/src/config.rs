@@ -1,7 +1,7 @@
 //! What a relay is told before it starts.
 
-use crate::Learnt;
-use association::{Limits, Security};
+use crate::PathMetrics;
+use association::{Capabilities, Limits, Security};
 use core::fmt;
 use core::str::FromStr;
 use units::{BitRate, Span};
@@ -91,7 +91,7 @@ pub struct RelayConfig {
     pub control: Control,
     /// What an earlier session with the peer found out, if there was one: where the first one
     /// begins. At a hub see [`Hub::remember`](crate::Hub::remember).
-    pub learnt: Option<Learnt>,
+    pub learnt: Option<PathMetrics>,
     /// Largest IP packet on the path, bytes; at least [`MIN_MTU`].
     pub mtu: usize,
     /// Whether what the path takes is found by probing, below [`mtu`](Self::mtu). Without that it
@@ -126,6 +126,8 @@ pub struct RelayConfig {
     pub initial_round_trip: Span,
     /// The wall clock at [`units::Instant::ZERO`], nanoseconds since 1970.
     pub wall_clock_ns: u64,
+    /// Optional features that this side announces.
+    pub capabilities: Capabilities,
     /// Terminals that a hub keeps.
     pub max_terminals: usize,
     /// The number of each session's first packet, the same at both ends. For trying what happens
@@ -159,6 +161,7 @@ impl RelayConfig {
             no_response: Span::from_secs(120),
             initial_round_trip: Span::from_millis(600),
             wall_clock_ns: 0,
+            capabilities: Capabilities::ALL,
             max_terminals: 256,
             first_number: Seq24::ZERO,
         };
@@ -218,6 +221,16 @@ impl RelayConfig {
             minimum_credit: word(self.stream_minimum),
             shared_credit: word(self.shared_credit),
             receive_rate_bps: self.receive_rate.map_or(0, BitRate::as_bps),
+            capabilities: self.capabilities,
         }
     }
+}
+/// Minimum rate that a peer announces, bits per second. At a lower one a single packet would take
+/// longer than the outage timeout.
+const MIN_ANNOUNCED: u64 = 1_000;
+
+/// Rate at which the peer can receive, as it has announced it; `None`: it knows none.
+pub(crate) fn announced_rate(limits: Limits) -> Option<BitRate> {
+    let rate = BitRate::new(limits.receive_rate_bps)?;
+    Some(rate.max(BitRate::from_bps(MIN_ANNOUNCED)))
 }

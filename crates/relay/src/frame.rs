@@ -11,6 +11,8 @@
 //! GRANT    0 0 0 0 0 1 1 1   number, rate in thousands of bits per second
 //! NEED     0 0 0 0 1 0 0 0   number, bytes that wait / 1024
 //! FAMILIES 0 0 0 0 1 0 0 1   number, address families that the hub reaches
+//! GOAWAY   0 0 0 1 0 0 0 0   length, streams opened, flags (1 byte; 1: no session follows)
+//! other    0 0 0 1 n n n n   length, octets that a receiver without this frame skips
 //! ```
 //!
 //! `stream`, `final offset`, `length` and the other numbers are variable-length integers of 7
@@ -44,6 +46,9 @@ const PIECE: u8 = 0x06;
 const GRANT: u8 = 0x07;
 const NEED: u8 = 0x08;
 const FAMILIES: u8 = 0x09;
+/// First octet of the first extension frame; all of them have a length.
+const EXTENSION: u8 = 0x10;
+const GOAWAY: u8 = EXTENSION;
 
 /// Bytes of a packet worth a PIECE.
 pub(crate) const LEAST_PIECE: usize = 32;
@@ -123,6 +128,20 @@ pub(crate) enum Frame<'a> {
         total: usize,
         offset: usize,
         piece: &'a [u8],
+    },
+    /// The sender opens no more streams in this session; it has opened `opened`. If `leaves`, it
+    /// begins or accepts no session after this one.
+    GoAway {
+        opened: u64,
+        leaves: bool,
+    },
+    /// An extension frame of an unknown kind, skipped by its length.
+    Unknown {
+        kind: u8,
+    },
+    /// A STREAM frame whose opening has a value that is not defined.
+    BadOpening {
+        id: StreamId,
     },
 }
 
@@ -236,8 +255,15 @@ impl<'a> Writer<'a> {
                 Frame::Families { number, families } => {
                     (FAMILIES, None, [Some(number), Some(families.bits())], None)
                 }
+                Frame::GoAway { opened, leaves } => {
+                    let len = varint_len(opened) as u64 + 1;
+                    (GOAWAY, None, [Some(len), Some(opened)], Some(u8::from(leaves)))
+                }
                 Frame::Stream { .. } | Frame::Datagram { .. } | Frame::Piece { .. } => {
                     unreachable!("a frame with data has a writer of its own")
+                }
+                Frame::Unknown { .. } | Frame::BadOpening { .. } => {
+                    unreachable!("this side writes only frames that are defined")
                 }
             };
         let numbers = numbers.into_iter().flatten();

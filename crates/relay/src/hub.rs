@@ -16,8 +16,8 @@ use crate::relay::payload_of;
 use crate::session::association_config;
 use crate::tap::{Tap, Way};
 use crate::{
-    DisconnectReason, Event, Families, Learnt, PeerId, ReceiveError, Relay, RelayConfig, Totals,
-    Transmit, TransmitBatch,
+    DisconnectReason, Event, Families, PathMetrics, PeerId, ReceiveError, Relay, RelayConfig,
+    Totals, Transmit, TransmitBatch,
 };
 use association::{Entropy, HubReceived, Keys, PublicKey, Sealed};
 use buffers::Buffers;
@@ -35,7 +35,8 @@ const CONNECT_TIME: Span = Span::from_secs(60);
 #[derive(Debug)]
 struct Peer {
     relay: Relay,
-    made: Instant,
+    /// When it is forgotten if there is no session by then.
+    session_by: Instant,
     /// Where it was when it was last heard from.
     address: Option<SocketAddr>,
 }
@@ -132,13 +133,13 @@ impl Hub {
 
     /// Tells of what an earlier life found out about the way to the terminal called `name`: its
     /// next session begins there.
-    pub fn remember(&mut self, name: &str, learnt: Learnt) {
+    pub fn remember(&mut self, name: &str, learnt: PathMetrics) {
         self.memory.put(name.to_owned(), learnt, None);
     }
 
     /// What sessions of this life found out about the ways to terminals, by name, and when:
     /// what to remember.
-    pub fn learnt(&mut self, now: Instant) -> impl Iterator<Item = (&str, Learnt, Instant)> {
+    pub fn learnt(&mut self, now: Instant) -> impl Iterator<Item = (&str, PathMetrics, Instant)> {
         let ids: Vec<PeerId> = self.peers.keys().copied().collect();
         for id in ids {
             self.keep(now, id);
@@ -210,6 +211,14 @@ impl Hub {
         self.tap.as_deref_mut()
     }
 
+    /// Ends all sessions in order; see [`Relay::drain`].
+    pub fn drain(&mut self) {
+        for (&id, peer) in &mut self.peers {
+            peer.relay.drain();
+            self.due.touch(id);
+        }
+    }
+
     /// Resets all sessions, so that the terminals know at once that this side stops: poll for
     /// what is to be sent a last time.
     pub fn close(&mut self, now: Instant) {
@@ -235,7 +244,7 @@ impl Hub {
             .association
             .handle_datagram(now, from, datagram)
             .map_err(ReceiveError::Association)?;
-        let HubReceived::Payload { peer: id, kind, payload, replaced, .. } = received else {
+        let HubReceived::Payload { peer: id, kind, payload, order, replaced, .. } = received else {
             return Ok(None);
         };
         if let Some(old) = replaced
@@ -255,7 +264,7 @@ impl Hub {
             let mut relay = Relay::peer(&self.config_for(id), limits, learnt, now);
             relay.announce_families(self.families);
             let address = self.association.address(id);
-            self.peers.insert(id, Peer { relay, made: now, address });
+            self.peers.insert(id, Peer { relay, session_by: now + CONNECT_TIME, address });
             self.join(id);
             self.share_memory();
         }
@@ -271,7 +280,7 @@ impl Hub {
             peer.relay.moved();
         }
         let was_here = peer.relay.is_connected();
-        let result = peer.relay.handle_payload(now, kind, payload);
+        let result = peer.relay.handle_payload(now, (kind, order), payload);
         if self.config.receive_rate.is_some() {
             self.grants.came(now, id, octets as u64, peer.relay.take_need());
             if !was_here && peer.relay.is_connected() {
@@ -285,10 +294,20 @@ impl Hub {
         result.map(|()| Some(id))
     }
 
-    /// A relay whose session is gone is forgotten: the terminal makes a new association.
+    /// Looks after a relay whose session is over. Where the association is kept the terminal may
+    /// begin another session in it; otherwise the relay is forgotten, and the terminal makes a new
+    /// association.
     fn part_if_lost(&mut self, now: Instant, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         if let Some(reason) = peer.relay.take_disconnected() {
+            if let Some(time) = peer.relay.association_time(reason) {
+                peer.session_by = now + time;
+                self.keep(now, id);
+                self.grants.forget(id);
+                self.share_memory();
+                self.farewells.push_back((id, Event::Disconnected { reason }));
+                return;
+            }
             self.past.add(&peer.relay.totals());
             self.keep(now, id);
             self.take_out(id);
@@ -410,8 +429,8 @@ impl Hub {
             // First those whose loss is news to whoever drives this.
             self.part_if_lost(now, id);
             let Some(peer) = self.peers.get(&id) else { continue };
-            if !peer.relay.is_connected() && now.since(peer.made) >= CONNECT_TIME {
-                // It never spoke XSTP: nobody above has heard of it.
+            if !peer.relay.is_connected() && now >= peer.session_by {
+                // There is no session with it: the layer above does not know it.
                 self.past.add(&peer.relay.totals());
                 self.take_out(id);
                 self.association.remove(id);

@@ -1,24 +1,25 @@
-//! Many byte streams on one XSTP session: what a gateway does, without I/O.
+//! Multiplexing of byte streams on XSTP sessions: the transport of a gateway, without I/O and
+//! without a clock.
 //!
 //! ```text
-//!   the gateway's sockets
+//!   sockets of the gateway
 //!        │ open, write, end, reset        ▲ Opened, Readable, Ended, Reset …
 //!        ▼                                │ peek, consume
-//!   ┌─ Relay ───────────────────────────────────────────────────────────────┐
-//!   │ streams ── send buffers, order ── scheduler (priority, turns) ── credit │
-//!   │ session (XSTP, immediate delivery: numbers, POLL/STAT, pacing)          │
+//!   ┌─ Relay ─────────────────────────────────────────────────────────────────┐
+//!   │ streams ── send and receive buffers ── scheduler ── flow-control credit │
+//!   │ session (XSTP, immediate delivery: POLL and STAT, pacing)               │
 //!   │ association (seals and opens datagrams)                                 │
-//!   └──────────────────────────────────────────────────────────────────────────┘
+//!   └─────────────────────────────────────────────────────────────────────────┘
 //!        │ poll_transmit                  ▲ handle_datagram
 //!        ▼                                │
-//!   UDP over the satellite
+//!   UDP over the satellite link
 //! ```
 //!
-//! A [`Relay`] is one end of that for one peer: a terminal has one, a [`Hub`] one for each
-//! terminal. A stream is opened by its first bytes, without a handshake over the satellite. A
-//! packet that is lost holds up only the streams that had bytes in it. Bytes are bounded by
-//! credit, so that whoever does not read holds up only his own stream, and memory is bounded.
-//! `docs/spec/relay.md` has the frames and the rules.
+//! A [`Relay`] is one end of the path between a terminal and a hub. A terminal has one per hub; a
+//! [`Hub`] has one per terminal. The first bytes of a stream open it, so that a new connection
+//! costs no round trip over the satellite. A lost packet delays only the streams with bytes in
+//! it. Credit bounds the memory of each stream: a receiver that does not read blocks its own
+//! stream only. `docs/spec/relay.md` specifies the frames and rules.
 //!
 //! ```
 //! use relay::{Event, Hub, Priority, Relay, RelayConfig, Target, TransmitBatch};
@@ -34,7 +35,7 @@
 //! let stream = terminal.open(now, Target::name("example.org", 80), Priority::Normal).unwrap();
 //! terminal.write(now, stream, b"GET / HTTP/1.0\r\n\r\n").unwrap();
 //!
-//! // A driver: hand over what is due, come back at the time that the relays name.
+//! // A driver passes each due datagram to the peer and advances the time.
 //! let mut buffer = vec![0; 1500];
 //! let received = 'run: loop {
 //!     let mut batch = TransmitBatch::new(&mut buffer, 1);
@@ -91,8 +92,8 @@ mod target;
 mod tests;
 
 pub use association::{
-    Entropy, KeyTextError, Keys, KeysError, Known, PeerId, PresharedKey, PrivateKey, PublicKey,
-    Security, Transmit, TransmitBatch,
+    Capabilities, Entropy, KeyTextError, Keys, KeysError, Known, PeerId, PresharedKey, PrivateKey,
+    PublicKey, Security, Transmit, TransmitBatch,
 };
 pub use config::{Control, IPV4_UDP, IPV6_UDP, MIN_MTU, RelayConfig, UnknownControl};
 pub use datagram::DatagramStatistics;
@@ -108,7 +109,7 @@ pub use target::{
     StreamError, StreamId, Target,
 };
 
-pub use xstp::session::PathMetrics as Learnt;
+pub use xstp::session::PathMetrics;
 
 /// What has happened on a relay's streams, this session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,6 +132,8 @@ pub struct Statistics {
     pub bytes_received: u64,
     /// Frames and notes that could not be understood, or contradicted others.
     pub bad_frames: u64,
+    /// Extension frames of an unknown kind that were skipped.
+    pub unknown_frames: u64,
     /// Frames that used credit which was never given.
     pub credit_violations: u64,
     /// Announcements of credit that no note could carry in time.

@@ -1,6 +1,6 @@
 //! What a hub remembers of terminals, so that their next session begins at speed.
 
-use crate::Learnt;
+use crate::PathMetrics;
 use std::collections::BTreeMap;
 use units::Instant;
 
@@ -11,7 +11,7 @@ const MOST: usize = 1024;
 /// One terminal.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    learnt: Learnt,
+    learnt: PathMetrics,
     /// When it was learnt here; `None`: in an earlier life.
     at: Option<Instant>,
 }
@@ -23,12 +23,12 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn get(&self, peer: &str) -> Option<Learnt> {
+    pub(crate) fn get(&self, peer: &str) -> Option<PathMetrics> {
         self.entries.get(peer).map(|entry| entry.learnt)
     }
 
     /// Takes what was learnt at `at`, or in an earlier life.
-    pub(crate) fn put(&mut self, peer: String, learnt: Learnt, at: Option<Instant>) {
+    pub(crate) fn put(&mut self, peer: String, learnt: PathMetrics, at: Option<Instant>) {
         self.entries.insert(peer, Entry { learnt, at });
         if self.entries.len() > MOST {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.at);
@@ -39,7 +39,7 @@ impl Memory {
     }
 
     /// What was learnt in this life, and when.
-    pub(crate) fn news(&self) -> impl Iterator<Item = (&str, Learnt, Instant)> {
+    pub(crate) fn news(&self) -> impl Iterator<Item = (&str, PathMetrics, Instant)> {
         self.entries
             .iter()
             .filter_map(|(name, entry)| Some((name.as_str(), entry.learnt, entry.at?)))
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
     use units::{BitRate, Span};
 
-    fn learnt(mbps: u64) -> Learnt {
-        Learnt { rate: BitRate::from_mbps(mbps), round_trip: Span::from_millis(600) }
+    fn learnt(mbps: u64) -> PathMetrics {
+        PathMetrics { rate: BitRate::from_mbps(mbps), min_rtt: Span::from_millis(600) }
     }
 
     #[test]

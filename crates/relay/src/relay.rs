@@ -5,14 +5,17 @@ use crate::path_mtu::{Conditions, Outgoing, PathMtu};
 use crate::session::{association_config, largest, session_config};
 use crate::streams::Streams;
 use crate::tap::{Tap, Way};
-use crate::{DisconnectReason, Event, Learnt, Totals, Transmit, TransmitBatch};
+use crate::{DisconnectReason, Event, Families, PathMetrics, Totals, Transmit, TransmitBatch};
 use association::{
-    Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, TAG_LEN, Terminal, TerminalReceived,
+    Entropy, HEADER_LEN, Limits, OVERHEAD, Sealed, SendOrder, TAG_LEN, Terminal, TerminalReceived,
 };
 use core::fmt;
+use session_order::SessionOrder;
 use units::{Instant, Span};
-use xstp::session::{Event as SessionEvent, Session};
+use xstp::session::Session;
 
+mod ending;
+mod session_order;
 mod settings;
 mod sight;
 mod turns;
@@ -51,13 +54,25 @@ pub struct Relay {
     /// A terminal's association; a hub keeps its peers' together.
     terminal: Option<Terminal>,
     session: Option<Session>,
+    /// The session before, closed, while it answers late segments.
+    ended: Option<Session>,
+    /// What the peer has announced.
+    peer: Option<Limits>,
+    /// A hub's data waits for its turn on the link.
+    is_held: bool,
+    /// How the peer has announced that no session follows.
+    peer_left: Option<ending::Left>,
+    /// What a hub announces in each session.
+    families: Families,
+    /// What belongs to an earlier session of the association.
+    order: SessionOrder,
     /// Sessions begun so far.
     incarnation: u32,
     path: PathMtu,
     /// What the last session found out, if it did.
-    learnt: Option<Learnt>,
+    learnt: Option<PathMetrics>,
     /// Where the next session begins: what was found out here or in an earlier life.
-    remembered: Option<Learnt>,
+    remembered: Option<PathMetrics>,
     pub(crate) streams: Streams,
     connected: bool,
     connected_since: Option<Instant>,
@@ -68,6 +83,8 @@ pub struct Relay {
     /// `Connected` has not been told. It goes before what came with the first segment.
     connected_news: bool,
     disconnected: Option<DisconnectReason>,
+    /// The session is to end in order, and none is begun any more.
+    draining: bool,
     /// Closed from this side: nothing is begun any more.
     closed: bool,
     /// What past sessions have done.
@@ -91,13 +108,14 @@ impl Relay {
     pub(crate) fn peer(
         config: &RelayConfig,
         limits: Limits,
-        learnt: Option<Learnt>,
+        learnt: Option<PathMetrics>,
         now: Instant,
     ) -> Self {
         let mut relay = Self { remembered: learnt, ..Self::new(config, None, true, now) };
         relay.streams.set_peer(limits);
         let session = session_config(config, limits, relay.remembered);
         relay.session = Some(Session::listen(&session));
+        relay.peer = Some(limits);
         relay.begin_path(limits);
         relay
     }
@@ -107,6 +125,12 @@ impl Relay {
             config: config.clone(),
             terminal,
             session: None,
+            ended: None,
+            order: SessionOrder::default(),
+            peer: None,
+            is_held: false,
+            peer_left: None,
+            families: Families::default(),
             incarnation: 0,
             path: PathMtu::new(config.mtu),
             learnt: None,
@@ -118,6 +142,7 @@ impl Relay {
             tap: None,
             connected_news: false,
             disconnected: None,
+            draining: false,
             closed: false,
             past: Totals::default(),
         }
@@ -137,16 +162,24 @@ impl Relay {
             return Err(ReceiveError::Association(association::OpenError::Unexpected));
         };
         match terminal.handle_datagram(now, datagram).map_err(ReceiveError::Association)? {
-            TerminalReceived::Payload { kind, payload } => {
+            TerminalReceived::Payload { kind, payload, order } => {
                 self.heard = Some(now);
                 // The borrow of the association ends with the payload's range known.
                 let payload: &[u8] = payload;
                 if let Some(tap) = self.tap.as_mut().filter(|_| kind == Sealed::Data) {
                     tap.take(now, (None, &self.config.name), Way::In, payload);
                 }
-                let (session, streams) = (&mut self.session, &mut self.streams);
-                Self::receive(session, streams, &mut self.path, now, kind, payload)?;
+                if kind == Sealed::Data && self.order.is_earlier(order, payload) {
+                    return Ok(());
+                }
+                let sessions = (&mut self.session, &mut self.ended);
+                let streams = (&mut self.streams, &mut self.path);
+                let result = Self::receive(sessions, streams, now, kind, payload);
                 self.take_session_events(now);
+                if self.connected && self.order.awaits_begin_ack() {
+                    self.order.on_begun(order);
+                }
+                result?;
             }
             TerminalReceived::Established if !self.closed => self.begin(now),
             TerminalReceived::Established => {}
@@ -159,20 +192,26 @@ impl Relay {
     pub(crate) fn handle_payload(
         &mut self,
         now: Instant,
-        kind: Sealed,
+        (kind, order): (Sealed, SendOrder),
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
         self.heard = Some(now);
-        let (session, streams) = (&mut self.session, &mut self.streams);
-        Self::receive(session, streams, &mut self.path, now, kind, payload)?;
+        if kind == Sealed::Data {
+            self.begin_anew(now, order, payload);
+            if self.order.is_earlier(order, payload) {
+                return Ok(());
+            }
+        }
+        let sessions = (&mut self.session, &mut self.ended);
+        let streams = (&mut self.streams, &mut self.path);
+        let result = Self::receive(sessions, streams, now, kind, payload);
         self.take_session_events(now);
-        Ok(())
+        result
     }
 
     fn receive(
-        session: &mut Option<Session>,
-        streams: &mut Streams,
-        path: &mut PathMtu,
+        (session, ended): (&mut Option<Session>, &mut Option<Session>),
+        (streams, path): (&mut Streams, &mut PathMtu),
         now: Instant,
         kind: Sealed,
         payload: &[u8],
@@ -182,16 +221,25 @@ impl Relay {
             return Ok(());
         }
         // The first datagram under new keys may be empty.
-        let Some(session) = session.as_mut().filter(|_| !payload.is_empty()) else {
+        if payload.is_empty() {
             return Ok(());
-        };
-        streams.set_time(now, session.round_trip(), session.rate(now));
-        let result = session.handle_segment(now, payload, streams);
-        if let Some(granted) = streams.take_granted() {
-            session.set_granted_rate(Some(granted));
         }
-        if streams.has_fresh() {
-            session.wake();
+        let mut result = Ok(());
+        if let Some(session) = session {
+            streams.set_time(now, session.srtt(), session.rate(now));
+            result = session.handle_segment(now, payload, streams);
+            if let Some(granted) = streams.take_granted() {
+                session.set_granted_rate(Some(granted));
+            }
+            if streams.has_fresh() {
+                session.wake();
+            }
+        }
+        let is_late = result == Err(xstp::session::ReceiveError::OtherIncarnation);
+        if let Some(ended) = ended
+            && (session.is_none() || is_late)
+        {
+            result = ended.handle_segment(now, payload, streams);
         }
         result.map_err(ReceiveError::Session)
     }
@@ -204,11 +252,9 @@ impl Relay {
         if self.session.is_some() {
             self.lose(now, DisconnectReason::PeerRestarted);
         }
-        self.streams.set_peer(limits);
-        self.incarnation += 1;
-        let config = session_config(&self.config, limits, self.remembered);
-        self.session = Some(Session::connect(&config, now, self.incarnation));
-        self.begin_path(limits);
+        self.ended = None;
+        self.begin_session(now, limits);
+        self.order = SessionOrder::default();
     }
 
     /// A session with a peer that announced `limits` is made.
@@ -217,49 +263,6 @@ impl Relay {
             self.path.begin(largest(&self.config, limits));
         }
         self.fit_path();
-    }
-
-    fn take_session_events(&mut self, now: Instant) {
-        if let Some(len) = self.streams.take_released() {
-            self.path.data_acknowledged(len + OVERHEAD + self.config.ip_overhead);
-        }
-        self.fit_path();
-        while let Some(event) = self.session.as_mut().and_then(Session::poll_event) {
-            let reason = match event {
-                SessionEvent::Established => {
-                    self.connected = true;
-                    self.connected_since = Some(now);
-                    self.connected_news = true;
-                    continue;
-                }
-                SessionEvent::NoResponse => DisconnectReason::NoResponse,
-                SessionEvent::Superseded | SessionEvent::Refused => DisconnectReason::PeerRestarted,
-                SessionEvent::PeerEnded | SessionEvent::Closed | SessionEvent::Reset => {
-                    DisconnectReason::Closed
-                }
-                _ => continue,
-            };
-            self.lose(now, reason);
-            // Whatever ended it, a refusal too: only a new association brings a new session.
-            if let Some(terminal) = &mut self.terminal
-                && !self.closed
-            {
-                terminal.restart(now);
-            }
-        }
-    }
-
-    /// The session is gone, and its streams with it.
-    fn lose(&mut self, now: Instant, reason: DisconnectReason) {
-        self.past = self.totals();
-        self.learnt = self.learnt();
-        self.remembered = self.learnt.or(self.remembered);
-        self.session = None;
-        self.path.stop();
-        self.connected = false;
-        self.connected_news = false;
-        self.streams = Streams::new(&self.config, self.terminal.is_none(), now);
-        self.disconnected = Some(reason);
     }
 
     /// Fills `batch` with datagrams that are due; `None` when there are none.
@@ -296,10 +299,13 @@ impl Relay {
         if self.transmit_path(now, batch, &mut seal) {
             return;
         }
+        if self.transmit_late(now, batch, &mut seal) {
+            return;
+        }
         let (mtu, most) = (self.path.current(), self.max_segment());
         let Some(session) = &mut self.session else { return };
         fit(session, now, mtu, most);
-        self.streams.set_time(now, session.round_trip(), session.rate(now));
+        self.streams.set_time(now, session.srtt(), session.rate(now));
         let mut bytes = 0;
         while bytes < most_bytes
             && let Some(slot) = batch.slot(session.max_segment() + OVERHEAD)
@@ -315,6 +321,32 @@ impl Relay {
             self.path.data_sent(now, len + OVERHEAD + self.config.ip_overhead);
         }
         self.take_session_events(now);
+    }
+
+    /// Puts the answer of the closed session to a late segment into `batch`, when one is due; true
+    /// when it did.
+    fn transmit_late(
+        &mut self,
+        now: Instant,
+        batch: &mut TransmitBatch<'_>,
+        seal: &mut impl FnMut(Sealed, &mut [u8]) -> bool,
+    ) -> bool {
+        const ROOM: usize = 64;
+        let Some(ended) = &mut self.ended else { return false };
+        let mut segment = [0; ROOM];
+        let Some(len) = ended.poll_transmit(now, &mut self.streams, &mut segment) else {
+            return false;
+        };
+        let Some(slot) = batch.slot(len + OVERHEAD).filter(|slot| slot.len() == len + OVERHEAD)
+        else {
+            return false;
+        };
+        slot[HEADER_LEN..HEADER_LEN + len].copy_from_slice(&segment[..len]);
+        if !seal(Sealed::Data, slot) {
+            return false;
+        }
+        batch.commit(len + OVERHEAD);
+        true
     }
 
     /// Puts a word about the path into `batch`, when one is due; true when it did.
@@ -357,7 +389,7 @@ impl Relay {
 
     fn conditions(&self, now: Instant) -> Conditions {
         let session = self.session.as_ref().filter(|_| self.connected);
-        let round_trip = session.and_then(Session::round_trip);
+        let round_trip = session.and_then(Session::srtt);
         Conditions {
             round_trip: round_trip.unwrap_or(self.config.initial_round_trip),
             rate: session.and_then(|session| session.rate(now)),
@@ -369,7 +401,8 @@ impl Relay {
     /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit)
     /// have something to do again.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let session = self.session.as_ref().and_then(Session::poll_timeout);
+        let sessions = self.session.iter().chain(&self.ended);
+        let session = sessions.filter_map(Session::poll_timeout).min();
         let terminal = self.terminal.as_ref().filter(|_| !self.closed);
         let hello = terminal.and_then(Terminal::poll_timeout);
         let streams = self.session.as_ref().and_then(|_| self.streams.poll_timeout());
@@ -380,7 +413,7 @@ impl Relay {
     /// Does what is due by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if let Some(session) = &mut self.session {
-            self.streams.set_time(now, session.round_trip(), session.rate(now));
+            self.streams.set_time(now, session.srtt(), session.rate(now));
             session.handle_timeout(now);
             self.streams.handle_timeout();
             if self.streams.has_fresh() {
@@ -399,16 +432,6 @@ impl Relay {
             return Some(Event::Connected);
         }
         self.streams.poll_event()
-    }
-
-    /// Resets the session, so that the peer knows at once that this side stops: poll for what is
-    /// to be sent a last time. Streams are gone without an event.
-    pub fn close(&mut self, now: Instant) {
-        self.closed = true;
-        self.connected = false;
-        if let Some(session) = &mut self.session {
-            session.abort(now);
-        }
     }
 
     /// Why the session is gone, once.
@@ -494,7 +517,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_where_sessions_begin_and_is_not_news() {
         let rate = BitRate::from_mbps(3);
-        let learnt = Some(Learnt { rate, round_trip: Span::from_millis(500) });
+        let learnt = Some(PathMetrics { rate, min_rtt: Span::from_millis(500) });
         let config = RelayConfig { learnt, ..RelayConfig::new("boat") };
         let now = Instant::ZERO + Span::from_secs(1);
         let mut relay = Relay::terminal(&config, now, RngStream::new(1, 0, "terminal"));

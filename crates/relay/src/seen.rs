@@ -20,6 +20,17 @@ impl SeenNumbers {
         self.words.get((above / 64) as usize).is_some_and(|word| word >> (above % 64) & 1 == 1)
     }
 
+    /// Whether a number from `first` on has been seen.
+    pub(crate) fn has_from(&self, first: u32) -> bool {
+        let end = self.base.saturating_add(self.words.len() as u32 * 64);
+        first < self.base || (first..end).any(|number| self.contains(number))
+    }
+
+    /// Whether every number below `end` has been seen.
+    pub(crate) fn has_all_below(&self, end: u32) -> bool {
+        (self.base..end).all(|number| self.contains(number))
+    }
+
     /// Adds a number; false when it is too far ahead to be true.
     pub(crate) fn insert(&mut self, number: u32) -> bool {
         let Some(above) = number.checked_sub(self.base) else { return true };
@@ -58,6 +69,17 @@ mod tests {
         assert!(seen.words.len() <= (NUMBER_SPAN / 64 + 1) as usize);
         seen.insert(1_234);
         assert!(seen.words.len() <= 1, "all below is one number now");
+    }
+
+    #[test]
+    fn gaps_and_the_highest_number_are_found() {
+        let mut seen = SeenNumbers::default();
+        assert!(seen.has_all_below(0) && !seen.has_all_below(1) && !seen.has_from(0));
+        for number in (0..200).filter(|&number| number != 150) {
+            seen.insert(number);
+        }
+        assert!(seen.has_all_below(150) && !seen.has_all_below(151));
+        assert!(seen.has_from(0) && seen.has_from(199) && !seen.has_from(200));
     }
 
     #[test]

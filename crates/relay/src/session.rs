@@ -1,7 +1,7 @@
 //! What a relay asks of the layers below: their configurations, and what it is to a session.
 
-use crate::Learnt;
-use crate::config::{Control, RelayConfig};
+use crate::PathMetrics;
+use crate::config::{Control, RelayConfig, announced_rate};
 use crate::streams::Streams;
 use association::{Limits, OVERHEAD};
 use units::{BitRate, Span};
@@ -43,22 +43,12 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
     }
 }
 
-/// No peer is slower, bits per second: the narrowest ways back that are to work have as much, and
-/// at less a packet would keep this side silent for longer than it takes to lose the peer.
-const LEAST_ANNOUNCED: u64 = 1_000;
-
-/// Rate at which the peer can receive, as it has announced it; `None`: it knows none.
-pub(crate) fn announced_rate(limits: Limits) -> Option<BitRate> {
-    let rate = BitRate::new(limits.receive_rate_bps)?;
-    Some(rate.max(BitRate::from_bps(LEAST_ANNOUNCED)))
-}
-
 /// The session's share of the configuration, with a peer that announced `limits`, after one that
 /// found out `learnt`.
 pub(crate) fn session_config(
     config: &RelayConfig,
     limits: Limits,
-    learnt: Option<Learnt>,
+    learnt: Option<PathMetrics>,
 ) -> SessionConfig {
     let rate = lower(config.send_rate, announced_rate(limits));
     let mut session = match (config.control, rate) {
@@ -82,8 +72,8 @@ pub(crate) fn session_config(
     let tries = config.no_response.as_nanos() / session.handshake_timeout.as_nanos().max(1);
     session.handshake_tries = session.handshake_tries.max(u32::try_from(tries).unwrap_or(u32::MAX));
     // It was measured by a clock, which may have been set back meanwhile.
-    session.initial_round_trip = learnt
-        .map(|learnt| learnt.round_trip)
+    session.initial_rtt = learnt
+        .map(|learnt| learnt.min_rtt)
         .filter(|round_trip| *round_trip >= LEAST_ROUND_TRIP)
         .unwrap_or(config.initial_round_trip);
     // The peer is a gateway too, and takes what the memory allows in its first round trip.

@@ -158,6 +158,8 @@ pub enum ResetReason {
 pub(crate) enum Cut {
     Reset(ResetReason),
     Refused(RefuseReason),
+    /// The opening of the stream has a value that is not defined.
+    BadOpening,
 }
 
 impl Cut {
@@ -175,6 +177,7 @@ impl Cut {
             Self::Refused(RefuseReason::Policy) => 69,
             Self::Refused(RefuseReason::NameNotFound) => 70,
             Self::Refused(RefuseReason::Limit) => 71,
+            Self::BadOpening => 72,
         }
     }
 
@@ -272,6 +275,16 @@ pub enum DisconnectReason {
     NoResponse,
     /// The peer closed the session.
     Closed,
+    /// The peer sent a frame that this side could not read.
+    Unreadable {
+        /// First octet of the frame.
+        frame: u8,
+    },
+    /// The peer could not read a frame of this side.
+    Rejected {
+        /// First octet of the frame.
+        frame: u8,
+    },
 }
 
 /// Why a stream could not be opened.
@@ -292,6 +305,8 @@ pub enum OpenError {
     },
     /// Every stream number of this session has been used.
     Numbers,
+    /// The session is ending in order: no streams are opened in it any more.
+    Draining,
 }
 
 impl fmt::Display for OpenError {
@@ -300,6 +315,7 @@ impl fmt::Display for OpenError {
             Self::Limit { open, limit } => write!(f, "{open} streams are open of {limit}"),
             Self::Name { len } => write!(f, "target name of {len} bytes; 1 to 255 are possible"),
             Self::Numbers => write!(f, "every stream number of the session has been used"),
+            Self::Draining => write!(f, "the session is ending"),
         }
     }
 }

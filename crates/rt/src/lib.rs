@@ -1,18 +1,20 @@
-//! The real clock, sockets and packet interfaces that drive what is sans-IO.
+//! Clock, sockets and packet interfaces of the machine: drivers for the sans-IO crates.
 //!
 //! ```text
-//!   Clock       the machine's monotonic clock, as units::Instant
-//!   sched       real-time scheduling: asked for, and what was granted
-//!   netlink     links, addresses, routes, rules and offloads
-//!   packet      raw Ethernet on an interface, many frames a call, stamped by the kernel
-//!   pcap        packet captures with nanosecond stamps
-//!   emulator    a satlink::Link in real time, between two interfaces or as a UDP relay; or a star
-//!               of terminals that share the return link by a MAC
-//!   counts      what a hub tells a MAC: connections of each terminal
+//!                    ┌───────┐ now  ┌───────────────────────────┐
+//!   monotonic clock ▶│ Clock │─────▶│ emulator: a satlink::Link │
+//!                    └───────┘      │ or a star with a MAC      │
+//!   interface ──▶ packet, tun ─────▶│                           │──▶ packet, tun ──▶ interface
+//!                                   └─────────────┬─────────────┘
+//!                                                 └──▶ pcap (nanosecond timestamps)
+//!
+//!   netlink   links, addresses, routes, rules and offloads
+//!   sched     real-time scheduling
+//!   counts    number of connections per terminal, from a hub to a MAC scheduler
 //! ```
 //!
-//! Everything below this crate is handed the time; this is where it comes from. A driver's loop
-//! has the same shape everywhere:
+//! All crates below this one take the time as an argument. A driver loop reads the clock, waits
+//! until the next timeout, and calls the state machine:
 //!
 //! ```
 //! # struct Machine(Option<units::Instant>);

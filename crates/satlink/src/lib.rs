@@ -1,38 +1,37 @@
-//! What a satellite channel does to a packet, without I/O and without a clock.
+//! Model of a satellite channel: what the link does to a packet, without I/O and without a clock.
 //!
 //! ```text
-//!            ┌───────┐   ┌────────────┐   ┌────────────┐   ┌──────────────┐
-//!  offer ──▶ │ queue │──▶│ line: rate │──▶│ on air:    │──▶│ way: delay,  │──▶ poll_delivery
-//!            │ limit │   │ framing    │   │ errors,    │   │ jitter,      │
-//!            └───────┘   └────────────┘   │ outages,   │   │ overtaking   │
-//!  and once more the other way            │ fading ◀───┼─┐ └──────────────┘
-//!                                         └────────────┘ └── shared by both directions
+//!            ┌───────┐   ┌──────────────┐   ┌─────────────┐   ┌──────────────┐
+//!  offer ──▶ │ queue │──▶│ transmitter: │──▶│ errors,     │──▶│ propagation: │──▶ poll_delivery
+//!            │ limit │   │ rate, framing│   │ outages,    │   │ delay,       │
+//!            └───────┘   └──────────────┘   │ fading ◀────┼─┐ │ jitter,      │
+//!                                           └─────────────┘ │ │ reordering   │
+//!  the opposite direction likewise                          │ └──────────────┘
+//!                                                           └── shared by both directions
 //! ```
 //!
-//! A [`Link`] is driven in virtual time by the simulator and in real time by the emulator. All
-//! that happens is computed from scheduled times, so a late call changes nothing; all chance
-//! comes from `(seed, run)`, a stream for each component; and at every moment
+//! The simulator drives a [`Link`] in virtual time, the emulator in real time. Effects are
+//! computed from scheduled times, so a late call changes nothing. Each component draws from a
+//! random stream derived from `(seed, run)`. Packets are conserved at all times:
 //! `offered + duplicated = delivered + dropped + held` ([`Counters`]).
 //!
 //! ```
 //! use satlink::{profiles, Admission, Direction, Link};
 //! use units::{Instant, Span};
 //!
-//! let config = profiles::by_name("geo").expect("a profile of that name");
+//! let config = profiles::by_name("geo").expect("the geostationary profile");
 //! let mut link: Link<Vec<u8>> = Link::new(&config, 1, 0)?;
-//! let sent = link.offer(Instant::ZERO, Direction::Forward, vec![0; 1500]);
-//! assert!(matches!(sent, Admission::Queued));
-//! while let Some(at) = link.poll_timeout() {
-//!     if let Some(delivery) = link.poll_delivery(at) {
-//!         // 1500 bytes at 10 Mbit/s, then 300 ms.
-//!         assert_eq!(delivery.at, Instant::ZERO + Span::from_micros(301_200));
-//!     }
-//! }
+//! let admission = link.offer(Instant::ZERO, Direction::Forward, vec![0; 1500]);
+//! assert!(matches!(admission, Admission::Queued));
+//! let due = link.poll_timeout().expect("a packet in flight");
+//! let delivery = link.poll_delivery(due).expect("its delivery");
+//! // 1500 octets at 10 Mbit/s, then 300 ms.
+//! assert_eq!(delivery.at, Instant::ZERO + Span::from_micros(301_200));
 //! # Ok::<(), satlink::ConfigError>(())
 //! ```
 //!
-//! Links are described by [`LinkConfig`], by name ([`profiles`]), or in netem's words
-//! ([`words`]).
+//! A [`LinkConfig`] is built from its fields, from a profile ([`profiles`]), or from a description
+//! in the syntax of tc-netem(8) ([`words`]).
 #![forbid(unsafe_code)]
 #![no_std]
 

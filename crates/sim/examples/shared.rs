@@ -111,7 +111,10 @@ fn run(options: &Options) {
                     let seen = session.snapshot(now);
                     let mbps = seen.rate.map_or(0.0, |rate| rate.as_bps() as f64 / 1e6);
                     let mode = seen.mode;
-                    println!("        {index} {mode:10} {mbps:9.3} Mbit/s, sees {:?}", seen.queue);
+                    println!(
+                        "        {index} {mode:10} {mbps:9.3} Mbit/s, sees {:?}",
+                        seen.queuing_delay
+                    );
                 }
             }
             traced = tenth / 10;

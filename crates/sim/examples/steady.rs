@@ -142,9 +142,9 @@ fn trace(words: &[String]) {
             sender.rate.map_or(0.0, |rate| rate.as_bps() as f64 / 1e6),
             moment.goodput_bps / 1e6,
             moment.queue.as_secs_f64() * 1e3,
-            sender.queue.map_or(0.0, |queue| queue.as_secs_f64() * 1e3),
+            sender.queuing_delay.map_or(0.0, |queue| queue.as_secs_f64() * 1e3),
             sender.retransmit_queue,
-            sender.round_trip,
+            sender.srtt,
         );
     }
 }

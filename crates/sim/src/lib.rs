@@ -1,34 +1,36 @@
-//! The discrete-event engine: the same code as the gateway, under virtual time.
+//! Discrete-event simulator: runs the protocol code of the gateways under virtual time.
 //!
 //! ```text
 //!   Host                                    satlink::Link                   Host
 //!  ┌─────────────┐     ┌────────┐  forward ┌─────────────┐  ┌────────┐     ┌─────────────┐
-//!  │ Application │     │        │─────────▶│ queue, line,│─▶│        │     │ Application │
-//!  │ Transport   │◀───▶│ router │◀─────────│ air, way    │◀─│ router │◀───▶│ Transport   │
+//!  │ Application │     │        │─────────▶│ queue, rate,│─▶│        │     │ Application │
+//!  │ Transport   │◀───▶│ router │◀─────────│ errors,delay│◀─│ router │◀───▶│ Transport   │
 //!  └─────────────┘     └────────┘  return  └─────────────┘  └────────┘     └─────────────┘
-//!      Network: moves time, finds ways, counts packets, checks, captures, samples
+//!      Network: event queue, routes, packet counters, invariants, captures, samples
 //! ```
 //!
-//! A [`Network`] joins nodes by satellite links and moves time from one event to the next; a
-//! [`Path`] is the smallest one, two endpoints and their link. Nothing here knows a clock; the
-//! same seed gives the same run, which [`Network::trace_hash`] and [`Path::trace_hash`] prove.
-//! [`invariants`] says what is held in every run; docs/guide/simulator.md shows how to write a
-//! simulation.
+//! A [`Network`] connects nodes by satellite links and advances the time from event to event; a
+//! [`Path`] is the special case of two endpoints and one link. There is no clock: equal seeds give
+//! equal runs, as [`Network::trace_hash`] and [`Path::trace_hash`] verify. [`invariants`] lists
+//! what is checked in every run. docs/guide/simulator.md shows how to write a simulation.
 //!
 //! ```
 //! use sim::network::{Address, Node, Outbox, Packet};
 //! use sim::Network;
 //! use units::{Instant, Span};
 //!
-//! /// Sends one packet, if it knows to whom, and counts the bytes that it gets.
-//! struct Once(Option<Address>, usize);
+//! /// Sends one packet to `peer`, if there is one, and counts the octets received.
+//! struct Host {
+//!     peer: Option<Address>,
+//!     received: usize,
+//! }
 //!
-//! impl Node for Once {
+//! impl Node for Host {
 //!     fn handle_packet(&mut self, _: Instant, packet: &mut Packet) {
-//!         self.1 += packet.bytes().len();
+//!         self.received += packet.bytes().len();
 //!     }
 //!     fn poll_transmit(&mut self, _: Instant, out: &mut Outbox<'_>) {
-//!         if let Some(to) = self.0.take() {
+//!         if let Some(to) = self.peer.take() {
 //!             let from = Address::new(out.node(), 7);
 //!             out.send(Packet::udp(from, to, vec![7; 100]));
 //!         }
@@ -40,11 +42,11 @@
 //! }
 //!
 //! let mut net = Network::new(1, 0);
-//! let terminal = net.host(Once(None, 0));
-//! let hub = net.host(Once(Some(Address::new(terminal, 7)), 0));
+//! let terminal = net.host(Host { peer: None, received: 0 });
+//! let hub = net.host(Host { peer: Some(Address::new(terminal, 7)), received: 0 });
 //! net.link(hub, terminal, &satlink::profiles::by_name("geo").unwrap());
 //! net.run_until(Instant::ZERO + Span::from_secs(1));
-//! assert_eq!(net.node::<Once>(terminal).1, 100);
+//! assert_eq!(net.node::<Host>(terminal).received, 100);
 //! ```
 #![forbid(unsafe_code)]
 

@@ -179,11 +179,11 @@ impl<R> Recorders<R> {
         let variables: [(&str, &'static str, Variable); 8] = [
             ("rate", "bit/s", |seen| seen.rate.map(|rate| rate.as_bps() as f64)),
             ("congestion window", "bytes", |seen| seen.congestion_window.map(|n| n as f64)),
-            ("threshold", "bytes", |seen| seen.threshold.map(|n| n as f64)),
-            ("outstanding", "bytes", |seen| Some(seen.outstanding as f64)),
+            ("threshold", "bytes", |seen| seen.ssthresh.map(|n| n as f64)),
+            ("outstanding", "bytes", |seen| Some(seen.outstanding_bytes as f64)),
             ("waiting again", "packets", |seen| Some(seen.retransmit_queue as f64)),
-            ("round trip", "s", |seen| seen.round_trip.map(Span::as_secs_f64)),
-            ("queue", "s", |seen| seen.queue.map(Span::as_secs_f64)),
+            ("round trip", "s", |seen| seen.srtt.map(Span::as_secs_f64)),
+            ("queue", "s", |seen| seen.queuing_delay.map(Span::as_secs_f64)),
             ("probing", "", |seen| Some(f64::from(u8::from(seen.is_probing)))),
         ];
         let read = Rc::new(read);

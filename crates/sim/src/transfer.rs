@@ -2,7 +2,7 @@
 //!
 //! The source pushes a file in chunks as its send buffer has room, the sink reads at once and
 //! checks every byte. The octets that both ends sent are told apart as Elaasar et al. 2003 do
-//! (section 6): sent again, forward control, reverse control.
+//! (section 6): retransmitted, forward control, reverse control.
 
 use crate::invariants::SessionGuard;
 use crate::{Broken, Endpoint, Path, PathConfig, Pattern, StreamCheck};
@@ -70,9 +70,9 @@ pub struct Transfer {
 /// Octets of XSTP beyond the file's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
-    /// Of SDs that were sent again, headers included.
+    /// Of SDs that were retransmitted, headers included.
     pub retransmission: u64,
-    /// Of everything else that the source sent: POLLs, handshakes, headers of first sendings.
+    /// Of everything else that the source sent: POLLs, handshakes, headers of first transmissions.
     pub forward_control: u64,
     /// Of everything that the sink sent.
     pub reverse_control: u64,

@@ -1,21 +1,20 @@
-//! The TCPs to compare with, without I/O and without a clock.
+//! TCP variants for comparison with XSTP, without I/O and without a clock.
 //!
 //! ```text
-//!   write ──▶ Sender ── recovery/  what is lost, and sent again     ──▶ Segment
-//!             │         window/    how much may be on the way
-//!             │         open/      what goes before the data
-//!    read ◀── Receiver  order, SACK blocks, delayed acknowledgements ◀── Segment
+//!   write ──▶ Sender ─┬─ open/      handshake: three-way, T/TCP, Fast Open     ──▶ Segment
+//!                     ├─ recovery/  loss detection and retransmission
+//!                     └─ window/    congestion window
+//!    read ◀── Receiver ── reassembly, SACK blocks, delayed acknowledgements   ◀── Segment
 //! ```
 //!
-//! An [`Endpoint`] is one end of one connection, driven by the verbs that every protocol of the
-//! project has. A TCP is put together along three axes, each a choice of [`TcpConfig`] and none
-//! knowing the others: [`Opening`], [`RecoveryKind`] and [`WindowKind`]. Each rule names the RFC
-//! and the section that it is from.
+//! An [`Endpoint`] is one end of one connection, with the interface of all state machines of the
+//! workspace. A variant is a point on three independent axes of [`TcpConfig`]: [`Opening`],
+//! [`RecoveryKind`] and [`WindowKind`]. Each rule cites the RFC and section that defines it.
 //!
-//! A [`Segment`] is a struct with the length of the real thing. It carries no bytes but says
-//! which they are ([`Payload`]), so that whoever reads can check them and a simulation of a
-//! thousand connections copies nothing. Sequence numbers count from 0 in 64 bits; a capture
-//! writes the lower 32.
+//! A [`Segment`] has the length of a real one but carries no octets: [`Payload`] identifies them
+//! by stream and offset, so that the receiver can verify them and a simulation of a thousand
+//! connections copies nothing. Sequence numbers are 64 bits and start at 0; a capture writes the
+//! lower 32.
 //!
 //! ```
 //! use simtcp::{Endpoint, Ports, TcpConfig};
@@ -27,7 +26,7 @@
 //! client.write(100_000);
 //! let mut now = Instant::ZERO;
 //! for _ in 0..10 {
-//!     // Each round a tenth of a second passes on the way, in each direction.
+//!     // A path with a one-way delay of 100 ms.
 //!     now += Span::from_millis(100);
 //!     while let Some(segment) = client.poll_transmit(now) {
 //!         server.handle_segment(now, &segment);

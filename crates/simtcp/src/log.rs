@@ -27,7 +27,7 @@ pub(crate) struct Sent {
     pub(crate) times: u32,
     /// A block has named it.
     pub(crate) arrived: bool,
-    /// It is taken to be lost, and was not sent again since.
+    /// It is taken to be lost, and was not retransmitted since.
     pub(crate) lost: bool,
     /// [P.first_sent_time], [P.delivered], [P.delivered_time], [P.is_app_limited].
     first: Instant,
@@ -94,7 +94,7 @@ impl SentLog {
         self.on_way
     }
 
-    /// Bytes that are taken to be lost and wait to be sent again.
+    /// Bytes that are taken to be lost and wait to be retransmitted.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
@@ -302,7 +302,7 @@ mod tests {
             }
         }
         // The first ten saw nothing delivered when they left: 1000 to 10,000 bytes in 100 ms
-        // from the first sending on, later 10 in 100.
+        // from the first transmission on, later 10 in 100.
         assert!((rates[0].bytes_per_second - 10_000.0).abs() < 1.0, "{:?}", rates[0]);
         let last = rates.last().unwrap();
         assert!((last.bytes_per_second - 100_000.0).abs() < 1.0, "{last:?}");

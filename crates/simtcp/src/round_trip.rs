@@ -148,7 +148,7 @@ impl RoundTrip {
         self.backoff = (self.backoff + 1).min(32);
     }
 
-    /// SYN had to be sent again: data begins with 3 s (rule 5.7).
+    /// SYN had to be retransmitted: data begins with 3 s (rule 5.7).
     pub(crate) fn syn_was_lost(&mut self) {
         if self.smoothed.is_none() {
             self.base = self.base.max(Span::from_secs(3));

@@ -18,7 +18,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Those of the way back.
+    /// Those of the reverse path.
     #[must_use]
     pub fn back(self) -> Self {
         Self { from: self.to, to: self.from }

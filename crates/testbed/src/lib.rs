@@ -1,4 +1,4 @@
-//! Hosts in network namespaces, wired with the emulator.
+//! Test networks of Linux network namespaces that are connected by the link emulator.
 //!
 //! ```text
 //!   client ───── terminal ═════ space ═════ hub ───── server
@@ -6,18 +6,31 @@
 //!                10.2.0.1                10.3.0.1
 //! ```
 //!
-//! Five namespaces with the kernel's own TCP in each; only the two thick wires are emulated. It
-//! works as root and, after [`permission::acquire`], in a user namespace. Everything vanishes
-//! with the process, however that ends: namespaces are held by descriptors, and child processes
-//! are told to die with their parent.
+//! Each host is a namespace with the TCP of the kernel; only the two links drawn double are
+//! emulated. A network is created as root or, after [`permission::acquire`], in a user namespace.
+//! It is removed with the process, however that ends: namespaces exist only as open descriptors,
+//! and child processes are killed with their parent.
 //!
 //! ```no_run
 //! use testbed::{Satellite, SatelliteConfig};
 //!
 //! testbed::permission::acquire()?; // before any thread starts
 //! let net = Satellite::new(&SatelliteConfig::default())?;
-//! let answer = net.client.run(|| std::net::TcpStream::connect("10.3.0.2:80"));
+//! let connected = net.client.run(|| std::net::TcpStream::connect("10.3.0.2:80"));
 //! # Ok::<(), testbed::TestbedError>(())
+//! ```
+//!
+//! Files in transfer are pseudo-random: a receiver verifies them by their seed and length alone.
+//!
+//! ```
+//! use testbed::content::{Checksum, Content};
+//!
+//! let file = Content::new(7);
+//! let mut received = [0; 1000];
+//! file.fill(0, &mut received);
+//! let mut checksum = Checksum::default();
+//! checksum.update(&received);
+//! assert_eq!(checksum.value(), file.checksum(1000));
 //! ```
 
 pub mod content;

@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// Stored octets: written and not acknowledged, and received and not read.
-    pub fn held(&self) -> usize {
+    pub fn stored_bytes(&self) -> usize {
         self.stream.buffer.len() + self.stream.cache.bytes()
     }
 
@@ -269,7 +269,7 @@ impl Stream {
     }
 
     /// Index in `sent` of the packet at `offset`.
-    fn place(&self, offset: u64) -> Option<usize> {
+    fn index_of(&self, offset: u64) -> Option<usize> {
         if self.sent.front().is_some_and(|first| first.offset == offset) {
             return Some(0);
         }
@@ -314,15 +314,15 @@ impl UpperLayer for Stream {
     /// Writes the same octets again: in order none can be omitted. The session provides the room
     /// even after the path MTU has decreased.
     fn fill_retransmission(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
-        let sent = self.place(handle).map_or(0, |place| self.sent[place].len as usize);
+        let sent = self.index_of(handle).map_or(0, |index| self.sent[index].len as usize);
         let len = sent.min(room.len());
         self.copy(handle, &mut room[..len]);
         len
     }
 
     fn on_acknowledged(&mut self, _: Seq24, handle: u64) {
-        let Some(place) = self.place(handle) else { return };
-        self.sent[place].released = true;
+        let Some(index) = self.index_of(handle) else { return };
+        self.sent[index].released = true;
         let mut read = 0;
         while let Some(first) = self.sent.front().filter(|first| first.released) {
             read += first.len as usize;

@@ -40,8 +40,8 @@ pub fn published_segment(octets: &[u8]) {
             assert_eq!(segment.encode(&from, &mut out), Ok(octets.len()));
             assert_eq!(Segment::decode(&to, &out), Ok(segment));
         }
-        Err(DecodeError::Checksum { .. }) => panic!("the checksum was put right"),
-        Err(DecodeError::Ports { .. }) => panic!("the ports were put right"),
+        Err(DecodeError::Checksum { .. }) => panic!("the checksum was corrected"),
+        Err(DecodeError::Ports { .. }) => panic!("the ports were corrected"),
         Err(_) => {}
     }
 }
@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
     use std::vec::Vec;
 
-    /// Octets whose type, at `at`, is a legal one; small values are as likely as all others.
+    /// Octets with a valid combination of types at `at`; half of the other octets are below 8.
     fn segment(at: usize) -> impl Strategy<Value = Vec<u8>> {
         let legal: Vec<u8> = (0..=255).filter(|&bits| Kinds::from_bits(bits).is_some()).collect();
         let octet = prop_oneof![any::<u8>(), 0..8u8];
@@ -121,33 +121,33 @@ mod tests {
         }
 
         #[test]
-        fn sealed_octets_have_one_form(octets in segment(0)) {
+        fn sealed_encoding_is_canonical(octets in segment(0)) {
             sealed_segment(&octets);
         }
 
         #[test]
-        fn published_octets_mean_the_same_again(octets in segment(4)) {
+        fn published_segments_survive_encoding(octets in segment(4)) {
             published_segment(&octets);
         }
 
         #[test]
-        fn any_script_leaves_the_receivers_alike(script in vec(any::<u8>(), 0..1200)) {
+        fn the_receiver_matches_its_model_for_any_script(script in vec(any::<u8>(), 0..1200)) {
             receiver(&script);
         }
 
-        /// XSTP-7.3.2, XSTP-7.3.3, XSTP-7.4.1, XSTP-7.5.3: what must be sent again, by both rules.
+        /// XSTP-7.3.2, XSTP-7.3.3, XSTP-7.4.1, XSTP-7.5.3
         #[test]
-        fn any_script_leaves_the_senders_alike(script in vec(any::<u8>(), 0..1600)) {
+        fn the_packet_table_matches_its_model_for_any_script(script in vec(any::<u8>(), 0..1600)) {
             sender(&script);
         }
 
         #[test]
-        fn no_faulty_network_keeps_sessions_apart(script in vec(any::<u8>(), 0..600)) {
+        fn sessions_deliver_over_any_faulty_network(script in vec(any::<u8>(), 0..600)) {
             sessions_on_a_faulty_network(&script);
         }
 
         #[test]
-        fn no_hostile_network_breaks_sessions(script in vec(any::<u8>(), 0..600)) {
+        fn sessions_survive_any_hostile_network(script in vec(any::<u8>(), 0..600)) {
             sessions_on_a_hostile_network(&script);
         }
     }

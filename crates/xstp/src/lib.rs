@@ -19,8 +19,22 @@
 //! [`Session`](session::Session) delivers each packet when it is received, for an upper layer that
 //! orders only what it needs in order. A
 //! [`SessionConfig`](session::SessionConfig) is one of four presets: STP (1999), XSTP (2003), and
-//! a gateway with or without a known rate. `docs/spec/xstp.md` specifies the protocol clause by
-//! clause. Time is an argument of every call:
+//! a gateway with or without a known rate. `docs/spec/xstp.md` and the documents that it lists
+//! specify the protocol clause by clause. Segments and variables have the names of SSCOP (ITU-T Q.2110):
+//!
+//! | name | meaning |
+//! |---|---|
+//! | SD | packet with payload and a sequence number N(S), which it keeps when it is retransmitted |
+//! | POLL | requests a STAT; carries VT(S) and a POLL sequence number |
+//! | STAT | responds to a POLL with the receiver state: N(R), window, list of gaps |
+//! | USTAT | reports gaps that the receiver has just detected, without a POLL |
+//! | BGN, END, RST | open a session, close one direction, reset; BGNAK and ENDAK accept |
+//! | VT(A), VT(S), VT(MS) | oldest unacknowledged packet, next new packet, end of the peer's window |
+//! | VR(R), VR(H), VR(MR) | first missing packet, one after the highest known one, end of the own window |
+//!
+//! A packet is *released* when it is acknowledged and its payload is no longer stored. A format or
+//! a rule is *published* (from the papers, on IP) or *sealed* (inside the datagrams of an
+//! association). Time is an argument of every call:
 //!
 //! ```
 //! use units::{Instant, Span};

@@ -67,7 +67,7 @@ impl Seq24 {
     /// Returns `None` if it would be negative. A number at a distance of exactly
     /// [`HALF`](Seq24::HALF) is before `near`.
     pub fn extend(self, near: u64) -> Option<u64> {
-        let ahead = self.distance(Self::of_count(near));
+        let ahead = self.distance(Self::from_extended(near));
         if ahead < Self::HALF {
             near.checked_add(u64::from(ahead))
         } else {
@@ -76,8 +76,8 @@ impl Seq24 {
     }
 
     /// Lower 24 bits of an extended sequence number.
-    pub const fn of_count(count: u64) -> Self {
-        Self((count % Self::MODULUS as u64) as u32)
+    pub const fn from_extended(seq: u64) -> Self {
+        Self((seq % Self::MODULUS as u64) as u32)
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_the_nearest_one() {
+    fn extend_returns_the_nearest_number() {
         let near = 5 * u64::from(Seq24::MODULUS) + 1;
         assert_eq!(Seq24::new(4).extend(near), Some(near + 3));
         assert_eq!(LAST.extend(near), Some(near - 2));
@@ -138,12 +138,12 @@ mod tests {
         }
 
         #[test]
-        fn extending_finds_the_count_again(
+        fn extend_inverts_truncation(
             near in u64::from(Seq24::MODULUS)..1 << 40,
             step in -i64::from(Seq24::HALF)..i64::from(Seq24::HALF),
         ) {
             let count = near.checked_add_signed(step).unwrap();
-            prop_assert_eq!(Seq24::of_count(count).extend(near), Some(count));
+            prop_assert_eq!(Seq24::from_extended(count).extend(near), Some(count));
         }
     }
 }

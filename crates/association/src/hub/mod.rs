@@ -8,7 +8,7 @@ pub use table::PeerId;
 
 use crate::admission::{Admission, RateLimit, Verdict};
 use crate::batch::TransmitBatch;
-use crate::checksum::{UNKNOWN_KEY, write_tag};
+use crate::channel::SendOrder;
 use crate::config::{Config, Limits};
 use crate::cookie::MacKeys;
 use crate::entropy::{Entropy, draw};
@@ -22,7 +22,7 @@ use crate::null;
 use crate::recent_senders::VerifiedSenders;
 use crate::response_limit::ResponseLimiter;
 use crate::source_limits::hash;
-use crate::wire::{Header, Kind, OVERHEAD, Sealed};
+use crate::wire::{Header, Kind, Sealed};
 use responses::ResponseQueue;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -45,6 +45,8 @@ pub enum HubReceived<'d> {
         kind: Sealed,
         /// What it sent.
         payload: &'d mut [u8],
+        /// Its position among the datagrams of the terminal.
+        order: SendOrder,
         /// Whether it is the association's first, which puts it in force.
         first: bool,
         /// The association of the same terminal that ended with it.
@@ -218,7 +220,13 @@ impl Hub {
         from: SocketAddr,
         datagram: &'d mut [u8],
     ) -> Result<HubReceived<'d>, OpenError> {
-        let header = Header::decode(datagram)?;
+        let header = match Header::decode(datagram) {
+            Err(error @ OpenError::Version { .. }) => {
+                self.answer_version(now, from, datagram);
+                return Err(error);
+            }
+            result => result?,
+        };
         match header.kind {
             Kind::Data => self.receive_sealed(now, from, Sealed::Data, header, datagram),
             Kind::Probe => self.receive_sealed(now, from, Sealed::Probe, header, datagram),
@@ -242,7 +250,7 @@ impl Hub {
             return Err(OpenError::UnknownIndex { index });
         };
         let opened = channel.open(header, datagram)?;
-        let (newest, payload) = (opened.newest, opened.payload);
+        let (newest, payload, order) = (opened.newest, opened.payload, opened.order);
         let InForce { peer, first, replaced, renewed } =
             match self.table.in_force(now, &self.config, index, from) {
                 Ok(in_force) => in_force,
@@ -257,7 +265,7 @@ impl Hub {
         if (newest && self.table.moved(peer, index, from)) || first || renewed {
             self.acquainted.put(hash(from.ip(), self.seed));
         }
-        Ok(HubReceived::Payload { peer, kind, payload, first, replaced })
+        Ok(HubReceived::Payload { peer, kind, payload, order, first, replaced })
     }
 
     fn receive_hello(
@@ -412,22 +420,6 @@ impl Hub {
         self.secrets.as_mut()?.terminals.get_mut(&key)
     }
 
-    /// Tells the sender of a datagram that its index is not known, as far as [`ResponseLimiter`]
-    /// allows. An
-    /// Unknown is 24 bytes, the smallest datagram there is.
-    fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
-        let known = self.acquainted.has(hash(from.ip(), self.seed));
-        if !self.unknowns.take(now, from, OVERHEAD, known) {
-            self.counters.unknowns_withheld += 1;
-            return;
-        }
-        let mut bytes = vec![0; OVERHEAD];
-        Header { kind: Kind::Unknown, ..header }.encode(&mut bytes);
-        write_tag(UNKNOWN_KEY, &mut bytes);
-        self.counters.unknowns += 1;
-        self.answers.push(from, bytes);
-    }
-
     fn welcome(&mut self, to: SocketAddr, bytes: Vec<u8>) {
         self.counters.hellos += 1;
         self.answers.push_first(to, bytes);
@@ -448,7 +440,7 @@ impl Hub {
     /// returns where it goes, or `None` when the association is gone, or its keys are too old.
     ///
     /// # Panics
-    /// When `datagram` is shorter than [`OVERHEAD`].
+    /// When `datagram` is shorter than [`OVERHEAD`](crate::OVERHEAD).
     pub fn seal(
         &mut self,
         now: Instant,

@@ -1,8 +1,14 @@
 //! Responses of a hub to handshakes and to datagrams without an association.
 
+use super::Hub;
 use crate::batch::TransmitBatch;
+use crate::checksum::{UNKNOWN_KEY, write_tag};
+use crate::source_limits::hash;
+use crate::version;
+use crate::wire::{Header, Kind, OVERHEAD};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use units::Instant;
 
 /// Maximum number of queued responses of each priority.
 const MAX_QUEUED: usize = 64;
@@ -41,5 +47,35 @@ impl ResponseQueue {
         slot.copy_from_slice(&bytes);
         batch.commit(len);
         Some(to)
+    }
+}
+
+impl Hub {
+    /// Tells the sender of a datagram that its index is not known, as far as the limits of responses
+    /// allow. An Unknown is 24 octets, the smallest datagram there is.
+    pub(super) fn answer_unknown(&mut self, now: Instant, from: SocketAddr, header: Header) {
+        let known = self.acquainted.has(hash(from.ip(), self.seed));
+        if !self.unknowns.take(now, from, OVERHEAD, known) {
+            self.counters.unknowns_withheld += 1;
+            return;
+        }
+        let mut bytes = vec![0; OVERHEAD];
+        Header { kind: Kind::Unknown, ..header }.encode(&mut bytes);
+        write_tag(UNKNOWN_KEY, &mut bytes);
+        self.counters.unknowns += 1;
+        self.answers.push(from, bytes);
+    }
+
+    /// Tells the sender of a datagram of another version which versions this side understands, as
+    /// far as the limits of responses allow.
+    pub(super) fn answer_version(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        let Some(bytes) = version::answer(datagram) else { return };
+        let known = self.acquainted.has(hash(from.ip(), self.seed));
+        if !self.unknowns.take(now, from, bytes.len(), known) {
+            self.counters.unknowns_withheld += 1;
+            return;
+        }
+        self.counters.versions += 1;
+        self.answers.push(from, bytes);
     }
 }

@@ -105,6 +105,8 @@ pub(super) struct Table {
     peers: BTreeMap<PeerId, Peer>,
     held: BTreeMap<u32, Held>,
     last_peer: u32,
+    /// Pairs of keys made so far.
+    keys_made: u64,
     /// No keys are to be dropped before.
     next_expiry: Option<Instant>,
 }
@@ -289,7 +291,8 @@ impl Table {
         keys: KeyPair,
         pending: Pending,
     ) {
-        let channel = Channel::new(remote_index, keys, now);
+        self.keys_made += 1;
+        let channel = Channel::new(remote_index, keys, now).numbered(self.keys_made);
         let held = Held { channel, stage: Stage::Pending(Box::new(pending)) };
         self.expire_by(held.expiry(config));
         self.held.insert(index, held);

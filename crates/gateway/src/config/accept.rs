@@ -4,8 +4,7 @@
 use super::read;
 use super::reader::{Reader, Section};
 use crate::intercept::{ConfirmRule, PortRange, Prefix};
-use crate::proxy::Destination;
-use std::fmt;
+use crate::proxy::{ClientProtocol, Destination, PROTOCOLS};
 
 /// When a client is told that its connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +13,6 @@ pub enum AcceptMode {
     Early,
     /// Once the server has answered: a refusal is a refusal.
     Confirm,
-}
-
-/// How a client reaches a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientProtocol {
-    /// By SOCKS5.
-    Socks5,
-    /// By HTTP CONNECT.
-    Connect,
-    /// By an intercepted connection.
-    Intercepted,
 }
 
 /// When clients are told that their connections stand, by where they go.
@@ -123,19 +111,6 @@ impl AcceptRule {
         self.protocols.is_empty() || self.protocols.contains(&protocol)
     }
 }
-
-impl fmt::Display for ClientProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = PROTOCOLS.iter().find(|(_, protocol)| protocol == self);
-        f.write_str(named.map_or("", |(name, _)| name))
-    }
-}
-
-pub(super) const PROTOCOLS: [(&str, ClientProtocol); 3] = [
-    ("socks5", ClientProtocol::Socks5),
-    ("connect", ClientProtocol::Connect),
-    ("intercepted", ClientProtocol::Intercepted),
-];
 
 const MODES: [(&str, AcceptMode); 2] =
     [("early", AcceptMode::Early), ("confirm", AcceptMode::Confirm)];

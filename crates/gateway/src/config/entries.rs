@@ -295,6 +295,7 @@ fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
         exclude_ports,
         include,
         exclude,
+        quic,
         confirm: ConfirmSection { most, rate, when_full },
         marking,
     } = section;
@@ -305,6 +306,7 @@ fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
         WhenFull::Early => "early",
     };
     put(all, "intercept.confirm.when_full", when_full.into());
+    put(all, "intercept.quic", quic.name().into());
     put(all, "intercept.id", id.clone());
     put(all, "intercept.port", port.to_string());
     put(all, "intercept.interfaces", list(interfaces));

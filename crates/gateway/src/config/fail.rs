@@ -34,6 +34,13 @@ pub struct FailSection {
     pub full: WhenFail,
 }
 
+impl FailSection {
+    /// Whether the disposition of new connections depends on the state of the paths.
+    pub(crate) fn depends_on_paths(self) -> bool {
+        self.unreachable != WhenFail::Wait
+    }
+}
+
 impl Default for FailSection {
     /// An outage ends, so new connections wait for that; a table may stay full, so clients hear at
     /// once that it is.

@@ -30,6 +30,7 @@ mod merged;
 mod observe;
 mod paths;
 mod plans;
+mod quic;
 mod reach;
 mod read;
 mod reader;
@@ -55,11 +56,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use units::{BitRate, Span};
 
-pub use accept::{AcceptMode, AcceptRule, AcceptRules, ClientProtocol, ConfirmSection, WhenFull};
+pub use accept::{AcceptMode, AcceptRule, AcceptRules, ConfirmSection, WhenFull};
 pub use paths::{HealthSection, PathSection};
 pub(crate) use paths::{MOST as MOST_PATHS, terminal_of};
 pub use plans::{ClassSection, PlanSection, Promised};
 pub(crate) use plans::{for_relay, promised, strangers};
+pub use quic::QuicMode;
 pub(crate) use read::MOST_LISTENERS;
 pub use resolver::ResolverSection;
 pub use security::{KeySource, NoiseSection, PeerKey, SecuritySection};
@@ -172,6 +174,8 @@ pub struct InterceptSection {
     pub include: Vec<Prefix>,
     /// Destinations to leave alone.
     pub exclude: Vec<Prefix>,
+    /// What becomes of QUIC from the same interfaces.
+    pub quic: QuicMode,
     /// What bounds clients that wait for their server's answer.
     pub confirm: ConfirmSection,
     /// Mark, routing table and rule priority, when not the usual.
@@ -415,7 +419,7 @@ impl Config {
     /// How long a terminal's path may be idle before it is tried.
     pub(crate) fn keep_alive(&self) -> Span {
         let several = self.paths.len() > 1;
-        self.health.probe(several || crate::engine::depends_on_paths(self.fail))
+        self.health.probe(several || self.fail.depends_on_paths())
     }
 
     /// What the gateway is called on its machine.

@@ -4,7 +4,6 @@ use super::read::{any_port_for, interface, positive_span, read_controller, same_
 use super::reader::{Item, Reader, Section};
 use super::security::{self, NoiseSection, Word};
 use super::{KeySource, LinkSection, PeerKey, SecuritySection};
-use crate::engine::Route;
 use relay::PrivateKey;
 use relay::health::Demands;
 use units::Span;
@@ -31,14 +30,6 @@ pub struct PathSection {
     pub weight: u32,
     /// This path's keys, where there are any.
     pub keys: Option<NoiseSection>,
-}
-
-impl PathSection {
-    /// Where it leads, and what by; `None` at a hub.
-    pub(crate) fn route(&self) -> Option<Route> {
-        let LinkSection { peer, listen, .. } = &self.link;
-        Some(Route { peer: (*peer)?, source: listen.ip(), interface: self.interface.clone() })
-    }
 }
 
 /// Whose path a name is: a terminal's paths have keys of their own at a hub, and names that begin

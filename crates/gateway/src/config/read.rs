@@ -5,11 +5,11 @@ use super::security::{self, PeerKey, Word};
 use super::single::read_single;
 use super::values;
 use super::{
-    Config, FailSection, HealthSection, HubSection, InterceptSection, LinkSection, Marking,
-    ResolverSection, Role, SecuritySection, SourceMode, TerminalEntry, TerminalSection,
+    Config, FailSection, ForwardSection, HealthSection, HubSection, InterceptSection, LinkSection,
+    Marking, ResolverSection, Role, SecuritySection, SourceMode, TerminalEntry, TerminalSection,
     terminal_of,
 };
-use super::{accept, fail, forward, limits, paths, plans, reach, resolver, terminals};
+use super::{accept, fail, forward, limits, paths, plans, quic, reach, resolver, terminals};
 use crate::intercept::{PortRange, Prefix};
 use relay::Control;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -61,7 +61,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
     let forward = forward::read(reader, &mut top, role == RoleWord::Hub);
     let user = top.or(reader, "user", None, |r, i| user(r, i).map(Some));
     let role = match role {
-        RoleWord::Terminal => read_terminal(reader, &mut top).map(Role::Terminal),
+        RoleWord::Terminal => read_terminal(reader, &mut top, forward.as_ref()).map(Role::Terminal),
         RoleWord::Hub => read_hub(reader, &mut top, link.as_ref(), word).map(Role::Hub),
         RoleWord::Single => unreachable!("it was read above"),
     };
@@ -223,13 +223,17 @@ pub(super) fn any_port_for(peer: Option<SocketAddr>) -> SocketAddr {
     }
 }
 
-fn read_terminal(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<TerminalSection> {
+fn read_terminal(
+    reader: &mut Reader<'_>,
+    top: &mut Section<'_>,
+    forward: Option<&Option<ForwardSection>>,
+) -> Option<TerminalSection> {
     let accept = accept::read_rules(reader, top);
     let name = top.or(reader, "name", own_name(), name);
     let socks5 = read_listeners(reader, top, "socks5", 1080);
     let connect = read_listeners(reader, top, "connect", 3128);
     let intercept = match top.section(reader, "intercept") {
-        Some(section) => read_intercept(reader, section).map(Some),
+        Some(section) => read_intercept(reader, section, forward).map(Some),
         None => Some(None),
     };
     let terminal = TerminalSection {
@@ -276,7 +280,12 @@ fn read_listeners(
     listen
 }
 
-fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<InterceptSection> {
+/// `forward` is `None` where that section was wrong.
+fn read_intercept(
+    reader: &mut Reader<'_>,
+    mut section: Section<'_>,
+    forward: Option<&Option<ForwardSection>>,
+) -> Option<InterceptSection> {
     let id = section.or(reader, "id", "terminal".into(), id);
     let port = section.or(reader, "port", 7900, |r, i| i.integer(r, 1..=65_535));
     let expected = "the clients' interfaces, such as [\"lan0\"]";
@@ -286,6 +295,7 @@ fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<I
     let exclude_ports = section.or(reader, "exclude_ports", Vec::new(), |r, i| i.list(r, ports));
     let include = section.or(reader, "include", Vec::new(), |r, i| i.list(r, network));
     let exclude = section.or(reader, "exclude", Vec::new(), |r, i| i.list(r, network));
+    let quic = quic::read(reader, &mut section, forward.and_then(Option::as_ref));
     let confirm = accept::read_confirm(reader, &mut section);
     let marking = read_marking(reader, &mut section);
     section.finish(reader);
@@ -297,6 +307,7 @@ fn read_intercept(reader: &mut Reader<'_>, mut section: Section<'_>) -> Option<I
         exclude_ports: exclude_ports?,
         include: include?,
         exclude: exclude?,
+        quic: quic?,
         confirm: confirm?,
         marking: marking?,
     })

@@ -1,10 +1,10 @@
 //! A configuration in a few lines, for people who check one.
 
 use super::{
-    AcceptMode, Config, HubSection, LinkSection, PathSection, PlanSection, Role, SecuritySection,
-    SingleSection, SourceMode, TerminalSection, WhenFail,
+    AcceptMode, Config, HubSection, LinkSection, PathSection, PlanSection, QuicMode, Role,
+    SecuritySection, SingleSection, SourceMode, TerminalSection, WhenFail,
 };
-use crate::engine::single::available_congestion_controls;
+use crate::kernel::available_congestion_controls;
 use relay::plan::{Plan, Rates};
 use std::fmt;
 use units::BitRate;
@@ -134,6 +134,12 @@ fn terminal(
         if !intercept.exclude.is_empty() || !intercept.exclude_ports.is_empty() {
             writeln!(f, "  but not those that `exclude` and `exclude_ports` name")?;
         }
+        let quic = match intercept.quic {
+            QuicMode::Refuse => "is refused, so that browsers use TCP",
+            QuicMode::Forward => "is forwarded by the gateways, not accelerated",
+            QuicMode::Bypass => "bypasses the gateways, not accelerated",
+        };
+        writeln!(f, "QUIC (UDP port 443) from these {quic}")?;
     }
     match section.accept.others {
         AcceptMode::Early => writeln!(f, "clients hear at once that they are connected")?,

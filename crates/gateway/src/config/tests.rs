@@ -169,6 +169,7 @@ mod accept;
 mod forward;
 mod paths;
 mod plans;
+mod quic;
 mod resolver;
 mod security;
 mod shares;

@@ -26,7 +26,7 @@ impl Host for KernelHost {
     fn watch(&mut self, socket: SocketId, source: Source) -> io::Result<()> {
         let interest = match source {
             Source::Datagrams(_) | Source::Connection(_) => Interest::READABLE | Interest::WRITABLE,
-            Source::Names | Source::Knocks | Source::Packets | Source::Listener(_) => {
+            Source::Names | Source::HeldSyns | Source::Packets | Source::Listener(_) => {
                 Interest::READABLE
             }
         };
@@ -35,7 +35,7 @@ impl Host for KernelHost {
 
     fn unwatch(&mut self, socket: SocketId) {
         if let Err(error) = self.registry.deregister(&mut SourceFd(&socket.0)) {
-            tracing::debug!(%error, "a socket was not watched");
+            tracing::debug!(%error, "watching a socket failed");
         }
     }
 

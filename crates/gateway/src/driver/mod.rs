@@ -28,7 +28,7 @@ pub(crate) use tcp::KernelTcp;
 #[cfg(test)]
 pub(crate) use tcp::unacknowledged;
 
-use crate::engine::{Machine, Platform, Readiness, Sight, Source};
+use crate::engine::{EngineView, Machine, Platform, Readiness, Source};
 use crate::memory::Memory;
 use crate::observe::{self, Observer};
 use crate::stop::Stop;
@@ -45,14 +45,14 @@ use worker::Worker;
 const ALARM: Token = Token(0);
 const STOP: Token = Token(1);
 const NAMES: Token = Token(2);
-const KNOCKS: Token = Token(3);
+const HELD_SYNS: Token = Token(3);
 const PACKETS: Token = Token(4);
 /// The first datagram socket, the first listener, the first connection: the others follow.
 const DATAGRAMS: usize = 1 << 8;
 const LISTENERS: usize = 1 << 10;
 const CONNECTIONS: usize = 1 << 11;
 const _: () = assert!(crate::config::MOST_PATHS <= LISTENERS - DATAGRAMS);
-const _: () = assert!(crate::engine::LISTENER_PLACES <= CONNECTIONS - LISTENERS);
+const _: () = assert!(crate::engine::MAX_LISTENERS <= CONNECTIONS - LISTENERS);
 
 /// The loop: when it wakes, and for what.
 #[derive(Debug)]
@@ -232,13 +232,13 @@ impl Driver {
     /// Lets the observer see to its clients; true when it has more to do.
     pub(crate) fn observe(&mut self, machine: &mut impl Machine, now: Instant) -> bool {
         let Some(observer) = &mut self.observer else { return false };
-        observer.has_work(now) && observer.turn(sight(machine, now, &self.clock))
+        observer.has_work(now) && observer.turn(view(machine, now, &self.clock))
     }
 
     /// The observer's clients are told of the end, as far as that can be done at once.
     pub(crate) fn close_observer(&mut self, machine: &mut impl Machine) {
         if let Some(mut observer) = self.observer.take() {
-            observer.close(sight(machine, self.clock.now(), &self.clock));
+            observer.close(view(machine, self.clock.now(), &self.clock));
         }
     }
 
@@ -256,14 +256,14 @@ impl Driver {
     }
 }
 
-fn sight<'a>(machine: &'a mut impl Machine, now: Instant, clock: &Clock) -> Sight<'a> {
-    machine.sight(now, clock.epoch_unix_ns())
+fn view<'a>(machine: &'a mut impl Machine, now: Instant, clock: &Clock) -> EngineView<'a> {
+    machine.view(now, clock.epoch_unix_ns())
 }
 
 fn token(source: Source) -> Token {
     match source {
         Source::Names => NAMES,
-        Source::Knocks => KNOCKS,
+        Source::HeldSyns => HELD_SYNS,
         Source::Packets => PACKETS,
         Source::Datagrams(number) => Token(DATAGRAMS + number),
         Source::Listener(number) => Token(LISTENERS + number),
@@ -274,7 +274,7 @@ fn token(source: Source) -> Token {
 fn source(token: Token) -> Source {
     match token {
         NAMES => Source::Names,
-        KNOCKS => Source::Knocks,
+        HELD_SYNS => Source::HeldSyns,
         PACKETS => Source::Packets,
         Token(number @ CONNECTIONS..) => Source::Connection(number - CONNECTIONS),
         Token(number @ LISTENERS..) => Source::Listener(number - LISTENERS),
@@ -292,7 +292,7 @@ mod tests {
         let numbered = many.iter().flat_map(|&number| {
             [Source::Datagrams(number), Source::Listener(number), Source::Connection(number)]
         });
-        for one in numbered.chain([Source::Names, Source::Knocks, Source::Packets]) {
+        for one in numbered.chain([Source::Names, Source::HeldSyns, Source::Packets]) {
             assert_eq!(source(token(one)), one);
         }
     }

@@ -48,13 +48,13 @@ impl System {
         *builder.options_mut() = options;
         let resolver = builder.build();
         if let Err(error) = &resolver {
-            tracing::error!(%error, "no name can be looked up");
+            tracing::error!(%error, "name lookups unavailable");
         }
         let mut hosts = Hosts::default();
         if let Ok(file) = fs::File::open(HOSTS)
             && let Err(error) = hosts.read_hosts_conf(file)
         {
-            tracing::warn!(file = HOSTS, %error, "not read to its end");
+            tracing::warn!(file = HOSTS, %error, "file not read completely");
         }
         Self { section, read: files, resolver: resolver.ok(), search, ndots, hosts }
     }
@@ -63,7 +63,7 @@ impl System {
     pub(super) fn refresh(&mut self) -> bool {
         let changed = [RESOLV_CONF, HOSTS].map(stamp) != self.read;
         if changed {
-            tracing::info!("the resolver's configuration is read again");
+            tracing::info!("resolver configuration reloaded");
             *self = Self::new(self.section.clone());
         }
         changed

@@ -103,7 +103,7 @@ impl DatagramSocket for KernelUdp {
             Ok(filled) => filled,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             // What an earlier datagram met on its way is no fault of this socket.
-            Err(error) if is_passing(&error) => return Ok(true),
+            Err(error) if is_bypassing(&error) => return Ok(true),
             Err(error) => return Err(error),
         };
         for (slice, meta) in slices.iter_mut().zip(&meta).take(filled) {
@@ -177,14 +177,14 @@ struct AnsweredFrom {
     /// Peers: what came from there had opened.
     peers: BTreeMap<SocketAddr, IpAddr>,
     /// Those heard last who have proved nothing, for as long as it takes to answer them.
-    strangers: VecDeque<(SocketAddr, IpAddr)>,
+    unvalidated: VecDeque<(SocketAddr, IpAddr)>,
 }
 
 /// Peers whose address here is remembered; beyond that the route decides, as it does at first.
 const MAX_PEERS: usize = 4096;
-/// Strangers of whom that is remembered: as many as there may be answers that wait to be sent, and
+/// Maximum number of unvalidated sources of which that is stored: as many as there may be answers that wait to be sent, and
 /// those heard meanwhile.
-const MAX_STRANGERS: usize = 256;
+const MAX_UNVALIDATED: usize = 256;
 
 impl AnsweredFrom {
     /// A datagram from `from` came to `here`. Without proof it changes nothing for a peer: whoever
@@ -196,21 +196,21 @@ impl AnsweredFrom {
             }
             self.peers.insert(from, here);
         } else if !self.peers.contains_key(&from) {
-            if self.strangers.len() >= MAX_STRANGERS {
-                self.strangers.pop_front();
+            if self.unvalidated.len() >= MAX_UNVALIDATED {
+                self.unvalidated.pop_front();
             }
-            self.strangers.push_back((from, here));
+            self.unvalidated.push_back((from, here));
         }
     }
 
     fn get(&self, to: SocketAddr) -> Option<IpAddr> {
-        let stranger = || self.strangers.iter().rev().find(|(from, _)| *from == to);
-        self.peers.get(&to).copied().or_else(|| stranger().map(|(_, here)| *here))
+        let unvalidated = || self.unvalidated.iter().rev().find(|(from, _)| *from == to);
+        self.peers.get(&to).copied().or_else(|| unvalidated().map(|(_, here)| *here))
     }
 
     fn forget(&mut self, to: SocketAddr) {
         self.peers.remove(&to);
-        self.strangers.retain(|(from, _)| *from != to);
+        self.unvalidated.retain(|(from, _)| *from != to);
     }
 }
 
@@ -218,7 +218,7 @@ impl KernelUdp {
     /// The address that `destination` was answered from is perhaps not this host's any more: the
     /// interface has gone, or has another one. The kernel chooses from here on.
     fn forget_source(&mut self, destination: SocketAddr, error: &io::Error) {
-        tracing::info!(%destination, %error, "sent from another address from here on");
+        tracing::info!(%destination, %error, "source address of datagrams changed");
         if let Some(from) = &mut self.answered_from {
             from.forget(destination);
         }
@@ -227,7 +227,7 @@ impl KernelUdp {
 }
 
 /// An ICMP error that belongs to an earlier datagram.
-fn is_passing(error: &io::Error) -> bool {
+fn is_bypassing(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EINTR)
@@ -249,7 +249,7 @@ fn enlarge(socket: &Socket) {
             reference.set_send_buffer_size(bytes)
         };
         if let Err(error) = asked {
-            tracing::warn!(%error, bytes, "the datagram socket keeps its small buffer");
+            tracing::warn!(%error, bytes, "buffer of the datagram socket not enlarged");
         }
     }
 }
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_change_nothing_for_peers() {
+    fn unvalidated_sources_change_nothing_for_peers() {
         let here = |last: u8| IpAddr::from([192, 0, 2, last]);
         let from = |number: u32| SocketAddr::from((std::net::Ipv4Addr::from_bits(number), 7000));
         let mut answered = AnsweredFrom::default();
@@ -361,7 +361,7 @@ mod tests {
             }
         }
         assert_eq!(answered.get(from(1)), Some(here(1)));
-        assert!(answered.peers.len() + answered.strangers.len() <= 1 + MAX_STRANGERS);
+        assert!(answered.peers.len() + answered.unvalidated.len() <= 1 + MAX_UNVALIDATED);
         answered.note(from(1), here(3), true);
         assert_eq!(answered.get(from(1)), Some(here(3)), "it has moved");
         for number in 0..100_000 {

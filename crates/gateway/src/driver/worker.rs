@@ -91,8 +91,10 @@ impl Lookups for Worker {
 
     fn send(&mut self, action: &Action) {
         if self.thread.as_ref().is_none_or(|(commands, _)| commands.is_closed()) {
-            self.thread =
-                self.start().inspect_err(|error| tracing::error!(%error, "no resolver")).ok();
+            self.thread = self
+                .start()
+                .inspect_err(|error| tracing::error!(%error, "resolver unavailable"))
+                .ok();
         }
         let sent = match &self.thread {
             Some((commands, _)) => commands.try_send(Command::Do(action.clone())).is_ok(),
@@ -122,7 +124,7 @@ impl Lookups for Worker {
 
 fn wake(waker: &Waker) {
     if let Err(error) = waker.wake() {
-        tracing::warn!(%error, "the loop was not woken for a resolved name");
+        tracing::warn!(%error, "waking the loop for a resolved name failed");
     }
 }
 
@@ -317,7 +319,7 @@ fn family(answer: Result<hickory_resolver::lookup::Lookup, NetError>) -> Family 
             Family::Negative(none.negative_ttl.map_or(Span::ZERO, seconds))
         }
         Err(error) => {
-            tracing::debug!(%error, "name not looked up");
+            tracing::debug!(%error, "name lookup failed");
             Family::Failed
         }
     }

@@ -2,6 +2,10 @@
 //! nor the simulation are built, nothing of this is there.
 
 /// A defect.
+#[cfg_attr(
+    not(any(test, feature = "simulation")),
+    expect(unreachable_pub, reason = "exported by the simulation")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
     /// A splice ends its socket's half as soon as it knows that the stream has an end, although
@@ -27,7 +31,8 @@ pub enum Defect {
     HastyDrain,
     /// A hub that gives up connecting ends the connection in good order.
     OrderlyAbandonment,
-    /// The last bytes of a socket that broke have 3 s, whether others arrive meanwhile or not.
+    /// The last bytes of a connection that was reset have no more time although others of them
+    /// arrive meanwhile.
     ImpatientReset,
 }
 

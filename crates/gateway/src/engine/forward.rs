@@ -1,12 +1,10 @@
-//! Packets that are carried as they are: between the TUN interface and the relay.
+//! Packets that are forwarded unsplit between the TUN interface and the relay.
 
 use crate::config::terminal_of;
-use crate::engine::accept::fallback::{Fate, RETRY};
+use crate::engine::accept::fallback::RETRY;
 use crate::engine::host::{SocketId, Source};
-use crate::engine::limits::rates::Holder;
-use crate::engine::peers::link_socket::Outlet;
-use crate::engine::peers::relay_set::Peer;
-use crate::engine::{Engine, Role};
+use crate::engine::pair::{Pair, Role};
+use crate::engine::peers::link_socket::LinkSocket;
 use crate::forward::Forwarding;
 use crate::forward::packet::{Ends, UDP};
 use crate::report::ForwardCounters;
@@ -15,45 +13,54 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use units::Instant;
 
-/// Packets that are read in one round.
+/// Maximum number of packets that are read in one round.
 const BUDGET: usize = 256;
-/// The largest IP packet.
+/// Maximum size of an IP packet in octets.
 const LARGEST: usize = 65_536;
 
-/// The interface at work.
+/// Why a packet of a terminal is not forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketDenied {
+    /// Its source address is of no network of the terminal.
+    ForeignSource,
+    /// The terminal may not reach its destination.
+    Policy,
+}
+
+/// The TUN interface and its read buffer.
 #[derive(Debug)]
-pub(super) struct Tunnel {
+pub(crate) struct Tunnel {
     forwarding: Forwarding,
-    pub(super) readable: bool,
+    pub(crate) readable: bool,
     buffer: Vec<u8>,
-    /// Whether packets go their ordinary way, because no hub answers.
-    passing: bool,
-    /// When the kernel may be asked again, after it has refused.
-    pub(super) retry: Option<Instant>,
+    /// Whether packets bypass the gateway because no hub responds.
+    bypassing: bool,
+    /// Time of the next attempt to change the routes after a failure.
+    pub(crate) retry: Option<Instant>,
 }
 
 impl Tunnel {
-    /// Lets packets go their ordinary way, or carries them again, if that is news.
+    /// Switches between bypassing the gateway and forwarding.
     fn let_pass(&mut self, now: Instant, pass: bool) {
-        if pass == self.passing || self.retry.is_some_and(|at| now < at) {
+        if pass == self.bypassing || self.retry.is_some_and(|at| now < at) {
             return;
         }
-        self.retry = match self.forwarding.set_passing(pass) {
+        self.retry = match self.forwarding.set_bypass(pass) {
             Ok(()) => {
-                self.passing = pass;
-                tracing::info!(pass, "[forward]: packets go their ordinary way, or are carried");
+                self.bypassing = pass;
+                tracing::info!(pass, "[forward]: bypass changed");
                 None
             }
             Err(error) => {
-                tracing::error!(%error, pass, "[forward]: the kernel's rules stay, for now");
+                tracing::error!(%error, pass, "[forward]: bypass not changed, retried later");
                 Some(now + RETRY)
             }
         };
     }
 }
 
-impl Engine {
-    /// Carries packets by `forwarding` from here on.
+impl<R: Role> Pair<R> {
+    /// Forwards packets by `forwarding` from now on.
     pub(crate) fn set_forwarding(&mut self, forwarding: Forwarding) -> io::Result<()> {
         self.core.host.watch(SocketId(forwarding.tun.as_raw_fd()), Source::Packets)?;
         let buffer = vec![0; LARGEST];
@@ -61,13 +68,13 @@ impl Engine {
             forwarding,
             readable: true,
             buffer,
-            passing: false,
+            bypassing: false,
             retry: None,
         }));
         Ok(())
     }
 
-    /// Terminals have the networks now that `hub` says.
+    /// Changes the networks of terminals to those of `hub`.
     pub(crate) fn set_homes(
         &mut self,
         section: &crate::ForwardSection,
@@ -79,16 +86,15 @@ impl Engine {
         }
     }
 
-    /// While new connections of a terminal pass because no hub answers, packets do as well: else
-    /// those of the connections would be carried to nowhere.
-    pub(super) fn lead_packets(&mut self, now: Instant) {
-        if let (Role::Terminal(terminal), Some(tunnel)) = (&self.role, &mut self.tunnel) {
-            tunnel.let_pass(now, terminal.door.fail.fate() == Fate::Direct);
+    /// Lets packets bypass the gateway while new connections do, since no hub would receive them.
+    pub(crate) fn lead_packets(&mut self, now: Instant) {
+        if let (Some(pass), Some(tunnel)) = (self.role.bypasses_packets(), &mut self.tunnel) {
+            tunnel.let_pass(now, pass);
         }
     }
 
-    /// Carries what the kernel sends out by the interface; true when there is more.
-    pub(super) fn carry_out(&mut self, now: Instant) -> bool {
+    /// Forwards packets from the interface to peers; true when there are more.
+    pub(crate) fn carry_out(&mut self, now: Instant) -> bool {
         let Some(mut tunnel) = self.tunnel.take() else { return false };
         for _ in 0..BUDGET {
             if !tunnel.readable {
@@ -102,7 +108,7 @@ impl Engine {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     if error.kind() != io::ErrorKind::WouldBlock {
-                        tracing::warn!(%error, "reading from the TUN interface");
+                        tracing::warn!(%error, "reading from the TUN interface failed");
                     }
                     tunnel.readable = false;
                 }
@@ -114,57 +120,51 @@ impl Engine {
     }
 
     fn carry_packet(&mut self, now: Instant, packet: &[u8], homes: &crate::forward::Homes) {
-        let own_port = |outlet: &Outlet| outlet.local_address().map_or(0, |at| at.port());
+        let own_port =
+            |link_socket: &LinkSocket| link_socket.local_address().map_or(0, |at| at.port());
         let core = &mut self.core;
         let counters = &mut core.counters.forwarded;
         let Some(ends) = Ends::of(packet).filter(Ends::is_between_hosts) else {
             counters.left_alone += 1;
             return;
         };
-        let ours =
-            |outlet: &Outlet| is_ours(&ends, own_port(outlet), |at| core.carrier.is_peer(at));
-        if self.outlets.iter().any(ours) {
+        let ours = |link_socket: &LinkSocket| {
+            is_ours(&ends, own_port(link_socket), |at| core.relays.is_peer(at))
+        };
+        if self.link_sockets.iter().any(ours) {
             counters.left_alone += 1;
             return;
         }
-        let peer: Option<Peer> = match &self.role {
-            Role::Terminal(_) => Some(core.carrier.first_path()),
-            Role::Hub(_) => {
-                core.carrier.peer_at_home(|names| homes.home_of(ends.destination.ip(), names))
-            }
-        };
-        let served = match &self.role {
-            Role::Terminal(_) => (ends.source, None),
-            Role::Hub(hub) => (ends.destination.ip(), hub.classes.of_packet(packet, &ends)),
-        };
+        let peer = self.role.peer_for(core, homes, &ends);
+        let served = self.role.service_of(packet, &ends);
         match peer {
-            Some(peer) if core.carrier.send_datagram(now, peer, packet, served) => {
+            Some(peer) if core.relays.send_datagram(now, peer, packet, served) => {
                 core.counters.forwarded.sent += 1;
             }
             Some(_) | None => core.counters.forwarded.nowhere += 1,
         }
     }
 
-    /// Hands on what peers have carried here.
-    pub(super) fn carry_in(&mut self, now: Instant) {
-        while let Some((peer, packet)) = self.core.carrier.take_datagram() {
+    /// Writes the packets of peers to the interface.
+    pub(crate) fn carry_in(&mut self, now: Instant) {
+        while let Some((peer, packet)) = self.core.relays.take_datagram() {
             let Some(tunnel) = &self.tunnel else {
                 self.core.counters.forwarded.unwanted += 1;
                 continue;
             };
-            let name = terminal_of(self.core.carrier.name(peer));
+            let name = terminal_of(self.core.relays.name(peer));
             let counters = &mut self.core.counters.forwarded;
             let Some(ends) = Ends::of(&packet).filter(Ends::is_between_hosts) else {
                 counters.left_alone += 1;
                 continue;
             };
-            if let Role::Hub(hub) = &mut self.role {
-                if !tunnel.forwarding.homes.is_home(name, ends.source) {
+            match self.role.admit_packet(now, &tunnel.forwarding.homes, name, &ends) {
+                Ok(()) => {}
+                Err(PacketDenied::ForeignSource) => {
                     counters.foreign_source += 1;
                     continue;
                 }
-                let holder = Holder::Terminal(name.into());
-                if !hub.admission.may_carry(now, &holder, &ends) {
+                Err(PacketDenied::Policy) => {
                     counters.denied += 1;
                     continue;
                 }
@@ -172,7 +172,7 @@ impl Engine {
             match tunnel.forwarding.tun.send(&packet) {
                 Ok(()) => counters.received += 1,
                 Err(error) => {
-                    tracing::debug!(%error, "the TUN interface did not take a packet");
+                    tracing::debug!(%error, "writing to the TUN interface failed");
                     counters.not_taken += 1;
                 }
             }
@@ -180,15 +180,15 @@ impl Engine {
     }
 }
 
-/// Whether it is one of our own datagrams, which would be carried inside themselves: a network
-/// that leads to its own terminal. Clients may have our port with others.
+/// Whether the packet is a datagram of this gateway, which would be forwarded inside itself.
+/// Datagrams of clients may use the same port with other peers.
 fn is_ours(ends: &Ends, own_port: u16, is_peer: impl FnOnce(SocketAddr) -> bool) -> bool {
     ends.protocol == UDP && ends.source_port == own_port && is_peer(ends.destination)
 }
 
 impl ForwardCounters {
-    /// Packets that moved.
-    pub(super) fn moved(&self) -> u64 {
+    /// Returns the number of packets forwarded in both directions.
+    pub(crate) fn moved(&self) -> u64 {
         self.sent + self.received
     }
 }

@@ -1,4 +1,4 @@
-//! What the engine asks of the host: sockets, timers' clock and routes behind one interface.
+//! Interface of the engine to its host: sockets, clock and routes.
 //!
 //! ```text
 //!   engine ── connect, bind, watch, routes ──▶ Host ──▶ kernel (driver) │ memory (simulation)
@@ -7,37 +7,34 @@
 //! ```
 //!
 //! Sockets are objects that the engine owns; a socket that is dropped is closed. Readiness is
-//! edge-triggered: after [`Host::watch`] each change is reported once, as a [`Source`], and is
-//! remembered by the engine until a call returns [`io::ErrorKind::WouldBlock`]. All calls return at
-//! once, with the errors that the kernel has for them. Time is an argument of the engine's verbs.
+//! edge-triggered: after [`Host::watch`] each change is reported once, as a [`Source`], and the
+//! engine stores it until a call returns [`io::ErrorKind::WouldBlock`]. All calls return at once,
+//! with the errors of the kernel. Time is an argument of the engine's methods.
 
-use crate::engine::peers::route::Route;
+use crate::Limits;
 use crate::intercept::{Heard, Syn};
 use crate::report::UdpCounters;
-use crate::{Limits, ResolverSection};
 use relay::{Families, RefuseReason};
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use units::{Instant, Span};
 
-use crate::engine::resolver::{Action, Update};
-
-/// A socket, or another thing that becomes ready, as the host knows it: the kernel's descriptor.
+/// Identifier of a socket or another source of readiness: the kernel's descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SocketId(pub(crate) i32);
 
-/// What has become ready.
+/// A source of readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The datagram socket with this number.
     Datagrams(usize),
     /// Answers of the resolver.
     Names,
-    /// SYNs of clients that wait for their server's answer.
-    Knocks,
-    /// Packets that are carried as they are.
+    /// The log of SYNs that are held.
+    HeldSyns,
+    /// The tunnel interface of packets that are forwarded unsplit.
     Packets,
     /// The listener with this number.
     Listener(usize),
@@ -45,15 +42,33 @@ pub(crate) enum Source {
     Connection(usize),
 }
 
-/// How a source has become ready.
+/// Kinds of readiness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Readiness {
-    /// There are bytes, datagrams or clients, or the peer has ended its half.
+    /// There are bytes, datagrams or clients, or the peer has ended its send side.
     pub(crate) readable: bool,
-    /// There is room, or no more will come.
+    /// There is room to write, or the peer receives no more.
     pub(crate) writable: bool,
-    /// The socket has an error to be taken.
+    /// The socket has an error that can be taken.
     pub(crate) error: bool,
+}
+
+/// A route from this host to a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// Address of the peer.
+    pub(crate) peer: SocketAddr,
+    /// Source address of packets; the routing table selects it when it is unspecified.
+    pub(crate) source: IpAddr,
+    /// Outgoing interface; the routing table selects it when `None`.
+    pub(crate) interface: Option<String>,
+}
+
+impl Route {
+    /// A route that is left to the routing table.
+    pub(crate) fn to(peer: SocketAddr) -> Self {
+        Self { peer, source: Ipv4Addr::UNSPECIFIED.into(), interface: None }
+    }
 }
 
 /// The operating system below the engine.
@@ -125,16 +140,16 @@ pub(crate) enum Close {
 
 /// A TCP connection. When it is dropped after [`TcpSocket::prepare`] its peer receives a RST.
 pub(crate) trait TcpSocket: fmt::Debug + Send {
-    /// What the host knows it by.
+    /// Returns its identifier.
     fn id(&self) -> SocketId;
 
-    /// Reads into `buffer`; zero: the peer has ended its half.
+    /// Reads into `buffer`; zero: the peer has ended its send side.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] while nothing has come, and what ended the connection.
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// As [`TcpSocket::read`], and what is read stays to be read again.
+    /// As [`TcpSocket::read`], but the bytes stay to be read again.
     ///
     /// # Errors
     /// As [`TcpSocket::read`].
@@ -146,7 +161,7 @@ pub(crate) trait TcpSocket: fmt::Debug + Send {
     /// [`io::ErrorKind::WouldBlock`] while there is no room, and what ended the connection.
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Ends this half: a FIN follows the bytes that were written.
+    /// Ends the send side: a FIN follows the bytes that were written.
     ///
     /// # Errors
     /// What ended the connection.
@@ -190,7 +205,7 @@ pub(crate) type Socket = Box<dyn TcpSocket>;
 
 /// A listening socket.
 pub(crate) trait ListenSocket: fmt::Debug + Send {
-    /// What the host knows it by.
+    /// Returns its identifier.
     fn id(&self) -> SocketId;
 
     /// Accepts the next client, and returns its address.
@@ -204,14 +219,14 @@ pub(crate) trait ListenSocket: fmt::Debug + Send {
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// What came of sending datagrams.
+/// Result of sending datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// They are sent, or never will be: there is no route, or nobody at the other end.
+    /// They are sent, or cannot be because there is no route or no receiver.
     Done,
-    /// The socket's buffer is full: the same again when it is writable.
+    /// The send buffer is full: to be repeated when it is writable.
     Full,
-    /// A datagram is larger than the first link takes.
+    /// A datagram exceeds the MTU of the first link.
     TooBig,
 }
 
@@ -236,7 +251,7 @@ pub(crate) trait HeldSyns: fmt::Debug + Send {
 
 /// A UDP socket.
 pub(crate) trait DatagramSocket: fmt::Debug + Send {
-    /// What the host knows it by.
+    /// Returns its identifier.
     fn id(&self) -> SocketId;
 
     /// Returns the address in use.
@@ -249,14 +264,14 @@ pub(crate) trait DatagramSocket: fmt::Debug + Send {
     /// index, and the kernel binds sockets to indices.
     fn is_bound_to(&self, interface: &str) -> bool;
 
-    /// Counts of all that went through.
+    /// Returns the counters of the socket.
     fn counters(&self) -> &UdpCounters;
 
     /// Returns how many datagrams of one size a call of [`DatagramSocket::send`] takes.
     fn max_batch(&self) -> usize;
 
-    /// Receives once and hands each datagram to `deliver`, which tells whether it came from a peer.
-    /// Returns whether there may be more.
+    /// Receives once and passes each datagram to `deliver`, which returns whether it is from a
+    /// peer. Returns whether there may be more.
     ///
     /// # Errors
     /// The kernel's, where they are not those of an earlier datagram.
@@ -268,29 +283,11 @@ pub(crate) trait DatagramSocket: fmt::Debug + Send {
     /// Sends `contents`, datagrams of `segment_size` octets of which the last may be shorter.
     fn send(&mut self, destination: SocketAddr, contents: &[u8], segment_size: usize) -> Sent;
 
-    /// Detects anew what the kernel does for this socket, after its address has come back.
+    /// Repeats the detection of the socket's features after its address has been added again.
     fn renew(&mut self);
 
     /// The kernel's descriptor, to be kept by a service manager, where there is one.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
-}
-
-/// What looks names up: files and name servers.
-pub(crate) trait Lookups: fmt::Debug + Send {
-    /// Takes another configuration; returns whether it is another one.
-    fn configure(&mut self, section: &ResolverSection) -> bool;
-
-    /// Returns whether [`Lookups::send`] takes another action.
-    fn has_room(&self) -> bool;
-
-    /// Starts or stops a lookup. One that cannot be started fails.
-    fn send(&mut self, action: &Action);
-
-    /// Returns the next result.
-    fn poll_update(&mut self) -> Option<Update>;
-
-    /// Reports [`Source::Names`] as ready.
-    fn wake(&self);
 }
 
 /// A descriptor that is kept so that one more can be had when the process has no other left.
@@ -310,15 +307,4 @@ pub(crate) struct Descriptors {
     pub(crate) limit: u64,
     /// The one in reserve.
     pub(crate) reserve: Box<dyn Reserve>,
-}
-
-/// All that an engine needs of its host.
-#[derive(Debug)]
-pub(crate) struct Platform {
-    /// Sockets and routes.
-    pub(crate) host: Box<dyn Host>,
-    /// Names.
-    pub(crate) lookups: Box<dyn Lookups>,
-    /// Descriptors.
-    pub(crate) descriptors: Descriptors,
 }

@@ -1,201 +1,157 @@
-//! The hub's part: connecting streams on to their servers.
+//! The role of a hub: connecting the streams of terminals to their servers.
 //!
 //! ```text
 //!   opened, by name or by address ──▶ Connecting ──▶ Spliced
 //!                                          └── no address can be reached: refused
 //! ```
 
-use crate::engine::connect::server_connect::{Connecting, Reached};
+use crate::engine::connect::server_connect::{Reached, ServerConnect, reason_of};
 use crate::engine::connect::terminal_admission::Admission;
 use crate::engine::defect::{self, Defect};
+use crate::engine::forward::PacketDenied;
 use crate::engine::host::{Host, Socket, Source};
 use crate::engine::limits::client_network::client_network;
-use crate::engine::limits::rates::Holder;
+use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
+use crate::engine::pair::Role;
 use crate::engine::peers::classes::Classes;
 use crate::engine::peers::family_watch::FamilyWatch;
 use crate::engine::peers::relay_set::{Peer, StreamKey};
-use crate::engine::peers::scheduler_notifier::Mac;
+use crate::engine::peers::scheduler_notifier::SchedulerNotifier;
+use crate::engine::resolver::QueryId;
 use crate::engine::resolver::{Answer, Owner};
-use crate::engine::transfer::connection::{Onward, Phase};
-use crate::engine::transfer::connection_info::About;
+use crate::engine::transfer::connection::{Stage, Transfer};
+use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::engine::transfer::connections::Core;
+use crate::forward::Homes;
+use crate::forward::packet::Ends;
 use crate::proxy::RefuseReason;
-use crate::{Promised, SourceMode};
-use relay::{Event, ResetReason, Target};
+use crate::{HubSection, Promised, SourceMode};
+use relay::Service;
+use relay::{DisconnectReason, Event, ResetReason, Target};
 use std::io;
+use std::net::IpAddr;
 use std::net::SocketAddr;
 use units::Instant;
 
-/// What only a hub has.
+/// A hub's connections.
+pub(crate) type HubCore = Core<HubStage>;
+
+/// Stage of a hub's connection.
 #[derive(Debug)]
-pub(super) struct Hub {
-    pub(super) source: SourceMode,
-    pub(super) admission: Admission,
-    /// Tells a MAC scheduler of connections, where one is named.
-    pub(super) mac: Option<Mac>,
-    pub(super) classes: Classes,
-    /// What its plans promise.
-    pub(super) promised: Vec<Promised>,
-    /// The address families that it reaches.
-    pub(super) families: FamilyWatch,
+pub(crate) enum HubStage {
+    /// The server's name is being resolved, or the server is being connected to.
+    Connecting(Box<HubConnect>),
+    /// Bytes are moved.
+    Transfer(Transfer),
+}
+
+impl From<Transfer> for HubStage {
+    fn from(transfer: Transfer) -> Self {
+        Self::Transfer(transfer)
+    }
+}
+
+impl Stage for HubStage {
+    fn transfer(&self) -> Option<&Transfer> {
+        if let Self::Transfer(transfer) = self { Some(transfer) } else { None }
+    }
+
+    fn transfer_mut(&mut self) -> Option<&mut Transfer> {
+        if let Self::Transfer(transfer) = self { Some(transfer) } else { None }
+    }
+
+    fn query(&self) -> Option<QueryId> {
+        if let Self::Connecting(onward) = self { onward.server.query() } else { None }
+    }
+
+    fn takes_socket_errors(&self) -> bool {
+        self.transfer().is_some_and(Transfer::takes_socket_errors)
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Connecting(onward) if onward.server.is_resolving() => "resolving",
+            Self::Connecting(_) => "connecting",
+            Self::Transfer(transfer) => transfer.name(),
+        }
+    }
+}
+
+/// A server that a hub connects to.
+#[derive(Debug)]
+pub(crate) struct HubConnect {
+    server: ServerConnect,
+    /// The client's own address, from which to connect.
+    source: Option<SocketAddr>,
+}
+
+/// State of a hub.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    pub(crate) source: SourceMode,
+    pub(crate) admission: Admission,
+    /// Notifier of a MAC scheduler, if one is configured.
+    pub(crate) scheduler: Option<SchedulerNotifier>,
+    pub(crate) classes: Classes,
+    /// Rates that its plans commit.
+    pub(crate) promised: Vec<Promised>,
+    /// Watch on the address families that it reaches.
+    pub(crate) families: FamilyWatch,
 }
 
 impl Hub {
-    /// Announces to terminals the address families that are reached, when they have changed.
-    pub(super) fn announce_families(&mut self, core: &mut Core, now: Instant) {
-        if let Some(families) = self.families.look(now, &*core.host) {
-            core.carrier.set_families(families);
-        }
+    /// A hub as `config` has it.
+    pub(crate) fn new(config: &HubSection, admission: Admission) -> Self {
+        let scheduler =
+            config.mac.as_ref().and_then(|path| SchedulerNotifier::new(path, &config.id));
+        let (classes, promised) = (Classes::new(&config.classes), Vec::new());
+        let (source, families) = (config.source, FamilyWatch::default());
+        Self { source, admission, classes, scheduler, promised, families }
     }
 
-    /// A connection's turn.
-    pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
-        match core.connections[index].phase {
-            Phase::Connecting(_) => self.connecting(core, now, index),
-            Phase::Spliced(_) => core.turn_splice(now, index),
-            Phase::Emptying(_) => core.turn_emptying(now, index),
-            Phase::Breaking(_) => core.turn_breaking(now, index),
-            Phase::Asking(_)
-            | Phase::Greeting { .. }
-            | Phase::Knocking(_)
-            | Phase::Confirming(_)
-            | Phase::Direct(_)
-            | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
-        }
-    }
-
-    /// The deadline of a connection has come.
-    pub(super) fn expired(&mut self, core: &mut Core, now: Instant, index: usize) {
-        core.set_due(index, None);
-        match core.connections[index].phase {
-            Phase::Connecting(_) => self.connecting(core, now, index),
-            Phase::Spliced(_) => {}
-            Phase::Emptying(_) => core.turn_emptying(now, index),
-            Phase::Breaking(_) => core.turn_breaking(now, index),
-            Phase::Asking(_)
-            | Phase::Greeting { .. }
-            | Phase::Knocking(_)
-            | Phase::Confirming(_)
-            | Phase::Direct(_)
-            | Phase::Farewell { .. } => unreachable!("a terminal's phase"),
-        }
-    }
-
-    /// Something happened on the relay's side.
-    pub(super) fn event(&mut self, core: &mut Core, now: Instant, peer: Peer, event: Event) {
-        let key = |stream| StreamKey { peer, stream };
-        match event {
-            Event::Connected => {
-                tracing::info!(terminal = %core.carrier.describe(peer), "a terminal is here");
-            }
-            Event::Disconnected { reason } => {
-                let terminal = core.carrier.describe(peer);
-                tracing::warn!(%terminal, ?reason, "a terminal is lost, and all its connections");
-                for index in core.connections_to(peer) {
-                    core.counters.lost_with_peer += 1;
-                    core.because(index, "the terminal was lost");
-                    core.detach(index);
-                    core.reset_socket(index);
-                }
-            }
-            Event::Opened { stream, target } => self.opened(core, now, key(stream), target),
-            // Only terminals are told so.
-            Event::Accepted { .. } | Event::Refused { .. } => {}
-            Event::Readable { stream } | Event::Writable { stream } => {
-                if let Some(index) = core.connection_of(key(stream))
-                    && matches!(
-                        core.connections[index].phase,
-                        Phase::Spliced(_) | Phase::Emptying(_) | Phase::Breaking(_)
-                    )
-                {
-                    core.queue(index);
-                }
-            }
-            Event::Ended { stream } => core.stream_ended(key(stream)),
-            Event::Ending { stream, reason } => {
-                if let Some(index) = core.connection_of(key(stream)) {
-                    let terminal = || core.carrier.describe(peer);
-                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
-                    core.because(index, "the terminal reset it");
-                    core.stream_ending(index);
-                    // Nobody wants to be connected any more.
-                    if core.connections[index].is_on_its_way() {
-                        core.give_up(index, ResetReason::Aborted);
-                    }
-                }
-            }
-            Event::Reset { stream, reason } => {
-                if let Some(index) = core.connection_of(key(stream)) {
-                    let terminal = || core.carrier.describe(peer);
-                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "reset by it");
-                    core.because(index, "the terminal reset it");
-                    core.stream_reset(now, index);
-                }
-            }
-            Event::Released { stream } => {
-                // What is left is to pass on the end, if that was not done yet.
-                if let Some(index) = core.connection_of(key(stream)) {
-                    core.queue(index);
-                }
-            }
-        }
-    }
-
-    /// An answer of the resolver.
-    pub(super) fn answered(&mut self, core: &mut Core, now: Instant, answer: Answer) {
-        let Answer { id, token: index, result } = answer;
-        if let Some(connection) = core.connections.get_mut(index)
-            && let Phase::Connecting(onward) = &mut connection.phase
-            && onward.server.query() == Some(id)
-        {
-            onward.server.answer(now, &*core.host, result);
-            self.connecting(core, now, index);
-        }
-    }
-
-    fn opened(&mut self, core: &mut Core, now: Instant, key: StreamKey, target: Target) {
+    fn opened(&mut self, core: &mut HubCore, now: Instant, key: StreamKey, target: Target) {
         core.counters.opened += 1;
-        let terminal = || core.carrier.describe(key.peer);
+        let terminal = || core.relays.describe(key.peer);
         tracing::debug!(terminal = %terminal(), server = %target.destination, "opened");
         if core.draining {
             core.counters.refused(RefuseReason::Other);
-            core.carrier.refuse(key, RefuseReason::Other);
+            core.relays.refuse(key, RefuseReason::Other);
             return;
         }
-        let admitted = self.admission.one_more(core, now, key.peer, target.source);
+        let admitted = self.admission.admit(core, now, key.peer, target.source);
         reset_reclaimed(core);
-        let Some((holder, slot_owner)) = admitted else {
+        let Some((quota_owner, slot_owner)) = admitted else {
             core.counters.refused(RefuseReason::Limit);
-            core.carrier.refuse(key, RefuseReason::Limit);
+            core.relays.refuse(key, RefuseReason::Limit);
             return;
         };
-        core.carrier.set_client(key, target.source);
+        core.relays.set_client(key, target.source);
         let client = target.source.filter(|client| {
             self.source == SourceMode::Client
-                && self.admission.may_speak_for(Some(&holder), client.ip())
+                && self.admission.may_speak_for(Some(&quota_owner), client.ip())
         });
         if self.source == SourceMode::Client && target.source.is_some() && client.is_none() {
             core.counters.own_address_instead += 1;
         }
         if let Some(service) = self.classes.of_stream(&target.destination, target.source) {
-            core.carrier.set_service(key, service);
+            core.relays.set_service(key, service);
         }
-        let about = About::new(now, target.source, Some(target.destination.clone()));
+        let info = ConnectionInfo::new(now, target.source, Some(target.destination.clone()));
         let port = match &target.destination {
             relay::Destination::Address(address) => address.port(),
             relay::Destination::Name(_, port) => *port,
         };
-        let server = Connecting::new(now, port, core.limits.connect);
-        let onward = Onward { server, source: client };
-        let index = core.add(None, Some(key), Phase::Connecting(Box::new(onward)));
-        core.connections[index].about = about;
-        core.hold(now, index, slot_owner, holder.clone());
-        let Phase::Connecting(onward) = &mut core.connections[index].phase else { return };
+        let server = ServerConnect::new(now, port, core.limits.connect);
+        let onward = HubConnect { server, source: client };
+        let index = core.add(None, Some(key), HubStage::Connecting(Box::new(onward)));
+        core.connections[index].info = info;
+        core.hold(now, index, slot_owner, quota_owner.clone());
+        let HubStage::Connecting(onward) = &mut core.connections[index].stage else { return };
         match target.destination {
             relay::Destination::Address(address) => onward.server.address(now, address),
             relay::Destination::Name(name, _) => {
-                let owner = owner(holder, target.source, core.limits.ipv6_prefix);
+                let owner = owner(quota_owner, target.source, core.limits.ipv6_prefix);
                 let resolution = core.resolver.resolve(now, &owner, &name, index);
                 onward.server.resolution(now, &*core.host, resolution);
             }
@@ -203,14 +159,14 @@ impl Hub {
         self.connecting(core, now, index);
     }
 
-    /// Goes on with connecting to the server.
-    fn connecting(&mut self, core: &mut Core, now: Instant, index: usize) {
+    /// Continues connecting to the server.
+    fn connecting(&mut self, core: &mut HubCore, now: Instant, index: usize) {
         let connection = &mut core.connections[index];
-        let Phase::Connecting(onward) = &mut connection.phase else { return };
-        let Onward { server, source } = &mut **onward;
+        let HubStage::Connecting(onward) = &mut connection.stage else { return };
+        let HubConnect { server, source } = &mut **onward;
         let reached = server.turn(now, |address| {
-            // The address that is judged is the one that is connected to.
-            if !self.admission.may_reach(now, connection.holder.as_ref(), address) {
+            // The policy is applied to the address that is connected to, not to the name.
+            if !self.admission.may_reach(now, connection.quota_owner.as_ref(), address) {
                 return Err(RefuseReason::Policy);
             }
             core.counters.connect_attempts += 1;
@@ -227,7 +183,7 @@ impl Hub {
             started.map_err(|error| {
                 tracing::debug!(%address, %error, "not connected");
                 if is_out_of_descriptors(&error) {
-                    // This one is refused; the next that may have a slot takes another's.
+                    // This connection is refused; the next one may reclaim a slot.
                     core.slots.descriptors_ran_out(now);
                     core.slots.restore_reserve();
                     core.counters.limited("descriptors");
@@ -252,27 +208,170 @@ impl Hub {
         }
     }
 
-    fn connected(&mut self, core: &mut Core, index: usize) {
+    fn connected(&mut self, core: &mut HubCore, index: usize) {
         core.counters.connected += 1;
         if let Some(key) = core.connections[index].key {
-            core.carrier.accept(key);
+            core.relays.accept(key);
         }
         core.splice(index, Vec::new(), Vec::new());
     }
 }
 
-/// On whose behalf a name is looked up: a client of a terminal, where the terminal tells its
-/// address.
-fn owner(terminal: Holder, client: Option<SocketAddr>, ipv6_prefix: u32) -> Owner {
-    let name = match &terminal {
-        Holder::Terminal(name) => std::sync::Arc::clone(name),
-        Holder::Client(_) | Holder::Neighbour(_) => "".into(),
-    };
-    let client = client.map(|client| client_network(client.ip(), ipv6_prefix));
-    Owner { terminal: name, client: client.map_or(terminal, Holder::Client) }
+impl Role for Hub {
+    type Stage = HubStage;
+
+    const IS_HUB: bool = true;
+
+    /// Announces to terminals the address families that are reached, when they have changed.
+    fn begin_round(&mut self, core: &mut HubCore, now: Instant) -> bool {
+        if let Some(families) = self.families.poll_change(now, &*core.host) {
+            core.relays.set_families(families);
+        }
+        false
+    }
+
+    fn on_event(&mut self, core: &mut HubCore, now: Instant, peer: Peer, event: Event) {
+        let key = |stream| StreamKey { peer, stream };
+        match event {
+            Event::Connected => {
+                tracing::info!(terminal = %core.relays.describe(peer), "terminal connected");
+            }
+            Event::Disconnected { reason } => {
+                let terminal = core.relays.describe(peer);
+                if reason == DisconnectReason::Closed {
+                    tracing::info!(%terminal, "terminal session closed");
+                } else {
+                    tracing::warn!(%terminal, ?reason, "terminal session lost, connections reset");
+                }
+                for index in core.connections_to(peer) {
+                    core.counters.lost_with_peer += 1;
+                    core.set_close_cause(index, "terminal session lost");
+                    core.detach(index);
+                    core.reset_socket(index);
+                }
+            }
+            Event::Opened { stream, target } => self.opened(core, now, key(stream), target),
+            // Hubs send these.
+            Event::Accepted { .. } | Event::Refused { .. } => {}
+            Event::Readable { stream } | Event::Writable { stream } => {
+                if let Some(index) = core.connection_of(key(stream))
+                    && let HubStage::Transfer(_) = core.connections[index].stage
+                {
+                    core.queue(index);
+                }
+            }
+            Event::Ended { stream } => core.stream_ended(key(stream)),
+            Event::Ending { stream, reason } => {
+                if let Some(index) = core.connection_of(key(stream)) {
+                    let terminal = || core.relays.describe(peer);
+                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "stream reset by the terminal");
+                    core.set_close_cause(index, "reset by the terminal");
+                    core.stream_ending(index);
+                    // The attempts to connect are not needed any more.
+                    if let HubStage::Connecting(_) = core.connections[index].stage {
+                        core.abort(index, ResetReason::Aborted);
+                    }
+                }
+            }
+            Event::Reset { stream, reason } => {
+                if let Some(index) = core.connection_of(key(stream)) {
+                    let terminal = || core.relays.describe(peer);
+                    tracing::debug!(terminal = %terminal(), %stream, ?reason, "stream reset by the terminal");
+                    core.set_close_cause(index, "reset by the terminal");
+                    core.stream_reset(now, index);
+                }
+            }
+            Event::Released { stream } => {
+                // The end of the stream may still have to be passed on.
+                if let Some(index) = core.connection_of(key(stream)) {
+                    core.queue(index);
+                }
+            }
+        }
+    }
+
+    fn on_answer(&mut self, core: &mut HubCore, now: Instant, answer: Answer) {
+        let Answer { id, token: index, result } = answer;
+        if let Some(connection) = core.connections.get_mut(index)
+            && let HubStage::Connecting(onward) = &mut connection.stage
+            && onward.server.query() == Some(id)
+        {
+            onward.server.answer(now, &*core.host, result);
+            self.connecting(core, now, index);
+        }
+    }
+
+    fn run(&mut self, core: &mut HubCore, now: Instant, index: usize) {
+        match core.connections[index].stage {
+            HubStage::Connecting(_) => self.connecting(core, now, index),
+            HubStage::Transfer(_) => core.run_transfer(now, index),
+        }
+    }
+
+    fn on_deadline(&mut self, core: &mut HubCore, now: Instant, index: usize) {
+        match core.connections[index].stage {
+            HubStage::Connecting(_) => self.connecting(core, now, index),
+            HubStage::Transfer(_) => core.on_transfer_deadline(now, index),
+        }
+    }
+
+    fn end_round(&mut self, core: &mut HubCore, now: Instant) {
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.send_due(now, &mut core.slots.table, &mut core.counters);
+        }
+    }
+
+    fn poll_timeout(&self, core: &HubCore, _: Instant) -> Option<Instant> {
+        let scheduler = self.scheduler.as_ref().map(|one| one.poll_timeout(&core.slots.table));
+        scheduler.into_iter().chain([self.families.next()]).min()
+    }
+
+    fn drain(&mut self, core: &mut HubCore, _: Instant) {
+        core.draining = true;
+    }
+
+    fn peer_for(&self, core: &HubCore, homes: &Homes, ends: &Ends) -> Option<Peer> {
+        core.relays.terminal_for_network(|names| homes.home_of(ends.destination.ip(), names))
+    }
+
+    fn service_of(&self, packet: &[u8], ends: &Ends) -> (IpAddr, Option<Service>) {
+        (ends.destination.ip(), self.classes.of_packet(packet, ends))
+    }
+
+    fn admit_packet(
+        &mut self,
+        now: Instant,
+        homes: &Homes,
+        name: &str,
+        ends: &Ends,
+    ) -> Result<(), PacketDenied> {
+        if !homes.is_home(name, ends.source) {
+            return Err(PacketDenied::ForeignSource);
+        }
+        let quota_owner = QuotaOwner::Terminal(name.into());
+        match self.admission.may_carry(now, &quota_owner, ends) {
+            true => Ok(()),
+            false => Err(PacketDenied::Policy),
+        }
+    }
+
+    fn promised(&self) -> &[Promised] {
+        &self.promised
+    }
 }
 
-/// Starts connecting; true beside the socket when it has the hub's own address.
+/// Returns the quota owner of a name lookup: the client of a terminal if the terminal sends its
+/// address, otherwise the terminal.
+fn owner(terminal: QuotaOwner, client: Option<SocketAddr>, ipv6_prefix: u32) -> Owner {
+    let name = match &terminal {
+        QuotaOwner::Terminal(name) => std::sync::Arc::clone(name),
+        QuotaOwner::Client(_) | QuotaOwner::Neighbour(_) => "".into(),
+    };
+    let client = client.map(|client| client_network(client.ip(), ipv6_prefix));
+    Owner { terminal: name, client: client.map_or(terminal, QuotaOwner::Client) }
+}
+
+/// Starts connecting. The flag is true if the socket uses the hub's own source address.
 fn start(
     host: &mut dyn Host,
     source: Option<SocketAddr>,
@@ -282,60 +381,29 @@ fn start(
         match host.connect(Some(source), address) {
             Ok(socket) => return Ok((socket, false)),
             Err(error) => {
-                tracing::debug!(%source, %address, %error, "not with the client's own address");
+                tracing::debug!(%source, %address, %error, "connecting from the client's address failed");
             }
         }
     }
     host.connect(None, address).map(|socket| (socket, true))
 }
 
-fn refuse(core: &mut Core, index: usize, reason: RefuseReason) {
+fn refuse(core: &mut HubCore, index: usize, reason: RefuseReason) {
     core.counters.refused(reason);
-    core.because(index, reason.words());
+    core.set_close_cause(index, reason.words());
     if let Some(key) = core.connections[index].key {
-        core.carrier.refuse(key, reason);
+        core.relays.refuse(key, reason);
     }
     core.remove(index);
 }
 
-/// Resets the connections whose slots others have.
-fn reset_reclaimed(core: &mut Core) {
+/// Resets the connections whose slots were reclaimed.
+fn reset_reclaimed(core: &mut HubCore) {
     while let Some(index) = core.next_reclaimed() {
-        if core.connections[index].is_on_its_way() {
+        if let HubStage::Connecting(_) = core.connections[index].stage {
             refuse(core, index, RefuseReason::Limit);
         } else {
-            core.give_up(index, ResetReason::Local);
+            core.abort(index, ResetReason::Local);
         }
-    }
-}
-
-/// What a failed attempt means to the client.
-pub(super) fn reason_of(error: &io::Error) -> RefuseReason {
-    match error.raw_os_error() {
-        Some(libc::ECONNREFUSED | libc::ECONNRESET) => RefuseReason::ConnectionRefused,
-        Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => RefuseReason::HostUnreachable,
-        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => {
-            RefuseReason::NetworkUnreachable
-        }
-        Some(libc::ETIMEDOUT) => RefuseReason::TimedOut,
-        Some(libc::EACCES | libc::EPERM) => RefuseReason::Policy,
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => RefuseReason::Limit,
-        Some(_) | None => RefuseReason::Other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_have_their_reasons() {
-        let reason = |code| reason_of(&io::Error::from_raw_os_error(code));
-        assert_eq!(reason(libc::ECONNREFUSED), RefuseReason::ConnectionRefused);
-        assert_eq!(reason(libc::EHOSTUNREACH), RefuseReason::HostUnreachable);
-        assert_eq!(reason(libc::ENETUNREACH), RefuseReason::NetworkUnreachable);
-        assert_eq!(reason(libc::ETIMEDOUT), RefuseReason::TimedOut);
-        assert_eq!(reason(libc::EMFILE), RefuseReason::Limit);
-        assert_eq!(reason(libc::EIO), RefuseReason::Other);
     }
 }

@@ -2,13 +2,14 @@
 //! datagrams.
 //!
 //! ```text
-//!   round:  what is due ─▶ datagrams in ─▶ events ─▶ turns ─▶ datagrams out ─▶ events ─▶ wait
-//!                           (bounded)                (bounded)   (paced)
+//!   terminal, hub ──▶ accept ──▶ connect ──▶ transfer ──▶ peers ──▶ limits
+//!   (roles)              └──────────┴──▶ resolver             host (sockets, routes)
+//!   single ──────────▶ accept, connect, transfer
+//!   lifecycle: reload, drain, status of the roles
 //! ```
 //!
-//! Sockets, routes and name servers stand behind [`Host`], time is an argument, and the
-//! [`driver`](crate::driver) waits. Every part of a round has a budget, so that no client holds up
-//! the pacing of the link for more than a moment.
+//! Arrows show which folder may use which. Sockets, routes and name servers stand behind [`Host`],
+//! time is an argument, and the [`driver`](crate::driver) waits.
 
 mod accept;
 mod connect;
@@ -18,365 +19,330 @@ pub(crate) mod host;
 mod hub;
 mod lifecycle;
 mod limits;
+mod machine;
+mod pair;
 mod peers;
+mod platform;
 pub(crate) mod resolver;
 pub(crate) mod single;
 mod terminal;
 mod transfer;
 
+use crate::forward::{ForwardError, Forwarding};
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
-use accept::client_admission::Door;
-use accept::confirm_queue::Confirm;
-use accept::fallback::Fail;
-use connect::direct::Direct;
-use defect::Defect;
+use crate::{Config, ConfirmSection, ForwardSection, HubSection, Promised, ResolverSection};
+use accept::reachability::Filter;
 use hub::Hub;
-use peers::classes::Classes;
-use peers::family_watch::FamilyWatch;
-use peers::scheduler_notifier::Mac;
+use pair::Pair;
 use relay::{Keys, PublicKey};
 use std::io;
 use std::sync::Arc;
 use terminal::Terminal;
-use transfer::connection::Phase;
-use transfer::connections::Core;
-use units::Instant;
+use units::{BitRate, Instant, Span};
 
-pub(crate) use accept::fallback::depends_on_paths;
 pub(crate) use accept::listener::{Kind, Listener};
 pub(crate) use connect::terminal_admission::Admission;
 pub(crate) use host::{
-    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Lookups, Platform, Readiness,
-    Reserve, Sent, Socket, SocketId, Source, TcpSocket,
+    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Readiness, Reserve, Route,
+    Sent, Socket, SocketId, Source, TcpSocket,
 };
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use lifecycle::held::Held;
-pub(crate) use lifecycle::view::Sight;
+pub(crate) use lifecycle::view::EngineView;
 pub(crate) use limits::slots::descriptors_for;
 pub(crate) use limits::slots::reserve::is_out_of_descriptors;
-pub(crate) use peers::link_socket::Outlet;
+pub(crate) use machine::Machine;
+pub(crate) use peers::link_socket::LinkSocket;
 pub(crate) use peers::paths::PathPlan;
-pub(crate) use peers::relay_set::Carrier;
-pub(crate) use peers::route::Route;
-pub(crate) use terminal::PLACES as LISTENER_PLACES;
+pub(crate) use peers::relay_set::RelaySet;
+pub(crate) use platform::Platform;
+pub(crate) use resolver::Lookups;
+pub(crate) use terminal::MAX_LISTENERS;
 
-/// What the driver drives: an engine.
-pub(crate) trait Machine {
-    /// Does all that can be done at `now`, within its budget; true when there is more.
-    fn round(&mut self, now: Instant) -> bool;
-    /// Returns when to call [`Machine::round`] although nothing has become ready.
-    fn poll_timeout(&self, now: Instant) -> Instant;
-    /// Takes note of what has become ready.
-    fn handle_readiness(&mut self, now: Instant, source: Source, ready: Readiness);
-    /// What an observer sees; the clock's zero was `epoch_unix_ns` nanoseconds after 1970.
-    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> Sight<'_>;
-    /// Returns a number that changes when anything moves.
-    fn moved(&self) -> u64;
+/// One gateway of a pair at work.
+#[derive(Debug)]
+pub(crate) enum Engine {
+    Terminal(Box<Pair<Terminal>>),
+    Hub(Box<Pair<Hub>>),
 }
 
-/// A gateway at work.
-#[derive(Debug)]
-pub(crate) struct Engine {
-    core: Core,
-    role: Role,
-    /// The sockets for datagrams: a hub's one, or one for each path of a terminal.
-    outlets: Vec<Outlet>,
-    sweep_at: Instant,
-    /// The addresses that the configuration names, and when to look for them.
-    addresses: crate::host::HostAddresses,
-    state: State,
-    /// What was known of peers at the end.
-    peers: Vec<PeerReport>,
-    names_answered: bool,
-    /// Rounds in a row in which nothing moved.
-    still: u32,
-    /// When to end, although connections still run: no new ones are taken any more.
-    draining: Option<Instant>,
-    /// What is carried as it is goes by this.
-    tunnel: Option<Box<forward::Tunnel>>,
-    /// How long the farewell to the other gateway may take, once it has begun.
-    farewell_until: Instant,
-}
-
-#[derive(Debug)]
-enum Role {
-    Terminal(Box<Terminal>),
-    Hub(Box<Hub>),
+/// Defines methods of [`Engine`] that call those of [`Pair`] in either role.
+macro_rules! in_either_role {
+    ($($(#[$doc:meta])* fn $name:ident(
+        $this:ident: $engine:ty $(, $argument:ident: $type:ty)*
+    ) $(-> $result:ty)?;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name($this: $engine $(, $argument: $type)*) $(-> $result)? {
+            match $this {
+                Self::Terminal(pair) => pair.$name($($argument),*),
+                Self::Hub(pair) => pair.$name($($argument),*),
+            }
+        }
+    )*};
 }
 
 impl Engine {
+    in_either_role! {
+        /// Returns the counters of connections.
+        fn counters(self: &Self) -> &Counters;
+        /// Returns the counters of the UDP sockets.
+        fn udp_counters(self: &Self) -> UdpCounters;
+        /// Returns a hub's own public key, where it has keys.
+        fn own_key(self: &Self) -> Option<PublicKey>;
+        /// Replaces a hub's list of terminals. The sessions of those that it no longer has are lost.
+        fn set_keys(self: &mut Self, keys: Arc<Keys>);
+        /// Returns the counters of associations.
+        fn association(self: &Self) -> AssociationCounters;
+        /// Returns the counters of sessions and streams.
+        fn traffic(self: &mut Self) -> Traffic;
+        /// Watches the addresses that `config` names.
+        fn watch_addresses(self: &mut Self, config: &Config);
+        /// Returns the addresses and interfaces that it waits for.
+        fn waiting(self: &Self) -> Vec<String>;
+        /// Takes no new connections any more, and ends when all that run are over at both ends, or
+        /// after `limit`.
+        fn drain(self: &mut Self, now: Instant, limit: Span);
+        /// Whether it drains.
+        fn is_draining(self: &Self) -> bool;
+        /// Returns the number of connections.
+        fn connections(self: &Self) -> usize;
+        /// Whether a drain is over.
+        fn has_drained(self: &mut Self, now: Instant) -> bool;
+        /// Returns what was known of peers when it stopped.
+        fn take_peers(self: &mut Self) -> Vec<PeerReport>;
+        /// Resets all connections and ends all sessions, of which [`Engine::transmit_close`] informs the
+        /// peers.
+        fn end(self: &mut Self, now: Instant);
+        /// Sends what is left of the sessions' end; returns when to go on, unless that is over.
+        fn transmit_close(self: &mut Self, now: Instant) -> Option<Instant>;
+        /// Writes the path metrics to their file.
+        fn save(self: &mut Self);
+        /// Resolves names as `section` has it.
+        fn set_resolver(self: &mut Self, section: &ResolverSection);
+        /// Logs the end of each connection, if `config` says so.
+        fn log_ends(self: &mut Self, config: &Config);
+        /// Sets the rates of the link, as far as the peers have announced theirs.
+        fn set_rates(self: &mut Self, send: Option<BitRate>, receive: Option<BitRate>);
+        /// Sets the rates of a terminal's path, as far as its hub has announced its own.
+        fn set_path_rates(
+            self: &mut Self,
+            name: &str,
+            up: Option<BitRate>,
+            down: Option<BitRate>
+        );
+        /// Returns the UDP sockets, of which some may be missing.
+        fn sockets(self: &Self) -> Vec<Option<&dyn DatagramSocket>>;
+        /// Forwards packets by `forwarding`.
+        fn set_forwarding(self: &mut Self, forwarding: Forwarding) -> io::Result<()>;
+        /// Changes the networks of terminals to those of `hub`.
+        fn set_homes(
+            self: &mut Self,
+            section: &ForwardSection,
+            hub: &HubSection
+        ) -> Result<(), ForwardError>;
+    }
+
+    /// Counts the resources in use.
+    #[cfg(any(test, feature = "simulation"))]
+    pub(crate) fn held(&mut self) -> Held {
+        match self {
+            Self::Terminal(pair) => pair.held(),
+            Self::Hub(pair) => pair.held(),
+        }
+    }
+
     /// A terminal's engine.
+    ///
+    /// # Errors
+    /// Those of watching a socket.
     pub(crate) fn terminal(
         (platform, now): (Platform, Instant),
-        carrier: Carrier,
-        outlets: Vec<Outlet>,
+        relays: RelaySet,
+        link_sockets: Vec<LinkSocket>,
         config: &crate::TerminalSection,
         (limits, fail): (&crate::Limits, crate::FailSection),
-        (listeners, keeper): (Vec<Listener>, Option<Box<dyn HeldSyns>>),
+        (listeners, gate): (Vec<Listener>, Option<Box<dyn HeldSyns>>),
         state: State,
     ) -> io::Result<Self> {
-        let bounds = config.intercept.as_ref().map(|section| section.confirm).unwrap_or_default();
-        let mut core = Core::new(carrier, platform, limits.clone(), now);
-        if let Some(keeper) = &keeper {
-            core.host.watch(keeper.id(), Source::Knocks)?;
-        }
-        let confirm = keeper.map(|keeper| Confirm::new(keeper, bounds));
-        let mut direct = Direct::new();
-        direct.guard(config);
-        let door = Door::new(config.accept.clone(), limits, Fail::new(fail), direct);
-        let mut terminal = Terminal::new(door, confirm);
-        terminal.listen(&mut *core.host, listeners)?;
-        Self::new(core, outlets, Role::Terminal(Box::new(terminal)), state)
+        let mut core = transfer::connections::Core::new(relays, platform, limits.clone(), now);
+        let host = &mut *core.host;
+        let terminal = Terminal::open(host, config, (limits, fail), (listeners, gate))?;
+        Ok(Self::Terminal(Box::new(Pair::new(core, link_sockets, terminal, state)?)))
     }
 
     /// A hub's engine.
+    ///
+    /// # Errors
+    /// Those of watching a socket.
     pub(crate) fn hub(
         (platform, now): (Platform, Instant),
-        carrier: Carrier,
-        outlet: Outlet,
-        config: &crate::HubSection,
+        relays: RelaySet,
+        link_socket: LinkSocket,
+        config: &HubSection,
         admission: Admission,
         limits: &crate::Limits,
         state: State,
     ) -> io::Result<Self> {
-        let mac = config.mac.as_ref().and_then(|path| Mac::new(path, &config.id));
-        let (classes, promised) = (Classes::new(&config.classes), Vec::new());
-        let (source, families) = (config.source, FamilyWatch::default());
-        let hub = Hub { source, admission, classes, mac, promised, families };
-        let core = Core::new(carrier, platform, limits.clone(), now);
-        Self::new(core, vec![outlet], Role::Hub(Box::new(hub)), state)
+        let core = transfer::connections::Core::new(relays, platform, limits.clone(), now);
+        let hub = Hub::new(config, admission);
+        Ok(Self::Hub(Box::new(Pair::new(core, vec![link_socket], hub, state)?)))
     }
 
-    fn new(mut core: Core, mut outlets: Vec<Outlet>, role: Role, state: State) -> io::Result<Self> {
-        for (number, outlet) in outlets.iter_mut().enumerate() {
-            outlet.watch(&mut *core.host, number)?;
-            core.carrier.set_bound(number, outlet.udp().is_some());
-        }
-        core.carrier.check_paths(&*core.host);
-        Ok(Self {
-            sweep_at: core.now + core.sweep_interval(),
-            addresses: crate::host::HostAddresses::default(),
-            core,
-            role,
-            outlets,
-            state,
-            peers: Vec::new(),
-            names_answered: false,
-            still: 0,
-            draining: None,
-            tunnel: None,
-            farewell_until: Instant::ZERO,
-        })
-    }
-
-    /// What became of connections.
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.core.counters
-    }
-
-    /// What went through the datagram socket.
-    pub(crate) fn udp_counters(&self) -> UdpCounters {
-        peers::link_socket::counted(&self.outlets)
-    }
-
-    /// A hub's own public key, where it has keys.
-    pub(crate) fn own_key(&self) -> Option<PublicKey> {
-        self.core.carrier.own_key()
-    }
-
-    /// Takes another list of terminals at a hub: those that are not on it any more are lost.
-    pub(crate) fn set_keys(&mut self, keys: Arc<Keys>) {
-        self.core.carrier.set_keys(keys);
-    }
-
-    /// What associations have counted.
-    pub(crate) fn association(&self) -> AssociationCounters {
-        self.core.carrier.association()
-    }
-
-    /// What sessions and streams have counted.
-    pub(crate) fn traffic(&mut self) -> Traffic {
-        let udp = self.udp_counters();
-        Traffic {
-            datagrams_sent: udp.sent,
-            datagrams_received: udp.received,
-            ..self.core.carrier.traffic()
+    /// Applies another configuration of the same role, and a hub's `admission`.
+    pub(crate) fn apply(&mut self, config: &Config, admission: Option<Admission>) {
+        match (self, &config.role) {
+            (Self::Terminal(pair), crate::Role::Terminal(section)) => pair.apply(section, config),
+            (Self::Hub(pair), crate::Role::Hub(section)) => pair.apply(section, config, admission),
+            // A role is not changed by a reload.
+            (Self::Terminal(_), crate::Role::Hub(_) | crate::Role::Single(_))
+            | (Self::Hub(_), crate::Role::Terminal(_) | crate::Role::Single(_)) => {}
         }
     }
 
-    fn expire(&mut self, now: Instant) {
-        if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
-            self.core.carrier.handle_timeout(now);
-            self.events(now);
-        }
-        while let Some(index) = self.core.deadlines.due(now) {
-            match &mut self.role {
-                Role::Terminal(terminal) => terminal.expired(&mut self.core, now, index),
-                Role::Hub(hub) => hub.expired(&mut self.core, now, index),
-            }
-        }
-        if self.sweep_at <= now {
-            self.core.sweep(now);
-            self.core.carrier.check_paths(&*self.core.host);
-            self.core.carrier.share_memory(self.core.limits.memory);
-            self.remember(now);
-            self.state.save_rarely(now);
-            crate::logging::report_omissions();
-            self.sweep_at = now + self.core.sweep_interval();
+    /// Sets the rates that a hub's plans commit, for the status.
+    pub(crate) fn set_promised(&mut self, promised: Vec<Promised>) {
+        if let Self::Hub(pair) = self {
+            pair.set_promised(promised);
         }
     }
 
-    /// Notes what sessions have learnt of their ways.
-    fn remember(&mut self, now: Instant) {
-        let host = &*self.core.host;
-        let unix_seconds = |at| host.unix_ns(at) / 1_000_000_000;
-        self.core.carrier.remember(now, &mut self.state, unix_seconds);
+    fn as_terminal(&self) -> Option<&Pair<Terminal>> {
+        if let Self::Terminal(pair) = self { Some(pair) } else { None }
     }
 
-    fn receive(&mut self, now: Instant) {
-        for (number, outlet) in self.outlets.iter_mut().enumerate() {
-            outlet.receive(&mut self.core.carrier, now, number);
-        }
+    /// Whether the kernel is to let new connections bypass the gateway or to intercept them again,
+    /// if that differs from what it does.
+    pub(crate) fn wanted_bypass(&self, now: Instant) -> Option<bool> {
+        self.as_terminal()?.wanted_bypass(now)
     }
 
-    fn events(&mut self, now: Instant) {
-        while let Some((peer, event)) = self.core.carrier.poll_event() {
-            match &mut self.role {
-                Role::Terminal(terminal) => terminal.event(&mut self.core, now, peer, &event),
-                Role::Hub(hub) => hub.event(&mut self.core, now, peer, event),
-            }
+    /// Notes whether new connections bypass the gateway from now on; where none are `intercepted`
+    /// none do.
+    pub(crate) fn set_bypass(&mut self, passing: bool, intercepted: bool) {
+        if let Self::Terminal(pair) = self {
+            pair.set_bypass(passing, intercepted);
         }
     }
 
-    /// Sends what the pacers let go; true when there is more.
-    fn transmit(&mut self, now: Instant) -> bool {
-        let mut more = false;
-        for (number, outlet) in self.outlets.iter_mut().enumerate() {
-            more |= outlet.transmit(&mut self.core.carrier, &*self.core.host, now, number);
-        }
-        more
+    /// Whether new connections bypass the gateway.
+    pub(crate) fn is_bypassing(&self) -> bool {
+        self.as_terminal().is_some_and(Pair::is_bypassing)
     }
 
-    fn socket_ready(&mut self, now: Instant, index: usize, ready: Readiness) {
-        // It may have closed earlier in this round; news for a closed one is harmless to another.
-        let Some(connection) = self.core.connections.get_mut(index) else { return };
-        // A socket that breaks while its bytes are not wanted would not be read from.
-        let has_stream = matches!(
-            connection.phase,
-            Phase::Spliced(_) | Phase::Confirming(_) | Phase::Emptying(_)
-        );
-        if has_stream
-            && ready.error
-            && let Some(error) = connection.socket.as_ref().and_then(|socket| socket.take_error())
-        {
-            self.core.broken(now, index, &error);
-            return;
+    /// Notes that the kernel has refused what [`Engine::wants_passing`] has asked for.
+    pub(crate) fn on_bypass_refused(&mut self, now: Instant) {
+        if let Self::Terminal(pair) = self {
+            pair.on_bypass_refused(now);
         }
-        if let Phase::Emptying(emptying) = &mut connection.phase
-            && ready.writable
-        {
-            emptying.splice.socket_is_writable();
+    }
+
+    /// Whether the packet filter is to be changed by now, with [`Engine::filter`].
+    pub(crate) fn wants_filter(&self, now: Instant) -> bool {
+        self.as_terminal().is_some_and(|pair| pair.wants_filter(now))
+    }
+
+    /// Returns what the packet filter should do.
+    pub(crate) fn filter(&self) -> Filter {
+        self.as_terminal().map_or_else(Filter::default, Pair::filter)
+    }
+
+    /// Returns what the packet filter did after the last change.
+    pub(crate) fn applied_filter(&self) -> Filter {
+        self.as_terminal().map_or_else(Filter::default, Pair::applied_filter)
+    }
+
+    /// Notes what the packet filter does from now on; `None`: it has refused to change.
+    pub(crate) fn set_applied_filter(&mut self, now: Instant, applied: Option<Filter>) {
+        if let Self::Terminal(pair) = self {
+            pair.set_applied_filter(now, applied);
         }
-        if let Phase::Spliced(splice) = &mut connection.phase {
-            if ready.readable {
-                splice.socket_is_readable();
-            }
-            if ready.writable {
-                splice.socket_is_writable();
-            }
+    }
+
+    /// Watches `gate`, which is not in use yet.
+    ///
+    /// # Errors
+    /// Those of watching its socket.
+    pub(crate) fn watch_syn_gate(&mut self, gate: &dyn HeldSyns) -> io::Result<()> {
+        match self {
+            Self::Terminal(pair) => pair.watch_syn_gate(gate),
+            Self::Hub(_) => Ok(()),
         }
-        self.core.queue(index);
+    }
+
+    /// Defers intercepted connections by `gate`, if it is a new one, within `bounds`.
+    pub(crate) fn set_syn_gate(&mut self, gate: Option<Box<dyn HeldSyns>>, bounds: ConfirmSection) {
+        if let Self::Terminal(pair) = self {
+            pair.set_syn_gate(gate, bounds);
+        }
+    }
+
+    /// Returns the listeners that are open.
+    pub(crate) fn listeners(&self) -> Vec<&Listener> {
+        self.as_terminal().map_or_else(Vec::new, Pair::listeners)
+    }
+
+    /// Accepts from all of `new` as well, or from none; returns their numbers.
+    ///
+    /// # Errors
+    /// Those of watching their sockets, and too many listeners.
+    pub(crate) fn listen(&mut self, new: Vec<Listener>) -> io::Result<Vec<usize>> {
+        match self {
+            Self::Terminal(pair) => pair.listen(new),
+            Self::Hub(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Closes listeners at which no client has been accepted.
+    pub(crate) fn listen_no_more(&mut self, numbers: &[usize]) {
+        if let Self::Terminal(pair) = self {
+            pair.listen_no_more(numbers);
+        }
+    }
+
+    /// Accepts the clients that are pending at the listeners that `go`, and closes these.
+    pub(crate) fn close_listeners(&mut self, now: Instant, go: impl Fn(&Listener) -> bool) {
+        if let Self::Terminal(pair) = self {
+            pair.close_listeners(now, go);
+        }
     }
 }
 
 impl Machine for Engine {
     fn round(&mut self, now: Instant) -> bool {
-        self.core.now = now;
-        self.core.counters.rounds += 1;
-        let moved = self.moved();
-        self.expire(now);
-        self.look_after_outlets(now);
-        self.receive(now);
-        // The next session numbers its streams anew: who had one of the last is told before any opens.
-        self.events(now);
-        self.core.carrier.review(now);
-        self.carry_in(now);
-        let more_clients = match &mut self.role {
-            Role::Terminal(terminal) => {
-                terminal.review(&self.core, now);
-                let more_knock = terminal.answer_knocks(&mut self.core, now);
-                terminal.accept(&mut self.core, now) || more_knock
-            }
-            Role::Hub(hub) => {
-                hub.announce_families(&mut self.core, now);
-                false
-            }
-        };
-        self.names(now);
-        self.lead_packets(now);
-        self.events(now);
-        for _ in 0..self.core.waiting() {
-            let Some(index) = self.core.next_turn() else { break };
-            match &mut self.role {
-                Role::Terminal(terminal) => terminal.turn(&mut self.core, now, index),
-                Role::Hub(hub) => hub.turn(&mut self.core, now, index),
-            }
+        match self {
+            Self::Terminal(pair) => pair.round(now),
+            Self::Hub(pair) => pair.round(now),
         }
-        let more_packets = self.carry_out(now);
-        let more_to_send = self.transmit(now);
-        self.events(now);
-        if let Role::Hub(hub) = &mut self.role
-            && let Some(mac) = &mut hub.mac
-        {
-            mac.tell(now, &mut self.core.slots.table, &mut self.core.counters);
-        }
-        self.still = if moved == self.moved() { self.still.saturating_add(1) } else { 0 };
-        let more_datagrams = self.outlets.iter().any(|outlet| outlet.readable);
-        let more = more_clients || more_packets || more_to_send || more_datagrams;
-        let busy = defect::has(Defect::BusyLoop) && !self.core.connections.is_empty();
-        more || busy || self.core.waiting() > 0 || self.wants_change(now)
     }
 
     fn poll_timeout(&self, now: Instant) -> Instant {
-        self.next_due(now)
-    }
-
-    fn handle_readiness(&mut self, now: Instant, source: Source, ready: Readiness) {
-        self.core.now = now;
-        match source {
-            Source::Names => self.names_answered = true,
-            Source::Knocks => {
-                if let Role::Terminal(terminal) = &mut self.role {
-                    terminal.somebody_knocks();
-                }
-            }
-            Source::Packets => {
-                if let Some(tunnel) = &mut self.tunnel {
-                    tunnel.readable = true;
-                }
-            }
-            Source::Datagrams(number) => {
-                if let Some(outlet) = self.outlets.get_mut(number) {
-                    outlet.readable |= ready.readable;
-                }
-            }
-            Source::Listener(number) => {
-                if let Role::Terminal(terminal) = &mut self.role {
-                    terminal.is_ready(number);
-                }
-            }
-            Source::Connection(index) => self.socket_ready(now, index, ready),
+        match self {
+            Self::Terminal(pair) => pair.poll_timeout(now),
+            Self::Hub(pair) => pair.poll_timeout(now),
         }
     }
 
-    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> Sight<'_> {
-        self.sight_at(now, epoch_unix_ns)
+    fn handle_readiness(&mut self, now: Instant, source: Source, ready: Readiness) {
+        match self {
+            Self::Terminal(pair) => pair.handle_readiness(now, source, ready),
+            Self::Hub(pair) => pair.handle_readiness(now, source, ready),
+        }
+    }
+
+    fn view(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_> {
+        match self {
+            Self::Terminal(pair) => pair.view(now, epoch_unix_ns),
+            Self::Hub(pair) => pair.view(now, epoch_unix_ns),
+        }
     }
 
     fn moved(&self) -> u64 {
-        self.moved_so_far()
+        match self {
+            Self::Terminal(pair) => pair.moved(),
+            Self::Hub(pair) => pair.moved(),
+        }
     }
 }
 

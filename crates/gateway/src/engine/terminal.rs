@@ -1,110 +1,157 @@
-//! The terminal's part: taking clients' connections and opening streams for them.
+//! The role of a terminal: accepting clients and opening streams for them.
 //!
 //! ```text
-//!   intercepted, early ───────▶ Greeting ──first bytes, or a few ms──▶ Spliced
-//!   SOCKS5, CONNECT ──▶ Asking ──early──▶ Greeting
+//!   intercepted, early ───────▶ AwaitingData ──first bytes, or a few ms──▶ Spliced
+//!   SOCKS5, CONNECT ──▶ ProxyHandshake ──early──▶ AwaitingData
 //!                          └─────confirm──▶ Confirming ──accepted──▶ Spliced
-//!                                               └───────refused───▶ Farewell
+//!                                               └───────refused───▶ FinalReply
 //! ```
 
 use crate::config::MOST_LISTENERS;
-use crate::engine::accept::client_accept::welcome;
-use crate::engine::accept::client_admission::Door;
-use crate::engine::accept::confirm_queue::Confirm;
+use crate::engine::accept::client_accept::accept_client;
+use crate::engine::accept::client_admission::ClientAdmission;
+use crate::engine::accept::confirm_queue::ConfirmQueue;
+use crate::engine::accept::direct::Direct;
+use crate::engine::accept::fallback::Disposition;
+use crate::engine::accept::fallback::FallbackPolicy;
 use crate::engine::accept::listener::{Accepted, Kind, Listener};
 use crate::engine::accept::pause::Pause;
-use crate::engine::accept::proxy_client::{ask, farewell};
-use crate::engine::accept::stream_open::{open_greeted, open_now, refuse};
-use crate::engine::host::Host;
+use crate::engine::accept::proxy_client::read_request;
+use crate::engine::accept::stage::{TerminalCore, TerminalStage};
+use crate::engine::accept::stream_open::{open_now, open_when_readable, refuse};
+use crate::engine::host::{HeldSyns, Host, Source};
 use crate::engine::limits::client_network::client_network;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
+use crate::engine::pair::Role;
 use crate::engine::peers::relay_set::{Peer, StreamKey};
-use crate::engine::transfer::connection::Phase;
-use crate::engine::transfer::connection_info::About;
-use crate::engine::transfer::connections::Core;
+use crate::engine::resolver::Answer;
+use crate::engine::transfer::connection_info::ConnectionInfo;
+use crate::forward::Homes;
+use crate::forward::packet::Ends;
 use crate::proxy::RefuseReason;
-use relay::{Event, ResetReason};
+use crate::{FailSection, Limits, TerminalSection};
+use relay::{DisconnectReason, Event, ResetReason};
 use slab::Slab;
 use std::io;
 use units::{Instant, Span};
 
-/// Clients accepted before others have their turn.
+/// Maximum number of clients that are accepted in one round.
 const ACCEPT_BUDGET: usize = 64;
-/// Rounds of accepting before listeners are closed: more than any listen queue holds.
+/// Maximum number of accept rounds before listeners are closed, which exceeds the length of any
+/// accept queue.
 const CLOSING_ROUNDS: usize = 64;
-/// Places for listeners: those of two configurations, for a moment of a reload, each with its
-/// transparent ones.
-pub(crate) const PLACES: usize = 2 * (MOST_LISTENERS + 2);
-/// How often the log hears of pauses.
+/// Maximum number of listeners: those of two configurations during a reload, with their transparent
+/// ones.
+pub(crate) const MAX_LISTENERS: usize = 2 * (MOST_LISTENERS + 2);
+/// Minimum interval between log messages about pauses.
 const COMPLAINTS: Span = Span::from_secs(10);
 
-/// What only a terminal has.
+/// State of a terminal.
 #[derive(Debug)]
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     listeners: Slab<Listener>,
-    /// Whose turn it is to accept from.
+    /// Listener from which the next client is accepted.
     turn: usize,
-    pub(super) door: Door,
-    /// Where some that are intercepted are confirmed.
-    pub(super) confirm: Option<Confirm>,
-    /// Whether accepting pauses.
+    pub(crate) admission: ClientAdmission,
+    /// Held SYNs, if deferred accept of intercepted connections is possible.
+    pub(crate) confirm_queue: Option<ConfirmQueue>,
+    /// State of accepting.
     pause: Pause,
-    /// The log hears of it no earlier than then.
+    /// Earliest time of the next log message about a pause.
     complain_again: Instant,
 }
 
 impl Terminal {
-    pub(super) fn new(door: Door, confirm: Option<Confirm>) -> Self {
+    /// Resets the connections of a session with a hub that has ended.
+    fn session_over(
+        &mut self,
+        core: &mut TerminalCore,
+        now: Instant,
+        peer: Peer,
+        reason: DisconnectReason,
+    ) {
+        if reason == DisconnectReason::Closed {
+            tracing::info!("session closed by the hub");
+        } else {
+            tracing::warn!(?reason, "hub session lost, connections reset");
+        }
+        for index in core.connections_to(peer) {
+            core.counters.lost_with_peer += 1;
+            core.set_close_cause(index, "hub session lost");
+            core.detach(index);
+            let reason = match core.connections[index].stage {
+                TerminalStage::SynHeld(_) => RefuseReason::NetworkUnreachable,
+                _ => RefuseReason::Other,
+            };
+            self.stream_gone(core, now, index, reason, "hub session lost");
+        }
+    }
+
+    pub(crate) fn new(admission: ClientAdmission, confirm_queue: Option<ConfirmQueue>) -> Self {
         let listeners = Slab::new();
         let (pause, complain_again) = (Pause::None, Instant::ZERO);
-        Self { listeners, turn: 0, door, confirm, pause, complain_again }
+        Self { listeners, turn: 0, admission, confirm_queue, pause, complain_again }
     }
 
-    /// Somebody knocks who is to be confirmed.
-    pub(super) fn somebody_knocks(&mut self) {
-        if let Some(confirm) = &mut self.confirm {
-            confirm.is_ready();
+    /// A terminal as `config` has it.
+    ///
+    /// # Errors
+    /// Those of watching a socket.
+    pub(crate) fn open(
+        host: &mut dyn Host,
+        config: &TerminalSection,
+        (limits, fail): (&Limits, FailSection),
+        (listeners, gate): (Vec<Listener>, Option<Box<dyn HeldSyns>>),
+    ) -> io::Result<Self> {
+        if let Some(gate) = &gate {
+            host.watch(gate.id(), Source::HeldSyns)?;
+        }
+        let bounds = config.intercept.as_ref().map(|section| section.confirm).unwrap_or_default();
+        let confirm = gate.map(|gate| ConfirmQueue::new(gate, bounds));
+        let mut direct = Direct::new();
+        direct.guard(config);
+        let admission =
+            ClientAdmission::new(config.accept.clone(), limits, FallbackPolicy::new(fail), direct);
+        let mut terminal = Self::new(admission, confirm);
+        terminal.listen(host, listeners)?;
+        Ok(terminal)
+    }
+
+    /// Drops held SYNs, because new connections bypass the gateway from now on.
+    pub(crate) fn drop_pending(&mut self, core: &mut TerminalCore) {
+        if let Some(confirm) = &mut self.confirm_queue {
+            confirm.drop_pending(core);
         }
     }
 
-    /// Confirms nobody any more.
-    pub(super) fn confirm_no_more(&mut self, core: &mut Core) {
-        if let Some(confirm) = &mut self.confirm {
-            confirm.close(core);
-        }
-    }
-
-    /// New connections pass by now: those that wait to be confirmed will as well.
-    pub(super) fn let_go(&mut self, core: &mut Core) {
-        if let Some(confirm) = &mut self.confirm {
-            confirm.let_go(core);
-        }
-    }
-
-    /// Takes who has knocked; true when there may be more.
-    pub(super) fn answer_knocks(&mut self, core: &mut Core, now: Instant) -> bool {
-        let door = &mut self.door;
-        let more = self.confirm.as_mut().is_some_and(|confirm| confirm.answer(core, now, door));
+    /// Reads SYNs and opens streams for them; true when there may be more.
+    pub(crate) fn receive_syns(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
+        let admission = &mut self.admission;
+        let more = self
+            .confirm_queue
+            .as_mut()
+            .is_some_and(|confirm| confirm.receive_syns(core, now, admission));
         self.reset_reclaimed(core);
         more
     }
 
-    /// Accepts from all of `new` as well, or from none of them. Returns their numbers.
-    pub(super) fn listen(
+    /// Adds all of `new` to its listeners, or none of them. Returns their numbers.
+    pub(crate) fn listen(
         &mut self,
         host: &mut dyn Host,
         new: Vec<Listener>,
     ) -> io::Result<Vec<usize>> {
         let mut numbers = Vec::new();
-        if self.listeners.len() + new.len() > PLACES {
-            let why = format!("more than {PLACES} listeners, those included that are to close");
+        if self.listeners.len() + new.len() > MAX_LISTENERS {
+            let why =
+                format!("more than {MAX_LISTENERS} listeners, those included that are to close");
             return Err(io::Error::other(why));
         }
         for listener in new {
             let place = self.listeners.vacant_entry();
             let number = place.key();
-            // A slab takes its lowest places first.
-            debug_assert!(number < PLACES);
+            // A slab uses its lowest free index first.
+            debug_assert!(number < MAX_LISTENERS);
             if let Err(error) = listener.watch(host, number) {
                 self.listen_no_more(&numbers);
                 return Err(error);
@@ -116,26 +163,31 @@ impl Terminal {
     }
 
     /// Closes the listeners with these numbers.
-    pub(super) fn listen_no_more(&mut self, numbers: &[usize]) {
+    pub(crate) fn listen_no_more(&mut self, numbers: &[usize]) {
         for &number in numbers {
             self.listeners.try_remove(number);
         }
     }
 
-    /// Its listeners.
-    pub(super) fn listeners(&self) -> impl Iterator<Item = &Listener> {
+    /// Returns its listeners.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listener> {
         self.listeners.iter().map(|(_, listener)| listener)
     }
 
-    /// Clients wait at a listener.
-    pub(super) fn is_ready(&mut self, listener: usize) {
+    /// Notes that clients are in the accept queue of a listener.
+    pub(crate) fn is_ready(&mut self, listener: usize) {
         if let Some(listener) = self.listeners.get_mut(listener) {
             listener.is_ready();
         }
     }
 
-    /// Takes in who waits, as far as there is room, and closes the listeners that `go`.
-    pub(super) fn close(&mut self, core: &mut Core, now: Instant, go: impl Fn(&Listener) -> bool) {
+    /// Accepts pending clients as far as there are slots, and closes the listeners that `go`.
+    pub(crate) fn close(
+        &mut self,
+        core: &mut TerminalCore,
+        now: Instant,
+        go: impl Fn(&Listener) -> bool,
+    ) {
         for _ in 0..CLOSING_ROUNDS {
             if !self.accept(core, now) {
                 break;
@@ -144,22 +196,16 @@ impl Terminal {
         self.listeners.retain(|_, listener| !go(listener));
     }
 
-    /// When accepting is to be tried again.
-    pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        let door = [self.door.fail.poll_timeout(now), self.door.reachability.poll_timeout(now)];
-        self.pause.until().into_iter().chain(door.into_iter().flatten()).min()
-    }
-
-    /// Looks whether new connections can be carried.
-    pub(super) fn review(&mut self, core: &Core, now: Instant) {
+    /// Updates the conditions under which new connections are relayed.
+    pub(crate) fn review(&mut self, core: &TerminalCore, now: Instant) {
         let (open, limit) = (core.slots.table.len(), core.slots.total(now));
-        self.door.fail.review(now, core.carrier.answers(), open, limit);
-        let (connected, announced) = core.carrier.families();
-        self.door.reachability.review(now, connected, announced);
+        self.admission.fallback.review(now, core.relays.answers(), open, limit);
+        let (connected, announced) = core.relays.families();
+        self.admission.reachability.review(now, connected, announced);
     }
 
-    /// Accepts who waits; true when more wait.
-    pub(super) fn accept(&mut self, core: &mut Core, now: Instant) -> bool {
+    /// Accepts pending clients; true when more are pending.
+    pub(crate) fn accept(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
         core.review_closing();
         let expected = self.ready_listener(false).is_some();
         if self.pause.holds(now, core.room_again, expected) {
@@ -167,30 +213,38 @@ impl Terminal {
         }
         self.pause = Pause::None;
         core.room_again = false;
-        // One from each in turn, so that a crowd at one does not keep out those at another.
+        // The listeners take turns, so that a long queue at one does not starve the others.
         for _ in 0..ACCEPT_BUDGET {
-            let room = core.slots.has_room(now) || !self.door.fail.waits_when_full();
+            let room = core.slots.has_room(now) || !self.admission.fallback.waits_when_full();
             let Some(turn) = self.next_listener(room) else {
                 if !room && self.listeners.iter().any(|(_, listener)| listener.may_accept()) {
                     core.counters.accept_pauses += 1;
-                    self.pause = Pause::Places(core.slots.shortage(now));
+                    self.pause = Pause::Slots(core.slots.shortage(now));
                 }
                 return false;
             };
             let listener = &mut self.listeners[turn];
             match listener.accept() {
                 Accepted::Client(stream, client) => {
-                    let confirm = self.confirm.as_mut();
-                    welcome(core, now, listener, &mut self.door, confirm, stream, client);
+                    let confirm = self.confirm_queue.as_mut();
+                    accept_client(
+                        core,
+                        now,
+                        listener,
+                        &mut self.admission,
+                        confirm,
+                        stream,
+                        client,
+                    );
                     self.reset_reclaimed(core);
                     core.slots.restore_reserve();
                 }
-                Accepted::Nobody => {}
-                Accepted::NoRoom(error) => {
+                Accepted::Empty => {}
+                Accepted::Exhausted(error) => {
                     if now >= self.complain_again {
                         self.complain_again = now + COMPLAINTS;
                         let open = core.slots.table.len();
-                        tracing::warn!(%error, open, "no more clients than there are");
+                        tracing::warn!(%error, open, "accepting paused: no descriptors or memory");
                     }
                     if is_out_of_descriptors(&error) && core.slots.descriptors_ran_out(now) {
                         continue;
@@ -204,27 +258,27 @@ impl Terminal {
         self.listeners.iter().any(|(_, listener)| listener.may_accept())
     }
 
-    /// Resets the connections whose slots others have.
-    fn reset_reclaimed(&mut self, core: &mut Core) {
+    /// Resets the connections whose slots were reclaimed.
+    fn reset_reclaimed(&mut self, core: &mut TerminalCore) {
         while let Some(index) = core.next_reclaimed() {
-            match (&core.connections[index].phase, &mut self.confirm) {
-                (Phase::Knocking(_), Some(confirm)) => confirm.reclaimed(core, index),
-                (_, _) => core.give_up(index, ResetReason::Local),
+            match (&core.connections[index].stage, &mut self.confirm_queue) {
+                (TerminalStage::SynHeld(_), Some(confirm)) => confirm.reclaimed(core, index),
+                (_, _) => core.abort(index, ResetReason::Local),
             }
         }
     }
 
-    /// The next listener at which clients may be waiting, whose turn it is then.
+    /// Returns the next listener with pending clients and advances the turn.
     fn next_listener(&mut self, room: bool) -> Option<usize> {
         let found = self.ready_listener(room)?;
         self.turn = found + 1;
         Some(found)
     }
 
-    /// The next listener at which clients may be waiting. Without `room` for more only those
-    /// that have a place already: they were let in.
+    /// Returns the next listener with pending clients. Without `room` it is one whose clients have
+    /// slots already because their SYNs were reinjected.
     fn ready_listener(&self, room: bool) -> Option<usize> {
-        let expected = self.confirm.as_ref().is_some_and(Confirm::is_expecting);
+        let expected = self.confirm_queue.as_ref().is_some_and(ConfirmQueue::is_expecting);
         let may = |listener: &Listener| {
             listener.may_accept() && (room || expected && listener.kind == Kind::Transparent)
         };
@@ -235,92 +289,99 @@ impl Terminal {
         ready(self.turn).or_else(|| ready(0))
     }
 
-    /// A connection's turn.
-    pub(super) fn turn(&mut self, core: &mut Core, now: Instant, index: usize) {
-        match core.connections[index].phase {
-            Phase::Asking(_) => {
-                ask(core, now, index, &mut self.door);
-                self.reset_reclaimed(core);
+    /// Handles the hub's message that it has connected to the server.
+    fn accepted(&mut self, core: &mut TerminalCore, now: Instant, key: StreamKey) {
+        let Some(index) = core.connection_of(key) else { return };
+        let connection = &mut core.connections[index];
+        self.admission.reachability.succeeded(connection.info.server.as_ref());
+        match &connection.stage {
+            TerminalStage::Confirming(handshake) => {
+                let pending_reply = handshake.granted(None);
+                let pending_input = std::mem::take(&mut connection.pending_input);
+                core.splice(index, pending_input, pending_reply);
             }
-            Phase::Greeting { .. } => open_greeted(core, now, index),
-            // What the client sends meanwhile waits in its socket.
-            Phase::Confirming(_) | Phase::Knocking(_) => {}
-            Phase::Farewell { .. } => farewell(core, index),
-            Phase::Direct(_) => self.door.direct.turn(core, now, index),
-            Phase::Connecting(_) => unreachable!("a hub's phase"),
-            Phase::Spliced(_) => core.turn_splice(now, index),
-            Phase::Emptying(_) => core.turn_emptying(now, index),
-            Phase::Breaking(_) => core.turn_breaking(now, index),
+            TerminalStage::SynHeld(_) => {
+                if let Some(confirm) = &mut self.confirm_queue {
+                    confirm.accepted(core, now, index);
+                }
+            }
+            // The client was answered early.
+            TerminalStage::Transfer(_)
+            | TerminalStage::ProxyHandshake(_)
+            | TerminalStage::AwaitingData { .. }
+            | TerminalStage::DirectConnect(_) => {}
         }
     }
 
-    /// The deadline of a connection has come.
-    pub(super) fn expired(&mut self, core: &mut Core, now: Instant, index: usize) {
-        core.set_due(index, None);
-        match &core.connections[index].phase {
-            Phase::Asking(asking) => {
-                tracing::info!(client = %asking.client, "a client of a proxy was too slow");
-                core.counters.bad_requests += 1;
-                core.because(index, "it was too slow to say what it wanted");
-                core.reset_socket(index);
-            }
-            Phase::Greeting { .. } => open_now(core, now, index, Vec::new()),
-            Phase::Knocking(_) => {
-                if let Some(confirm) = &mut self.confirm {
-                    confirm.expired(core, index);
+    /// Tells the client as well as it can be told that its stream is gone.
+    fn stream_gone(
+        &mut self,
+        core: &mut TerminalCore,
+        now: Instant,
+        index: usize,
+        reason: RefuseReason,
+        detail: &str,
+    ) {
+        match &core.connections[index].stage {
+            TerminalStage::Confirming(_) => refuse(core, now, index, reason, detail),
+            TerminalStage::SynHeld(_) => {
+                if let Some(confirm) = &mut self.confirm_queue {
+                    confirm.refused(core, index, reason);
                 }
             }
-            Phase::Confirming(_) => {
-                if let Some(key) = core.connections[index].key {
-                    core.carrier.reset(key, ResetReason::TimedOut);
+            TerminalStage::Transfer(_) => core.stream_lost(index),
+            // They have no stream.
+            TerminalStage::ProxyHandshake(_)
+            | TerminalStage::AwaitingData { .. }
+            | TerminalStage::DirectConnect(_) => {}
+        }
+    }
+}
+
+impl Role for Terminal {
+    type Stage = TerminalStage;
+
+    const IS_HUB: bool = false;
+
+    fn handle_readiness(&mut self, source: Source) {
+        match source {
+            Source::Listener(number) => self.is_ready(number),
+            Source::HeldSyns => {
+                if let Some(confirm) = &mut self.confirm_queue {
+                    confirm.is_ready();
                 }
-                core.detach(index);
-                refuse(core, now, index, RefuseReason::TimedOut, "the hub gave no answer");
             }
-            Phase::Farewell { .. } => core.reset_socket(index),
-            Phase::Direct(_) => self.door.direct.expired(core, now, index),
-            Phase::Connecting(_) => unreachable!("a hub's phase"),
-            Phase::Spliced(_) => {}
-            Phase::Emptying(_) => core.turn_emptying(now, index),
-            Phase::Breaking(_) => core.turn_breaking(now, index),
+            Source::Datagrams(_) | Source::Names | Source::Packets | Source::Connection(_) => {}
         }
     }
 
-    /// Something happened on the relay's side.
-    pub(super) fn event(&mut self, core: &mut Core, now: Instant, peer: Peer, event: &Event) {
+    fn begin_round(&mut self, core: &mut TerminalCore, now: Instant) -> bool {
+        self.review(core, now);
+        let more_syns = self.receive_syns(core, now);
+        self.accept(core, now) || more_syns
+    }
+
+    fn on_event(&mut self, core: &mut TerminalCore, now: Instant, peer: Peer, event: Event) {
         let key = |stream| StreamKey { peer, stream };
-        match *event {
+        match event {
             Event::Connected => {
-                tracing::info!(hub = %core.carrier.describe(peer), "the hub answers");
+                tracing::info!(hub = %core.relays.describe(peer), "connected to hub");
             }
-            Event::Disconnected { reason } => {
-                tracing::warn!(?reason, "the hub is lost, and all connections with it");
-                for index in core.connections_to(peer) {
-                    core.counters.lost_with_peer += 1;
-                    core.because(index, "the hub was lost");
-                    core.detach(index);
-                    let knocks = matches!(core.connections[index].phase, Phase::Knocking(_));
-                    let reason = match knocks {
-                        true => RefuseReason::NetworkUnreachable,
-                        false => RefuseReason::Other,
-                    };
-                    self.stream_gone(core, now, index, reason, "the hub was lost");
-                }
-            }
+            Event::Disconnected { reason } => self.session_over(core, now, peer, reason),
             Event::Opened { stream, .. } => {
-                // Only terminals open streams.
-                core.carrier.refuse(key(stream), RefuseReason::Policy);
+                // A hub opens no streams.
+                core.relays.refuse(key(stream), RefuseReason::Policy);
             }
             Event::Accepted { stream } => self.accepted(core, now, key(stream)),
             Event::Refused { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
-                    tracing::debug!(%stream, ?reason, "refused by the hub");
-                    let About { client, server, .. } = &core.connections[index].about;
+                    tracing::debug!(%stream, ?reason, "stream refused by the hub");
+                    let ConnectionInfo { client, server, .. } = &core.connections[index].info;
                     let network =
                         client.map(|client| client_network(client.ip(), core.limits.ipv6_prefix));
-                    self.door.reachability.failed(now, network, server.as_ref(), reason);
+                    self.admission.reachability.failed(now, network, server.as_ref(), reason);
                     core.counters.refused(reason);
-                    core.because(index, reason.words());
+                    core.set_close_cause(index, reason.words());
                     core.detach(index);
                     self.stream_gone(core, now, index, reason, "");
                 }
@@ -333,16 +394,16 @@ impl Terminal {
             Event::Ended { stream } => core.stream_ended(key(stream)),
             Event::Ending { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
-                    tracing::debug!(%stream, ?reason, "reset by the hub");
-                    core.because(index, "the hub reset it");
+                    tracing::debug!(%stream, ?reason, "stream reset by the hub");
+                    core.set_close_cause(index, "reset by the hub");
                     core.stream_ending(index);
                 }
             }
             Event::Reset { stream, reason } => {
                 if let Some(index) = core.connection_of(key(stream)) {
-                    tracing::debug!(%stream, ?reason, "reset by the hub");
-                    core.because(index, "the hub reset it");
-                    if core.connections[index].is_handing_out() {
+                    tracing::debug!(%stream, ?reason, "stream reset by the hub");
+                    core.set_close_cause(index, "reset by the hub");
+                    if let TerminalStage::Transfer(_) = core.connections[index].stage {
                         core.stream_reset(now, index);
                     } else {
                         core.counters.reset_by_peer += 1;
@@ -353,7 +414,7 @@ impl Terminal {
                 }
             }
             Event::Released { stream } => {
-                // What is left is to pass on the end, if that was not done yet.
+                // The end of the stream may still have to be passed on.
                 if let Some(index) = core.connection_of(key(stream)) {
                     core.queue(index);
                 }
@@ -361,58 +422,76 @@ impl Terminal {
         }
     }
 
-    /// The hub has connected.
-    fn accepted(&mut self, core: &mut Core, now: Instant, key: StreamKey) {
-        let Some(index) = core.connection_of(key) else { return };
-        let connection = &mut core.connections[index];
-        self.door.reachability.succeeded(connection.about.server.as_ref());
-        match &connection.phase {
-            Phase::Confirming(handshake) => {
-                let preface = handshake.granted(None);
-                let kept = std::mem::take(&mut connection.kept);
-                core.splice(index, kept, preface);
+    fn on_answer(&mut self, core: &mut TerminalCore, now: Instant, answer: Answer) {
+        self.admission.direct.answered(core, now, answer);
+    }
+
+    fn run(&mut self, core: &mut TerminalCore, now: Instant, index: usize) {
+        match core.connections[index].stage {
+            TerminalStage::ProxyHandshake(_) => {
+                read_request(core, now, index, &mut self.admission);
+                self.reset_reclaimed(core);
             }
-            Phase::Knocking(_) => {
-                if let Some(confirm) = &mut self.confirm {
-                    confirm.accepted(core, now, index);
-                }
-            }
-            // The client was told long ago.
-            Phase::Asking(_)
-            | Phase::Greeting { .. }
-            | Phase::Direct(_)
-            | Phase::Farewell { .. }
-            | Phase::Connecting(_)
-            | Phase::Spliced(_)
-            | Phase::Emptying(_)
-            | Phase::Breaking(_) => {}
+            TerminalStage::AwaitingData { .. } => open_when_readable(core, now, index),
+            // What the client sends meanwhile stays in its socket.
+            TerminalStage::Confirming(_) | TerminalStage::SynHeld(_) => {}
+            TerminalStage::DirectConnect(_) => self.admission.direct.connecting(core, now, index),
+            TerminalStage::Transfer(_) => core.run_transfer(now, index),
         }
     }
 
-    /// The stream is gone before its time: the client is told as well as it can be.
-    fn stream_gone(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        index: usize,
-        reason: RefuseReason,
-        detail: &str,
-    ) {
-        match &core.connections[index].phase {
-            Phase::Confirming(_) => refuse(core, now, index, reason, detail),
-            Phase::Knocking(_) => {
-                if let Some(confirm) = &mut self.confirm {
-                    confirm.refused(core, index, reason);
-                }
-            }
-            Phase::Asking(_)
-            | Phase::Greeting { .. }
-            | Phase::Direct(_)
-            | Phase::Farewell { .. } => {}
-            Phase::Connecting(_) => unreachable!("a hub's phase"),
-            Phase::Spliced(_) | Phase::Emptying(_) | Phase::Breaking(_) => {
+    fn on_deadline(&mut self, core: &mut TerminalCore, now: Instant, index: usize) {
+        match &core.connections[index].stage {
+            TerminalStage::ProxyHandshake(asking) => {
+                tracing::info!(client = %asking.client, "proxy handshake timed out");
+                core.counters.bad_requests += 1;
+                core.set_close_cause(index, "proxy handshake timed out");
                 core.reset_socket(index);
             }
+            TerminalStage::AwaitingData { .. } => open_now(core, now, index, Vec::new()),
+            TerminalStage::SynHeld(_) => {
+                if let Some(confirm) = &mut self.confirm_queue {
+                    confirm.expired(core, index);
+                }
+            }
+            TerminalStage::Confirming(_) => {
+                if let Some(key) = core.connections[index].key {
+                    core.relays.reset(key, ResetReason::TimedOut);
+                }
+                core.detach(index);
+                refuse(core, now, index, RefuseReason::TimedOut, "no response from the hub");
+            }
+            TerminalStage::DirectConnect(_) => self.admission.direct.connecting(core, now, index),
+            TerminalStage::Transfer(_) => core.on_transfer_deadline(now, index),
         }
+    }
+
+    fn poll_timeout(&self, _: &TerminalCore, now: Instant) -> Option<Instant> {
+        let admission = [
+            self.admission.fallback.poll_timeout(now),
+            self.admission.reachability.poll_timeout(now),
+        ];
+        self.pause.until().into_iter().chain(admission.into_iter().flatten()).min()
+    }
+
+    /// Clients at the transparent listeners were intercepted before the drain began.
+    fn drain(&mut self, core: &mut TerminalCore, now: Instant) {
+        if let Some(confirm) = &mut self.confirm_queue {
+            confirm.close(core);
+        }
+        self.close(core, now, |listener| listener.kind != Kind::Transparent);
+    }
+
+    fn bypasses_packets(&self) -> Option<bool> {
+        Some(self.admission.fallback.disposition() == Disposition::Direct)
+    }
+
+    fn peer_for(&self, core: &TerminalCore, _: &Homes, _: &Ends) -> Option<Peer> {
+        Some(core.relays.first_path())
+    }
+
+    fn wants_change(&self, now: Instant) -> bool {
+        self.admission.fallback.wanted_bypass(now).is_some()
+            || self.admission.reachability.wants_filter(now)
     }
 }

@@ -82,7 +82,7 @@ impl Forwarding {
     ///
     /// # Errors
     /// The kernel's refusal; everything is as before then.
-    pub(crate) fn set_passing(&mut self, passing: bool) -> Result<(), InterceptError> {
+    pub(crate) fn set_bypass(&mut self, passing: bool) -> Result<(), InterceptError> {
         match &mut self.rules {
             Some((installed, _)) if passing => installed.let_pass(),
             Some((installed, rules)) => installed.change_forward(rules),

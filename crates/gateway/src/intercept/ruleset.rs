@@ -19,9 +19,9 @@
 //! confirm    log to the doorkeeper, drop
 //! early      tproxy to the listener, mark, accept
 //! ```
-//! What stands before that in `capture` is in [`families`].
+//! What stands before that in `capture` is in [`families`]; what refuses QUIC is in [`quic`].
 //! The policy route turns the mark into local delivery. Only a SYN can begin an interception:
-//! connections that were there before pass by untouched, as does everything that is not TCP.
+//! connections that were there before pass by untouched, as does everything else that is not TCP.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -29,6 +29,7 @@ use super::InterceptError;
 use super::expressions::{Expressions, Verdict};
 use super::families;
 use super::prefix::{PortRange, Prefix};
+use super::quic;
 
 /// The most networks, ports or interfaces that one list may have: a bound on the rule set.
 pub(crate) const LONGEST_LIST: usize = 256;
@@ -72,6 +73,8 @@ pub struct TerminalRules {
     pub confirm: Option<ConfirmRules>,
     /// The address families that the hub reaches: what cannot be reached is refused.
     pub families: relay::Families,
+    /// Whether QUIC is refused where TCP to its port is intercepted.
+    pub refuse_quic: bool,
 }
 
 /// Which connections are kept back until their servers have answered.
@@ -113,6 +116,7 @@ impl TerminalRules {
             exclude_ports: Vec::new(),
             confirm: None,
             families: relay::Families::default(),
+            refuse_quic: false,
         }
     }
 
@@ -152,6 +156,10 @@ impl TerminalRules {
             let sent_in = Expressions::new().tcp().arrived_on("lo").marked(self.mark).opening();
             let rule = Rule { needs: "", expressions: sent_in.verdict(Verdict::Goto(EARLY)) };
             rules.insert(0, rule);
+        }
+        if let Some(refusal) = self.quic_refusal() {
+            chains.push(refusal);
+            rules.extend(self.interfaces.iter().filter_map(|name| quic::jump(name)));
         }
         chains.extend([ports, lan, Chain { name: "prerouting", hooked: true, rules }]);
         let plan = Plan::new(&self.id, self.mark, self.table, self.priority, chains)?;
@@ -394,7 +402,7 @@ impl Plan {
     /// picture goes on as if there were no rules.
     pub(super) fn without_capture(&self) -> Self {
         let mut plan = self.clone();
-        let takes = |chain: &&mut Chain| [CAPTURE, CARRY].contains(&chain.name);
+        let takes = |chain: &&mut Chain| [CAPTURE, CARRY, quic::QUIC].contains(&chain.name);
         for chain in plan.chains.iter_mut().filter(takes) {
             chain.rules.clear();
         }

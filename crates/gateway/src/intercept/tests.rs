@@ -3,6 +3,7 @@
 //! One thread visits the namespaces in turn; a socket stays in the one where it was made.
 
 mod confirm;
+mod quic;
 
 use super::*;
 use nix::sched::{CloneFlags, setns, unshare};

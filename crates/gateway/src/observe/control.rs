@@ -10,8 +10,8 @@ use super::question::{self, MAX_LINE, MAX_PAGE, Question};
 use super::socket::{self, Place};
 use super::{Identity, Status};
 use crate::driver::KernelReserve;
+use crate::engine::EngineView;
 use crate::engine::Reserve;
-use crate::engine::Sight;
 use crate::engine::is_out_of_descriptors;
 use mio::net::{UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -71,8 +71,8 @@ struct Running {
 /// What a turn needs to answer.
 pub(super) struct Desk<'a, 'b> {
     pub(super) identity: &'a Identity,
-    pub(super) sight: &'a mut Sight<'b>,
-    pub(super) status: &'a mut dyn FnMut(&mut Sight<'_>) -> Status,
+    pub(super) view: &'a mut EngineView<'b>,
+    pub(super) status: &'a mut dyn FnMut(&mut EngineView<'_>) -> Status,
 }
 
 impl Control {
@@ -135,7 +135,7 @@ impl Control {
 
     /// Does what can be done; true when a client waits for more.
     pub(super) fn turn(&mut self, registry: &Registry, desk: &mut Desk<'_, '_>) -> bool {
-        let now = desk.sight.now;
+        let now = desk.view.now;
         self.accept(now, registry);
         self.pass_capture(desk);
         self.more = false;
@@ -181,7 +181,7 @@ impl Control {
                 }
                 Err(error) => {
                     if error.kind() != io::ErrorKind::WouldBlock {
-                        tracing::warn!(%error, "a client of the control socket was not accepted");
+                        tracing::warn!(%error, "accepting a control client failed");
                     }
                     self.ready = false;
                     return;
@@ -201,7 +201,7 @@ impl Control {
     }
 
     fn serve(&mut self, key: usize, desk: &mut Desk<'_, '_>) -> io::Result<Served> {
-        let now = desk.sight.now;
+        let now = desk.view.now;
         let captures = self.capture.as_ref().is_some_and(|running| running.client == key);
         let client = &mut self.clients[key];
         let before = client.pipe.pending();
@@ -257,11 +257,11 @@ impl Control {
         match question::parse(line) {
             Err(message) => question::refuse(&message, out),
             Ok(Question::Status {}) => {
-                question::answer("status", &(desk.status)(desk.sight), out);
+                question::answer("status", &(desk.status)(desk.view), out);
             }
             Ok(Question::Connections { after, most, terminal }) => {
                 let most = most.clamp(1, MAX_PAGE);
-                let page = desk.sight.connections(after, most, terminal.as_deref());
+                let page = desk.view.connections(after, most, terminal.as_deref());
                 question::answer("connections", &page, out);
             }
             Ok(Question::Capture { terminal, count, seconds }) => {
@@ -286,7 +286,7 @@ impl Control {
         if self.capture.is_some() {
             return question::refuse("another capture is running", out);
         }
-        if desk.sight.carrier().is_none() {
+        if desk.view.relays().is_none() {
             return question::refuse("there is no inner traffic without another gateway", out);
         }
         if seconds.is_some_and(|seconds| !(0.0..=LONGEST_SECONDS).contains(&seconds)) {
@@ -295,7 +295,7 @@ impl Control {
         tracing::warn!(
             client = %who(self.clients[key].pipe.stream()),
             terminal = terminal.as_deref().unwrap_or("all"),
-            "a capture of users' traffic begins"
+            "capture of user traffic started"
         );
         let out = self.clients[key].pipe.output();
         question::answer(
@@ -303,10 +303,10 @@ impl Control {
             &Begun { terminal: terminal.as_deref(), format: "pcapng" },
             out,
         );
-        let capture = Capture::new(desk.sight.is_hub(), &desk.identity.name, count, out);
-        let until = seconds.map(|seconds| desk.sight.now + Span::from_secs_f64(seconds));
-        if let Some(carrier) = desk.sight.carrier() {
-            carrier.set_tap(Some(Tap::new(terminal, MAX_ROUND)));
+        let capture = Capture::new(desk.view.is_hub(), &desk.identity.name, count, out);
+        let until = seconds.map(|seconds| desk.view.now + Span::from_secs_f64(seconds));
+        if let Some(relays) = desk.view.relays() {
+            relays.set_tap(Some(Tap::new(terminal, MAX_ROUND)));
         }
         self.capture = Some(Running { client: key, capture, until });
     }
@@ -318,11 +318,11 @@ impl Control {
         let room = MAX_PENDING.saturating_sub(pipe.pending());
         let out = pipe.output();
         let room = out.len() + room;
-        let epoch = desk.sight.epoch_unix_ns();
-        if let Some(carrier) = desk.sight.carrier() {
-            carrier.drain_tap(|name, tapped| capture.packet(name, &tapped, epoch, room, out));
+        let epoch = desk.view.epoch_unix_ns();
+        if let Some(relays) = desk.view.relays() {
+            relays.drain_tap(|name, tapped| capture.packet(name, &tapped, epoch, room, out));
         }
-        let over = until.is_some_and(|until| until <= desk.sight.now);
+        let over = until.is_some_and(|until| until <= desk.view.now);
         if capture.is_complete() || over {
             self.end_capture(desk);
         }
@@ -330,17 +330,17 @@ impl Control {
 
     fn end_capture(&mut self, desk: &mut Desk<'_, '_>) {
         let Some(Running { client, capture, .. }) = self.capture.take() else { return };
-        let missed = desk.sight.carrier().map_or(0, |carrier| {
-            let missed = carrier.drain_tap(|_, _| {});
-            carrier.set_tap(None);
+        let missed = desk.view.relays().map_or(0, |relays| {
+            let missed = relays.drain_tap(|_, _| {});
+            relays.set_tap(None);
             missed
         });
-        let now = desk.sight.epoch_unix_ns() + desk.sight.now.as_nanos();
+        let now = desk.view.epoch_unix_ns() + desk.view.now.as_nanos();
         if let Some(client) = self.clients.get_mut(client) {
             capture.end(now, missed, client.pipe.output());
             client.leaving = true;
         }
-        tracing::info!("the capture has ended");
+        tracing::info!("capture ended");
     }
 
     fn remove(&mut self, key: usize, desk: &mut Desk<'_, '_>) {

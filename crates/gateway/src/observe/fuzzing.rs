@@ -5,8 +5,8 @@ use super::control::{self, Control, Desk};
 use super::metrics::{self, Http};
 use super::{Identity, LoopStatus, question};
 use crate::driver::Driver;
-use crate::engine::Sight;
 use crate::engine::single::Single;
+use crate::engine::{EngineView, Machine};
 use crate::{Config, Role};
 use mio::{Events, Poll, Token};
 use std::io::{ErrorKind, Read, Write};
@@ -238,9 +238,9 @@ impl Server for Controlled {
         let identity =
             Identity { role: "single", name: "x".into(), controller: "tcp", started: now };
         let rounds = LoopStatus::default();
-        let mut status = |sight: &mut Sight<'_>| super::status(&identity, &rounds, sight);
-        let mut sight = Sight::of_single(now, 0, &self.single);
-        let mut desk = Desk { identity: &identity, sight: &mut sight, status: &mut status };
+        let mut status = |view: &mut EngineView<'_>| super::status(&identity, &rounds, view);
+        let mut view = self.single.view(now, 0);
+        let mut desk = Desk { identity: &identity, view: &mut view, status: &mut status };
         control.turn(self.poll.registry(), &mut desk) || news
     }
 

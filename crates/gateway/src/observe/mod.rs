@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bentpipe status, top, capture ──▶ control socket ─┐
-//!                                                     ├─▶ Observer ──▶ Sight of the engine
+//!                                                     ├─▶ Observer ──▶ EngineView of the engine
 //!   Prometheus ──▶ HTTP, /metrics ────────────────────┘    (a turn in each round of the loop)
 //! ```
 //!
@@ -21,12 +21,13 @@ mod question;
 mod socket;
 mod status;
 
+pub use crate::report::AssociationCounters;
 pub use capture::PORT as CAPTURE_PORT;
 pub use histogram::Histogram;
 pub use question::VERSION as CONTROL_VERSION;
 pub use status::{
-    AssociationCounters, ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters,
-    ProcessStatus, PromisedStatus, ResolverStatus, Status, TerminalStatus,
+    ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters, ProcessStatus,
+    PromisedStatus, ResolverStatus, Status, TerminalStatus,
 };
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -37,7 +38,7 @@ pub(crate) use {
 };
 
 use crate::config::ControlSocket;
-use crate::engine::Sight;
+use crate::engine::EngineView;
 use crate::{Config, Error, Role};
 use control::{Control, Desk};
 use metrics::{Format, Http};
@@ -98,7 +99,7 @@ impl Observer {
             }
             Some(ControlSocket::Usual(path)) => Control::listen(path)
                 .inspect_err(|error| {
-                    tracing::info!(socket = %path.display(), %error, "no control socket");
+                    tracing::info!(socket = %path.display(), %error, "control socket unavailable");
                 })
                 .ok(),
         };
@@ -173,21 +174,21 @@ impl Observer {
     }
 
     /// Sees to the clients; true when there is more to do at once.
-    pub(crate) fn turn(&mut self, mut sight: Sight<'_>) -> bool {
+    pub(crate) fn turn(&mut self, mut view: EngineView<'_>) -> bool {
         let Some(registry) = &self.registry else { return false };
         let (identity, rounds) = (&self.identity, &self.rounds);
-        let mut make = |sight: &mut Sight<'_>| status(identity, rounds, sight);
+        let mut make = |view: &mut EngineView<'_>| status(identity, rounds, view);
         let mut more = false;
         if let Some(control) = &mut self.control {
-            let mut desk = Desk { identity, sight: &mut sight, status: &mut make };
+            let mut desk = Desk { identity, view: &mut view, status: &mut make };
             more = control.turn(registry, &mut desk);
         }
         if let Some(metrics) = &mut self.metrics {
-            let (now, page) = (sight.now, &mut self.page);
+            let (now, page) = (view.now, &mut self.page);
             metrics.turn(now, registry, |format| match page {
                 Some((at, of, text)) if *of == format && now.since(*at) < PAGE_LIFE => text.clone(),
                 Some(_) | None => {
-                    let text = metrics::render(&make(&mut sight), format);
+                    let text = metrics::render(&make(&mut view), format);
                     *page = Some((now, format, text.clone()));
                     text
                 }
@@ -197,18 +198,18 @@ impl Observer {
     }
 
     /// The gateway ends.
-    pub(crate) fn close(&mut self, mut sight: Sight<'_>) {
+    pub(crate) fn close(&mut self, mut view: EngineView<'_>) {
         let (identity, rounds) = (&self.identity, &self.rounds);
-        let mut make = |sight: &mut Sight<'_>| status(identity, rounds, sight);
+        let mut make = |view: &mut EngineView<'_>| status(identity, rounds, view);
         if let Some(mut control) = self.control.take() {
-            control.close(&mut Desk { identity, sight: &mut sight, status: &mut make });
+            control.close(&mut Desk { identity, view: &mut view, status: &mut make });
         }
         self.metrics = None;
     }
 }
 
-fn status(identity: &Identity, rounds: &LoopStatus, sight: &mut Sight<'_>) -> Status {
-    let epoch = Duration::from_nanos(sight.epoch_unix_ns());
+fn status(identity: &Identity, rounds: &LoopStatus, view: &mut EngineView<'_>) -> Status {
+    let epoch = Duration::from_nanos(view.epoch_unix_ns());
     let started = epoch + Duration::from_nanos(identity.started.as_nanos());
     Status {
         gateway: GatewayStatus {
@@ -216,14 +217,14 @@ fn status(identity: &Identity, rounds: &LoopStatus, sight: &mut Sight<'_>) -> St
             name: identity.name.clone(),
             version: env!("CARGO_PKG_VERSION"),
             controller: identity.controller,
-            link: sight.link.map(|address| address.to_string()),
-            waiting: sight.waiting.clone(),
+            link: view.link.map(|address| address.to_string()),
+            waiting: view.waiting.clone(),
             pid: std::process::id(),
             started_unix_seconds: started.as_secs_f64(),
-            uptime_seconds: sight.now.since(identity.started).as_secs_f64(),
+            uptime_seconds: view.now.since(identity.started).as_secs_f64(),
         },
-        counted: sight.counted(),
-        terminals: sight.terminals(&identity.name),
+        counted: view.counted(),
+        terminals: view.terminals(&identity.name),
         rounds: rounds.clone(),
         process: process::status(),
     }

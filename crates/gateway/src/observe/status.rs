@@ -1,9 +1,8 @@
 //! What a running gateway tells of itself: on the control socket as JSON, and as metrics.
 
 use crate::Promised;
-use crate::report::{Counters, SingleReport, Traffic, UdpCounters};
+use crate::report::{AssociationCounters, Counters, SingleReport, Traffic, UdpCounters};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// A gateway at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -52,7 +51,7 @@ pub struct Counted {
     pub open: u64,
     /// Connections at once, at most.
     pub limit: u64,
-    /// What became of connections.
+    /// Returns the counters of connections.
     pub connections: Counters,
     /// The datagram socket.
     pub udp: UdpCounters,
@@ -92,27 +91,6 @@ impl PromisedStatus {
             most_bits_per_second: promised.most().as_bps(),
         }
     }
-}
-
-/// What associations have counted.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct AssociationCounters {
-    /// Datagrams sealed.
-    pub sealed: u64,
-    /// Datagrams opened.
-    pub opened: u64,
-    /// Hellos sent, or answered.
-    pub hellos: u64,
-    /// Unknowns sent, or heeded.
-    pub unknowns: u64,
-    /// Times that a terminal has renewed its keys.
-    pub renewals: u64,
-    /// Cookies sent, or taken: the hub was busy with Hellos.
-    pub cookies: u64,
-    /// Cookies and Unknowns that a hub did not send, as all of them have a share of its link.
-    pub withheld: BTreeMap<&'static str, u64>,
-    /// Datagrams that were not taken, by reason.
-    pub dropped: BTreeMap<&'static str, u64>,
 }
 
 /// Names that are looked up, for connections by name.
@@ -275,7 +253,7 @@ pub struct ConnectionStatus {
     pub number: u64,
     /// The terminal that it came by, at a hub.
     pub terminal: Option<String>,
-    /// Who connected, as far as it is known.
+    /// Address of the client, if known.
     pub client: Option<String>,
     /// Where to.
     pub server: Option<String>,

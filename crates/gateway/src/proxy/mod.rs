@@ -29,13 +29,37 @@ mod socks;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::ClientProtocol;
 use connect::HttpConnect;
 pub use relay::RefuseReason;
 use socks::Socks5;
 
 /// The most bytes of a request that are kept while it is incomplete.
 pub const MAX_HEAD: usize = 16 * 1024;
+
+/// How a client reaches a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientProtocol {
+    /// By SOCKS5.
+    Socks5,
+    /// By HTTP CONNECT.
+    Connect,
+    /// By an intercepted connection.
+    Intercepted,
+}
+
+impl fmt::Display for ClientProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = PROTOCOLS.iter().find(|(_, protocol)| protocol == self);
+        f.write_str(named.map_or("", |(name, _)| name))
+    }
+}
+
+/// The protocols by the names that the configuration has for them.
+pub(crate) const PROTOCOLS: [(&str, ClientProtocol); 3] = [
+    ("socks5", ClientProtocol::Socks5),
+    ("connect", ClientProtocol::Connect),
+    ("intercepted", ClientProtocol::Intercepted),
+];
 
 /// Where a client wants to be connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]

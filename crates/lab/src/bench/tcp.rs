@@ -52,11 +52,11 @@ pub struct Compared {
     pub kernel_seconds: Vec<f64>,
     /// Their median.
     pub kernel_median: f64,
-    /// Segments that the kernel sent again, in each repetition.
+    /// Segments that the kernel retransmitted, in each repetition.
     pub kernel_retransmissions: Vec<u64>,
     /// The model's time, in seconds.
     pub model_seconds: f64,
-    /// Segments that the model sent again.
+    /// Segments that the model retransmitted.
     pub model_retransmissions: u64,
     /// (model − kernel) / kernel.
     pub difference: f64,

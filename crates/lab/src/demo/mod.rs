@@ -1,6 +1,6 @@
 //! Four ways over one satellite link, side by side, for people.
 //!
-//! Each way has a network and a link of its own, and all run at once; so a slow way takes
+//! Each way has a network and a link of its own, and all run at once; so a slow path takes
 //! nothing from a fast one, and the whole takes as long as the slowest, or [`TIME_LIMIT`].
 
 mod loopback;

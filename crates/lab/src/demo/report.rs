@@ -61,7 +61,7 @@ pub struct DemoRun {
     pub request_4k_seconds: Option<f64>,
     /// The page of 30 objects over six connections: the median.
     pub page_seconds: Option<f64>,
-    /// Segments that were sent again over the link.
+    /// Segments that were retransmitted over the link.
     pub retransmissions: Option<u64>,
     /// Whether what arrived is what was sent, as far as it arrived.
     pub checksums_match: bool,

@@ -1,46 +1,6 @@
 //! What was published, ours beside it, and the verdict.
 
-use super::statistics::Summary;
 use serde::{Deserialize, Serialize};
-
-/// One published number or statement, written down before ours is known.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expected {
-    /// A short name.
-    pub name: &'static str,
-    /// Where it stands: section, page, figure or table.
-    pub place: &'static str,
-    /// What was published.
-    pub published: Published,
-    /// When ours agrees.
-    pub criterion: Criterion,
-}
-
-/// What was published.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Published {
-    /// A number.
-    Number {
-        /// It.
-        value: f64,
-        /// Its unit, `%` or `bit/s`.
-        unit: &'static str,
-    },
-    /// A statement, in our words.
-    Claim(&'static str),
-}
-
-/// When ours agrees with what was published.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Criterion {
-    /// The published number lies within this share of itself around our interval. The interval
-    /// counts up to the same share on either side: a wide one must not agree with everything.
-    Within(f64),
-    /// The same with so much, in the number's unit.
-    Absolute(f64),
-    /// The statement holds for our results in this sense.
-    Holds(&'static str),
-}
 
 /// Whether a cell is a number or a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,150 +114,55 @@ pub enum Answer {
     Words(String),
 }
 
-impl Expected {
-    /// Holds `ours` against the published number.
-    ///
-    /// # Panics
-    /// When a claim was published, or the criterion is not one for numbers.
-    pub fn number(&self, ours: Summary, reason: impl Into<String>) -> Cell {
-        let Published::Number { value, .. } = self.published else {
-            panic!("{} is a claim", self.name)
-        };
-        let slack = match self.criterion {
-            Criterion::Within(share) => share * value.abs(),
-            Criterion::Absolute(much) => much,
-            Criterion::Holds(_) => panic!("{} needs a tolerance", self.name),
-        };
-        // A single replication has no interval; then the tolerance alone decides.
-        let half = ours.interval().map_or(0.0, |_| ours.half.min(slack));
-        let agrees = (ours.mean - value).abs() <= half + slack;
-        let verdict = if agrees { Verdict::Agrees } else { Verdict::Differs };
-        let answer = Answer::Number(ours.mean);
-        self.cell(answer, ours.interval(), verdict, reason.into())
-    }
-
-    /// Says whether the published statement holds for ours; `ci95` is the interval of the
-    /// number that it stands on, where there is one.
-    pub fn claim(
-        &self,
-        holds: bool,
-        ours: impl Into<String>,
-        ci95: Option<Summary>,
-        reason: impl Into<String>,
-    ) -> Cell {
-        let verdict = if holds { Verdict::Agrees } else { Verdict::Differs };
-        let interval = ci95.and_then(|summary| summary.interval());
-        self.cell(Answer::Words(ours.into()), interval, verdict, reason.into())
-    }
-
-    /// Says that there is nothing to hold it against, and why.
-    pub fn not_comparable(&self, reason: impl Into<String>) -> Cell {
-        let ours = Answer::Words("–".to_owned());
-        self.cell(ours, None, Verdict::NotComparable, reason.into())
-    }
-
-    fn cell(&self, ours: Answer, ci95: Option<[f64; 2]>, verdict: Verdict, reason: String) -> Cell {
-        let (kind, published, unit) = match self.published {
-            Published::Number { value, unit } => (Kind::Number, Answer::Number(value), unit),
-            Published::Claim(text) => (Kind::Claim, Answer::Words(text.to_owned()), ""),
-        };
-        Cell {
-            name: self.name.to_owned(),
-            kind,
-            place: self.place.to_owned(),
-            published,
-            ours,
-            ci95,
-            unit: unit.to_owned(),
-            criterion: self.criterion.words(),
-            verdict,
-            reason,
-            live: None,
-        }
-    }
-}
-
-impl Criterion {
-    fn words(self) -> String {
-        match self {
-            Self::Within(share) => {
-                let share = trim(share * 100.0);
-                format!("the published number within {share} % of our interval, {COUNTED}")
-            }
-            Self::Absolute(much) => {
-                format!("the published number within {} of our interval, {COUNTED}", trim(much))
-            }
-            Self::Holds(text) => text.to_owned(),
-        }
-    }
-}
-
-/// How much of an interval counts.
-const COUNTED: &str = "of which as much counts on either side";
-
-fn trim(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const NUMBER: Expected = Expected {
-        name: "gain",
-        place: "section 6.1",
-        published: Published::Number { value: 44.0, unit: "%" },
-        criterion: Criterion::Within(0.25),
-    };
-
-    #[test]
-    fn a_number_agrees_within_tolerance_and_interval() {
-        let ours = |mean, half| Summary { n: 20, mean, deviation: 1.0, half };
-        assert_eq!(NUMBER.number(ours(33.0, 0.0), "").verdict, Verdict::Agrees);
-        assert_eq!(NUMBER.number(ours(32.9, 0.0), "").verdict, Verdict::Differs);
-        assert_eq!(NUMBER.number(ours(30.0, 3.0), "").verdict, Verdict::Agrees);
-        assert_eq!(NUMBER.number(ours(58.1, 3.0), "").verdict, Verdict::Differs);
-        assert_eq!(NUMBER.number(ours(24.0, 30.0), "").verdict, Verdict::Agrees);
-        let wide = NUMBER.number(ours(20.0, 30.0), "");
-        assert_eq!(wide.verdict, Verdict::Differs, "chance alone is no agreement");
-        let single = NUMBER.number(ours(44.0, f64::INFINITY), "");
-        assert_eq!((single.verdict, single.ci95), (Verdict::Agrees, None));
+    fn number(mean: f64, half: f64) -> Cell {
+        Cell {
+            name: "gain".to_owned(),
+            kind: Kind::Number,
+            place: "section 6.1".to_owned(),
+            published: Answer::Number(44.0),
+            ours: Answer::Number(mean),
+            ci95: Some([mean - half, mean + half]),
+            unit: "%".to_owned(),
+            criterion: String::new(),
+            verdict: Verdict::Agrees,
+            reason: String::new(),
+            live: None,
+        }
     }
 
     #[test]
     fn live_vouches_for_simulated_within_a_tenth_or_the_intervals() {
-        let cell = |mean, half| NUMBER.number(Summary { n: 5, mean, deviation: 1.0, half }, "");
         let agrees = |ours: (f64, f64), live: (f64, f64)| {
-            Measured::new(&cell(ours.0, ours.1), &cell(live.0, live.1)).agrees
+            Measured::new(&number(ours.0, ours.1), &number(live.0, live.1)).agrees
         };
         assert!(agrees((40.0, 0.0), (43.9, 0.0)));
         assert!(!agrees((40.0, 0.0), (44.1, 0.0)));
         assert!(agrees((40.0, 3.0), (46.0, 4.0)));
         assert!(!agrees((40.0, 3.0), (46.0, 2.0)));
-        let live = Measured::new(&cell(10.0, 0.0), &cell(44.0, 0.0));
-        assert_eq!((live.verdict, live.agrees), (Verdict::Agrees, false));
     }
 
     #[test]
     fn json_says_what_readers_expect() {
-        let claim = Expected {
-            published: Published::Claim("on is better"),
-            criterion: Criterion::Holds("at every point"),
-            ..NUMBER
+        let claim = Cell {
+            kind: Kind::Claim,
+            published: Answer::Words("on is better".to_owned()),
+            ci95: None,
+            verdict: Verdict::NotComparable,
+            ..number(1.0, 0.0)
         };
-        let cell = claim.claim(false, "not at 5 %", None, "the window is small there");
-        let text = serde_json::to_string(&cell).unwrap();
+        let text = serde_json::to_string(&claim).unwrap();
         for part in [
             r#""kind":"claim""#,
-            r#""verdict":"differs""#,
+            r#""verdict":"not_comparable""#,
             r#""published":"on is better""#,
             r#""ci95":null"#,
         ] {
             assert!(text.contains(part), "{text} lacks {part}");
         }
-        let text = serde_json::to_string(&claim.not_comparable("a photograph")).unwrap();
-        assert!(text.contains(r#""verdict":"not_comparable""#), "{text}");
-        let back: Cell = serde_json::from_str(&text).unwrap();
-        assert_eq!(back.kind, Kind::Claim);
+        assert_eq!(serde_json::from_str::<Cell>(&text).unwrap(), claim);
     }
 }

@@ -1,7 +1,7 @@
 //! Figures: lines with error bars, as SVG, PNG and CSV.
 
-use super::output::csv;
 use super::statistics::Summary;
+use crate::files::csv;
 use crate::plot::PlotError;
 use kuva::plot::legend::LegendPosition;
 use kuva::plot::{LinePlot, LineStyle, ScatterPlot};

@@ -7,8 +7,8 @@
 //!
 //! An [`Entry`] declares what there is to run; a job is a pure function of the seed and its
 //! number, so that jobs may run in any order, on any machine, today or after an interruption.
-//! What was published stands beside it as data ([`Expected`]), with the tolerance, before
-//! anything is compared.
+//! What was published stands in data files ([`publication`]), with the tolerance, before anything
+//! is compared.
 
 mod cell;
 pub(crate) mod controllers;
@@ -17,6 +17,7 @@ mod figure;
 mod henderson_katz_1999;
 mod itu_s1711;
 mod itu_s1711_star;
+mod judged;
 mod marchese_2001;
 mod mhatre_rosenberg;
 mod options;
@@ -26,17 +27,20 @@ mod plan;
 mod publication;
 mod request;
 mod runner;
+mod setting;
 pub mod statistics;
 mod store;
 mod sweep;
 
-pub use cell::{Cell, Criterion, Expected, Kind, Measured, Published, Verdict};
+pub use cell::{Cell, Kind, Measured, Verdict};
 pub use figure::{Axis, Figure, Series};
-pub use options::{Options, Parameter, Setting};
+pub use judged::Judged;
+pub use options::Options;
 pub use outcome::{Beside, Outcome, Picture, Section, SetUp, Table};
 pub use plan::{Draw, Entry, Live, Point, Results, Values};
 pub use request::Request;
-pub use runner::{Judged, Ran, merge, report, run};
+pub use runner::{Ran, merge, report, run};
+pub use setting::{Parameter, Setting};
 pub use statistics::Summary;
 
 /// All entries, in the order of the report.

@@ -46,35 +46,6 @@ pub struct SetUp {
     pub fitted: bool,
 }
 
-impl SetUp {
-    /// As published.
-    pub fn published(name: &str, value: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            published: value.to_owned(),
-            ours: "the same".to_owned(),
-            why: String::new(),
-            fitted: false,
-        }
-    }
-
-    /// Left open by the publication and chosen by us, not fitted.
-    pub fn chosen(name: &str, published: &str, ours: impl Into<String>, why: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            published: published.to_owned(),
-            ours: ours.into(),
-            why: why.to_owned(),
-            fitted: false,
-        }
-    }
-
-    /// Fitted to the published results.
-    pub fn fitted(name: &str, published: &str, ours: impl Into<String>, why: &str) -> Self {
-        Self { fitted: true, ..Self::chosen(name, published, ours, why) }
-    }
-}
-
 /// A part of the report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Section {

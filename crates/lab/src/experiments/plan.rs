@@ -1,7 +1,7 @@
 //! What an experiment consists of, and what came out of its jobs.
 
-use super::options::{Parameter, Setting};
 use super::outcome::{Beside, Outcome};
+use super::setting::{Parameter, Setting};
 use super::statistics::Summary;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;

@@ -1,16 +1,15 @@
 //! Runs entries: plans, resumes, sweeps, judges, and writes everything down.
 
-use super::ALL;
-use super::options::{Options, Setting};
-use super::outcome::Outcome;
+use super::judged::Judged;
+use super::options::Options;
 use super::output;
 use super::plan::{Entry, Point, Results};
+use super::setting::Setting;
 use super::store::{self, Found, Header};
 use super::sweep::{self, Job};
 use crate::LabError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rt::Clock;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -19,37 +18,6 @@ use units::{Instant, Span};
 
 /// How often results are saved while jobs run.
 const SAVE: Span = Span::from_secs(5);
-
-/// An entry with what it came to, as it is kept beside its store.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
-    /// The entry's name.
-    pub id: String,
-    /// Its heading.
-    pub title: String,
-    /// Where it was published.
-    pub source: String,
-    /// What it is, in a sentence.
-    pub about: String,
-    /// What runs it again.
-    pub command: String,
-    /// Names the code that made the results.
-    pub code: String,
-    /// How often each point was run.
-    pub replications: u32,
-    /// Jobs in all.
-    pub jobs: usize,
-    /// What it came to.
-    pub outcome: Outcome,
-}
-
-impl Judged {
-    /// Whether other code made it than would run now.
-    pub(super) fn is_stale(&self) -> bool {
-        let entry = ALL.iter().find(|entry| entry.id == self.id);
-        entry.is_some_and(|entry| store::code_of(entry) != self.code)
-    }
-}
 
 /// What became of an entry.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,22 @@
 use super::*;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+static PAGE: LazyLock<publication::Page> = LazyLock::new(|| {
+    let text = r#"
+        title = "All"
+        [[claim]]
+        id = "x"
+        name = "x of p3"
+        place = "table 1"
+        value = 3.5
+        unit = "m"
+        absolute = 0.5
+        reason = "it is uniform"
+    "#;
+    publication::Page::parse("counted", text)
+});
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
@@ -36,12 +52,6 @@ static COUNTED: Entry = Entry {
     },
     judge: |setting, results| {
         let mean = results.summary("s", "p3", "x");
-        let expected = Expected {
-            name: "x of p3",
-            place: "table 1",
-            published: Published::Number { value: 3.5, unit: "m" },
-            criterion: Criterion::Absolute(0.5),
-        };
         let gain = results.paired("s", "p3", "p2", "x", |a, b| a - b);
         assert!(
             (gain.mean - setting.get("scale")).abs() < 1e-12 && gain.half < 1e-9,
@@ -55,7 +65,7 @@ static COUNTED: Entry = Entry {
         };
         let all = Section {
             title: "All".into(),
-            cells: vec![expected.number(mean, "it is uniform")],
+            cells: vec![PAGE.claim("x").number(mean)],
             ..Section::default()
         };
         let beside = Section { title: "Beside".into(), tables: vec![table], ..Section::default() };
@@ -201,6 +211,25 @@ fn entries_are_whole() {
             let allowed = parameter.min..=parameter.max;
             assert!(allowed.contains(&parameter.default), "{}", parameter.name);
             assert!(!parameter.whole || parameter.default.fract() == 0.0, "{}", parameter.name);
+        }
+    }
+}
+
+/// Of results that are not there every value is unknown, and every claim is still found in its data
+/// file, with a measure of its own.
+#[test]
+fn every_claim_is_found_and_measured() {
+    for entry in ALL {
+        let setting = Options::new("unused").setting(entry).unwrap();
+        let outcome = (entry.judge)(&setting, &Results::partial());
+        let cells: Vec<&Cell> = outcome.cells().collect();
+        assert!(cells.len() > 10, "{}: {} cells", entry.id, cells.len());
+        assert!(cells.iter().all(|cell| !cell.place.is_empty() && !cell.criterion.is_empty()));
+        assert!(!outcome.summary.is_empty() && !outcome.set_up.is_empty(), "{}", entry.id);
+        let words = outcome.summary.iter().chain(outcome.set_up.iter().map(|line| &line.ours));
+        let words = words.chain(outcome.sections.iter().flat_map(|section| &section.text));
+        for text in words {
+            assert!(!text.contains('{'), "{}: a name without a value in {text:?}", entry.id);
         }
     }
 }

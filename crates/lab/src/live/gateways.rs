@@ -228,7 +228,7 @@ impl Gateway {
         self.process.child().id()
     }
 
-    /// Its last words so far.
+    /// The end of its log so far.
     pub(crate) fn said(&self) -> String {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.iter().cloned().collect::<Vec<_>>().join("\n")

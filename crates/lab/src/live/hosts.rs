@@ -40,7 +40,7 @@ pub(crate) struct Hosts {
 /// What was counted besides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
-    /// Segments that the server's kernel sent again.
+    /// Segments that the server's kernel retransmitted.
     pub(crate) retransmissions: u64,
     /// Packets that the link dropped on their way to the client, for whatever reason.
     pub(crate) dropped: u64,

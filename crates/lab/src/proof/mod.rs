@@ -12,6 +12,7 @@
 
 mod bed;
 mod clock_step;
+mod common;
 mod dead_names;
 mod disk_full;
 mod families;
@@ -30,24 +31,14 @@ mod stalled;
 mod usage;
 mod verdict;
 
+pub use common::ProofConfig;
 pub use verdict::Verdict;
 
 use crate::LabError;
 use crate::files::write_whole;
+use common::{failed, pause_ms};
 use rt::Clock;
 use std::path::Path;
-use units::Span;
-
-/// How proofs are run.
-#[derive(Clone, Copy, Debug)]
-pub struct ProofConfig {
-    /// The short form, for a first look and for machines that build.
-    pub quick: bool,
-    /// Connections of the soak, instead of the usual number.
-    pub connections: Option<u64>,
-    /// The seed of everything random.
-    pub seed: u64,
-}
 
 /// One proof.
 #[derive(Debug)]
@@ -186,21 +177,6 @@ pub fn write(verdicts: &[Verdict], path: &Path) -> Result<(), LabError> {
     let mut text = serde_json::to_string_pretty(verdicts).expect("verdicts are text and numbers");
     text.push('\n');
     write_whole(path, text.as_bytes())
-}
-
-/// Waits.
-fn pause(length: Span) {
-    let clock = Clock::new();
-    clock.sleep_until(clock.now() + length);
-}
-
-fn pause_ms(milliseconds: u64) {
-    pause(Span::from_millis(milliseconds));
-}
-
-/// What went wrong with the machine, in words.
-fn failed(what: &str) -> impl Fn(std::io::Error) -> LabError + '_ {
-    move |error| LabError::Proof(format!("{what}: {error}"))
 }
 
 #[cfg(test)]

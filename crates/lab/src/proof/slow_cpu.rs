@@ -24,7 +24,7 @@ const SEED: u64 = 9_000_002;
 const PERIOD: Span = Span::from_millis(100);
 const SHARE: Span = Span::from_millis(10);
 /// The download alone must come back to so much of its rate, within so long.
-const AGAIN: (f64, Span) = (0.9, Span::from_secs(20));
+const RECOVERED: (f64, Span) = (0.9, Span::from_secs(20));
 
 pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), LabError> {
     let mut bed = Bed::new(&Setup::new(config.seed))?;
@@ -44,7 +44,7 @@ pub(super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Result<(), Lab
     drop(throttle);
     let tally = load.finish(&bed);
     let others = clock.now().since(free_again);
-    let (again, highest) = long.await_rate(alone * AGAIN.0, AGAIN.1);
+    let (again, highest) = long.await_rate(alone * RECOVERED.0, RECOVERED.1);
     verdict.figure("download_alone_mbit_s", alone);
     verdict.figure("download_slow_mbit_s", starved);
     verdict.figure("download_afterwards_mbit_s", highest);

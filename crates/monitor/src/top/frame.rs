@@ -149,10 +149,10 @@ fn terminal_heading(names: usize, wide: bool) -> String {
         fit("STATE", 13),
         fit_right("OUT", 11),
         fit_right("IN", 11),
-        fit_right("MAY SEND", 11),
+        fit_right("RATE LIMIT", 11),
         fit_right("ROUND TRIP", 10),
         fit_right("QUEUE", 7),
-        fit_right("AGAIN", 6),
+        fit_right("RETX", 6),
     );
     if wide {
         text.push_str(&format!("  {}  {}  ", fit_right("STREAMS", 7), fit_right("BUFFERED", 8)));

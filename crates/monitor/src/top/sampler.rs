@@ -33,7 +33,7 @@ pub(crate) struct Flow {
 pub(crate) struct Way {
     /// Its goodput.
     pub(crate) flow: Flow,
-    /// The share of data packets that were sent again.
+    /// The share of data packets that were retransmitted.
     pub(crate) again: f64,
     /// Goodput at each look, both ways together.
     pub(crate) history: VecDeque<f64>,

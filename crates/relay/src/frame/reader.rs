@@ -1,8 +1,9 @@
 //! Reading what a peer wrote, or somebody who means no good.
 
 use super::{
-    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, FAMILIES, Frame, FrameError, GRANT, HUB,
-    LEAST_PIECE, LENGTH, NEED, OPEN, Open, PIECE, PartialOffset, RESET, SHARED, STREAM, WIDE,
+    ACCEPT, CHARGED, CREDIT, CREDIT_UNIT, DATAGRAM, END, EXTENSION, FAMILIES, Frame, FrameError,
+    GOAWAY, GRANT, HUB, LEAST_PIECE, LENGTH, NEED, OPEN, Open, PIECE, PartialOffset, RESET, SHARED,
+    STREAM, WIDE,
 };
 use crate::datagram::LARGEST;
 use crate::families::Families;
@@ -21,6 +22,11 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
+    }
+
+    /// First octet of what is left, or 0.
+    pub(crate) fn first(&self) -> u8 {
+        self.rest.first().copied().unwrap_or_default()
     }
 
     fn bytes(&mut self, len: usize) -> Result<&'a [u8], FrameError> {
@@ -74,6 +80,9 @@ impl<'a> Reader<'a> {
         if flags & STREAM != 0 {
             return self.stream(flags);
         }
+        if flags & 0xf0 == EXTENSION {
+            return self.extension(flags);
+        }
         match flags & !LENGTH {
             DATAGRAM => return Ok(Frame::Datagram { packet: self.data(flags)? }),
             PIECE => return self.piece(flags),
@@ -103,12 +112,29 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// An extension frame: a length, and content of which octets behind the known ones are skipped.
+    fn extension(&mut self, flags: u8) -> Result<Frame<'a>, FrameError> {
+        let mut content = Reader::new(self.data(LENGTH)?);
+        match flags {
+            GOAWAY => {
+                let opened = content.varint()?;
+                Ok(Frame::GoAway { opened, leaves: content.first() & 1 != 0 })
+            }
+            _ => Ok(Frame::Unknown { kind: flags }),
+        }
+    }
+
     fn stream(&mut self, flags: u8) -> Result<Frame<'a>, FrameError> {
         if flags & 1 != 0 || flags & OPEN != 0 && flags & WIDE != 0 {
             return Err(FrameError::Kind(flags));
         }
         let id = self.stream_id(flags)?;
         let open = if flags & OPEN != 0 { Some(self.open()?) } else { None };
+        if let Some(None) = open {
+            self.data(flags)?;
+            return Ok(Frame::BadOpening { id });
+        }
+        let open = open.flatten();
         let offset = if open.is_some() {
             PartialOffset::Whole(0)
         } else if flags & WIDE != 0 {
@@ -148,23 +174,25 @@ impl<'a> Reader<'a> {
         Ok(Frame::Piece { number, total, offset, piece })
     }
 
-    fn open(&mut self) -> Result<Open, FrameError> {
+    /// An opening; `None` if it ends where it must, but has a value that is not defined.
+    fn open(&mut self) -> Result<Option<Open>, FrameError> {
         let priority = match self.byte()? {
-            0 => Priority::Interactive,
-            1 => Priority::Normal,
-            2 => Priority::Background,
-            _ => return Err(FrameError::Target),
+            0 => Some(Priority::Interactive),
+            1 => Some(Priority::Normal),
+            2 => Some(Priority::Background),
+            _ => None,
         };
         let kind = self.byte()?;
         let destination = match kind & 0x0f {
-            0 => Destination::Address(self.address_v4()?),
-            1 => Destination::Address(self.address_v6()?),
+            0 => Some(Destination::Address(self.address_v4()?)),
+            1 => Some(Destination::Address(self.address_v6()?)),
             2 => {
                 let len = usize::from(self.byte()?);
                 let name = core::str::from_utf8(self.bytes(len)?);
-                let name = name.ok().filter(|name| !name.is_empty());
-                Destination::Name(name.ok_or(FrameError::Target)?.into(), self.port()?)
+                let (name, port) = (name.ok().filter(|name| !name.is_empty()), self.port()?);
+                name.map(|name| Destination::Name(name.into(), port))
             }
+            // The length of the target is not known: nothing behind it can be read.
             _ => return Err(FrameError::Target),
         };
         let source = match kind >> 4 {
@@ -173,7 +201,11 @@ impl<'a> Reader<'a> {
             2 => Some(self.address_v6()?),
             _ => return Err(FrameError::Target),
         };
-        Ok(Open { priority, target: Target { destination, source } })
+        let open = priority.zip(destination);
+        Ok(open.map(|(priority, destination)| Open {
+            priority,
+            target: Target { destination, source },
+        }))
     }
 
     fn address_v4(&mut self) -> Result<SocketAddr, FrameError> {

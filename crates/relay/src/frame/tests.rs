@@ -174,11 +174,36 @@ fn unused_bits_and_numbers_out_of_range_are_refused() {
         &[0x7f],
         &[0x01, 0xff, 0xff, 0xff, 0xff, 0x7f],
         &[0x04, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
-        &[0x84, 1, 3, 0, 127, 0, 0, 1, 0, 80],
         &[0x84, 1, 1, 3, 127, 0, 0, 1, 0, 80],
-        &[0x84, 1, 1, 2, 0, 0, 80],
         &[0xa0, 1, 0, 0, 0, 2, 9],
     ] {
+        assert!(Reader::new(bytes).frame().is_err(), "{bytes:02x?}");
+    }
+}
+
+/// RLY-1.5
+#[test]
+fn an_opening_with_an_undefined_value_ends_where_it_must() {
+    for bytes in [
+        &[0xa4, 1, 3, 0, 127, 0, 0, 1, 0, 80, 1, 9, 1, 7][..],
+        &[0xa4, 1, 1, 2, 0, 0, 80, 0, 1, 7],
+        &[0xa4, 1, 1, 2, 1, 0xff, 0, 80, 0, 1, 7],
+    ] {
+        let mut reader = Reader::new(bytes);
+        let id = StreamId::new(1, false);
+        assert_eq!(reader.frame(), Ok(Frame::BadOpening { id }), "{bytes:02x?}");
+        let next = StreamId::new(7, false);
+        assert_eq!(reader.frame(), Ok(Frame::Accept { id: next }), "the frame behind it");
+    }
+}
+
+/// RLY-1.10
+#[test]
+fn unknown_extension_frames_are_skipped_by_their_length() {
+    let mut reader = Reader::new(&[0x1f, 2, 0xab, 0xcd, 0x01, 7]);
+    assert_eq!(reader.frame(), Ok(Frame::Unknown { kind: 0x1f }));
+    assert_eq!(reader.frame(), Ok(Frame::Accept { id: StreamId::new(7, false) }));
+    for bytes in [&[0x1f, 3, 0xab][..], &[0x1f], &[0x10, 0], &[0x10, 1, 0x80]] {
         assert!(Reader::new(bytes).frame().is_err(), "{bytes:02x?}");
     }
 }

@@ -115,6 +115,7 @@ fn lie(config: &RelayConfig, next: &mut impl FnMut() -> u8) -> Option<Limits> {
         minimum_credit: word(4, truth.minimum_credit),
         shared_credit: word(6, truth.shared_credit),
         receive_rate_bps: [truth.receive_rate_bps, 1, u64::MAX][usize::from(next()) % 3],
+        capabilities: truth.capabilities,
     };
     (limits != truth).then_some(limits)
 }

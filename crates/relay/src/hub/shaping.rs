@@ -182,7 +182,7 @@ impl Hub {
     /// When a terminal wants to be called, its turns on the link apart.
     pub(super) fn attention(&self, id: PeerId) -> Option<Instant> {
         let peer = self.peers.get(&id)?;
-        let waiting = (!peer.relay.is_connected()).then_some(peer.made + super::CONNECT_TIME);
+        let waiting = (!peer.relay.is_connected()).then_some(peer.session_by);
         peer.relay.poll_timeout().into_iter().chain(waiting).min()
     }
 

@@ -29,6 +29,7 @@ impl Relay {
 
     /// Announces to a terminal the address families that this hub reaches.
     pub(crate) fn announce_families(&mut self, families: Families) {
+        self.families = families;
         self.streams.announce_families(families);
         self.wake();
     }
@@ -45,6 +46,7 @@ impl Relay {
 
     /// Keeps data back until it has its turn on a line that others use too, or no longer.
     pub(crate) fn hold_data(&mut self, held: bool) {
+        self.is_held = held;
         if let Some(session) = &mut self.session {
             session.block_data(held);
         }

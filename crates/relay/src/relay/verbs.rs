@@ -2,8 +2,8 @@
 
 use super::Relay;
 use crate::{
-    Families, Learnt, OpenError, Owner, Priority, RefuseReason, ResetReason, Service, Statistics,
-    StreamError, StreamId, Target, Totals, health,
+    Families, OpenError, Owner, PathMetrics, Priority, RefuseReason, ResetReason, Service,
+    Statistics, StreamError, StreamId, Target, Totals, health,
 };
 use association::Terminal;
 use units::{BitRate, Instant, Span};
@@ -229,12 +229,12 @@ impl Relay {
 
     /// The smoothed round trip, once one was measured.
     pub fn round_trip(&self) -> Option<Span> {
-        self.session.as_ref().and_then(Session::round_trip)
+        self.session.as_ref().and_then(Session::srtt)
     }
 
     /// What the session, or the last one while there is none, found out about the way: what to
     /// remember for the next one. What it was told from an earlier life is not found out.
-    pub fn learnt(&self) -> Option<Learnt> {
+    pub fn learnt(&self) -> Option<PathMetrics> {
         match &self.session {
             Some(session) => session.path_metrics(),
             None => self.learnt,

@@ -5,6 +5,7 @@
 
 mod buffering;
 mod credit;
+mod draining;
 mod families;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -12,7 +13,7 @@ mod grants;
 mod receiving;
 mod sending;
 
-use crate::config::RelayConfig;
+use crate::config::{RelayConfig, announced_rate};
 use crate::datagram::Datagrams;
 use crate::fair::Owner;
 use crate::frame::Open;
@@ -20,7 +21,6 @@ use crate::pool::Pool;
 use crate::scheduler::{Class, Entry, Place, Scheduler, Senders, Service, class};
 use crate::seen::{NUMBER_SPAN, SeenNumbers};
 use crate::send::SharedCredit;
-use crate::session::announced_rate;
 use crate::stream::{Opening, Stream};
 use crate::target::{Cut, Destination, MAX_NUMBER};
 use crate::{
@@ -30,6 +30,7 @@ use crate::{
 use association::Limits;
 use buffering::SendPool;
 use credit::SharedAnnouncement;
+use draining::Draining;
 use families::Announcement;
 use grants::Grants;
 pub(crate) use grants::LEAST_GRANT;
@@ -69,6 +70,9 @@ pub(crate) struct Streams {
     pub(crate) datagrams: Datagrams,
     grants: Grants,
     announcement: Announcement,
+    draining: Draining,
+    /// First octet of a frame that could not be read: the session cannot continue.
+    unreadable: Option<u8>,
     /// See [`take_released`](Self::take_released).
     largest_released: usize,
     shared: SharedCredit,
@@ -118,6 +122,8 @@ impl Streams {
             datagrams: Datagrams::default(),
             grants: Grants::default(),
             announcement: Announcement::default(),
+            draining: Draining::default(),
+            unreadable: None,
             largest_released: 0,
             shared: SharedCredit::default(),
             wait_shared: BTreeSet::new(),
@@ -168,6 +174,11 @@ impl Streams {
         self.rate = rate.or(self.rate);
     }
 
+    /// First octet of a frame that could not be read, if there was one.
+    pub(crate) fn take_unreadable(&mut self) -> Option<u8> {
+        self.unreadable.take()
+    }
+
     pub(crate) fn statistics(&self) -> Statistics {
         Statistics {
             streams: self.streams.len(),
@@ -186,6 +197,9 @@ impl Streams {
         (owner, service): (Owner, Option<Service>),
     ) {
         self.now = now;
+        if self.draining.finished {
+            return;
+        }
         let pushed = self.datagrams.push(now, packet, self.rate, (owner, service));
         if let Some((place, flow)) = pushed {
             let place = self.within_share(place, owner);
@@ -228,6 +242,9 @@ impl Streams {
             && (name.is_empty() || name.len() > 255)
         {
             return Err(OpenError::Name { len: name.len() });
+        }
+        if self.is_draining() {
+            return Err(OpenError::Draining);
         }
         let limit = self.peer.streams as usize;
         // The peer refuses a number too far above the oldest that it has not seen.

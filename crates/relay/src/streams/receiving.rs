@@ -22,11 +22,14 @@ impl Streams {
     pub(crate) fn deliver(&mut self, payload: &[u8]) {
         let mut reader = Reader::new(payload);
         while !reader.is_empty() {
+            let first = reader.first();
             match reader.frame() {
                 Ok(frame) => self.receive(frame),
                 Err(_) => {
-                    // What follows cannot be told apart; the streams that it was for will stop.
+                    // Frames behind this one are lost, and their packet is acknowledged: the
+                    // streams would stall. The session cannot continue (RLY-1.8).
                     self.statistics.bad_frames += 1;
+                    self.unreadable.get_or_insert(first);
                     return;
                 }
             }
@@ -53,6 +56,9 @@ impl Streams {
             Frame::Grant { .. } | Frame::Need { .. } | Frame::Families { .. } => {
                 self.statistics.bad_frames += 1;
             }
+            Frame::GoAway { opened, leaves } => self.receive_go_away(opened, leaves),
+            Frame::Unknown { .. } => self.statistics.unknown_frames += 1,
+            Frame::BadOpening { id } => self.receive_bad_opening(id),
             Frame::Datagram { packet } => self.datagrams.receive(self.now, packet.to_vec()),
             Frame::Piece { number, total, offset, piece } => {
                 self.datagrams.receive_piece(self.now, (number, total, offset), piece);
@@ -78,6 +84,10 @@ impl Streams {
             return false;
         }
         if self.seen.contains(id.number()) {
+            return false;
+        }
+        if self.draining.excludes(id.number()) {
+            self.statistics.bad_frames += 1;
             return false;
         }
         let full = self.open_remote >= KEPT * self.max_streams + KEPT_MORE
@@ -123,6 +133,18 @@ impl Streams {
                 self.received(id, news);
             }
             Err(violation) => self.violated(id, violation),
+        }
+    }
+
+    /// Refuses a stream whose opening cannot be understood (RLY-1.5).
+    fn receive_bad_opening(&mut self, id: StreamId) {
+        self.statistics.bad_frames += 1;
+        let is_new = self.admit(id)
+            && self.streams.get(&id).is_some_and(|stream| {
+                stream.opening == Opening::Awaited && !stream.cut && stream.last.is_none()
+            });
+        if is_new {
+            self.cut(id, Cut::BadOpening);
         }
     }
 
@@ -220,6 +242,7 @@ impl Streams {
                 self.events.push_back(match cut {
                     Cut::Reset(reason) => Event::Reset { stream: id, reason },
                     Cut::Refused(reason) => Event::Refused { stream: id, reason },
+                    Cut::BadOpening => Event::Refused { stream: id, reason: RefuseReason::Other },
                 });
             }
         }

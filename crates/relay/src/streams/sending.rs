@@ -37,6 +37,8 @@ pub(super) enum Control {
     Rate,
     /// The address families that the hub reaches: the newest when the frame is written.
     Families,
+    /// This side opens no more streams.
+    GoAway,
 }
 
 /// A frame in a packet, as far as it is needed to write it again.
@@ -82,7 +84,9 @@ enum Turn {
 impl Streams {
     /// Whether there is anything for a new number.
     pub(crate) fn has_fresh(&self) -> bool {
-        !self.controls.is_empty() || !self.scheduler.is_empty() || self.announcement.due
+        let waiting =
+            !self.controls.is_empty() || !self.scheduler.is_empty() || self.announcement.due;
+        waiting && !self.draining.finished
     }
 
     /// From its next turn on the stream is served as told.
@@ -192,6 +196,7 @@ impl Streams {
                 }
             }
             Control::Families => self.announcement.frame(),
+            Control::GoAway => self.go_away_frame(),
         };
         writer.control(&frame)
     }
@@ -345,6 +350,7 @@ impl Streams {
             | Control::Reset { .. }
             | Control::Credit { .. }
             | Control::Shared { .. }
+            | Control::GoAway
             | Control::Rate => self.controls.push_back(control),
         }
     }
@@ -423,7 +429,9 @@ impl Streams {
                 Reference::Control(Control::Credit { id, limit }) => self.credit_known(id, limit),
                 Reference::Control(Control::Shared { returned }) => self.shared_known(returned),
                 Reference::Control(Control::Reset { id, .. }) => self.peer_has_seen(id),
-                Reference::Control(Control::Accept { .. } | Control::Rate | Control::Families)
+                Reference::Control(
+                    Control::Accept { .. } | Control::Rate | Control::Families | Control::GoAway,
+                )
                 | Reference::Datagram => {}
                 Reference::Stream { id, offset, len, end, .. } => {
                     self.peer_has_seen(id);

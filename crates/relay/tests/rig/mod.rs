@@ -95,6 +95,8 @@ pub struct Rig {
     pub apps: BTreeMap<Key, App>,
     /// Every event, for tests that look.
     pub disconnected: Vec<(Side, DisconnectReason)>,
+    /// Streams whose both halves are done, and what was read of each.
+    pub over: Vec<(Side, StreamId, u64)>,
     pub connected: Vec<(Side, Instant)>,
     /// IP bytes and packets offered to the pipe by each side.
     pub offered: [(u64, u64); 2],
@@ -145,6 +147,7 @@ impl Rig {
             peer: None,
             apps: BTreeMap::new(),
             disconnected: Vec::new(),
+            over: Vec::new(),
             connected: Vec::new(),
             offered: [(0, 0); 2],
             fullest: [0; 2],
@@ -374,7 +377,12 @@ impl Rig {
                 self.pump(side, stream);
             }
             Event::Reset { stream, reason } => self.app_mut(side, stream).reset = Some(reason),
-            Event::Released { stream } => self.app_mut(side, stream).released = true,
+            Event::Released { stream } => {
+                let app = self.app_mut(side, stream);
+                app.released = true;
+                let read = app.read;
+                self.over.push((side, stream, read));
+            }
         }
     }
 

@@ -22,7 +22,7 @@ pub enum ReversePath {
     Off,
     /// Replies must leave by the same interface.
     Strict,
-    /// There must be a way back by any interface.
+    /// There must be a reverse path by any interface.
     Loose,
 }
 

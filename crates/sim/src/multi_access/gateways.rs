@@ -31,7 +31,7 @@ const STEP: Span = Span::from_micros(10);
 pub struct Segments {
     /// Data packets sent for the first time, and again.
     pub data: u64,
-    /// Of these, those that were sent again.
+    /// Of these, those that were retransmitted.
     pub again: u64,
     /// POLLs.
     pub polls: u64,

@@ -19,7 +19,7 @@ pub enum Reading {
     WindowKept,
     /// TCP acknowledges every second segment.
     EverySecond,
-    /// STP's timer polls alone, once every two round trips; no POLL rides on the end of a burst.
+    /// STP's timer polls alone, once every two round trips; no POLL is piggybacked on the end of a burst.
     TimerAlone,
     /// STP begins with a window of four segments.
     WiderStart,

@@ -185,7 +185,7 @@ pub fn star_one_stp() -> SessionConfig {
         // With intervals that double, as STP's do, terminals would be found again minutes after
         // an outage of minutes.
         poll_backoff_cap: 0,
-        initial_round_trip: Span::from_secs(1),
+        initial_rtt: Span::from_secs(1),
         ..stp
     }
     .with_low_rate_rules(4)

@@ -156,7 +156,7 @@ fn gateways_on_the_published_network_ask_once_and_wait() {
             // As near as the published table is to be reached.
             assert!(objects > 0.9 * published.objects() as f64, "{objects}");
             let [polls, reports] = [terminals.polls, terminals.reports].map(each);
-            // One rides on each request; a timer that did not wait would make it two or more.
+            // One is piggybacked on each request; a timer that did not wait would make it two or more.
             assert!(polls < 1.5 && reports < 2.0, "{polls} {reports}");
             assert_eq!(terminals.again + hub.again, 0, "nothing is lost");
         }

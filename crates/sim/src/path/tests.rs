@@ -13,7 +13,7 @@ struct Sender {
 }
 
 const PIECE: usize = 100;
-const AGAIN: Span = Span::from_millis(900);
+const INTERVAL: Span = Span::from_millis(900);
 
 fn check_sum(bytes: &[u8]) -> [u8; 8] {
     let mut hash = TraceHash::new();
@@ -41,7 +41,7 @@ impl Endpoint for Sender {
         datagram[..8].copy_from_slice(&sum);
         send(&datagram);
         self.sent = true;
-        self.due = now + AGAIN;
+        self.due = now + INTERVAL;
     }
     fn poll_timeout(&self) -> Option<Instant> {
         (self.next < self.last).then_some(self.due)

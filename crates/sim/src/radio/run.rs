@@ -20,7 +20,7 @@ const FILLED: usize = 255 - 17 + 3 - 10 - 3;
 /// When a retrieval begins, relative to the connection it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// The request rides on the connection's first segment.
+    /// The request is piggybacked on the connection's first segment.
     WithRequest,
     /// The connection is open already; the time counts from the request on.
     Connected,

@@ -359,7 +359,7 @@ impl Rig {
         let of = |stp: &Xstp| {
             stp.connections().fold([0; 2], |[all, alone], (_, connection)| {
                 let seen = connection.session().statistics();
-                [all + seen.polls_sent, alone + seen.polls_sent_alone]
+                [all + seen.polls_sent, alone + seen.polls_sent_standalone]
             })
         };
         match (carriage, self.gateway) {

@@ -22,7 +22,7 @@ pub use storm::{Damage, storm};
 use crate::gateways::{HubSide, Terminal, acquaint};
 use crate::traffic::ConnectionPlan;
 use crate::{Path, PathConfig};
-use relay::{Control, Learnt, RelayConfig};
+use relay::{Control, PathMetrics, RelayConfig};
 use satlink::LinkConfig;
 use units::{BitRate, Instant, RngStream, Span};
 
@@ -39,7 +39,7 @@ pub struct Setting {
     /// Whether the gateways are told neither, and find them.
     pub auto: bool,
     /// What the hub remembers of the way to the terminal.
-    pub learnt: Option<Learnt>,
+    pub learnt: Option<PathMetrics>,
     /// What decides how fast the gateways send.
     pub control: Control,
     /// Whether keys secure the link, as they do unless an operator says otherwise.
@@ -91,7 +91,7 @@ impl Setting {
     /// The same with a hub that remembers `rate` and the round trip.
     #[must_use]
     pub fn remembering(mut self, rate: BitRate) -> Self {
-        self.learnt = Some(Learnt { rate, round_trip: self.round_trip() });
+        self.learnt = Some(PathMetrics { rate, min_rtt: self.round_trip() });
         self
     }
 

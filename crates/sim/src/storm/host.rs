@@ -206,7 +206,7 @@ impl<L: Life> Host<L> {
     fn inspect(&mut self) {
         let session = self.life.session();
         let window = u64::from(self.setup.config.number_window);
-        let outstanding = session.outstanding_numbers();
+        let outstanding = session.outstanding_packets();
         if outstanding > window {
             self.fail(&format!("{outstanding} numbers are out where {window} may be"));
         }
@@ -249,7 +249,7 @@ impl<L: Life> Host<L> {
 
     /// A life that is over is followed by another one, unless all is done.
     fn next_at(&self) -> Option<Instant> {
-        // Who listens again at once does so when its last words are sent.
+        // Who listens again at once does so when its last segments are sent.
         let over = self.over.filter(|_| !self.listens_at_once())?;
         (!self.is_done()).then_some((over + self.setup.linger).max(self.fresh_from()))
     }
@@ -425,7 +425,7 @@ impl<L: Life> End for Host<L> {
             self.record.delivered,
             self.record.expected,
             self.life.unsent(),
-            session.outstanding_numbers(),
+            session.outstanding_packets(),
             self.lives,
             session.snapshot(self.latest),
         )

@@ -24,7 +24,7 @@ struct Packets {
     size: u64,
     /// Bytes of the task that were put into packets.
     taken: u64,
-    /// What was cut off from packets that found less room when they were sent again.
+    /// What was cut off from packets that found less room when they were retransmitted.
     rest: VecDeque<(u64, u64)>,
     /// Place and length of what is sent and not released, by handle.
     kept: BTreeMap<u64, (u64, u64)>,

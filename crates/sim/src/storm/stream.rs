@@ -138,6 +138,6 @@ impl Life for StreamLife {
     }
 
     fn held(&self) -> usize {
-        self.connection.held()
+        self.connection.stored_bytes()
     }
 }

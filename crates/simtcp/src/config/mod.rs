@@ -18,7 +18,7 @@ use units::Span;
 pub struct TcpConfig {
     /// First axis: what goes before the data.
     pub opening: Opening,
-    /// Second axis: what is lost, and sent again.
+    /// Second axis: what is lost, and retransmitted.
     pub recovery: RecoveryKind,
     /// Third axis: how much may be on the way.
     pub window: WindowKind,

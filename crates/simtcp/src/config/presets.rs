@@ -62,7 +62,7 @@ impl TcpConfig {
         }
     }
 
-    /// Reno's window and fast recovery with SACK to choose what is sent again: rules 5 to 7 of
+    /// Reno's window and fast recovery with SACK to choose retransmissions: rules 5 to 7 of
     /// the appendix of Henderson & Katz (1999) without its rules 1 to 4.
     pub fn sack_reno() -> Self {
         Self { recovery: RecoveryKind::SackReno, sack: true, ..Self::new_reno() }

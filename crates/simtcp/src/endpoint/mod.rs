@@ -68,13 +68,13 @@ pub enum CloseReason {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Segments with data or FIN, those sent again included.
+    /// Segments with data or FIN, those retransmitted included.
     pub data_segments: u64,
     /// Bytes of data, each counted when it is first sent.
     pub data_bytes: u64,
-    /// Segments that were sent again.
+    /// Segments that were retransmitted.
     pub retransmitted_segments: u64,
-    /// Bytes of data that were sent again.
+    /// Bytes of data that were retransmitted.
     pub retransmitted_bytes: u64,
     /// Segments without data.
     pub acknowledgements: u64,

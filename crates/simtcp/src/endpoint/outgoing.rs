@@ -45,7 +45,7 @@ impl Endpoint {
             segment.sequence = outgoing.sequence;
             segment.flags.fin = outgoing.fin;
             segment.payload = self.payload(&outgoing);
-            // What is sent again is not marked (RFC 3168, section 6.1.5).
+            // Retransmissions are not marked (RFC 3168, section 6.1.5).
             if self.ecn && !outgoing.again && outgoing.len > 0 {
                 segment.ecn = Ecn::Capable;
                 segment.flags.cwr = self.sender.take_reduced();

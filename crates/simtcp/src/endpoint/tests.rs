@@ -85,7 +85,7 @@ fn closing_goes_through_the_states_of_rfc_9293() {
     client.close();
     assert_eq!(client.state(), State::FinWait1);
     let fin = client.poll_transmit(at(1)).unwrap();
-    assert!(fin.flags.fin && fin.payload.len == 10, "FIN rides on the last data");
+    assert!(fin.flags.fin && fin.payload.len == 10, "FIN is piggybacked on the last data");
     server.handle_segment(at(1), &fin);
     assert_eq!(server.state(), State::CloseWait);
     assert_eq!(client.acknowledged(), 0);

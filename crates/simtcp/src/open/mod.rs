@@ -44,7 +44,7 @@ pub enum Opening {
 pub(crate) enum Answer {
     /// The connection is open.
     Open,
-    /// It is open, but data that went with SYN was not taken: it is to be sent again.
+    /// It is open, but data that went with SYN was not taken: it is to be retransmitted.
     WithoutData,
     /// It answers another connection's SYN: to be dropped.
     Foreign,
@@ -103,7 +103,7 @@ impl Handshake {
                 });
                 true
             }
-            // A SYN that was lost goes again without anything that may have been the reason
+            // A SYN that was lost is retransmitted without anything that may have been the reason
             // (RFC 7413, section 4.1.3.1).
             Opening::FastOpen if repeated => {
                 if self.memory.cookie.is_some() {

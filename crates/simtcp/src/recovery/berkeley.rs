@@ -10,7 +10,7 @@
 //!   partial ACK          –                –                    less what it acknowledges, and
 //!                                                              one more                      rule 4
 //!   other ACKs           one more         an eligible segment again, or else one more     rules 5, 6
-//!   sent again           the oldest       eligible: not yet sent again, and three duplicates or a
+//!   retransmitted        the oldest       eligible: not yet retransmitted, and three duplicates or a
 //!                                         block three segments beyond it say that it is lost  rule 5
 //!   after a timeout      all              what no block names                                 rule 7
 //! ```
@@ -39,11 +39,11 @@ pub(crate) struct Berkeley {
     repairing: bool,
     duplicates: u32,
     inflation: u64,
-    /// So many segments are to be sent again.
+    /// So many segments are to be retransmitted.
     due: u32,
     /// What the peer has beyond the oldest.
     board: Ranges,
-    /// That, and what was sent again.
+    /// That, and retransmissions.
     settled: Ranges,
 }
 
@@ -164,7 +164,7 @@ impl Berkeley {
         Verdict::Loss
     }
 
-    /// Rule 5: the first run that may be sent again.
+    /// Rule 5: the first run that may be retransmitted.
     fn eligible(&self, now: &Outstanding) -> Option<Block> {
         let (start, end) = self.settled.gap_from(now.oldest, now.end)?;
         let by_duplicates = self.duplicates >= DUPLICATES && start == now.oldest;

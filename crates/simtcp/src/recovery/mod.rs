@@ -1,4 +1,4 @@
-//! The second axis: what is lost, and sent again.
+//! The second axis: what is lost, and retransmitted.
 
 mod berkeley;
 mod newreno;
@@ -166,7 +166,7 @@ impl Recovery {
         }
     }
 
-    /// The retransmission timer ran out; says whether all will be sent again from the oldest on.
+    /// The retransmission timer ran out; says whether all will be retransmitted from the oldest on.
     pub(crate) fn on_timeout(&mut self, now: &Outstanding, log: Option<&mut SentLog>) -> bool {
         match self {
             Self::Berkeley(berkeley) => berkeley.on_timeout(),
@@ -227,7 +227,7 @@ impl Recovery {
         }
     }
 
-    /// What is to be sent again now, before new data, with `room` bytes of window.
+    /// What is to be retransmitted now, before new data, with `room` bytes of window.
     pub(crate) fn lost(
         &mut self,
         now: &Outstanding,
@@ -243,7 +243,7 @@ impl Recovery {
         }
     }
 
-    /// What may be sent again since there is no new data.
+    /// What may be retransmitted since there is no new data.
     pub(crate) fn perhaps_lost(&mut self, now: &Outstanding) -> Option<Block> {
         match self {
             Self::Berkeley(_) | Self::Vegas(_) | Self::Rack(_) | Self::NewReno(_) => None,

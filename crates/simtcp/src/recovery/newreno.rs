@@ -28,7 +28,7 @@ pub(crate) struct NewReno {
     repairing: bool,
     duplicates: u32,
     inflation: u64,
-    /// The oldest segment is to be sent again.
+    /// The oldest segment is to be retransmitted.
     due: bool,
     partial_seen: bool,
     /// By how much the last acknowledgement moved.

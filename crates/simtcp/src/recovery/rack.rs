@@ -10,7 +10,7 @@
 //! ```
 //!
 //! So a retransmission that is lost is found when something that was sent after it arrives. After a
-//! timeout all that has not arrived is lost, and goes again as the window opens (section 6.3). The
+//! timeout all that has not arrived is lost, and is retransmitted as the window opens (section 6.3). The
 //! reordering timer and the tail loss probe (section 7) are left out: the retransmission timer does
 //! their work.
 
@@ -102,7 +102,7 @@ impl Rack {
         self.reordered |= delivery.reordered;
         let Some(newest) = delivery.newest else { return };
         let round_trip = report.now.since(newest.at);
-        // An answer that is too quick is to the first sending.
+        // An answer that is too quick is to the first transmission.
         if newest.times > 1 && self.least.is_some_and(|least| round_trip < least) {
             return;
         }
@@ -204,7 +204,7 @@ mod tests {
         bed.end = 7;
         bed.ack(106, 0, &[(1, 6)]);
         assert_eq!(bed.again(200, 9 * MSS), None, "it is on its way");
-        // 6 was sent after 0 was sent again, and is there.
+        // 6 was sent after 0 was retransmitted, and is there.
         let verdict = bed.ack(210, 0, &[(1, 7)]);
         assert_eq!(verdict, Verdict::Repairing { restart_timer: true });
         assert_eq!(bed.again(210, MSS), Some(0));

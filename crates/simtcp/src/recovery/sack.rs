@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   lost        three runs above it are acknowledged, or more than two segments   [IsLost]
-//!   pipe        what is neither acknowledged nor lost, and what was sent again    [SetPipe]
+//!   pipe        what is neither acknowledged nor lost, and retransmissions    [SetPipe]
 //!   sent next   1 what is lost  2 new data  3 holes below the highest acknowledged
 //!               4 the last segment, once                                          [NextSeg]
 //! ```
@@ -34,11 +34,11 @@ pub(crate) struct Sack {
 /// A repair that is going on.
 #[derive(Clone, Copy, Debug)]
 struct Repair {
-    /// The number after the highest that was sent again [HighRxt].
+    /// The number after the highest that was retransmitted [HighRxt].
     high: u64,
-    /// The oldest has been sent again, whatever the window said (step 4.3).
+    /// The oldest has been retransmitted, whatever the window said (step 4.3).
     begun: bool,
-    /// The last segment has been sent again up to this point [RescueRxt].
+    /// The last segment has been retransmitted up to this point [RescueRxt].
     rescued: Option<u64>,
     /// All below is taken to be lost, if it is not on the board.
     lost_below: u64,

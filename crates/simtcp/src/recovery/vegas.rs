@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   a duplicate                       the oldest is out for longer than the fine timeout, or this
-//!                                     is the third: it goes again
+//!                                     is the third: it is retransmitted
 //!   the first and the second new ACK  the oldest is out for longer than the fine timeout: it goes
 //!   after a retransmission            again, without any duplicate
 //!   the window                        is reduced only for a segment that was sent after the last
@@ -200,7 +200,7 @@ mod tests {
         bed.ack(141, 0, 0);
         bed.log.on_sent(at(141), (0, MSS));
         // 0 to 3 have come; 4, sent at 40 ms, is out for 200 ms, but was sent before the window
-        // was reduced: it goes again without another reduction.
+        // was reduced: it is retransmitted without another reduction.
         assert_eq!(bed.ack(240, 0, 4), Verdict::Repairing { restart_timer: true });
         let now = Outstanding { oldest: 4 * MSS, next: 10 * MSS, end: 10 * MSS, segment: MSS };
         assert_eq!(bed.vegas.lost(&now), Some((4 * MSS, 5 * MSS)));

@@ -277,7 +277,7 @@ impl Sender {
         self.timer = runs.then(|| self.round_trip.deadline(from).max(soon));
     }
 
-    /// The timer ran out (RFC 6298, rules 5.4 to 5.6): the oldest goes again, alone.
+    /// The timer ran out (RFC 6298, rules 5.4 to 5.6): the oldest is retransmitted, alone.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if let Some(probing) = self.probing.as_mut().filter(|probing| probing.is_running()) {
             // Not for ever: as long as retransmissions would go on.

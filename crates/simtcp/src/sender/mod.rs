@@ -158,7 +158,7 @@ impl Sender {
         if end > 1 {
             self.counters.data_segments += 1;
         }
-        // What went with an earlier SYN goes again, and is one record or more of its own.
+        // What went with an earlier SYN is retransmitted, and is one record or more of its own.
         let before = self.flow.end.clamp(1, end);
         if let Some(log) = &mut self.log {
             let parts = [(1, before), (before, end)];
@@ -175,7 +175,7 @@ impl Sender {
         Outgoing { sequence: 1, len, fin, again: false }
     }
 
-    /// What went with SYN was not taken: it goes again, now that there is a connection (RFC 7413,
+    /// What went with SYN was not taken: it is retransmitted, now that there is a connection (RFC 7413,
     /// section 4.2.2).
     pub(crate) fn early_data_was_lost(&mut self) {
         self.flow.next = self.flow.oldest;
@@ -273,7 +273,7 @@ impl Sender {
         &self.window
     }
 
-    /// Segments of more than `segment` bytes do not arrive: what is out goes again in smaller ones,
+    /// Segments of more than `segment` bytes do not arrive: what is out is retransmitted in smaller ones,
     /// and that is no sign of congestion (RFC 1191, section 6.4). Says whether they were larger.
     pub(crate) fn shrink(&mut self, segment: u64) -> bool {
         let segment = segment.max(LEAST_SEGMENT);

@@ -17,13 +17,13 @@ fn two_lost(base: &TcpConfig) -> (Vec<Vec<u64>>, u64) {
 #[test]
 fn reno_halves_twice_for_two_losses_in_a_window() {
     let (sent, recoveries) = two_lost(&TcpConfig::reno());
-    // 0 to 2: cwnd 13, 10 to 15 go. Duplicates by 4, 6, 7: 3 goes again, ssthresh 6.5; by 8
+    // 0 to 2: cwnd 13, 10 to 15 go. Duplicates by 4, 6, 7: 3 is retransmitted, ssthresh 6.5; by 8
     // and 9: 6.5 + 5 = 11.5 for the 13 that are out.
     assert_eq!(sent[1], [10, 11, 12, 13, 14, 15, 3]);
     // By 10 to 15: from the third on one segment each. 3 fills up to 5: Reno is done, and 6.5
     // keeps back what follows the 15 that are out.
     assert_eq!(sent[2], [16, 17, 18, 19]);
-    // Duplicates by 16, 17, 18: 5 goes again, ssthresh 3.25.
+    // Duplicates by 16, 17, 18: 5 is retransmitted, ssthresh 3.25.
     assert_eq!(sent[3], [5]);
     assert_eq!((sent[4].as_slice(), recoveries), (&[20, 21, 22][..], 2));
 }

@@ -123,7 +123,7 @@ fn a_probe_finds_no_congestion_and_the_window_stays() {
     // 0 to 2 open the window to 13; duplicates by 4 and 5 let out 16 and 17 (RFC 3042); with
     // the third nothing goes but a probe.
     assert_eq!(sent[1], [10, 11, 12, 13, 14, 15, 16, 17]);
-    // The second probe goes when the first is answered; then 3 goes again, and nothing new: the
+    // The second probe goes when the first is answered; then 3 is retransmitted, and nothing new: the
     // window of 13 with what duplicates have added, 6 and 8 segments, is full of 15.
     assert_eq!(sent[2], [] as [u64; 0]);
     assert_eq!(sent[3][0], 3, "{sent:?}");

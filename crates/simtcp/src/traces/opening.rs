@@ -145,7 +145,11 @@ fn a_cookie_that_the_server_does_not_know_costs_a_round_trip() {
     hosts.exchange(&mut first);
     hosts.caches[1] = HostCache::new(99);
     let mut second = hosts.wire();
-    assert_eq!(hosts.exchange(&mut second), 0.2, "the data goes again with the third segment");
+    assert_eq!(
+        hosts.exchange(&mut second),
+        0.2,
+        "the data is retransmitted with the third segment"
+    );
     assert_eq!(second.client.counters().retransmitted_bytes, 200);
     let mut third = hosts.wire();
     assert_eq!(hosts.exchange(&mut third), 0.1, "and the new cookie was learnt");

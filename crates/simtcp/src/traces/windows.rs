@@ -141,7 +141,7 @@ fn sack_repairs_many_losses_in_one_round_trip() {
 #[test]
 fn each_timeout_doubles_the_wait_and_slow_start_begins_at_one() {
     // SYN, then 1, 2, 4, 8 and 16 segments: 1 to 31 of all. Of the last, sent at 0.5 s, four
-    // arrive, and let out 32 to 39. Those and the first four that are sent again are lost.
+    // arrive, and let out 32 to 39. Those and the first four that are retransmitted are lost.
     let mut wire =
         wire(&plain(&TcpConfig::new_reno())).losing(|count, _| (20..44).contains(&count));
     wire.client.write(1_000 * MSS);

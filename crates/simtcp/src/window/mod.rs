@@ -237,7 +237,7 @@ impl Window {
         }
     }
 
-    /// SYN was sent again: one segment at first (RFC 5681, section 3.1).
+    /// SYN was retransmitted: one segment at first (RFC 5681, section 3.1).
     pub(crate) fn syn_was_lost(&mut self) {
         let levels = self.levels_mut();
         levels.set_window(levels.segment());

@@ -31,7 +31,7 @@ use std::mem::size_of;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
-/// Segments that the kernel has sent again on this socket so far.
+/// Segments that the kernel has retransmitted on this socket so far.
 ///
 /// # Errors
 /// Those of `getsockopt(TCP_INFO)`.

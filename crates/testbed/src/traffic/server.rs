@@ -24,7 +24,7 @@ pub struct Served {
     pub bytes: u64,
     /// The checksum of what was received; zero for downloads.
     pub checksum: u64,
-    /// Segments that the server's kernel sent again.
+    /// Segments that the server's kernel retransmitted.
     pub retransmissions: u64,
 }
 
@@ -224,7 +224,7 @@ fn send_file(
             sent += take as u64;
         }
         stream.shutdown(Shutdown::Write)?;
-        // Until the client has read everything and closes, segments may still be sent again.
+        // Until the client has read everything and closes, segments may still be retransmitted.
         io::copy(&mut stream, &mut io::sink()).map(drop)
     };
     let ended = send();

@@ -57,9 +57,9 @@ pub struct SessionConfig {
     pub delivery: Delivery,
     /// Congestion controller.
     pub controller: Controller,
-    /// Minimum rate of pacing, counting `packet_overhead`.
+    /// Minimum pacing rate, in bits of whole IP packets (with `packet_overhead`) per second.
     pub min_rate: Option<BitRate>,
-    /// Maximum rate, counting `packet_overhead`. `fixed` sends at this rate.
+    /// Maximum pacing rate, in the same unit. `fixed` sends at this rate less the headroom.
     pub max_rate: Option<BitRate>,
     /// Rate at which `steady` starts: the confirmed rate of an earlier session on this path.
     pub initial_rate: Option<BitRate>,
@@ -67,14 +67,16 @@ pub struct SessionConfig {
     pub reverse_rate: Option<BitRate>,
     /// Fraction of `max_rate` that is left unused to avoid a standing queue, in millionths.
     pub headroom_millionths: u32,
-    /// Octets of each packet below XSTP that rates count: IP, UDP, association.
+    /// Octets per packet below XSTP that rates include: IP, UDP, and header and tag of the
+    /// association.
     pub packet_overhead: usize,
     /// Maximum segment size for sending and receiving, in octets with the header of XSTP.
     pub max_segment: usize,
     /// Sequence number of the first packet of each direction, the same at both peers. The
     /// specification says 0; tests use others to reach the wrap of the number space.
     pub first_number: Seq24,
-    /// Maximum number of packets from the oldest unacknowledged one on.
+    /// Send window in packets, from the oldest unacknowledged one on: the own number window
+    /// (XSTP-7.1.2).
     pub number_window: u32,
     /// Receive window advertised to the peer, in packets, until the upper layer sets another one.
     pub receive_window: u32,
@@ -84,10 +86,9 @@ pub struct SessionConfig {
     pub initial_peer_window: u32,
     /// Initial congestion window, in segments.
     pub initial_window: u32,
-    /// Timer POLLs in `poll_round_trips` smoothed round trips.
+    /// Number of timer POLLs per `poll_round_trips` (XSTP-10.2.1).
     pub polls_per_round_trip: u32,
-    /// Smoothed round trips over which these POLLs are spread: 1, or 2 with one POLL for "once
-    /// every two round trips".
+    /// Number of SRTTs over which these POLLs are spread: 1, or 2 for one POLL every two RTTs.
     pub poll_round_trips: u32,
     /// Maximum number of doublings of the POLL interval while POLLs are unanswered.
     pub poll_backoff_cap: u32,
@@ -101,8 +102,8 @@ pub struct SessionConfig {
     pub tick: Span,
     /// Time that the pacer may catch up after a late timer.
     pub pacing_burst: Span,
-    /// Round-trip time that is assumed before the first sample.
-    pub initial_round_trip: Span,
+    /// RTT that is assumed before the first sample.
+    pub initial_rtt: Span,
     /// Minimum retransmission timeout of BGN and END.
     pub handshake_timeout: Span,
     /// Maximum number of transmissions of BGN and END.
@@ -135,7 +136,7 @@ impl SessionConfig {
         self
     }
 
-    /// Payload octets of a full segment with SD. As published there is always room for a POLL.
+    /// Payload octets of a full segment with SD. A published one always has room for a POLL.
     pub fn payload_size(&self) -> usize {
         self.max_segment.saturating_sub(self.data_overhead())
     }
@@ -176,14 +177,14 @@ impl SessionConfig {
             ("ustat_threshold", self.ustat_threshold > 0, "at least 1"),
             (
                 "controller",
-                // As published a STAT does not say when its POLL arrived.
+                // A published STAT has no measurements of the receiver.
                 self.controller != Controller::Steady || self.profile == Profile::Sealed,
-                "the profile `sealed` under `steady`",
+                "the profile `sealed` for `steady`",
             ),
             (
                 "xstp.probing",
                 self.xstp.probing.is_none() || self.controller == Controller::NewReno,
-                "the controller `newreno` below it",
+                "the controller `newreno`",
             ),
             (
                 "xstp.probing.required_probes",
@@ -199,7 +200,7 @@ impl SessionConfig {
             ("keep_alive", !self.keep_alive.is_zero(), "above zero"),
             ("handshake_timeout", !self.handshake_timeout.is_zero(), "above zero"),
             ("handshake_tries", self.handshake_tries > 0, "at least 1"),
-            ("initial_round_trip", !self.initial_round_trip.is_zero(), "above zero"),
+            ("initial_rtt", !self.initial_rtt.is_zero(), "above zero"),
             ("headroom_millionths", self.headroom_millionths < 1_000_000, "below 1000000"),
             (
                 "max_rate",
@@ -252,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presets_make_sense() {
+    fn presets_are_valid() {
         assert_eq!(SessionConfig::stp_1999().validate(), Ok(()));
         assert_eq!(SessionConfig::xstp_2003().validate(), Ok(()));
         for bps in [1_000, 64_000, 10_000_000, 250_000_000, u64::MAX] {
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_needs_what_only_the_sealed_profile_tells() {
+    fn steady_needs_the_sealed_profile() {
         let controller = Controller::Steady;
         let published = SessionConfig { controller, ..SessionConfig::stp_1999() };
         assert_eq!(published.validate().map_err(|error| error.setting), Err("controller"));
@@ -270,7 +271,7 @@ mod tests {
 
     /// XSTP-8.1.7
     #[test]
-    fn a_maximum_rate_needs_a_bound_on_control() {
+    fn a_maximum_rate_needs_a_control_divisor() {
         let max_rate = Some(BitRate::from_kbps(200));
         let mut config = SessionConfig { max_rate, ..SessionConfig::stp_1999() };
         assert!(config.validate().is_err());
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_make_sense_is_named() {
+    fn an_invalid_setting_is_named() {
         let mut config = SessionConfig::gateway(BitRate::from_mbps(1));
         config.max_rate = None;
         let error = config.validate().unwrap_err();

@@ -5,10 +5,10 @@ use units::Span;
 /// Time over which the segments of a window controller are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// The segments that a STAT or USTAT allows are spread over one round trip: the delayed send
+    /// The segments that a STAT or USTAT allows are spread over one RTT: the delayed send
     /// timer of Henderson and Katz.
     Enabled,
-    /// A full window is spread over one round trip.
+    /// A full window is spread over one RTT.
     Window,
 }
 
@@ -25,7 +25,7 @@ pub enum RetransmitRule {
 }
 
 /// Policy of the Satellite Transport Protocol, Henderson and Katz 1999: when POLLs are sent and
-/// how a window is spread over the round trip.
+/// how a window is spread over the RTT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StpPolicy {
     /// Time over which the segments of a window controller are spread.
@@ -118,15 +118,14 @@ impl XstpPolicy {
     }
 }
 
-/// Policy of gateways, which no paper has: repeated loss costs less, a configured rate may be too
-/// high, and a link of a few kbit/s still works. By default all additions are turned off, as in the
-/// published protocols.
+/// Policy of gateways, not part of any paper: for repeated loss, for configured rates that are too
+/// high, and for links of a few kbit/s. By default all additions are turned off, as published.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayPolicy {
     /// Whether packets that a STAT lists as received above N(R) are released at once.
     pub release_early: bool,
-    /// Retransmission from which on a packet is sent twice each time. A packet that was lost so
-    /// often delays its stream most, and is so rare that a copy costs little.
+    /// Number of the retransmission from which on a packet is sent twice each time: such packets
+    /// delay their streams most, and are so rare that duplicates cost little.
     pub duplicate_from_retransmission: Option<u8>,
     /// Number of packets at the start of the session that are sent twice from their first
     /// retransmission on.
@@ -170,7 +169,7 @@ pub enum LossRoundTrip {
 pub enum Halve {
     /// The congestion window (section 4.2 of the paper).
     Window,
-    /// The outstanding data, which has become less while no data was sent.
+    /// The outstanding data (FlightSize of RFC 5681), which decreases while no data is sent.
     Flight,
 }
 
@@ -198,8 +197,8 @@ pub struct ProbingConfig {
     pub restore_window: bool,
     /// Quantity that congestion halves.
     pub halve: Halve,
-    /// Whether sending continues unchanged after a corruption loss. Otherwise every cycle that
-    /// found a loss ends as if there were congestion, which shows what the distinction is worth.
+    /// Whether sending continues unchanged after a corruption loss. Otherwise, for comparison, every
+    /// cycle that found a loss ends as if there were congestion.
     pub immediate_recovery: bool,
 }
 

@@ -12,7 +12,7 @@ impl SessionConfig {
     /// addresses: set `profile` to the real ones.
     ///
     /// Delivery in order, slow start from one segment, POLLs on the last segment of each burst
-    /// below a window of 10 segments, three POLLs per round trip above it, timers of 10 ms.
+    /// below a window of 10 segments, three POLLs per RTT above it, timers of 10 ms.
     pub fn stp_1999() -> Self {
         let unspecified = core::net::SocketAddr::from(([0, 0, 0, 0], 0));
         Self {
@@ -40,7 +40,7 @@ impl SessionConfig {
             ustat_hold: Span::ZERO,
             tick: Span::from_millis(10),
             pacing_burst: Span::from_millis(10),
-            initial_round_trip: Span::from_secs(3),
+            initial_rtt: Span::from_secs(3),
             handshake_timeout: Span::from_secs(3),
             handshake_tries: 6,
             keep_alive: Span::from_secs(75),
@@ -87,7 +87,7 @@ impl SessionConfig {
     /// Preset of a gateway's session inside an association, on a link of `rate`.
     ///
     /// Immediate delivery, paced at the rate less 0.2 %, no congestion window, and a number
-    /// window of eight round trips of 1.2 s.
+    /// window of eight RTTs of 1.2 s.
     pub fn gateway(rate: BitRate) -> Self {
         let round_trips = Span::from_millis(1_200) * 8;
         // Most packets are full, but runs of smaller ones must not fill the window.
@@ -118,7 +118,7 @@ impl SessionConfig {
             ustat_hold: Span::from_millis(20),
             tick: Span::from_millis(10),
             pacing_burst: Span::from_millis(20),
-            initial_round_trip: Span::from_millis(700),
+            initial_rtt: Span::from_millis(700),
             handshake_timeout: Span::from_millis(1_000),
             handshake_tries: 30,
             keep_alive: Span::from_secs(12),
@@ -145,8 +145,8 @@ impl SessionConfig {
 
     /// Preset of a gateway's session on a link of unknown rate, with the controller `steady`.
     ///
-    /// As [`SessionConfig::gateway`], with a number window of eight round trips of 1.2 s at
-    /// 100 Mbit/s and of twenty round trips of 600 ms at 250 Mbit/s.
+    /// As [`SessionConfig::gateway`], with a number window of eight RTTs of 1.2 s at
+    /// 100 Mbit/s and of twenty RTTs of 600 ms at 250 Mbit/s.
     pub fn gateway_auto() -> Self {
         let gateway = Self::gateway(BitRate::from_mbps(100));
         Self {
@@ -167,7 +167,7 @@ mod tests {
     use std::string::{String, ToString};
 
     #[test]
-    fn a_gateway_has_numbers_for_eight_round_trips() {
+    fn the_number_window_of_a_gateway_covers_eight_rtts() {
         let rate = BitRate::from_mbps(50);
         let config = SessionConfig::gateway(rate);
         let per_round_trip = rate.bytes_in(Span::from_millis(1_200)) / 1500;
@@ -176,8 +176,8 @@ mod tests {
 
     /// XSTP-12.1.1
     #[test]
-    fn the_specification_has_the_presets() {
-        let text = include_str!("../../../../docs/spec/xstp.md");
+    fn presets_match_the_specification() {
+        let text = include_str!("../../../../docs/spec/profiles.md");
         let presets = [SessionConfig::stp_1999(), SessionConfig::gateway(BitRate::from_mbps(10))];
         let ms = |value: fn(&SessionConfig) -> Span| {
             presets.each_ref().map(|preset| value(preset).as_millis())
@@ -186,27 +186,24 @@ mod tests {
             presets.each_ref().map(|preset| u64::from(value(preset)))
         };
         let rows = [
-            ("window told", count(|c| c.receive_window)),
-            ("assumed window", count(|c| c.initial_peer_window)),
+            ("receive window, packets", count(|c| c.receive_window)),
+            ("initial peer window, packets", count(|c| c.initial_peer_window)),
             ("small-window mode below, packets", count(|c| c.stp.small_window)),
-            ("POLLs each round trip", count(|c| c.polls_per_round_trip)),
-            ("back-off, doublings at most", count(|c| c.poll_backoff_cap)),
-            ("wait for a packet to ride on, ms", ms(|c| c.stp.poll_piggyback_wait)),
-            ("least distance of POLLs and of STATs, ms", ms(|c| c.control_spacing)),
-            (
-                "control's part of the pace, one in",
-                count(|c| c.gateway.control_divisor().unwrap_or(0)),
-            ),
-            ("reordering threshold", count(|c| c.ustat_threshold)),
+            ("POLLs per round trip", count(|c| c.polls_per_round_trip)),
+            ("maximum back-off, doublings", count(|c| c.poll_backoff_cap)),
+            ("wait of a POLL for an SD, ms", ms(|c| c.stp.poll_piggyback_wait)),
+            ("minimum interval of POLLs and of STATs, ms", ms(|c| c.control_spacing)),
+            ("control budget, one part in", count(|c| c.gateway.control_divisor().unwrap_or(0))),
+            ("reordering threshold, packets", count(|c| c.ustat_threshold)),
             ("hold of USTATs, ms", ms(|c| c.ustat_hold)),
             ("tick of coarse timers, ms", ms(|c| c.tick)),
-            ("catching up, ms", ms(|c| c.pacing_burst)),
+            ("pacing burst, ms", ms(|c| c.pacing_burst)),
             ("headroom, millionths", count(|c| c.headroom_millionths)),
-            ("first assumption of the round trip, ms", ms(|c| c.initial_round_trip)),
+            ("initial RTT, ms", ms(|c| c.initial_rtt)),
             ("handshake timeout, ms", ms(|c| c.handshake_timeout)),
-            ("tries of BGN and END", count(|c| c.handshake_tries)),
+            ("transmissions of BGN and END", count(|c| c.handshake_tries)),
             ("keep-alive, ms", ms(|c| c.keep_alive)),
-            ("no response, ms", ms(|c| c.no_response.unwrap_or(Span::ZERO))),
+            ("response timeout, ms", ms(|c| c.no_response.unwrap_or(Span::ZERO))),
         ];
         for (name, [published, gateway]) in rows {
             let end = std::format!("| {published} | {gateway} |");
@@ -217,8 +214,8 @@ mod tests {
 
     /// XSTP-12.1.2
     #[test]
-    fn the_specification_has_the_preset() {
-        let text = include_str!("../../../../docs/spec/xstp.md");
+    fn xstp_2003_matches_the_specification() {
+        let text = include_str!("../../../../docs/spec/profiles.md");
         let config = SessionConfig::xstp_2003();
         let probing = config.xstp.probing.expect("probing");
         let yes = |value: bool| String::from(if value { "yes" } else { "no" });
@@ -227,20 +224,23 @@ mod tests {
         let backed_off = config.xstp.retransmit_rule == RetransmitRule::BackedOff;
         let rows = [
             ("payload of a full packet, octets", config.payload_size().to_string()),
-            ("own number window", config.number_window.to_string()),
-            ("window told", config.receive_window.to_string()),
-            ("assumed window", config.initial_peer_window.to_string()),
+            ("number window, packets", config.number_window.to_string()),
+            ("receive window, packets", config.receive_window.to_string()),
+            ("initial peer window, packets", config.initial_peer_window.to_string()),
             ("send buffer, octets", config.send_buffer.to_string()),
-            ("share of it that forces a POLL, octets", "32000".to_string()),
-            ("rule of round trips, backed off", yes(backed_off)),
-            ("back to back when sent again, packets", config.xstp.retransmit_burst.to_string()),
-            ("back to back when new, packets below", config.xstp.burst_threshold.to_string()),
-            ("slow start after, ms", ms(pause)),
-            ("an outage counts as a pause", yes(config.xstp.outage_is_idle)),
+            ("octets since the last POLL that cause one", "32000".to_string()),
+            ("round-trip rule, backed off", yes(backed_off)),
+            (
+                "retransmissions sent back to back, packets",
+                config.xstp.retransmit_burst.to_string(),
+            ),
+            ("new data sent back to back, packets below", config.xstp.burst_threshold.to_string()),
+            ("slow start after a pause, ms", ms(pause)),
+            ("an outage is a pause", yes(config.xstp.outage_is_idle)),
             ("small-window mode below, packets", config.stp.small_window.to_string()),
-            ("riding before it is due, ms", ms(config.stp.poll_piggyback_early)),
-            ("reordering threshold", config.ustat_threshold.to_string()),
-            ("tries of BGN and END", config.handshake_tries.to_string()),
+            ("piggybacked before it is due, ms", ms(config.stp.poll_piggyback_early)),
+            ("reordering threshold, packets", config.ustat_threshold.to_string()),
+            ("transmissions of BGN and END", config.handshake_tries.to_string()),
             ("MAX_PROBES", probing.max_probes.to_string()),
             ("REQ_PROBES", probing.required_probes.to_string()),
             ("RTT_TOLERANCE, millionths", probing.tolerance_millionths.to_string()),

@@ -7,13 +7,13 @@ use units::{BitRate, Instant, Span};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckEvent {
     pub(crate) now: Instant,
-    /// Payload octets that it released.
+    /// Payload octets that it newly acknowledges.
     pub(crate) released: u64,
-    /// Packets that it newly reported missing.
+    /// Packets that it newly reports missing.
     pub(crate) lost: u64,
-    /// "VT(A)" after it, as an extended sequence number.
+    /// VT(A) after it: the oldest unacknowledged packet, as an extended sequence number.
     pub(crate) oldest: u64,
-    /// "VT(S)", as an extended sequence number.
+    /// VT(S): the next new packet, as an extended sequence number.
     pub(crate) next: u64,
     /// Smoothed RTT, if it was measured.
     pub(crate) srtt: Option<Span>,
@@ -25,7 +25,7 @@ pub(crate) struct PollSent {
     pub(crate) now: Instant,
     /// Its sequence number.
     pub(crate) seq: u32,
-    /// Octets sent in this session with it and before it, headers below XSTP included.
+    /// Octets sent in this session up to and including it, with headers below XSTP.
     pub(crate) octets: u64,
 }
 
@@ -62,7 +62,7 @@ pub(crate) trait CongestionController {
         self.pace(now)
     }
 
-    /// Rate for the next session on this path: it was confirmed by deliveries.
+    /// Rate that deliveries have confirmed: the initial rate of the next session on this path.
     fn confirmed_rate(&self) -> Option<BitRate> {
         None
     }
@@ -73,7 +73,7 @@ pub(crate) trait CongestionController {
     }
 
     /// Slow-start threshold in octets; `None` before the first loss, or without a window.
-    fn threshold(&self) -> Option<u64> {
+    fn ssthresh(&self) -> Option<u64> {
         None
     }
 
@@ -123,8 +123,7 @@ pub(crate) trait CongestionController {
         false
     }
 
-    /// Data is sent after the time `idle` without. Returns whether a window restarts with slow
-    /// start.
+    /// Data is sent after an idle time. Returns whether the window restarts with slow start.
     fn on_restart(&mut self, _idle: Span) -> bool {
         false
     }
@@ -146,7 +145,7 @@ pub(crate) trait CongestionController {
     fn slow_start(&mut self) {}
 
     /// Probing has detected no congestion: sets the window and the threshold to earlier values.
-    fn restore(&mut self, _window: u64, _threshold: Option<u64>) {}
+    fn restore(&mut self, _window: u64, _ssthresh: Option<u64>) {}
 
     /// Starts a packet train as after a probe that found capacity.
     #[cfg(test)]

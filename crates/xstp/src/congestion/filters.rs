@@ -19,7 +19,7 @@ impl WindowedMin {
         if at.since(self.since) >= WINDOW {
             (self.previous, self.current, self.since) = (self.current, None, at);
         }
-        self.current = Some(self.current.map_or(value, |least| least.min(value)));
+        self.current = Some(self.current.map_or(value, |min| min.min(value)));
     }
 
     /// Discards all values but this one.

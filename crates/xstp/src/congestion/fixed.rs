@@ -8,11 +8,11 @@
 //! congestion signal, because packets that are paced below the rate of the link are lost to
 //! corruption only. The number window and the peer's window bound the outstanding data.
 
-mod ceiling;
+mod rate_cap;
 
 use crate::config::SessionConfig;
 use crate::congestion::controller::{CongestionController, PollAnswered, PollSent};
-use ceiling::Ceiling;
+use rate_cap::RateCap;
 use units::{BitRate, Instant, Span};
 
 /// Controller that sends at the configured rate.
@@ -21,7 +21,7 @@ pub(crate) struct Fixed {
     rate: Option<BitRate>,
     min_rate: Option<BitRate>,
     /// Rate cap for a configured rate that is too high; `None` if it is not detected.
-    ceiling: Option<Ceiling>,
+    rate_cap: Option<RateCap>,
 }
 
 impl Fixed {
@@ -30,7 +30,7 @@ impl Fixed {
         Self {
             rate: config.paced_rate(),
             min_rate: config.min_rate,
-            ceiling: config.gateway.detect_standing_queue.then(Ceiling::new),
+            rate_cap: config.gateway.detect_standing_queue.then(RateCap::new),
         }
     }
 }
@@ -38,43 +38,43 @@ impl Fixed {
 impl CongestionController for Fixed {
     /// Whether a queue is drained, or a rate cap holds.
     fn mode(&self, now: Instant) -> &'static str {
-        self.ceiling.as_ref().map_or("free", |ceiling| ceiling.mode(now))
+        self.rate_cap.as_ref().map_or("configured", |rate_cap| rate_cap.mode(now))
     }
 
     /// The configured rate, or the rate cap below it (XSTP-9.3).
     fn pace(&self, now: Instant) -> Option<BitRate> {
         let rate = self.rate?;
-        let paced = self.ceiling.as_ref().map_or(rate, |ceiling| ceiling.apply(now, rate));
-        Some(self.min_rate.map_or(paced, |least| paced.max(least)))
+        let paced = self.rate_cap.as_ref().map_or(rate, |rate_cap| rate_cap.apply(now, rate));
+        Some(self.min_rate.map_or(paced, |min| paced.max(min)))
     }
 
     fn queuing_delay(&self) -> Option<Span> {
-        self.ceiling.as_ref()?.queue()
+        self.rate_cap.as_ref()?.queue()
     }
 
     /// Measurements that belong to the old rate are discarded.
     fn set_max_rate(&mut self, rate: Option<BitRate>) {
         self.rate = rate;
-        self.ceiling = self.ceiling.is_some().then(Ceiling::new);
+        self.rate_cap = self.rate_cap.is_some().then(RateCap::new);
     }
 
-    /// A rate cap stays the same part of the granted rate (XSTP-9.3.7).
+    /// A rate cap keeps its ratio to the granted rate (XSTP-9.3.7).
     fn apply_grant(&mut self, rate: Option<BitRate>) {
-        if let (Some(ceiling), Some(old), Some(new)) = (&mut self.ceiling, self.rate, rate) {
-            ceiling.scale(old, new);
+        if let (Some(rate_cap), Some(old), Some(new)) = (&mut self.rate_cap, self.rate, rate) {
+            rate_cap.scale(old, new);
         }
         self.rate = rate;
     }
 
     fn on_poll(&mut self, poll: &PollSent) {
-        if let Some(ceiling) = &mut self.ceiling {
-            ceiling.on_poll(poll);
+        if let Some(rate_cap) = &mut self.rate_cap {
+            rate_cap.on_poll(poll);
         }
     }
 
     fn on_poll_answered(&mut self, answered: &PollAnswered) {
-        if let (Some(ceiling), Some(rate)) = (&mut self.ceiling, self.rate) {
-            ceiling.on_poll_answered(answered, rate);
+        if let (Some(rate_cap), Some(rate)) = (&mut self.rate_cap, self.rate) {
+            rate_cap.on_poll_answered(answered, rate);
         }
     }
 }

@@ -16,7 +16,7 @@
 //!
 //! To add a controller, implement the trait `CongestionController` in a module of its own, add a
 //! variant to [`Controller`] and one to the enum `Congestion`, and specify it in section 9 of
-//! `docs/spec/xstp.md`.
+//! `docs/spec/session.md`.
 
 mod controller;
 mod filters;

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Henderson and Katz 1999, section VII.B: the window grows by octets and not by acknowledgements;
-//! without timeouts there is no second slow start. Elaasar and others 2003, section 3: further
-//! losses of one window do not halve it again (here: until all data that was outstanding at the
-//! halving is acknowledged), and a session restarts with slow start after a pause. A minimum rate
-//! bounds the window from below; otherwise it would not hold under loss.
+//! without timeouts there is no second slow start. Elaasar and others 2003, section 3: a window is
+//! halved once (here: until all data that was outstanding at the halving is acknowledged), and a
+//! session restarts with slow start after an idle time. A minimum rate bounds the window from below;
+//! otherwise it would not hold under loss.
 
 use crate::config::SessionConfig;
 use crate::congestion::controller::{AckEvent, CongestionController};
@@ -22,10 +22,10 @@ use units::{BitRate, Instant, Span};
 pub(crate) struct NewReno {
     segment: u64,
     initial: u64,
-    window: u64,
-    threshold: u64,
+    cwnd: u64,
+    ssthresh: u64,
     /// Growth of congestion avoidance that is not yet added, in octets times the window.
-    credit: u64,
+    growth_remainder: u64,
     /// VT(S) at the last halving: losses are ignored until VT(A) reaches it.
     recovery_until: Option<u64>,
     min_rate: Option<BitRate>,
@@ -41,9 +41,9 @@ impl NewReno {
         Self {
             segment,
             initial,
-            window: initial,
-            threshold: u64::MAX,
-            credit: 0,
+            cwnd: initial,
+            ssthresh: u64::MAX,
+            growth_remainder: 0,
             recovery_until: None,
             min_rate: config.min_rate,
             restart_after: config.xstp.slow_start_after_idle,
@@ -54,7 +54,7 @@ impl NewReno {
 
     /// Whether the window is below the slow-start threshold.
     fn in_slow_start(&self) -> bool {
-        self.window < self.threshold
+        self.cwnd < self.ssthresh
     }
 
     /// Halves the window, or sets it to half of `flight`, once per window; returns whether it did.
@@ -62,9 +62,9 @@ impl NewReno {
         if self.recovery_until.is_some() {
             return false;
         }
-        self.window = (flight.unwrap_or(self.window).min(self.window) / 2).max(2 * self.segment);
-        self.threshold = self.window;
-        self.credit = 0;
+        self.cwnd = (flight.unwrap_or(self.cwnd).min(self.cwnd) / 2).max(2 * self.segment);
+        self.ssthresh = self.cwnd;
+        self.growth_remainder = 0;
         self.recovery_until = Some(next);
         true
     }
@@ -72,16 +72,17 @@ impl NewReno {
     fn grow(&mut self, released: u64) {
         let mut released = released;
         if self.in_slow_start() {
-            let step = released.min(self.threshold - self.window);
-            self.window += step;
+            let step = released.min(self.ssthresh - self.cwnd);
+            self.cwnd += step;
             released -= step;
         }
         if released > 0 {
-            self.credit = self.credit.saturating_add(self.segment.saturating_mul(released));
-            self.window += self.credit / self.window;
-            self.credit %= self.window;
+            self.growth_remainder =
+                self.growth_remainder.saturating_add(self.segment.saturating_mul(released));
+            self.cwnd += self.growth_remainder / self.cwnd;
+            self.growth_remainder %= self.cwnd;
         }
-        self.window = self.window.min(self.max_window);
+        self.cwnd = self.cwnd.min(self.max_window);
     }
 }
 
@@ -91,11 +92,11 @@ impl CongestionController for NewReno {
     }
 
     fn window(&self) -> Option<u64> {
-        Some(self.window)
+        Some(self.cwnd)
     }
 
-    fn threshold(&self) -> Option<u64> {
-        (self.threshold != u64::MAX).then_some(self.threshold)
+    fn ssthresh(&self) -> Option<u64> {
+        (self.ssthresh != u64::MAX).then_some(self.ssthresh)
     }
 
     fn on_ack(&mut self, event: &AckEvent) {
@@ -107,7 +108,7 @@ impl CongestionController for NewReno {
             self.reduce(event.next, None);
         }
         if let (Some(rate), Some(srtt)) = (self.min_rate, event.srtt) {
-            self.window = self.window.max(rate.bytes_in(srtt)).min(self.max_window);
+            self.cwnd = self.cwnd.max(rate.bytes_in(srtt)).min(self.max_window);
         }
     }
 
@@ -125,17 +126,17 @@ impl CongestionController for NewReno {
 
     /// Restarts with slow start up to the current window.
     fn slow_start(&mut self) {
-        if self.window > self.initial {
-            self.threshold = self.window;
-            self.window = self.initial;
-            self.credit = 0;
+        if self.cwnd > self.initial {
+            self.ssthresh = self.cwnd;
+            self.cwnd = self.initial;
+            self.growth_remainder = 0;
         }
     }
 
-    fn restore(&mut self, window: u64, threshold: Option<u64>) {
-        self.window = window;
-        self.threshold = threshold.unwrap_or(u64::MAX);
-        self.credit = 0;
+    fn restore(&mut self, window: u64, ssthresh: Option<u64>) {
+        self.cwnd = window;
+        self.ssthresh = ssthresh.unwrap_or(u64::MAX);
+        self.growth_remainder = 0;
     }
 }
 
@@ -155,28 +156,28 @@ mod tests {
 
     /// XSTP-9.2.1
     #[test]
-    fn slow_start_grows_by_the_bytes_released() {
+    fn slow_start_grows_by_released_octets() {
         let mut reno = controller(1);
         let segment = reno.segment;
         reno.on_ack(&ack(segment, 0, 1, 1));
-        assert_eq!(reno.window, 2 * segment);
+        assert_eq!(reno.cwnd, 2 * segment);
         reno.on_ack(&ack(2 * segment, 0, 3, 3));
-        assert_eq!(reno.window, 4 * segment);
+        assert_eq!(reno.cwnd, 4 * segment);
         reno.on_ack(&ack(10, 0, 4, 4));
-        assert_eq!(reno.window, 4 * segment + 10, "bytes are counted, not acknowledgements");
+        assert_eq!(reno.cwnd, 4 * segment + 10, "bytes are counted, not acknowledgements");
     }
 
     /// XSTP-9.2.2
     #[test]
-    fn avoidance_adds_a_segment_for_each_window() {
+    fn avoidance_adds_a_segment_per_window() {
         let mut reno = controller(8);
         let segment = reno.segment;
         reno.on_ack(&ack(0, 1, 0, 8));
-        assert_eq!(reno.window, 4 * segment);
+        assert_eq!(reno.cwnd, 4 * segment);
         for round in 0..4 {
-            let before = reno.window;
+            let before = reno.cwnd;
             reno.on_ack(&ack(before, 0, 100, 100 + round));
-            let grown = reno.window - before;
+            let grown = reno.cwnd - before;
             assert!(grown.abs_diff(segment) <= 1, "grew by {grown} in round {round}");
         }
     }
@@ -188,34 +189,34 @@ mod tests {
         let segment = reno.segment;
         reno.on_ack(&ack(0, 3, 0, 16));
         reno.on_ack(&ack(0, 5, 8, 20));
-        assert_eq!(reno.window, 8 * segment, "still the window of the first loss");
+        assert_eq!(reno.cwnd, 8 * segment, "still the window of the first loss");
         reno.on_ack(&ack(0, 1, 16, 24));
-        assert_eq!(reno.window, 4 * segment, "VT(A) has reached the old VT(S)");
+        assert_eq!(reno.cwnd, 4 * segment, "VT(A) has reached the old VT(S)");
         for round in 0..10 {
             reno.on_ack(&ack(0, 1, 100 + round, 100 + round));
         }
-        assert_eq!(reno.window, 2 * segment, "two segments are the floor");
+        assert_eq!(reno.cwnd, 2 * segment, "two segments are the floor");
     }
 
     /// XSTP-9.2.4
     #[test]
-    fn slow_start_returns_only_after_a_configured_pause() {
+    fn slow_start_restarts_only_after_the_configured_idle_time() {
         let mut reno = controller(4);
         reno.on_ack(&ack(40_000, 0, 1, 1));
-        let grown = reno.window;
+        let grown = reno.cwnd;
         reno.on_restart(Span::from_secs(3600));
-        assert_eq!(reno.window, grown, "never by default");
+        assert_eq!(reno.cwnd, grown, "never by default");
         reno.restart_after = Some(Span::from_secs(3));
         reno.on_restart(Span::from_secs(2));
-        assert_eq!(reno.window, grown);
+        assert_eq!(reno.cwnd, grown);
         reno.on_restart(Span::from_secs(3));
-        assert_eq!(reno.window, reno.initial);
+        assert_eq!(reno.cwnd, reno.initial);
         assert!(reno.in_slow_start());
     }
 
     /// XSTP-9.2.5
     #[test]
-    fn a_minimum_rate_holds_under_loss() {
+    fn a_minimum_rate_bounds_the_window_under_loss() {
         let mut config = SessionConfig::stp_1999();
         config.min_rate = Some(BitRate::from_mbps(1));
         let mut reno = NewReno::new(&config);
@@ -223,6 +224,6 @@ mod tests {
         for round in 0..20 {
             reno.on_ack(&AckEvent { srtt, ..ack(0, 1, round, round) });
         }
-        assert_eq!(reno.window, 50_000);
+        assert_eq!(reno.cwnd, 50_000);
     }
 }

@@ -11,7 +11,7 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// The published profile between two addresses: the client's configuration and the server's.
+/// Configurations of a client and a server in the published profile.
 fn published() -> [SessionConfig; 2] {
     let client = SocketAddr::from(([10, 0, 0, 1], 1024));
     let server = SocketAddr::from(([10, 0, 0, 2], 80));
@@ -21,7 +21,7 @@ fn published() -> [SessionConfig; 2] {
     })
 }
 
-/// As the XSTP paper has it, probing.
+/// As [`published`], with the preset of XSTP.
 fn xstp() -> [SessionConfig; 2] {
     published()
         .map(|config| SessionConfig { profile: config.profile, ..SessionConfig::xstp_2003() })
@@ -44,11 +44,11 @@ struct Pair {
     delay: Span,
     loss: f64,
     rng: RngStream,
-    flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    in_flight: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     /// Time, sender and types of every segment.
     log: Vec<(Instant, usize, Kinds)>,
     read: [Vec<u8>; 2],
-    /// Who reads what arrives.
+    /// Whether each end reads received data.
     reads: [bool; 2],
     count: u64,
 }
@@ -62,7 +62,7 @@ impl Pair {
             delay,
             loss,
             rng: RngStream::new(seed, 0, "pipe"),
-            flying: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             log: Vec::new(),
             read: [Vec::new(), Vec::new()],
             reads: [true, true],
@@ -82,7 +82,7 @@ impl Pair {
                     if !self.rng.chance(self.loss) {
                         self.count += 1;
                         let key = (self.now + self.delay, self.count);
-                        self.flying.insert(key, (to, out[..len].to_vec()));
+                        self.in_flight.insert(key, (to, out[..len].to_vec()));
                     }
                 }
                 while self.reads[from] {
@@ -97,14 +97,14 @@ impl Pair {
             if done(self) {
                 return true;
             }
-            let arrival = self.flying.keys().next().map(|&(at, _)| at);
+            let arrival = self.in_flight.keys().next().map(|&(at, _)| at);
             let next = self.ends.iter().filter_map(Connection::poll_timeout).chain(arrival).min();
             let Some(next) = next.filter(|&next| next <= until) else {
                 self.now = until;
                 return false;
             };
             self.now = self.now.max(next);
-            while let Some(entry) = self.flying.first_entry() {
+            while let Some(entry) = self.in_flight.first_entry() {
                 if entry.key().0 > self.now {
                     break;
                 }
@@ -115,7 +115,8 @@ impl Pair {
     }
 
     fn sent(&self, from: usize, kinds: Kinds) -> Vec<Instant> {
-        let own = self.log.iter().filter(|(_, who, what)| *who == from && what.contains(kinds));
+        let own =
+            self.log.iter().filter(|(_, sender, types)| *sender == from && types.contains(kinds));
         own.map(|&(at, _, _)| at).collect()
     }
 }
@@ -124,7 +125,7 @@ fn bytes(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|n| (n as u8).wrapping_mul(31).wrapping_add((n >> 8) as u8 ^ seed)).collect()
 }
 
-/// Writes all of `data` on both ends as there is room, ends, and waits for the close.
+/// Writes `data` on both ends as room permits, ends both directions, and waits for the close.
 fn exchange(pair: &mut Pair, data: [&[u8]; 2], until: Instant) {
     let mut written = [0, 0];
     let closed = |pair: &Pair| {
@@ -156,10 +157,10 @@ fn exchange(pair: &mut Pair, data: [&[u8]; 2], until: Instant) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// XSTP-11.1.1, XSTP-1.1.1, XSTP-1.1.2: every byte, once, in order, in both profiles, with both controllers, over
-    /// the wrap of numbers.
+    /// XSTP-11.1.1, XSTP-1.1.1, XSTP-1.1.2: in both profiles, with both controllers, across the wrap of
+    /// sequence numbers.
     #[test]
-    fn bytes_arrive_in_order(
+    fn octets_are_delivered_in_order(
         seed in any::<u64>(),
         loss in 0.0..0.3_f64,
         delay in 1..300_u64,
@@ -186,7 +187,7 @@ proptest! {
 
 /// XSTP-11.2.1, XSTP-10.4.3
 #[test]
-fn a_reader_that_stops_shuts_the_window_and_bounds_memory() {
+fn a_stopped_reader_closes_the_window() {
     let [client, server] = published();
     let configs = [client, SessionConfig { receive_window: 10, ..server }];
     let mut pair = Pair::new(&configs, Span::from_millis(50), 0.0, 1);
@@ -194,9 +195,9 @@ fn a_reader_that_stops_shuts_the_window_and_bounds_memory() {
     let data = bytes(100_000, 3);
     assert_eq!(pair.ends[0].write(&data), Ok(100_000));
     pair.run(at(60_000), |_| false);
-    let held = pair.ends[0].session().statistics().data_bytes_sent;
-    assert!(held <= 10 * 1461, "{held} bytes were sent to a reader with room for ten packets");
-    assert_eq!(pair.ends[0].session().statistics().credit_lost, 1);
+    let sent = pair.ends[0].session().statistics().data_bytes_sent;
+    assert!(sent <= 10 * 1461, "{sent} octets for a window of ten packets");
+    assert_eq!(pair.ends[0].session().statistics().windows_closed, 1);
     let polls = pair.sent(0, Kinds::POLL).iter().filter(|&&sent| sent > at(30_000)).count();
     assert!((100..=310).contains(&polls), "{polls} in 30 s at 100 ms");
     pair.reads[1] = true;
@@ -207,7 +208,7 @@ fn a_reader_that_stops_shuts_the_window_and_bounds_memory() {
 
 /// XSTP-11.2.2
 #[test]
-fn a_full_send_buffer_takes_no_more() {
+fn a_full_send_buffer_accepts_nothing() {
     let [client, _] = published();
     let mut connection = Connection::connect(&client, at(0), 1);
     assert_eq!(connection.write(&bytes(300_000, 0)), Ok(240_000));
@@ -220,31 +221,31 @@ fn a_full_send_buffer_takes_no_more() {
     assert_eq!(aborted.write(b"more"), Err(WriteError::Closed));
 }
 
-/// XSTP-10.3.1, XSTP-8.2.1: small windows. Each burst is spread over a round trip, its last SD
-/// carries the POLL, and the timer's POLLs are not sent.
+/// XSTP-10.3.1, XSTP-8.2.1: each burst is spread over one RTT, its last SD carries the POLL, and the
+/// timer sends none.
 #[test]
-fn small_windows_are_polled_by_their_last_packet() {
+fn the_last_packet_of_a_burst_polls_in_small_window_mode() {
     let mut pair = Pair::new(&published(), Span::from_millis(300), 0.0, 1);
     pair.ends[0].write(&bytes(7 * 1461, 4)).unwrap();
     assert!(pair.run(at(20_000), |pair| pair.read[1].len() == 7 * 1461));
-    // Slow start from one: bursts of 1, 2 and 4, each after the STAT for the one before; the
-    // first packet is shorter, as it goes with BGN, so three bytes are left for an eighth.
+    // Slow start from one segment: bursts of 1, 2 and 4, each after the STAT for the last one. The
+    // first packet is shorter because of BGN, so an eighth one carries three octets.
     let data = pair.sent(0, Kinds::SD);
     let polls = pair.sent(0, Kinds::SD.and(Kinds::POLL));
     assert_eq!(data.len(), 8);
     assert_eq!(polls, [data[0], data[2], data[6], data[7]]);
-    assert_eq!(pair.sent(0, Kinds::POLL), polls, "no POLL goes alone");
+    assert_eq!(pair.sent(0, Kinds::POLL), polls, "no standalone POLL");
     assert_eq!(pair.sent(1, Kinds::STAT).len(), 4);
     assert_eq!(data[0], at(0));
-    assert_eq!([data[1], data[2]], [at(600), at(900)], "two over a round trip of 600 ms");
+    assert_eq!([data[1], data[2]], [at(600), at(900)], "two per RTT of 600 ms");
     assert_eq!(data[3], at(1_500));
     assert_eq!(data[6], at(1_500 + 450));
     assert_eq!(data[7], at(2_550));
 }
 
-/// XSTP-10.3.4: the POLL of a burst is lost. The fallback timer asks again.
+/// XSTP-10.3.4
 #[test]
-fn a_lost_burst_poll_is_replaced_after_a_round_trip() {
+fn the_fallback_timer_replaces_a_lost_burst_poll() {
     let mut pair = Pair::new(&published(), Span::from_millis(300), 0.0, 1);
     pair.ends[0].write(&bytes(100, 5)).unwrap();
     assert!(pair.run(at(5_000), |pair| pair.read[1].len() == 100));
@@ -254,11 +255,11 @@ fn a_lost_burst_poll_is_replaced_after_a_round_trip() {
     pair.run(at(5_100), |_| false);
     pair.loss = 0.0;
     assert!(pair.run(at(9_000), |pair| pair.read[1].len() == 200));
-    // max(SRTT, 2 ticks) and two ticks; then STAT and the packet again: one and a half.
+    // max(SRTT, 2 ticks) and two ticks, then 1.5 RTTs for POLL, STAT and the retransmission.
     assert_eq!(pair.now, at(5_000 + 620 + 900));
 }
 
-/// XSTP-10.2.1, XSTP-10.2.2: large windows. Three POLLs a round trip, riding on data.
+/// XSTP-10.2.1, XSTP-10.2.2: three POLLs per RTT, piggybacked on data.
 #[test]
 fn large_windows_are_polled_by_the_timer() {
     let configs = published().map(|mut config| {
@@ -276,14 +277,14 @@ fn large_windows_are_polled_by_the_timer() {
     let window = pair.ends[0].session().congestion_window().unwrap();
     assert!(window > 10 * 1461, "{window}");
     let polls = pair.sent(0, Kinds::POLL).iter().filter(|&&sent| sent > at(10_000)).count();
-    assert!((45..=52).contains(&polls), "{polls} in 10 s at 5 a second");
-    let alone = pair.ends[0].session().statistics().polls_sent_alone;
-    assert!(alone * 10 < pair.ends[0].session().statistics().polls_sent, "{alone} rode on nothing");
+    assert!((45..=52).contains(&polls), "{polls} in 10 s at 5 per second");
+    let standalone = pair.ends[0].session().statistics().polls_sent_standalone;
+    assert!(standalone * 10 < pair.ends[0].session().statistics().polls_sent, "{standalone}");
 }
 
-/// XSTP-9.2.3: loss halves the window once, and the stream is whole.
+/// XSTP-9.2.3
 #[test]
-fn newreno_halves_once_for_each_window() {
+fn newreno_halves_once_per_window() {
     let configs = published().map(|config| SessionConfig { initial_window: 32, ..config });
     assert_eq!(configs[0].controller, Controller::NewReno);
     let mut pair = Pair::new(&configs, Span::from_millis(100), 0.0, 1);
@@ -292,13 +293,13 @@ fn newreno_halves_once_for_each_window() {
     pair.run(at(150), |_| false);
     pair.loss = 0.0;
     assert!(pair.run(at(20_000), |pair| pair.read[1].len() == 32 * 1461));
-    let lost = pair.ends[0].session().statistics().reported_lost;
+    let lost = pair.ends[0].session().statistics().reported_missing;
     assert!(lost >= 2, "{lost}");
     let window = pair.ends[0].session().congestion_window().unwrap();
     assert!(window >= 16 * 1461, "{window} after one loss in a window of 32 segments");
 }
 
-/// XSTP-4.1.4: what an earlier incarnation sent arrives in a later one.
+/// XSTP-4.1.4: segments of an earlier incarnation arrive in a later one.
 #[test]
 fn segments_of_an_old_incarnation_are_discarded() {
     let [client, server] = published();
@@ -311,13 +312,13 @@ fn segments_of_an_old_incarnation_are_discarded() {
         })
         .collect()
     };
-    // The old incarnation's second packet takes a long way round.
+    // Segments of the old incarnation are delayed.
     let config = SessionConfig { initial_window: 4, ..client };
     let mut old = Connection::connect(&config, at(0), 1);
     old.write(&bytes(3_000, 9)).unwrap();
     let late = send(&mut old, at(0));
     assert_eq!(late.len(), 3);
-    // The new one begins; the same ends, the same numbers.
+    // The new incarnation has the same addresses and sequence numbers.
     let mut new = Connection::connect(&config, at(10), 2);
     new.write(b"new").unwrap();
     let mut peer = Connection::listen(&server);
@@ -331,16 +332,16 @@ fn segments_of_an_old_incarnation_are_discarded() {
     let mut read = [0; 100];
     let len = peer.read(&mut read);
     assert_eq!(&read[..len], b"new");
-    // And back: packets of the old server, before the new BGNAK is there.
+    // A packet of the old server arrives before BGNAK.
     let old_reply = Segment::data(Seq24::ZERO, b"old").with_timestamp(5);
     let profile = server.profile;
     let len = old_reply.encode(&profile, &mut read).unwrap();
     assert_eq!(new.handle_segment(at(70), &read[..len]), Err(ReceiveError::OtherIncarnation));
 }
 
-/// XSTP-4.1.4: a connection may last longer than stamps take to wrap.
+/// XSTP-4.1.4: a connection may last longer than the timestamps need to wrap.
 #[test]
-fn a_long_connection_does_not_take_itself_for_an_old_one() {
+fn timestamps_may_wrap_in_a_long_connection() {
     const DAY: u32 = 86_400_000;
     let [client, server] = published();
     let mut out = [0; 2000];
@@ -348,22 +349,22 @@ fn a_long_connection_does_not_take_itself_for_an_old_one() {
     let mut peer = Connection::listen(&server);
     let len = new.poll_transmit(at(10), &mut out).unwrap();
     peer.handle_segment(at(60), &out[..len]).unwrap();
-    let mut poll = |stamp: u32| {
-        let segment = Segment::poll(stamp, Poll { seq: stamp, next: Seq24::ZERO });
+    let mut poll = |timestamp: u32| {
+        let segment = Segment::poll(timestamp, Poll { seq: timestamp, next: Seq24::ZERO });
         let len = segment.encode(&client.profile, &mut out).unwrap();
         peer.handle_segment(at(60), &out[..len])
     };
     for day in (0..100).step_by(5) {
-        let stamp = DAY.wrapping_mul(day).wrapping_add(10);
-        assert_eq!(poll(stamp), Ok(()), "day {day}");
+        let timestamp = DAY.wrapping_mul(day).wrapping_add(10);
+        assert_eq!(poll(timestamp), Ok(()), "day {day}");
     }
-    // 14 days before is a connection of long ago.
+    // A timestamp 14 days back belongs to an earlier connection.
     assert_eq!(poll(DAY.wrapping_mul(81)), Err(ReceiveError::OtherIncarnation));
 }
 
 /// XSTP-11.3.1
 #[test]
-fn what_does_not_fill_a_packet_waits_when_so_configured() {
+fn nagle_delays_partial_packets() {
     let configs = published().map(|mut config| {
         (config.stp.nagle, config.initial_window) = (true, 20);
         config
@@ -371,8 +372,8 @@ fn what_does_not_fill_a_packet_waits_when_so_configured() {
     let mut pair = Pair::new(&configs, Span::from_millis(100), 0.0, 1);
     pair.run(at(1_000), |_| false);
     let sent = |pair: &Pair| pair.sent(0, Kinds::SD).into_iter().map(|sent| sent.since(at(0)));
-    // The first few bytes go at once, as nothing is on its way; the others go together when
-    // they are acknowledged.
+    // The first octets are sent immediately; the others are sent in one packet when those are
+    // acknowledged.
     for _ in 0..5 {
         pair.ends[0].write(b"word ").unwrap();
         let next = pair.now + Span::from_millis(10);
@@ -381,10 +382,10 @@ fn what_does_not_fill_a_packet_waits_when_so_configured() {
     pair.run(at(2_000), |_| false);
     assert_eq!(sent(&pair).map(Span::as_millis).collect::<Vec<_>>(), [1_000, 1_200]);
     assert_eq!(pair.read[1], b"word word word word word ");
-    // A full packet does not wait, and the last bytes of all do not.
+    // A full packet is not delayed, nor is the last one of the stream.
     pair.ends[0].write(&bytes(1_461 * 2 + 10, 1)).unwrap();
     pair.run(at(2_150), |_| false);
-    assert_eq!(sent(&pair).count(), 4, "all but ten bytes");
+    assert_eq!(sent(&pair).count(), 4, "all but ten octets");
     pair.ends[0].end(at(2_150));
     pair.run(at(2_190), |_| false);
     assert_eq!(sent(&pair).count(), 5);

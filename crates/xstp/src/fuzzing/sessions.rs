@@ -1,4 +1,4 @@
-//! Two sessions and a network that a script commands.
+//! Two sessions and a network that a script controls.
 
 use crate::seq::Seq24;
 use crate::session::{NewPacket, Session, SessionConfig, State, UpperLayer};
@@ -8,32 +8,30 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use units::{BitRate, Instant, Span};
 
-/// Segments that the network holds in one direction; more are lost.
-const MAX_HELD: usize = 64;
-/// Segments that leave an end within one call, whatever has come: pacing and windows hold them.
+/// Maximum number of segments in flight per direction; further ones are lost.
+const MAX_IN_FLIGHT: usize = 64;
+/// Maximum number of segments that an end sends in one call; pacing and windows bound them.
 const MAX_BURST: usize = 2_000;
-/// Packets that a script sends at most, by far.
+/// Upper bound of the packets that a script sends.
 const MAX_SENT: u32 = 1 << 20;
 
-/// Plays `script` to a client, a server and a network that loses, repeats and reorders segments,
-/// and leaves what it damages recognisable; then lets the network be, and expects every packet
-/// to arrive unless a session has ended.
+/// Runs `script` on a client, a server and a network that loses, duplicates, reorders and corrupts
+/// segments. Then the faults end, and every packet must be delivered unless a session has closed.
 ///
 /// # Panics
-/// When a packet arrives twice or is not what was sent, when one is released that has not
-/// arrived, when an end is busy without anything to do, or when packets do not arrive.
+/// When a packet is delivered twice or modified, when a packet is released that was not delivered,
+/// when a timeout does not advance, or when packets are not delivered.
 pub(super) fn faulty(script: &[u8]) {
     let mut world = World::new(script, false);
     world.play(script);
     world.heal();
 }
 
-/// Plays `script` to both, with a network that also changes and invents sealed segments as it
-/// likes, which no association would let pass: what ends do then is not defined, but they stay
-/// in one piece.
+/// Runs `script` on a client, a server and a network that also modifies and invents sealed segments,
+/// which an association would reject: the delivery is undefined, but no session panics.
 ///
 /// # Panics
-/// When an end is busy without anything to do.
+/// When a timeout does not advance.
 pub(super) fn hostile(script: &[u8]) {
     World::new(script, true).play(script);
 }
@@ -41,26 +39,26 @@ pub(super) fn hostile(script: &[u8]) {
 struct World {
     now: Instant,
     hostile: bool,
-    ends: [Hand; 2],
-    /// Towards the server, and towards the client.
-    held: [VecDeque<Vec<u8>>; 2],
+    ends: [Peer; 2],
+    /// Segments in flight to the server and to the client.
+    in_flight: [VecDeque<Vec<u8>>; 2],
 }
 
-struct Hand {
+struct Peer {
     session: Session,
     upper: Packets,
 }
 
-/// The layer above: packets whose payloads are numbers.
+/// Upper layer: each payload contains the index of its packet.
 #[derive(Default)]
 struct Packets {
     to_send: u32,
     sent: u32,
-    /// Of each packet that was sent, the number it has while the session has not released it.
+    /// Sequence number of each packet that was sent and not released.
     kept: Vec<Option<Seq24>>,
-    /// Packets released and not yet held against what the peer has.
-    released_lately: Vec<u32>,
-    /// Whether each packet of the peer has come, and how many have.
+    /// Packets released since the last comparison with the deliveries of the peer.
+    newly_released: Vec<u32>,
+    /// Whether each packet of the peer was delivered, and how many were.
     delivered: Vec<bool>,
     arrived: u32,
     hostile: bool,
@@ -82,8 +80,8 @@ impl World {
         let client = Session::connect(&config(1, 2), Instant::ZERO, 1);
         let server = Session::listen(&config(2, 1));
         let ends = [client, server]
-            .map(|session| Hand { session, upper: Packets { hostile, ..Packets::default() } });
-        Self { now: Instant::ZERO, hostile, ends, held: Default::default() }
+            .map(|session| Peer { session, upper: Packets { hostile, ..Packets::default() } });
+        Self { now: Instant::ZERO, hostile, ends, in_flight: Default::default() }
     }
 
     fn play(&mut self, script: &[u8]) {
@@ -93,22 +91,22 @@ impl World {
             let direction = usize::from(a & 1);
             match kind % 16 {
                 0..2 => {
-                    let hand = &mut self.ends[direction];
-                    hand.upper.to_send += u32::from(b % 32);
-                    hand.session.wake();
+                    let peer = &mut self.ends[direction];
+                    peer.upper.to_send += u32::from(b % 32);
+                    peer.session.wake();
                 }
                 2..6 => self.wait(u64::from(a) << (b % 5)),
                 6..10 => self.arrive(direction, 0),
                 10 => self.arrive(direction, usize::from(b)),
                 11 => {
-                    let copy = self.held[direction].front().cloned();
-                    self.hold(direction, copy.unwrap_or_default());
+                    let copy = self.in_flight[direction].front().cloned();
+                    self.enqueue(direction, copy.unwrap_or_default());
                 }
-                12 => drop(self.held[direction].pop_front()),
+                12 => drop(self.in_flight[direction].pop_front()),
                 13 => self.damage(direction, a, b),
                 14 if self.hostile => {
                     let len = usize::from(b % 48).min(rest.len());
-                    self.held[direction].push_front(rest[..len].to_vec());
+                    self.in_flight[direction].push_front(rest[..len].to_vec());
                     rest = &rest[len..];
                     self.arrive(direction, 0);
                 }
@@ -117,11 +115,11 @@ impl World {
         }
     }
 
-    /// Whatever an owner may do.
+    /// Executes a call of the upper layer.
     fn command(&mut self, direction: usize, a: u8, b: u8) {
         let session = &mut self.ends[direction].session;
         match a >> 1 & 15 {
-            // Rare, so that most scripts get somewhere.
+            // Rare, so that most scripts transfer data.
             0 if b < 32 => session.end(self.now),
             1 if b < 8 => session.abort(self.now),
             0..8 => session.set_max_segment(usize::from(b) * 8),
@@ -129,7 +127,7 @@ impl World {
         }
     }
 
-    /// Time passes; each end speaks when it is due, or late.
+    /// Advances the time; each end is called when it is due, or later.
     fn wait(&mut self, millis: u64) {
         let until = self.now + Span::from_millis(millis);
         for _ in 0..4 {
@@ -142,62 +140,65 @@ impl World {
         self.serve();
     }
 
-    /// Does what a driver does after anything has happened.
+    /// Calls both ends as a driver does after each event.
     fn serve(&mut self) {
         for direction in 0..2 {
-            let hand = &mut self.ends[direction];
-            hand.session.handle_timeout(self.now);
+            let peer = &mut self.ends[direction];
+            peer.session.handle_timeout(self.now);
             let mut out = [0; 2048];
             let mut burst = 0;
-            while let Some(len) = hand.session.poll_transmit(self.now, &mut hand.upper, &mut out) {
-                assert!(len > 0 && len <= hand.session.max_segment().max(128), "{len} octets");
+            while let Some(len) = peer.session.poll_transmit(self.now, &mut peer.upper, &mut out) {
+                assert!(len > 0 && len <= peer.session.max_segment().max(128), "{len} octets");
                 burst += 1;
-                assert!(burst < MAX_BURST, "there is no end to it");
-                if self.held[direction].len() < MAX_HELD {
-                    self.held[direction].push_back(out[..len].to_vec());
+                assert!(burst < MAX_BURST, "does not terminate");
+                if self.in_flight[direction].len() < MAX_IN_FLIGHT {
+                    self.in_flight[direction].push_back(out[..len].to_vec());
                 }
             }
-            while hand.session.poll_event().is_some() {}
-            let due = hand.session.poll_timeout();
-            assert!(due.is_none_or(|due| due > self.now), "busy: {due:?} at {:?}", self.now);
+            while peer.session.poll_event().is_some() {}
+            let due = peer.session.poll_timeout();
+            assert!(
+                due.is_none_or(|due| due > self.now),
+                "timeout in the past: {due:?} at {:?}",
+                self.now
+            );
         }
         if !self.hostile {
             for (from, to) in [(0, 1), (1, 0)] {
-                let lately = core::mem::take(&mut self.ends[from].upper.released_lately);
+                let released = core::mem::take(&mut self.ends[from].upper.newly_released);
                 let delivered = &self.ends[to].upper.delivered;
-                let has = |number: &u32| delivered.get(*number as usize) == Some(&true);
-                let early = lately.into_iter().find(|number| !has(number));
+                let was_delivered = |number: &u32| delivered.get(*number as usize) == Some(&true);
+                let early = released.into_iter().find(|number| !was_delivered(number));
                 assert_eq!(early, None, "released too early");
             }
         }
     }
 
-    fn hold(&mut self, direction: usize, segment: Vec<u8>) {
-        if self.held[direction].len() < MAX_HELD {
-            self.held[direction].push_back(segment);
+    fn enqueue(&mut self, direction: usize, segment: Vec<u8>) {
+        if self.in_flight[direction].len() < MAX_IN_FLIGHT {
+            self.in_flight[direction].push_back(segment);
         }
     }
 
     fn arrive(&mut self, direction: usize, position: usize) {
-        let held = &mut self.held[direction];
-        if held.is_empty() {
+        let in_flight = &mut self.in_flight[direction];
+        if in_flight.is_empty() {
             return;
         }
-        let Some(segment) = held.remove(position % held.len()) else { return };
-        // No path is shorter.
+        let Some(segment) = in_flight.remove(position % in_flight.len()) else { return };
+        // Minimum one-way delay.
         self.now += Span::from_millis(1);
-        let hand = &mut self.ends[1 - direction];
-        let _ = hand.session.handle_segment(self.now, &segment, &mut hand.upper);
+        let peer = &mut self.ends[1 - direction];
+        let _ = peer.session.handle_segment(self.now, &segment, &mut peer.upper);
         self.serve();
     }
 
-    /// Changes one octet; one segment may be met more than once. Where nothing below finds that
-    /// out, as sealed segments rely on, the segment is lost instead.
+    /// Corrupts one octet. A sealed segment is lost instead, as the association would detect it.
     fn damage(&mut self, direction: usize, a: u8, b: u8) {
-        let guarded = matches!(self.ends[0].session.config().profile, Profile::Published(_));
-        let Some(segment) = self.held[direction].front_mut() else { return };
-        if !guarded && !self.hostile {
-            self.held[direction].pop_front();
+        let has_checksum = matches!(self.ends[0].session.config().profile, Profile::Published(_));
+        let Some(segment) = self.in_flight[direction].front_mut() else { return };
+        if !has_checksum && !self.hostile {
+            self.in_flight[direction].pop_front();
             return;
         }
         let len = segment.len().max(1);
@@ -207,56 +208,59 @@ impl World {
         if self.hostile && b >= 192 {
             segment.truncate(usize::from(a >> 1));
         }
-        // Changes that add up to nothing in the checksum nobody could have known of: lost too.
+        // Corruption that the checksum does not detect: the segment is lost.
         let profile = self.ends[1 - direction].session.config().profile;
         if !self.hostile && Segment::decode(&profile, segment).is_ok() {
-            self.held[direction].pop_front();
+            self.in_flight[direction].pop_front();
         }
     }
 
-    /// From here on everything arrives, 50 ms after it was sent.
+    /// Ends the faults: every segment arrives 50 ms after it was sent.
     fn heal(&mut self) {
-        self.held = Default::default();
-        let unheard = self.now;
+        self.in_flight = Default::default();
+        let start = self.now;
         for end in &mut self.ends {
             end.session.set_receive_window(1000);
             end.session.set_max_segment(usize::MAX);
             end.session.wake();
         }
-        while self.now < unheard + Span::from_secs(3600) {
+        while self.now < start + Span::from_secs(3600) {
             self.serve();
             if self.is_settled() {
                 return;
             }
-            let flying = core::mem::take(&mut self.held);
+            let in_flight = core::mem::take(&mut self.in_flight);
             let due = self.ends.iter().filter_map(|end| end.session.poll_timeout()).min();
-            if flying.iter().all(VecDeque::is_empty) {
+            if in_flight.iter().all(VecDeque::is_empty) {
                 let Some(due) = due else { break };
                 self.now = self.now.max(due);
                 continue;
             }
             self.now += Span::from_millis(50);
-            for (direction, segments) in flying.into_iter().enumerate() {
-                let hand = &mut self.ends[1 - direction];
+            for (direction, segments) in in_flight.into_iter().enumerate() {
+                let peer = &mut self.ends[1 - direction];
                 for segment in segments {
-                    let _ = hand.session.handle_segment(self.now, &segment, &mut hand.upper);
+                    let _ = peer.session.handle_segment(self.now, &segment, &mut peer.upper);
                 }
             }
         }
-        panic!("packets did not arrive: {:?}", self.ends.each_ref().map(|end| end.session.state()));
+        panic!(
+            "packets were not delivered: {:?}",
+            self.ends.each_ref().map(|end| end.session.state())
+        );
     }
 
-    /// Whether all is there, or one of the sessions is over.
+    /// Whether all packets are delivered, or a session is closed.
     fn is_settled(&self) -> bool {
-        let over = |end: &Hand| matches!(end.session.state(), State::Closed);
-        let through = |from: usize| {
+        let closed = |end: &Peer| matches!(end.session.state(), State::Closed);
+        let complete = |from: usize| {
             let upper = &self.ends[from].upper;
-            // What is written after an end or a reset is not sent.
+            // Data written after END or RST is not sent.
             upper.sent == self.ends[1 - from].upper.arrived
                 && (upper.sent == upper.to_send || !may_send(self.ends[from].session.state()))
         };
         let begun = self.ends[0].session.state() != State::Opening;
-        self.ends.iter().any(over) || begun && through(0) && through(1)
+        self.ends.iter().any(closed) || begun && complete(0) && complete(1)
     }
 }
 
@@ -285,7 +289,7 @@ impl Packets {
         if index >= self.delivered.len() {
             self.delivered.resize(index + 1, false);
         }
-        assert!(!self.delivered[index], "{number} came twice");
+        assert!(!self.delivered[index], "{number} was delivered twice");
         self.delivered[index] = true;
         self.arrived += 1;
     }
@@ -308,14 +312,14 @@ impl UpperLayer for Packets {
     }
 
     fn fill_retransmission(&mut self, number: Seq24, handle: u64, room: &mut [u8]) -> usize {
-        assert_eq!(self.kept.get(handle as usize), Some(&Some(number)), "not there any more");
+        assert_eq!(self.kept.get(handle as usize), Some(&Some(number)), "already released");
         Self::write(handle as u32, room)
     }
 
     fn on_acknowledged(&mut self, number: Seq24, handle: u64) {
         let kept = self.kept.get_mut(handle as usize).and_then(Option::take);
         assert_eq!(kept, Some(number), "released twice");
-        self.released_lately.push(handle as u32);
+        self.newly_released.push(handle as u32);
     }
 
     fn deliver(&mut self, _number: Seq24, payload: &[u8]) {

@@ -28,18 +28,18 @@ pub enum Event {
     /// A handshake failed or the peer does not respond (errors O and P): the session is closed.
     NoResponse,
     /// The window of the peer is closed while data waits (error W).
-    CreditLost,
+    WindowClosed,
     /// The window of the peer has reopened (error X).
-    CreditRegained,
+    WindowReopened,
     /// POLLs are unanswered for longer than the outage timeout: the link or the peer is down.
     OutageBegan {
         /// Time without a STAT.
-        silence: Span,
+        duration: Span,
     },
     /// A POLL is answered: the outage is over.
     OutageEnded {
         /// Duration of the outage.
-        silence: Span,
+        duration: Span,
     },
 }
 
@@ -47,7 +47,7 @@ impl Event {
     /// Whether it concerns a transient condition, and not the state of the session.
     fn is_report(self) -> bool {
         match self {
-            Self::CreditLost | Self::CreditRegained => true,
+            Self::WindowClosed | Self::WindowReopened => true,
             Self::OutageBegan { .. } | Self::OutageEnded { .. } => true,
             Self::Established | Self::PeerEnded | Self::SelfEnded | Self::Closed => false,
             Self::Reset | Self::Refused | Self::Superseded | Self::NoResponse => false,
@@ -86,11 +86,11 @@ pub struct Statistics {
     /// POLLs sent.
     pub polls_sent: u64,
     /// POLLs sent without an SD.
-    pub polls_sent_alone: u64,
+    pub polls_sent_standalone: u64,
     /// POLLs received.
     pub polls_received: u64,
-    /// POLLs received that were older than an earlier one.
-    pub polls_old: u64,
+    /// POLLs received that were not newer than the last one.
+    pub stale_polls_received: u64,
     /// STATs sent.
     pub stats_sent: u64,
     /// Valid STATs received.
@@ -100,7 +100,7 @@ pub struct Statistics {
     /// Valid USTATs received.
     pub ustats_received: u64,
     /// Packets that STATs and USTATs reported missing (V).
-    pub reported_lost: u64,
+    pub reported_missing: u64,
     /// Failed handshakes (O).
     pub handshakes_failed: u64,
     /// Expirations of the no-response timer (P).
@@ -118,9 +118,9 @@ pub struct Statistics {
     /// Segments not allowed in the state (A to M).
     pub unexpected: u64,
     /// Closures of the window of the peer (W).
-    pub credit_lost: u64,
+    pub windows_closed: u64,
     /// Reopenings of it (X).
-    pub credit_regained: u64,
+    pub windows_reopened: u64,
     /// Outages.
     pub outages: u64,
     /// Counters of probing.
@@ -157,9 +157,9 @@ mod tests {
     fn only_reports_are_dropped_when_the_queue_is_full() {
         let mut queue = EventQueue::default();
         for _ in 0..MAX_REPORTS {
-            assert!(queue.push(Event::CreditLost));
+            assert!(queue.push(Event::WindowClosed));
         }
-        assert!(!queue.push(Event::CreditRegained));
+        assert!(!queue.push(Event::WindowReopened));
         assert!(queue.push(Event::Closed));
         assert_eq!(core::iter::from_fn(|| queue.pop()).count(), MAX_REPORTS + 1);
     }

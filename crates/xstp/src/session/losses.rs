@@ -1,7 +1,7 @@
 //! STATs and USTATs: acknowledgements, losses, RTT samples, and the response of the controller.
 //!
 //! ```text
-//!   STAT ──▶ polling ──▶ RTT sample, end of an outage ──▶ controller (AckedPoll)
+//!   STAT ──▶ polling ──▶ RTT sample, end of an outage ──▶ controller (PollAnswered)
 //!     │
 //!     └────▶ packet table ──▶ Outcome ──▶ controller (AckEvent), new schedule
 //!                               └──▶ probing: losses are held until the verdict
@@ -15,29 +15,33 @@ use super::upper::UpperLayer;
 use super::{Event, Session};
 use crate::config::{Halve, RetransmitRule};
 use crate::congestion::{AckEvent, PollAnswered};
-use crate::wire::{Stat, Ustat};
+use crate::wire::{Profile, Stat, Ustat};
 use units::Instant;
 
 impl Session {
     pub(super) fn on_stat(&mut self, now: Instant, stat: &Stat<'_>, upper: &mut impl UpperLayer) {
         let backoff = self.polling.backoff();
-        let Some(answer) = self.polling.on_stat(now, stat.echo.seq) else {
+        let Some(matched) = self.polling.on_stat(now, stat.echo.seq) else {
             self.statistics.stat_poll_errors += 1;
             return;
         };
         self.statistics.stats_received += 1;
-        self.take_rtt_sample(now, answer);
-        if answer.first {
+        self.take_rtt_sample(now, matched);
+        if matched.first && stat.arrival.is_some() {
             self.report_poll_answered(now, stat);
         }
         let filter = self.retransmit_filter(now, stat.echo.seq, backoff);
         let (below, window) = (stat.received_below, stat.window);
         match self.sender.table.on_stat(below, window, stat.runs(), filter, upper) {
-            Ok(outcome) if filter.hold => self.probe_by_stat(now, stat, answer, filter, outcome),
+            Ok(outcome) if filter.hold => self.probe_by_stat(now, stat, matched, filter, outcome),
             Ok(outcome) => self.on_outcome(now, outcome),
             Err(InvalidReport::ReceivedBelow | InvalidReport::List) => {
                 self.statistics.stat_list_errors += 1;
             }
+        }
+        if matched.first && stat.arrival.is_none() && self.config.profile == Profile::Sealed {
+            // The estimate takes into account what this STAT reports missing.
+            self.report_poll_answered(now, stat);
         }
     }
 
@@ -68,8 +72,8 @@ impl Session {
     }
 
     /// A POLL is answered: ends an outage, and takes an RTT sample from the first STAT.
-    fn take_rtt_sample(&mut self, now: Instant, answer: PollMatch) {
-        let sent = answer.sent_at.filter(|_| answer.first);
+    fn take_rtt_sample(&mut self, now: Instant, matched: PollMatch) {
+        let sent = matched.sent_at.filter(|_| matched.first);
         // Also of a POLL sent before the outage: with several of them in flight it is the first to be
         // answered, and where the RTT exceeds the timeout it ends each outage before those sent
         // during it, which alone would be samples, have their answers.
@@ -100,16 +104,16 @@ impl Session {
         RetransmitFilter { poll, age, hold: self.holds_losses(Some(poll)) }
     }
 
-    /// Reports the measurements of the receiver to the controller.
+    /// Reports the measurements of the receiver, or estimates of them, to the controller.
     fn report_poll_answered(&mut self, now: Instant, stat: &Stat<'_>) {
-        let Some(arrival) = stat.arrival else { return };
+        let Some(arrival) = self.arrivals.measure(now, stat.echo.seq, stat.arrival) else { return };
         self.congestion.on_poll_answered(&PollAnswered {
             now,
             seq: stat.echo.seq,
             timestamp: stat.echo.timestamp,
             arrived_at: arrival.at,
             arrived: arrival.octets,
-            min_rtt: self.rtt.min().unwrap_or(self.config.initial_round_trip),
+            min_rtt: self.rtt.min().unwrap_or(self.config.initial_rtt),
         });
     }
 
@@ -127,14 +131,18 @@ impl Session {
             srtt: self.rtt.measured(),
         });
         if self.sender.detect_window_reopened() {
-            self.statistics.credit_regained += 1;
-            self.emit(Event::CreditRegained);
+            self.statistics.windows_reopened += 1;
+            self.emit(Event::WindowReopened);
         }
         self.schedule_window(now);
     }
 
     fn count_losses(&mut self, outcome: Outcome) {
-        self.statistics.reported_lost += outcome.lost;
+        self.statistics.reported_missing += outcome.lost;
+        // The table does not report sizes; the mean size is enough for an estimate.
+        let mean = self.statistics.data_bytes_sent / self.statistics.data_sent.max(1);
+        let below = (self.config.profile.header_len() + self.config.packet_overhead) as u64;
+        self.arrivals.on_missing(outcome.lost * (mean + below));
         self.sender.on_losses(outcome, &self.config);
     }
 
@@ -186,12 +194,12 @@ impl Session {
         &mut self,
         now: Instant,
         stat: &Stat<'_>,
-        answer: PollMatch,
+        matched: PollMatch,
         filter: RetransmitFilter,
         outcome: Outcome,
     ) {
         let has_losses = outcome.lost > 0;
-        self.on_outcome(now, Outcome { lost: 0, lost_again: 0, ..outcome });
+        self.on_outcome(now, Outcome { lost: 0, lost_retransmissions: 0, ..outcome });
         if !self.is_probing() {
             if has_losses {
                 self.begin_probing(now, Trigger::Stat);
@@ -201,9 +209,9 @@ impl Session {
         let is_complete = !stat.runs().any(|run| run.missing);
         let verdict = if is_complete {
             Some(Verdict::Premature)
-        } else if has_losses && answer.first {
+        } else if has_losses && matched.first {
             let statistics = &mut self.statistics.probing;
-            self.probing.record(now, filter.poll, answer.sent_at, statistics)
+            self.probing.record(now, filter.poll, matched.sent_at, statistics)
         } else {
             None
         };
@@ -214,7 +222,7 @@ impl Session {
 
     /// A USTAT was received while losses are held.
     fn probe_by_ustat(&mut self, now: Instant, outcome: Outcome) {
-        self.on_outcome(now, Outcome { lost: 0, lost_again: 0, ..outcome });
+        self.on_outcome(now, Outcome { lost: 0, lost_retransmissions: 0, ..outcome });
         if outcome.lost > 0 {
             self.begin_probing(now, Trigger::Ustat);
         }
@@ -226,7 +234,7 @@ impl Session {
             last_poll: self.polling.seq(),
             srtt: self.rtt.smoothed(),
             last_rtt: self.rtt.last(),
-            window: window.map(|window| (window, self.congestion.threshold())),
+            window: window.map(|window| (window, self.congestion.ssthresh())),
         };
         if self.probing.begin(now, trigger, &baseline, &mut self.statistics.probing) {
             self.sender.drop_retransmissions();
@@ -249,8 +257,8 @@ impl Session {
         self.polling.restart_timer();
         match correction {
             Correction::None => {}
-            Correction::Restore { window, threshold } => {
-                self.congestion.restore(window, threshold);
+            Correction::Restore { window, ssthresh } => {
+                self.congestion.restore(window, ssthresh);
             }
             Correction::SlowStart => self.congestion.slow_start(),
             Correction::Halve(halve) => {

@@ -22,6 +22,7 @@
 //! again at the time that `poll_timeout` returns. A session delivers each packet when it is
 //! received; a [`Connection`](crate::Connection) adds delivery in order.
 
+mod arrivals;
 mod events;
 mod lifecycle;
 mod loss;
@@ -51,6 +52,9 @@ pub use upper::{NewPacket, UpperLayer};
 
 use crate::config::Controller;
 use crate::congestion::Congestion;
+use crate::seq::Seq24;
+use crate::wire::{Control, Segment};
+use arrivals::Arrivals;
 use events::EventQueue;
 use lifecycle::{Action, Lifecycle, Transition, initial_poll_seq};
 use loss::{Liveness, Probing, RttEstimator};
@@ -69,6 +73,7 @@ pub struct Session {
     receiver: Receiver,
     polling: Polling,
     rtt: RttEstimator,
+    arrivals: Arrivals,
     liveness: Liveness,
     probing: Probing,
     pacing: Pacing,
@@ -76,6 +81,7 @@ pub struct Session {
     /// Sequence number of a POLL in the segment that is written: it is reported to the controller
     /// with the octets of that segment.
     poll_to_report: Option<u32>,
+    peer_reset_reason: Option<Seq24>,
     events: EventQueue,
     statistics: Statistics,
 }
@@ -135,12 +141,14 @@ impl Session {
             sender: Sender::new(config),
             receiver: Receiver::new(&receiver),
             polling: Polling::new(polling, initial_poll_seq(&config.profile, now), now),
-            rtt: RttEstimator::new(config.initial_round_trip),
+            rtt: RttEstimator::new(config.initial_rtt),
+            arrivals: Arrivals::default(),
             liveness: Liveness::new(now),
             probing: Probing::new(config.xstp.probing, config.gateway.low_rate.is_some()),
             pacing: Pacing::new(config),
             congestion: Congestion::new(config),
             poll_to_report: None,
+            peer_reset_reason: None,
             events: EventQueue::default(),
             statistics: Statistics::default(),
             config: config.clone(),
@@ -159,6 +167,43 @@ impl Session {
         self.apply(now, StateInput::Abort);
     }
 
+    /// As [`Session::abort`]. This RST and later ones name `reason` (XSTP-6.5.3), whose meaning is
+    /// that of the upper layer.
+    pub fn abort_for(&mut self, now: Instant, reason: Seq24) {
+        self.lifecycle.set_reset_reason(reason);
+        self.abort(now);
+    }
+
+    /// Reason that the RST of the peer named, after one.
+    pub fn peer_reset_reason(&self) -> Option<Seq24> {
+        self.peer_reset_reason
+    }
+
+    /// Whether this is a BGN with which the peer begins a session after this one, which is or has
+    /// been a server (XSTP-6.3.1). [`Session::listen_after`] with the incarnation of this session
+    /// creates the session that accepts it.
+    pub fn is_begin_anew(&self, bytes: &[u8]) -> bool {
+        let Ok(segment) = Segment::decode(&self.config.profile, bytes) else { return false };
+        let Some(Control::Begin(begin)) = segment.control() else { return false };
+        self.state() != State::Listening
+            && self.lifecycle.classify_begin(&begin) == Ok(StateInput::BeginNewer)
+    }
+
+    /// Releases the memory of a closed session, which only answers late segments from now on.
+    ///
+    /// # Panics
+    /// If the session is not closed.
+    pub fn release(&mut self) {
+        assert!(self.state() == State::Closed, "only a closed session is released");
+        let closed = Self::listen(&self.config);
+        self.sender = closed.sender;
+        self.receiver = closed.receiver;
+        self.polling = closed.polling;
+        self.congestion = closed.congestion;
+        self.arrivals = closed.arrivals;
+        self.events = closed.events;
+    }
+
     /// Feeds `input` to the state machine and executes its action, except for the parts that need
     /// the segment. Returns the action.
     fn apply(&mut self, now: Instant, input: StateInput) -> Action {
@@ -171,13 +216,13 @@ impl Session {
         match action {
             Action::Unexpected => self.statistics.unexpected += 1,
             Action::SendEnd => self.probing.stop(),
-            Action::RepeatHandshake if self.lifecycle.is_opening() => {
+            Action::RetransmitHandshake if self.lifecycle.is_opening() => {
                 // Without BGN the peer has dropped all packets: the first one is sent with it.
                 self.sender.table.retransmit_first();
                 self.polling.request();
             }
             Action::HandshakeFailed => self.statistics.handshakes_failed += 1,
-            Action::PeerGone => self.statistics.no_response += 1,
+            Action::PeerUnresponsive => self.statistics.no_response += 1,
             _ => {}
         }
         for &event in action.events() {
@@ -288,7 +333,7 @@ impl Session {
         self.lifecycle.renewable_at(self.polling.seq(), self.polling.last_sent())
     }
 
-    /// Pairs of states and inputs that the session has met.
+    /// Pairs of state and input that have occurred in the session.
     pub fn coverage(&self) -> Coverage {
         self.lifecycle.coverage()
     }
@@ -314,12 +359,12 @@ impl Session {
         self.lifecycle.is_connected().then(|| self.unblocked_data_at()).flatten()
     }
 
-    /// Smoothed RTT, if it was measured.
-    pub fn round_trip(&self) -> Option<Span> {
+    /// Smoothed RTT (RFC 9002 section 5.3), if it was measured.
+    pub fn srtt(&self) -> Option<Span> {
         self.rtt.measured()
     }
 
-    /// Minimum RTT so far.
+    /// Minimum RTT so far (RFC 9002 section 5.2).
     pub fn min_rtt(&self) -> Option<Span> {
         self.rtt.min()
     }
@@ -330,7 +375,7 @@ impl Session {
     }
 
     /// Packets sent and not released.
-    pub fn outstanding_numbers(&self) -> u64 {
+    pub fn outstanding_packets(&self) -> u64 {
         self.sender.table.unreleased()
     }
 
@@ -342,8 +387,8 @@ impl Session {
     /// Metrics of the path for the next session on it (RFC 9040); `None` if the rate is not
     /// confirmed.
     pub fn path_metrics(&self) -> Option<PathMetrics> {
-        let round_trip = self.rtt.min()?;
-        self.congestion.confirmed_rate().map(|rate| PathMetrics { rate, round_trip })
+        let min_rtt = self.rtt.min()?;
+        self.congestion.confirmed_rate().map(|rate| PathMetrics { rate, min_rtt })
     }
 
     /// Whether there is an outage: POLLs are unanswered for longer than the outage timeout.
@@ -373,12 +418,12 @@ impl Session {
             mode: if self.is_probing() { "probing" } else { self.congestion.mode(now) },
             rate: self.congestion.pace(now),
             congestion_window: self.congestion.window(),
-            threshold: self.congestion.threshold(),
-            outstanding: self.sender.table.unreleased_bytes(),
+            ssthresh: self.congestion.ssthresh(),
+            outstanding_bytes: self.sender.table.unreleased_bytes(),
             retransmit_queue: self.sender.table.queued() as u64,
-            round_trip: self.rtt.measured(),
+            srtt: self.rtt.measured(),
             min_rtt: self.rtt.min(),
-            queue: self.congestion.queuing_delay(),
+            queuing_delay: self.congestion.queuing_delay(),
             is_probing: self.is_probing(),
             outage_since: self.outage_since(),
         }

@@ -20,17 +20,17 @@ pub(super) struct StagedPacket {
 }
 
 impl Session {
-    /// Stages the retransmission `again`, or else a new packet.
+    /// Stages `retransmission`, or else a new packet.
     pub(super) fn stage(
         &mut self,
         now: Instant,
-        again: Option<Retransmission>,
+        retransmission: Option<Retransmission>,
         parts: &SegmentParts<'_>,
         upper: &mut impl UpperLayer,
         out: &mut [u8],
     ) -> Option<StagedPacket> {
-        match again {
-            Some(again) => self.stage_retransmission(now, again, parts, upper, out),
+        match retransmission {
+            Some(packet) => self.stage_retransmission(now, packet, parts, upper, out),
             None => self.stage_new(now, parts, upper, out),
         }
     }
@@ -49,7 +49,7 @@ impl Session {
     fn stage_retransmission(
         &mut self,
         now: Instant,
-        again: Retransmission,
+        packet: Retransmission,
         parts: &SegmentParts<'_>,
         upper: &mut impl UpperLayer,
         out: &mut [u8],
@@ -60,14 +60,14 @@ impl Session {
             Delivery::InOrder => out.len(),
             Delivery::Immediate => out.len().min(self.sender.max_segment()),
         };
-        if parts.opening.is_some() && at + again.size > room {
+        if parts.opening.is_some() && at + packet.size > room {
             return None;
         }
-        let number = Seq24::of_count(again.seq);
+        let number = Seq24::from_extended(packet.seq);
         let payload = out.get_mut(at..room)?;
-        let room = payload.len().min(again.size);
-        let len = upper.fill_retransmission(number, again.handle, &mut payload[..room]).min(room);
-        self.sender.on_retransmitted(again.seq, len, self.transmission(now));
+        let room = payload.len().min(packet.size);
+        let len = upper.fill_retransmission(number, packet.handle, &mut payload[..room]).min(room);
+        self.sender.on_retransmitted(packet.seq, len, self.transmission(now));
         self.statistics.data_retransmitted += 1;
         self.statistics.data_bytes_retransmitted += len as u64;
         self.polling.on_data_sent(len);

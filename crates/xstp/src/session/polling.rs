@@ -91,7 +91,7 @@ pub(crate) struct Polling {
     nonempty_since: Instant,
     last_sent: Option<Instant>,
     /// Time of the last STAT.
-    last_answer: Option<Instant>,
+    last_stat: Option<Instant>,
     /// A STAT was received since the last POLL.
     answered_since_last: bool,
     backoff: u32,
@@ -118,7 +118,7 @@ impl Polling {
             total: 0,
             nonempty_since: now,
             last_sent: None,
-            last_answer: None,
+            last_stat: None,
             answered_since_last: false,
             backoff: 0,
             requested: false,
@@ -142,7 +142,6 @@ impl Polling {
         self.nonempty_since = now;
     }
 
-    /// Sequence number of the last POLL.
     pub(crate) fn seq(&self) -> u32 {
         self.seq
     }
@@ -159,9 +158,9 @@ impl Polling {
 
     /// Time since which a STAT is missing: the oldest unanswered POLL, or the last STAT if that is
     /// later.
-    pub(crate) fn silent_since(&self) -> Option<Instant> {
+    pub(crate) fn stat_missing_since(&self) -> Option<Instant> {
         let oldest = self.sent_polls.iter().find(|sent| self.is_newer(sent.seq))?.at;
-        Some(self.last_answer.map_or(oldest, |answer| answer.max(oldest)))
+        Some(self.last_stat.map_or(oldest, |stat| stat.max(oldest)))
     }
 
     /// Time of the oldest unanswered POLL of those sent from `from` on.
@@ -170,7 +169,6 @@ impl Polling {
         unanswered.find(|sent| sent.at >= from).map(|sent| sent.at)
     }
 
-    /// Whether a STAT was received since the last POLL.
     pub(crate) fn answered_since_last(&self) -> bool {
         self.answered_since_last
     }
@@ -229,7 +227,6 @@ impl Polling {
         self.sent_bytes = self.sent_bytes.saturating_add(bytes as u64);
     }
 
-    /// Octets sent in SDs since the last POLL.
     pub(crate) fn bytes_since_poll(&self) -> u64 {
         self.sent_bytes
     }
@@ -239,13 +236,13 @@ impl Polling {
         let tick = self.config.tick;
         match timer {
             PollTimer::Regular => {
-                // Rounded up, or the last POLL of a round trip would precede the STAT.
+                // Rounded up, or the last POLL of an RTT would precede the STAT.
                 let parts = u64::from(self.config.per_round_trip.max(1));
                 let round_trips = rtt * u64::from(self.config.round_trips.max(1));
                 let base = Span::from_nanos(round_trips.as_nanos().div_ceil(parts));
-                let longest = round_trips.max(tick) * (1 << self.config.backoff_cap.min(16));
+                let max = round_trips.max(tick) * (1 << self.config.backoff_cap.min(16));
                 let backed_off = base * (1 << self.backoff.min(16));
-                backed_off.min(if self.config.backoff_cap == 0 { base } else { longest })
+                backed_off.min(if self.config.backoff_cap == 0 { base } else { max })
             }
             // Two ticks beyond the RTT, because the STAT is due after exactly one RTT.
             PollTimer::Fallback => rtt.max(tick * 2) * (1 << self.backoff.min(16)) + tick * 2,
@@ -283,8 +280,8 @@ impl Polling {
             return due;
         }
         let start = self.timer_start();
-        let most = range.end.max(self.config.spacing);
-        due.min(start + most).max(start + range.start)
+        let max = range.end.max(self.config.spacing);
+        due.min(start + max).max(start + range.start)
     }
 
     fn timer_start(&self) -> Instant {
@@ -346,7 +343,7 @@ impl Polling {
         }
         self.answered = seq;
         self.backoff = 0;
-        self.last_answer = Some(now);
+        self.last_stat = Some(now);
         self.answered_since_last = true;
         Some(PollMatch { sent_at, first })
     }

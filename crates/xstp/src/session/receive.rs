@@ -7,6 +7,7 @@ use super::lifecycle::{Action, RejectedBegin, State, StateInput, initial_poll_se
 use super::receiver::Accept;
 use super::upper::UpperLayer;
 use super::{Event, Session};
+use crate::seq::Seq24;
 use crate::wire::{Begin, BeginAck, Control, DecodeError, End, Poll, Segment};
 use core::fmt;
 use units::Instant;
@@ -62,7 +63,7 @@ impl Session {
         match segment.control() {
             Some(Control::Begin(begin)) => self.on_begin(now, &segment, begin)?,
             Some(Control::BeginAck(ack)) => self.on_begin_ack(now, segment.timestamp(), ack)?,
-            Some(Control::Reset(end)) => return self.on_reset(now, end),
+            Some(Control::Reset(end)) => return self.on_reset(now, segment.number(), end),
             Some(Control::End(end) | Control::EndAck(end)) => self.check_incarnation(end)?,
             None => {}
         }
@@ -135,12 +136,12 @@ impl Session {
             Action::Accept => {
                 self.lifecycle.accept(begin.incarnation, segment.timestamp());
                 self.apply_peer_limits(&begin);
-                // A listener does not know the time before.
+                // `listen` has no time argument: the timers start here.
                 self.polling.start_at(initial_poll_seq(&self.config.profile, now), now);
                 self.liveness.restart(now);
                 self.emit(Event::Established);
             }
-            Action::AcceptAgain => self.lifecycle.handshake.begin_ack(segment.timestamp()),
+            Action::RetransmitBeginAck => self.lifecycle.handshake.begin_ack(segment.timestamp()),
             Action::SendReset => self.lifecycle.handshake.reset(Some(begin.incarnation)),
             _ => {}
         }
@@ -172,8 +173,9 @@ impl Session {
         self.sender.apply_peer_limits(begin.window, max_segment, &self.config);
     }
 
-    fn on_reset(&mut self, now: Instant, end: End) -> Result<(), ReceiveError> {
+    fn on_reset(&mut self, now: Instant, reason: Seq24, end: End) -> Result<(), ReceiveError> {
         self.check_incarnation(end)?;
+        self.peer_reset_reason = Some(reason);
         self.apply(now, StateInput::Reset);
         Ok(())
     }
@@ -193,7 +195,7 @@ impl Session {
             return self.unexpected();
         }
         match self.apply(now, StateInput::End) {
-            Action::PeerEnds | Action::PeerEndsLast | Action::AckEndAgain => {
+            Action::PeerEnds | Action::PeerEndsLast | Action::RetransmitEndAck => {
                 self.lifecycle.handshake.end_ack(segment.number(), end.incarnation);
             }
             _ => {}
@@ -231,7 +233,7 @@ impl Session {
     fn on_poll(&mut self, now: Instant, timestamp: u32, poll: Poll) {
         self.statistics.polls_received += 1;
         if !self.receiver.on_poll(now, timestamp, poll) {
-            self.statistics.polls_old += 1;
+            self.statistics.stale_polls_received += 1;
         }
     }
 

@@ -6,7 +6,10 @@ use units::{BitRate, Instant, Span};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Mode of the controller.
+    /// Mode of the controller: of `fixed` "configured" (the configured rate), "capped", "draining"
+    /// or "settling"; of `newreno` "slow start" or "avoidance", or "probing" in a cycle of
+    /// XSTP-13; of `steady` "train", "ramp", "cruise", "probing" (for bandwidth), "draining",
+    /// "settling", "sharing" or "competing".
     pub mode: &'static str,
     /// Pacing rate of all segments, in bits of whole IP packets per second; `None` with a window
     /// controller.
@@ -14,17 +17,17 @@ pub struct Snapshot {
     /// Congestion window in octets, if the controller has one.
     pub congestion_window: Option<u64>,
     /// Slow-start threshold in octets.
-    pub threshold: Option<u64>,
+    pub ssthresh: Option<u64>,
     /// Payload octets sent and not released.
-    pub outstanding: u64,
+    pub outstanding_bytes: u64,
     /// Packets in the retransmission queue.
     pub retransmit_queue: u64,
-    /// Smoothed RTT, if it was measured.
-    pub round_trip: Option<Span>,
+    /// Smoothed RTT (RFC 9002 section 5.3), if it was measured.
+    pub srtt: Option<Span>,
     /// Minimum RTT so far.
     pub min_rtt: Option<Span>,
     /// Queuing delay of the forward path, if the controller measures it.
-    pub queue: Option<Span>,
+    pub queuing_delay: Option<Span>,
     /// Whether a probing cycle is running.
     pub is_probing: bool,
     /// Start of the outage, during one.
@@ -36,8 +39,8 @@ pub struct Snapshot {
 pub struct PathMetrics {
     /// Confirmed rate, in bits of whole IP packets per second.
     pub rate: BitRate,
-    /// Minimum RTT.
-    pub round_trip: Span,
+    /// Minimum RTT (RFC 9002 section 5.2).
+    pub min_rtt: Span,
 }
 
 #[cfg(test)]
@@ -46,17 +49,17 @@ mod tests {
     use crate::session::{Session, SessionConfig};
 
     #[test]
-    fn a_snapshot_shows_what_the_session_runs_at() {
+    fn a_snapshot_has_the_rate_and_window_of_the_session() {
         let session = Session::listen(&SessionConfig::gateway(BitRate::from_mbps(10)));
         let seen = session.snapshot(Instant::ZERO);
-        assert_eq!(seen.mode, "free");
+        assert_eq!(seen.mode, "configured");
         assert_eq!(seen.rate, Some(BitRate::from_bps(9_980_000)), "less the headroom");
-        assert_eq!((seen.congestion_window, seen.round_trip), (None, None));
+        assert_eq!((seen.congestion_window, seen.srtt), (None, None));
         assert_eq!(session.rate(Instant::ZERO), seen.rate);
         let session = Session::listen(&SessionConfig::stp_1999());
         let seen = session.snapshot(Instant::ZERO);
         assert_eq!(seen.mode, "slow start");
-        assert_eq!((seen.rate, seen.threshold), (None, None));
+        assert_eq!((seen.rate, seen.ssthresh), (None, None));
         assert_eq!(seen.congestion_window, Some(1461));
     }
 }

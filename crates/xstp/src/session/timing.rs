@@ -38,19 +38,19 @@ impl Session {
             self.pacing.control.update_response_allowance(forward, reverse, packet);
         }
         if self.outage_at().is_some_and(|at| now >= at)
-            && let Some(since) = self.polling.silent_since()
+            && let Some(since) = self.polling.stat_missing_since()
         {
             self.liveness.begin_outage(since);
             self.congestion.on_outage(now);
             self.statistics.outages += 1;
-            self.emit(Event::OutageBegan { silence: now.since(since) });
+            self.emit(Event::OutageBegan { duration: now.since(since) });
         }
     }
 
     /// Ends an outage, if there is one.
     pub(super) fn end_outage(&mut self, now: Instant) {
-        if let Some(silence) = self.liveness.end_outage(now) {
-            self.emit(Event::OutageEnded { silence });
+        if let Some(duration) = self.liveness.end_outage(now) {
+            self.emit(Event::OutageEnded { duration });
         }
     }
 
@@ -70,7 +70,7 @@ impl Session {
             return None;
         }
         let timeout = self.rtt.outage_timeout() + self.pacing.control.response_allowance();
-        Some(self.polling.silent_since()? + timeout)
+        Some(self.polling.stat_missing_since()? + timeout)
     }
 }
 
@@ -233,14 +233,14 @@ impl Session {
 
     /// Whether the packet that was just staged is followed by others back to back.
     pub(super) fn burst_continues(&self, unpaced: bool) -> bool {
-        let again = self.sender.has_retransmissions();
-        if unpaced && again && self.sender.retransmit_burst_left() > 0 {
+        let retransmissions = self.sender.has_retransmissions();
+        if unpaced && retransmissions && self.sender.retransmit_burst_left() > 0 {
             return true;
         }
         let has_window = self.congestion.window().is_some();
         let bounds = RateBounds::of(&self.config);
         let back_to_back = has_window && self.pacing.is_back_to_back(self.full_packet(), bounds);
-        let more = again || (self.sender.has_new_data && self.may_send_new());
+        let more = retransmissions || (self.sender.has_new_data && self.may_send_new());
         more && (back_to_back || unpaced)
     }
 

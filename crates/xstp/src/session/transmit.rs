@@ -84,11 +84,11 @@ impl Session {
         if self.lifecycle.is_opening() || self.is_probing() || !self.sender.detect_window_closed() {
             return;
         }
-        self.statistics.credit_lost += 1;
+        self.statistics.windows_closed += 1;
         if self.config.stp.poll_when_window_full || self.sender.table.is_empty() {
             self.polling.request();
         }
-        self.emit(super::Event::CreditLost);
+        self.emit(super::Event::WindowClosed);
     }
 
     /// BGN or BGNAK, if one is due with the next segment.
@@ -116,14 +116,14 @@ impl Session {
         if self.is_probing() || self.sender.is_blocked {
             return None;
         }
-        let again = self.sender.table.next_retransmission();
+        let retransmission = self.sender.table.next_retransmission();
         let state = self.lifecycle.state();
         let new = self.sender.has_new_data && state.may_send() && self.may_send_new();
-        if again.is_none() && !new {
+        if retransmission.is_none() && !new {
             self.pacing.pause();
             return None;
         }
-        let unpaced = again.is_some() && self.retransmits_unpaced();
+        let unpaced = retransmission.is_some() && self.retransmits_unpaced();
         if !unpaced && !self.pacing.is_ready(now) {
             return None;
         }
@@ -133,13 +133,13 @@ impl Session {
         let timestamp = self.lifecycle.timestamp(now);
         let opening = self.opening(poll_due, true);
         let mut parts = SegmentParts::new(Seq24::ZERO, timestamp, opening);
-        let staged = match self.stage(now, again, &parts, upper, out) {
+        let staged = match self.stage(now, retransmission, &parts, upper, out) {
             Some(staged) => staged,
             None if parts.has_begin() && (!wants_poll || self.control_not_before() > now) => {
                 // The packet does not fit beside BGN, which is not sent alone now: it is never
                 // shortened, or was sent before the MTU decreased.
                 parts.opening = None;
-                self.stage(now, again, &parts, upper, out)?
+                self.stage(now, retransmission, &parts, upper, out)?
             }
             None => return None,
         };
@@ -214,14 +214,14 @@ impl Session {
             }
         }
         let mut note_buffer = [0; NOTE_ROOM];
-        let left = total.saturating_sub(parts.overhead(&profile) + staged.len);
+        let room = total.saturating_sub(parts.overhead(&profile) + staged.len);
         let begins = parts.has_begin();
-        let report = if begins || left < REPORT_ROOM { Report::None } else { self.report(now) };
+        let report = if begins || room < REPORT_ROOM { Report::None } else { self.report(now) };
         let mut parts = parts;
         match report {
             Report::None => {}
-            Report::Stat => parts.stat = self.receiver.take_stat(&profile, left),
-            Report::Ustat => parts.ustat = self.receiver.take_ustat(now, &profile, left),
+            Report::Stat => parts.stat = self.receiver.take_stat(&profile, room),
+            Report::Ustat => parts.ustat = self.receiver.take_ustat(now, &profile, room),
         }
         if !begins {
             parts.note = take_note(&profile, &parts, total - staged.len, upper, &mut note_buffer);
@@ -309,7 +309,7 @@ impl Session {
     fn commit_poll(&mut self, now: Instant, is_piggybacked: bool) {
         let timeout = self.rtt.smoothed() + self.config.tick * 2;
         let overdue = !self.is_probing()
-            && self.polling.silent_since().is_some_and(|since| now.since(since) >= timeout);
+            && self.polling.stat_missing_since().is_some_and(|since| now.since(since) >= timeout);
         let seq = self.polling.on_sent(now, self.lifecycle.poll_seq_clock(now), overdue);
         self.poll_to_report = Some(seq);
         self.hold_off_polls(now, overdue);
@@ -317,7 +317,7 @@ impl Session {
         self.liveness.on_request_sent(now);
         self.statistics.polls_sent += 1;
         if !is_piggybacked {
-            self.statistics.polls_sent_alone += 1;
+            self.statistics.polls_sent_standalone += 1;
         }
     }
 
@@ -326,6 +326,7 @@ impl Session {
     fn report_poll_sent(&mut self, now: Instant) {
         let Some(seq) = self.poll_to_report.take() else { return };
         let octets = self.octets_sent();
+        self.arrivals.on_poll_sent(seq, octets);
         self.congestion.on_poll(&PollSent { now, seq, octets });
     }
 

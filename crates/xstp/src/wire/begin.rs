@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! published   +---------------+-------------------------------+--------
-//!             |  incarnation  |      largest segment          |  echo (4 octets, BGNAK only)
+//!             |  incarnation  |      maximum segment          |  echo (4 octets, BGNAK only)
 //!             +---------------+-------------------------------+--------
 //! sealed      +---------------+---------------+---------------+---------------+
-//!             |   version 1   |   delivery    |      largest segment          |
+//!             |   version 1   |   delivery    |      maximum segment          |
 //!             +---------------+---------------+---------------+---------------+
 //!             |                          incarnation                          |
 //!             +---------------------------------------------------------------+
@@ -36,11 +36,11 @@ pub struct Begin {
     /// Distinguishes this session from earlier ones between the same addresses; 8 bits as
     /// published (higher bits are not sent), 32 bits when sealed.
     pub incarnation: u32,
-    /// Number of packets that its receiver accepts at first.
+    /// Receive window of the sender of this segment until its first STAT, in packets.
     pub window: u32,
-    /// Maximum segment size of its receiver, in octets with the header.
+    /// Maximum segment size that the sender of this segment receives, in octets with the header.
     pub max_segment: u16,
-    /// Delivery of its receiver; always [`Delivery::InOrder`] as published.
+    /// Delivery at the sender of this segment; always [`Delivery::InOrder`] as published.
     pub delivery: Delivery,
 }
 

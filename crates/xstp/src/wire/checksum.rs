@@ -59,7 +59,7 @@ mod tests {
 
     // XSTP-3.3.1, XSTP-3.3.4
     #[test]
-    fn words_add_up_with_their_carries() {
+    fn the_example_of_rfc_1071() {
         // The example of RFC 1071, section 3: 0001 f203 f4f5 f6f7 adds up to ddf2, carries
         // folded. The pseudo-header adds the protocol, 253 = 00fd, and the length, 8: deF7.
         let example = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wide_sum_is_that_of_the_words() {
+    fn eight_octets_at_a_time_give_the_same_sum() {
         let octets: std::vec::Vec<u8> = (0..200u8).map(|n| n.wrapping_mul(151) | 1).collect();
         for len in 0..octets.len() {
             let plain: u64 = octets[..len]
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_part_of_it() {
+    fn the_checksum_covers_the_addresses() {
         let from = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
         let to = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
         // 0a00 + 0001 + c000 + 0207 + 00fd + 0

@@ -24,7 +24,7 @@ impl Segment<'_> {
 
     /// Octets that a NOTE of `len` octets adds to a sealed segment with POLL or STAT.
     pub const fn note_overhead(len: usize) -> usize {
-        // One octet of length is there in any case.
+        // One octet of length is part of every such segment.
         octets::varint_len(len as u32) - 1 + len
     }
 
@@ -173,17 +173,17 @@ fn decode_control(
     reader: &mut Reader<'_>,
 ) -> Result<Option<Control>, DecodeError> {
     let kinds = header.kinds;
-    let answers = kinds.contains(Kinds::AK);
+    let is_ack = kinds.contains(Kinds::AK);
     let control = if kinds.contains(Kinds::BGN) {
         let reader = reader.in_part(Part::Begin);
-        if answers {
+        if is_ack {
             Control::BeginAck(BeginAck::decode(profile, header, reader)?)
         } else {
             Control::Begin(Begin::decode(profile, header, reader)?)
         }
     } else if kinds.contains(Kinds::END) {
         let end = End::decode(profile, reader.in_part(Part::End))?;
-        if answers { Control::EndAck(end) } else { Control::End(end) }
+        if is_ack { Control::EndAck(end) } else { Control::End(end) }
     } else if kinds.contains(Kinds::RST) {
         Control::Reset(End::decode(profile, reader.in_part(Part::Reset))?)
     } else {

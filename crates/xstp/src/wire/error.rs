@@ -129,7 +129,7 @@ impl fmt::Display for DecodeError {
                 expected.0, expected.1, found.0, found.1
             ),
             Self::Combination { found } => {
-                write!(f, "expected types that go together, found {found}")
+                write!(f, "expected a valid combination of types, found {found}")
             }
             Self::Field { part, field, expected, found } => {
                 write!(f, "{part}: {field}: expected at most {expected}, found {found}")
@@ -138,7 +138,7 @@ impl fmt::Display for DecodeError {
                 write!(f, "{part}: expected the shortest form of a 32-bit integer")
             }
             Self::ListLength { part, found } => {
-                write!(f, "{part}: no such list has {found} elements")
+                write!(f, "{part}: a list of {found} elements is invalid")
             }
             Self::ListOrder { part, expected, found } => write!(
                 f,

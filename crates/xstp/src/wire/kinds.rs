@@ -26,7 +26,7 @@ impl Kinds {
     pub const BGN: Self = Self(0x10);
     /// Closes one direction; with AK, confirms that.
     pub const END: Self = Self(0x20);
-    /// Turns BGN and END into their acknowledgements.
+    /// Turns BGN into BGNAK and END into ENDAK.
     pub const AK: Self = Self(0x40);
     /// Resets the session.
     pub const RST: Self = Self(0x80);
@@ -66,7 +66,7 @@ impl Kinds {
     /// Whether the types can be combined: the table of XSTP-3.2.2.
     pub const fn is_legal(self) -> bool {
         let traffic = self.0 & 0x0f;
-        let company = match self.0 & 0xf0 {
+        let combinable = match self.0 & 0xf0 {
             0x00 => return traffic != 0,
             0x10 => Self::SD.and(Self::POLL),
             0x50 => Self(0x0f),
@@ -74,7 +74,7 @@ impl Kinds {
             0x80 => Self(0),
             _ => return false,
         };
-        traffic & !company.0 == 0
+        traffic & !combinable.0 == 0
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     // XSTP-3.2.1, XSTP-3.2.2
     #[test]
-    fn these_go_together_and_no_others() {
+    fn the_valid_combinations_of_types() {
         let legal: std::vec::Vec<u8> =
             (0..=255).filter(|&bits| Kinds::from_bits(bits).is_some()).collect();
         let expected: std::vec::Vec<u8> = (0x01..=0x0f)
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_print_as_their_names() {
+    fn types_are_displayed_by_name() {
         assert_eq!(format!("{}", Kinds::unchecked(0x53)), "SD+POLL+BGN+AK");
         assert_eq!(format!("{}", Kinds::unchecked(0)), "none");
     }

@@ -185,7 +185,7 @@ mod tests {
 
     // XSTP-3.1.2
     #[test]
-    fn integers_have_one_form() {
+    fn integers_are_canonical() {
         assert_eq!(read(&[0x00]), Ok(0));
         assert_eq!(read(&[0x7f]), Ok(127));
         assert_eq!(read(&[0x80, 0x01]), Ok(128));
@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn integers_come_back(value: u32, shift in 0..32) {
+        fn integers_survive_encoding(value: u32, shift in 0..32) {
             let value = value >> shift;
             let mut out = [0; 5];
             let mut writer = Writer { out: &mut out, at: 0 };

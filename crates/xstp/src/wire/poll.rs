@@ -68,7 +68,7 @@ impl Poll {
         Ok(poll)
     }
 
-    /// How far VT(S) is beyond the number after that of the segment's packet.
+    /// Distance from the packet after `number` to VT(S).
     pub(super) fn ahead_of(&self, number: Seq24) -> u32 {
         self.next.distance(number.next())
     }

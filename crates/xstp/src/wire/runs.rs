@@ -94,7 +94,7 @@ impl<'a> RunList<'a> {
 
     /// Writes the number of lengths and the lengths.
     pub(super) fn encode_lengths(&self, sink: &mut impl Sink) {
-        // At most 2²³ runs of one number each.
+        // At most 2²³ runs of one packet each.
         sink.varint(self.len() as u32);
         self.lengths.iter().for_each(|length| sink.varint(length));
     }
@@ -249,14 +249,14 @@ pub struct RunBudget {
 impl RunBudget {
     /// Room for a STAT of `room` octets.
     pub fn stat(profile: &Profile, room: usize) -> Self {
-        // Published: count, N(R), echo and e1. Sealed: flags, count, stamp, N(R), window,
-        // arrival, octets, skip and the number of lengths, each as long as it can be.
+        // Published: number of boundaries, N(R), echo and e1. Sealed: flags, POLL sequence number,
+        // timestamp, N(R), window, arrival, skip and number of lengths, at their maximum lengths.
         Self::new(profile, room, 1 + 3 + 4 + 3, 1 + 5 + 4 + 3 + 4 + 8 + 4 + 4)
     }
 
     /// Room for a USTAT of `room` octets.
     pub fn ustat(profile: &Profile, room: usize) -> Self {
-        // Published: count, N(R) and e1. Sealed: N(R), skip and the number of lengths.
+        // Published: number of boundaries, N(R) and e1. Sealed: N(R), skip and the number of lengths.
         Self::new(profile, room, 1 + 3 + 3, 3 + 4 + 4)
     }
 

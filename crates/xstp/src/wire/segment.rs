@@ -75,9 +75,9 @@ impl<'a> Segment<'a> {
         Self::control_only(next, Control::EndAck(end))
     }
 
-    /// RST.
-    pub const fn reset(end: End) -> Self {
-        Self::control_only(Seq24::ZERO, Control::Reset(end))
+    /// RST. When sealed, `reason` is in place of the sequence number (XSTP-6.5.3).
+    pub const fn reset(reason: Seq24, end: End) -> Self {
+        Self::control_only(reason, Control::Reset(end))
     }
 
     /// SD with packet `number`.
@@ -144,7 +144,7 @@ impl<'a> Segment<'a> {
     /// If the segment has neither POLL nor STAT.
     #[must_use]
     pub fn and_note(self, note: &'a [u8]) -> Self {
-        assert!(self.poll.is_some() || self.stat.is_some(), "a NOTE rides on POLL or STAT");
+        assert!(self.poll.is_some() || self.stat.is_some(), "a NOTE needs POLL or STAT");
         Self { note, ..self }
     }
 
@@ -158,7 +158,7 @@ impl<'a> Segment<'a> {
 
     fn checked(self) -> Self {
         let kinds = self.kinds();
-        assert!(kinds.is_legal(), "{kinds} do not go together");
+        assert!(kinds.is_legal(), "{kinds} cannot be combined");
         if let (Some(poll), Some(_)) = (self.poll, self.payload) {
             assert!(poll.ahead_of(self.number) < Seq24::HALF, "a POLL is ahead of its packet");
         }
@@ -168,6 +168,12 @@ impl<'a> Segment<'a> {
 
 /// Contents.
 impl<'a> Segment<'a> {
+    /// Whether a sealed segment names its incarnation: it has BGN, BGNAK, END, ENDAK or RST.
+    pub fn names_incarnation(octets: &[u8]) -> bool {
+        let naming = Kinds::BGN.bits() | Kinds::END.bits() | Kinds::RST.bits();
+        octets.first().is_some_and(|kinds| kinds & naming != 0)
+    }
+
     /// Types.
     pub fn kinds(&self) -> Kinds {
         let control = match self.control {
@@ -189,12 +195,12 @@ impl<'a> Segment<'a> {
         .fold(control, |kinds, (_, kind)| kinds.and(kind))
     }
 
-    /// N(S) of its packet; without SD, VT(S) of its sender.
+    /// Sequence number N(S) of the packet; without SD, VT(S) of the sender.
     pub const fn number(&self) -> Seq24 {
         self.number
     }
 
-    /// Time of its transmission by the clock of its sender, in [`Profile::tick`]s; when sealed, zero
+    /// Transmission time on the clock of the sender, in [`Profile::tick`]s; zero in a sealed segment
     /// without BGN and POLL.
     pub const fn timestamp(&self) -> u32 {
         self.timestamp

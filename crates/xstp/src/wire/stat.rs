@@ -4,7 +4,7 @@
 //! published   +---------------+-----------------------------------------------+
 //!             | boundaries: L |                     N(R)                      |
 //!             +---------------+-----------------------------------------------+
-//!             |                          echoed count                         |
+//!             |                  echoed POLL sequence number                  |
 //!             +-----------------------------------------------+---------------+
 //!             |                      e1                       |  ... eL, L is 0 or above 1
 //!             +-----------------------------------------------+----
@@ -12,9 +12,9 @@
 //! sealed      +---------------+-----------------------------------------------+
 //!             |0 0 0 0 0 0 S A|                     N(R)                      |
 //!             +---------------+-----------------------------------------------+
-//!             |                         echoed timestamp                        |
+//!             |                        echoed timestamp                       |
 //!             +---------------------------------------------------------------+
-//!             |  echoed count, window: variable-length                        |
+//!             |  echoed POLL sequence number, window: variable-length         |
 //!             +---------------------------------------------------------------+
 //!             |  if A: arrival of the POLL                                    |
 //!             +---------------------------------------------------------------+
@@ -59,7 +59,7 @@ pub struct Echo {
 }
 
 /// Measurements of the receiver at the arrival of the POLL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// Time of the arrival, in microseconds of its clock, modulo 2³².
     pub at: u32,

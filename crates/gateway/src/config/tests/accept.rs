@@ -1,8 +1,8 @@
 //! When clients are told, by where they go.
 
 use super::*;
-use crate::config::accept::PROTOCOLS;
 use crate::proxy::Destination;
+use crate::proxy::PROTOCOLS;
 
 const RULES: &str = r#"
     accept = "early"

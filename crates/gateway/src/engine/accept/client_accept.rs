@@ -1,111 +1,114 @@
-//! Clients that come out of a terminal's listeners.
+//! Clients that a terminal accepts from its listeners.
 
-use crate::engine::accept::client_admission::Door;
-use crate::engine::accept::confirm_queue::Confirm;
-use crate::engine::accept::fallback::Fate;
+use crate::engine::accept::client_admission::ClientAdmission;
+use crate::engine::accept::confirm_queue::ConfirmQueue;
+use crate::engine::accept::fallback::Disposition;
 use crate::engine::accept::listener::{Kind, Listener};
-use crate::engine::accept::proxy_client::ask;
+use crate::engine::accept::proxy_client::read_request;
+use crate::engine::accept::stage::{ProxyClient, TerminalCore, TerminalStage};
 use crate::engine::accept::stream_open::open_now;
 use crate::engine::host::{Close, Socket, TcpSocket};
-use crate::engine::limits::rates::Holder;
+use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::Owner;
-use crate::engine::peers::relay_set::target;
-use crate::engine::transfer::connection::{Asking, Phase};
-use crate::engine::transfer::connection_info::About;
-use crate::engine::transfer::connections::Core;
+use crate::engine::peers::naming::target;
+use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, RefuseReason};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use units::Instant;
 
-/// What a client has been given.
+/// Resources that were allocated to a client.
 enum Admitted {
-    /// The slot of a connection.
+    /// Slot of a connection.
     Connection(Owner<Arc<str>>),
-    /// Time to tell a proxy what it wants.
-    Asking(Owner<()>),
+    /// Slot of a proxy handshake.
+    Handshake(Owner<()>),
 }
 
-/// A client is there: what it wants is known, or it is asked.
-pub(crate) fn welcome(
-    core: &mut Core,
+/// Handles a newly accepted client. The destination of an intercepted connection is the socket's
+/// original destination; a proxy client sends it in its SOCKS5 or CONNECT request.
+pub(crate) fn accept_client(
+    core: &mut TerminalCore,
     now: Instant,
     listener: &Listener,
-    door: &mut Door,
-    confirm: Option<&mut Confirm>,
+    admission: &mut ClientAdmission,
+    confirm: Option<&mut ConfirmQueue>,
     stream: Socket,
     client: SocketAddr,
 ) {
     core.counters.accepted += 1;
-    let wanted = wanted(listener, &*stream, client);
+    let wanted = intercepted_destination(listener, &*stream, client);
     if let (Some(confirm), Some(server)) = (confirm, wanted)
         && let Some(index) = confirm.claim(core, client, server)
     {
-        enter(core, now, index, stream);
+        accept_confirmed(core, now, index, stream);
         return;
     }
-    let fate = door.fail.fate();
-    let Some(admitted) = admit(core, now, listener.kind, door, (client, wanted)) else {
+    let disposition = admission.fallback.disposition();
+    let Some(admitted) = admit(core, now, listener.kind, admission, (client, wanted)) else {
         stream.close(Close::Reset);
         return;
     };
     if let Err(error) = stream.prepare(&core.limits) {
-        tracing::debug!(%client, %error, "a client was gone at once");
-        // Without its options the socket would end in good order.
+        tracing::debug!(%client, %error, "client disconnected when it was accepted");
+        // Without its options, closing the socket would end the connection in good order.
         stream.close(Close::Reset);
         return;
     }
-    let (phase, due) = match listener.kind {
+    let (stage, due) = match listener.kind {
         Kind::Transparent => {
             let Some(server) = wanted else { return };
-            let target = target(Destination::Address(server), Some(client));
-            (Phase::Greeting { target, preface: Vec::new() }, core.limits.first_bytes)
+            let stage = TerminalStage::AwaitingData {
+                target: target(Destination::Address(server), Some(client)),
+                pending_reply: Vec::new(),
+            };
+            (stage, core.limits.first_bytes)
         }
         Kind::Socks5 | Kind::HttpConnect => {
             let handshake = match listener.kind {
                 Kind::Socks5 => Handshake::socks5(),
                 Kind::Transparent | Kind::HttpConnect => Handshake::http_connect(),
             };
-            let asking = Asking { handshake, reply: Vec::new(), client };
-            (Phase::Asking(asking), core.limits.handshake)
+            let proxy_client = ProxyClient { handshake, reply: Vec::new(), client };
+            (TerminalStage::ProxyHandshake(proxy_client), core.limits.handshake)
         }
     };
-    let server = phase.target().map(|target| target.destination.clone());
-    let index = core.add(Some(stream), None, phase);
+    let server = wanted.map(relay::Destination::Address);
+    let index = core.add(Some(stream), None, stage);
     match admitted {
         Admitted::Connection(owner) => {
-            let holder = Holder::Client(owner.client);
-            core.hold(now, index, owner, holder);
+            let quota_owner = QuotaOwner::Client(owner.client);
+            core.hold(now, index, owner, quota_owner);
         }
-        Admitted::Asking(owner) => core.asking.occupy(now, owner, index),
+        Admitted::Handshake(owner) => core.handshakes.occupy(now, owner, index),
     }
-    core.connections[index].about = About::new(now, Some(client), server);
+    core.connections[index].info = ConnectionInfo::new(now, Some(client), server);
     if let Err(error) = core.register(index) {
-        tracing::warn!(%client, %error, "a client cannot be watched");
+        tracing::warn!(%client, %error, "client socket not watched, connection reset");
         core.reset_socket(index);
         return;
     }
-    if let (Some(server), Fate::Direct) = (wanted, fate) {
+    if let (Some(server), Disposition::Direct) = (wanted, disposition) {
         let server = Destination::Address(server);
-        door.direct.begin(core, now, index, server, None, Vec::new());
+        admission.direct.begin(core, now, index, server, None, Vec::new());
         return;
     }
     core.set_due(index, Some(now + due));
-    // A client that had to wait to be accepted may have said something already.
-    if matches!(core.connections[index].phase, Phase::Asking(_)) {
-        ask(core, now, index, door);
+    // A client that was in the accept queue for a while may have sent data already.
+    if matches!(core.connections[index].stage, TerminalStage::ProxyHandshake(_)) {
+        read_request(core, now, index, admission);
     } else if due.is_zero() {
         open_now(core, now, index, Vec::new());
     }
 }
 
-/// What a new client is given; one that gets nothing is counted.
+/// Allocates the resources of a new client, or counts its refusal.
 fn admit(
-    core: &mut Core,
+    core: &mut TerminalCore,
     now: Instant,
     kind: Kind,
-    door: &mut Door,
+    admission: &mut ClientAdmission,
     (client, wanted): (SocketAddr, Option<SocketAddr>),
 ) -> Option<Admitted> {
     let admitted = match (kind, wanted) {
@@ -113,14 +116,16 @@ fn admit(
             core.counters.not_intercepted += 1;
             return None;
         }
-        // A proxy tells its clients in words.
-        (Kind::Transparent, Some(server)) if door.must_reset(server) => {
+        // A proxy client receives an error reply instead.
+        (Kind::Transparent, Some(server)) if admission.must_reset(server) => {
             core.counters.refused(RefuseReason::NetworkUnreachable);
             return None;
         }
-        (Kind::Transparent, Some(_)) => door.one_more(core, now, client).map(Admitted::Connection),
+        (Kind::Transparent, Some(_)) => {
+            admission.admit(core, now, client).map(Admitted::Connection)
+        }
         (Kind::Socks5 | Kind::HttpConnect, _) => {
-            door.one_more_to_ask(core, now, client).map(Admitted::Asking)
+            admission.admit_to_proxy(core, now, client).map(Admitted::Handshake)
         }
     };
     if admitted.is_none() {
@@ -129,28 +134,32 @@ fn admit(
     admitted
 }
 
-/// Where an intercepted client wanted to go.
-fn wanted(listener: &Listener, stream: &dyn TcpSocket, client: SocketAddr) -> Option<SocketAddr> {
+/// Returns the original destination of an intercepted connection.
+fn intercepted_destination(
+    listener: &Listener,
+    stream: &dyn TcpSocket,
+    client: SocketAddr,
+) -> Option<SocketAddr> {
     if listener.kind != Kind::Transparent {
         return None;
     }
     let local = stream.local_address().ok()?;
     let server = intercept::original_destination(local, listener.address);
     if server.is_none() {
-        tracing::info!(%client, "refused: it connected straight to the transparent port");
+        tracing::info!(%client, "connection to the transparent port rejected: not intercepted");
     }
     server
 }
 
-/// A client comes out of the listener whose server has answered.
-fn enter(core: &mut Core, now: Instant, index: usize, stream: Socket) {
+/// Handles a client that was accepted after its held SYN was reinjected.
+fn accept_confirmed(core: &mut TerminalCore, now: Instant, index: usize, stream: Socket) {
     let prepared = stream.prepare(&core.limits);
     core.connections[index].socket = Some(stream);
     if core.connections[index].key.is_none() {
-        // The server has left again.
+        // The server has closed its connection meanwhile.
         core.reset_socket(index);
     } else if let Err(error) = prepared.and_then(|()| core.register(index)) {
-        core.broken(now, index, &error);
+        core.on_socket_error(now, index, &error);
     } else {
         core.splice(index, Vec::new(), Vec::new());
     }

@@ -1,177 +1,180 @@
-//! Intercepted connections whose clients are answered only when their server has answered.
+//! Deferred accept of intercepted connections: their SYNs are held until the hub has connected to
+//! the server.
 //!
 //! ```text
-//!   SYN ──▶ Knocking ──accepted──▶ SYN sent in ──the listener accepts──▶ Spliced
+//!   SYN ──▶ SynHeld ──accepted──▶ SYN sent in ──the listener accepts──▶ Spliced
 //!              └──────refused────▶ RST, ICMP or silence
 //! ```
 //!
-//! A SYN that comes again while its server is being asked changes only what is sent in later, so
-//! nothing is opened twice, and a client that has begun anew from the same port is the one that
-//! is let in. A client that is gone by then never comes out of the listener, and its connection to
-//! the server is given up. What the server says first waits in the stream.
+//! A repeated SYN replaces the held packet and opens no second stream. If the client has reused its
+//! port for a new connection, the newest SYN is reinjected. If the client is gone by then, no
+//! connection is accepted, and the stream is reset after a timeout. Data that the server sends
+//! first is buffered in the stream.
 
 mod pending_table;
 
-use crate::engine::accept::client_admission::Door;
-use crate::engine::accept::fallback::Fate;
+use crate::engine::accept::client_admission::ClientAdmission;
+use crate::engine::accept::fallback::Disposition;
+use crate::engine::accept::stage::{PendingSyn, TerminalCore, TerminalStage};
 use crate::engine::defect::{self, Defect};
 use crate::engine::host::HeldSyns;
 use crate::engine::limits::client_network::client_network;
-use crate::engine::limits::rates::Holder;
-use crate::engine::peers::relay_set::target;
-use crate::engine::transfer::connection::Phase;
-use crate::engine::transfer::connection_info::About;
-use crate::engine::transfer::connections::Core;
+use crate::engine::limits::rates::QuotaOwner;
+use crate::engine::peers::naming::target;
+use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::intercept::Syn;
 use crate::proxy::{Destination, RefuseReason};
 use crate::{ConfirmSection, WhenFull};
-use pending_table::{Ends, Places, Verdict};
+use pending_table::{AdmitDecision, Ends, PendingTable};
 use relay::ResetReason;
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
-/// SYNs that are taken before others have their turn.
+/// Maximum number of SYNs that are handled in one round.
 const BUDGET: usize = 64;
-/// What the hub's answer may take beyond the time that the hub gives the server.
+/// Time allowed for the hub's response beyond `limits.connect`, which bounds the hub's attempts.
 const GRACE: Span = Span::from_secs(10);
-/// How long a client that was let in may take to come out of the listener: as long as the kernel
-/// repeats its answer a few times.
+/// Maximum time from reinjecting a SYN to accepting its connection: a few retransmissions of the
+/// kernel's SYN-ACK.
 const ENTERING: Span = Span::from_secs(8);
 
-/// A client that waits for its server's answer.
+/// The held SYNs, and the gate that holds and reinjects them.
 #[derive(Debug)]
-pub(crate) struct Knock {
-    /// The last that came.
-    syn: Syn,
-    /// The server has answered.
-    let_in: bool,
-}
-
-/// The clients that wait, and who lets them in.
-#[derive(Debug)]
-pub(crate) struct Confirm {
-    keeper: Box<dyn HeldSyns>,
-    /// Bounded by `bounds`.
-    waiting: Places,
+pub(crate) struct ConfirmQueue {
+    gate: Box<dyn HeldSyns>,
+    /// Clients with held SYNs, at most as many as `bounds` permits.
+    waiting: PendingTable,
     bounds: ConfirmSection,
-    heard: bool,
+    readable: bool,
     closed: bool,
 }
 
-impl Confirm {
-    /// Clients that `keeper` keeps back, within `bounds`.
-    pub(crate) fn new(keeper: Box<dyn HeldSyns>, bounds: ConfirmSection) -> Self {
-        Self { keeper, waiting: Places::default(), bounds, heard: true, closed: false }
+impl ConfirmQueue {
+    /// A queue for the SYNs that `gate` holds, within `bounds`.
+    pub(crate) fn new(gate: Box<dyn HeldSyns>, bounds: ConfirmSection) -> Self {
+        Self { gate, waiting: PendingTable::default(), bounds, readable: true, closed: false }
     }
 
-    /// Another takes the doorkeeper's place.
-    pub(crate) fn relieve(&mut self, keeper: Box<dyn HeldSyns>) {
-        (self.keeper, self.heard) = (keeper, true);
+    /// Replaces the gate.
+    pub(crate) fn replace_gate(&mut self, gate: Box<dyn HeldSyns>) {
+        (self.gate, self.readable) = (gate, true);
     }
 
-    /// Bounds those that come from now on.
+    /// Sets the bounds for new SYNs.
     pub(crate) fn set_bounds(&mut self, bounds: ConfirmSection) {
         self.bounds = bounds;
     }
 
-    /// Somebody knocks.
+    /// Notes that SYNs can be read.
     pub(crate) fn is_ready(&mut self) {
-        self.heard = true;
+        self.readable = true;
     }
 
-    /// Takes who has knocked; true when there may be more.
-    pub(crate) fn answer(&mut self, core: &mut Core, now: Instant, door: &mut Door) -> bool {
-        if !std::mem::take(&mut self.heard) {
+    /// Reads SYNs and opens streams for them; true when there may be more.
+    pub(crate) fn receive_syns(
+        &mut self,
+        core: &mut TerminalCore,
+        now: Instant,
+        admission: &mut ClientAdmission,
+    ) -> bool {
+        if !std::mem::take(&mut self.readable) {
             return false;
         }
-        let mut knocks = Vec::new();
-        let heard = self.keeper.receive(BUDGET, &mut |syn| knocks.push(syn));
-        self.heard = heard.more;
-        core.counters.knocks_lost += u64::from(heard.lost);
-        for syn in knocks {
-            self.knock(core, now, door, syn);
+        let mut syns = Vec::new();
+        let readable = self.gate.receive(BUDGET, &mut |syn| syns.push(syn));
+        self.readable = readable.more;
+        core.counters.knocks_lost += u64::from(readable.lost);
+        for syn in syns {
+            self.on_syn(core, now, admission, syn);
         }
-        heard.more
+        readable.more
     }
 
-    /// New connections pass by from now on, and for good. Those that wait for an answer will as
-    /// well, so nobody is let in for whom two servers' answers would come.
-    pub(crate) fn close(&mut self, core: &mut Core) {
+    /// Ends deferred accept because new connections bypass the gateway. Held SYNs are dropped,
+    /// since a client whose SYN is retransmitted past the gateway would receive answers of two
+    /// connections.
+    pub(crate) fn close(&mut self, core: &mut TerminalCore) {
         self.closed = true;
-        self.let_go(core);
+        self.drop_pending(core);
     }
 
-    /// Those that wait for an answer pass by when their clients try again: forgets them.
-    pub(crate) fn let_go(&mut self, core: &mut Core) {
+    /// Drops held SYNs whose servers have not answered: their retransmissions bypass the gateway.
+    pub(crate) fn drop_pending(&mut self, core: &mut TerminalCore) {
         for index in self.waiting.all() {
             let Some(connection) = core.connections.get(index) else { continue };
-            if matches!(&connection.phase, Phase::Knocking(knock) if !knock.let_in) {
+            if matches!(&connection.stage, TerminalStage::SynHeld(pending) if !pending.reinjected) {
                 if let Some(key) = connection.key {
-                    core.carrier.reset(key, ResetReason::Aborted);
+                    core.relays.reset(key, ResetReason::Aborted);
                 }
                 self.forget(core, index);
             }
         }
     }
 
-    /// Clients that have been let in and that the listener has not handed over yet.
+    /// Whether reinjected SYNs have not led to accepted connections yet.
     pub(crate) fn is_expecting(&self) -> bool {
         self.waiting.expects()
     }
 
-    fn knock(&mut self, core: &mut Core, now: Instant, door: &mut Door, syn: Syn) {
+    fn on_syn(
+        &mut self,
+        core: &mut TerminalCore,
+        now: Instant,
+        admission: &mut ClientAdmission,
+        syn: Syn,
+    ) {
         if let Some(index) = self.find(core, ends(syn.client, syn.server))
-            && let Phase::Knocking(knock) = &mut core.connections[index].phase
+            && let TerminalStage::SynHeld(pending) = &mut core.connections[index].stage
         {
-            knock.syn = syn;
-            if knock.let_in {
-                // The kernel's answer was lost, or the client has begun anew.
-                self.keeper.reinject(&knock.syn);
+            pending.syn = syn;
+            if pending.reinjected {
+                // The kernel's SYN-ACK was lost, or the client has reused its port.
+                self.gate.reinject(&pending.syn);
             }
             return;
         }
-        // One that came before passing began is let pass when its client tries again.
-        if self.closed || door.fail.is_passing() {
+        // The retransmission of a SYN that was held before the bypass began bypasses the gateway.
+        if self.closed || admission.fallback.is_bypassing() {
             return;
         }
-        match door.fail.fate() {
-            Fate::Carried => {}
-            Fate::Refused => {
-                self.turn_away(core, &syn, RefuseReason::NetworkUnreachable);
+        match admission.fallback.disposition() {
+            Disposition::Relay => {}
+            Disposition::Refuse => {
+                self.reject(core, &syn, RefuseReason::NetworkUnreachable);
                 return;
             }
-            // When the client tries again the kernel lets it pass.
-            Fate::Direct => return,
+            // The retransmission of the SYN bypasses the gateway.
+            Disposition::Direct => return,
         }
-        if door.reachability.is_unreachable(syn.server.ip()) {
-            self.turn_away(core, &syn, RefuseReason::NetworkUnreachable);
+        if admission.reachability.is_unreachable(syn.server.ip()) {
+            self.reject(core, &syn, RefuseReason::NetworkUnreachable);
             return;
         }
-        if self.keeper.is_forged(&syn) {
-            tracing::debug!(client = %syn.client, "a SYN from an address of our own");
+        if self.gate.is_forged(&syn) {
+            tracing::debug!(client = %syn.client, "SYN with a forged source address dropped");
             return;
         }
         let (client, server) = (syn.client, syn.server);
         let who = (client_network(client.ip(), core.limits.ipv6_prefix), syn.neighbour);
-        let may_enter = || door.one_more(core, now, client);
+        let may_enter = || admission.admit(core, now, client);
         let verdict = self.waiting.judge(now, who, self.bounds, may_enter);
         let owner = match (verdict, self.bounds.when_full) {
-            (Verdict::Ask(owner, reclaimed), _) => {
+            (AdmitDecision::Hold(owner, reclaimed), _) => {
                 if let Some(index) = reclaimed {
                     core.reclaim(index);
                 }
                 owner
             }
-            (Verdict::Full, when_full) => {
+            (AdmitDecision::Full, when_full) => {
                 core.counters.limited("confirming");
                 match when_full {
-                    WhenFull::Early => self.keeper.reinject(&syn),
-                    WhenFull::Refuse => self.turn_away(core, &syn, RefuseReason::Limit),
+                    WhenFull::Early => self.gate.reinject(&syn),
+                    WhenFull::Refuse => self.reject(core, &syn, RefuseReason::Limit),
                 }
                 return;
             }
-            (Verdict::TurnAway, _) => {
-                self.turn_away(core, &syn, RefuseReason::Limit);
+            (AdmitDecision::OverQuota, _) => {
+                self.reject(core, &syn, RefuseReason::Limit);
                 return;
             }
         };
@@ -180,83 +183,83 @@ impl Confirm {
         match core.open_stream(now, &owner, wanted) {
             Ok(key) => {
                 core.counters.opened += 1;
-                let index =
-                    core.add(None, Some(key), Phase::Knocking(Knock { syn, let_in: false }));
+                let pending = PendingSyn { syn, reinjected: false };
+                let index = core.add(None, Some(key), TerminalStage::SynHeld(pending));
                 let wanted = Some(relay::Destination::Address(server));
-                core.connections[index].about = About::new(now, Some(client), wanted);
-                core.hold(now, index, owner.clone(), Holder::Client(owner.client));
+                core.connections[index].info = ConnectionInfo::new(now, Some(client), wanted);
+                core.hold(now, index, owner.clone(), QuotaOwner::Client(owner.client));
                 core.set_due(index, Some(now + core.limits.connect + GRACE));
                 self.waiting.insert(now, ends(client, server), who, index);
                 if defect::has(Defect::EarlyAccept) {
                     self.accepted(core, now, index);
                 }
             }
-            Err(reason) => self.turn_away(core, &syn, reason),
+            Err(reason) => self.reject(core, &syn, reason),
         }
     }
 
-    fn turn_away(&self, core: &mut Core, syn: &Syn, reason: RefuseReason) {
+    fn reject(&self, core: &mut TerminalCore, syn: &Syn, reason: RefuseReason) {
         core.counters.refused(reason);
-        self.keeper.reject(syn, reason);
+        self.gate.reject(syn, reason);
     }
 
-    /// The server has answered: the client may come in.
-    pub(crate) fn accepted(&mut self, core: &mut Core, now: Instant, index: usize) {
-        let Phase::Knocking(knock) = &mut core.connections[index].phase else { return };
-        knock.let_in = true;
-        self.waiting.let_in(ends(knock.syn.client, knock.syn.server));
-        self.keeper.reinject(&knock.syn);
-        // It has a place, also where there are no others.
+    /// Reinjects the SYN, because the hub has connected to the server.
+    pub(crate) fn accepted(&mut self, core: &mut TerminalCore, now: Instant, index: usize) {
+        let TerminalStage::SynHeld(pending) = &mut core.connections[index].stage else { return };
+        pending.reinjected = true;
+        self.waiting.reinject(ends(pending.syn.client, pending.syn.server));
+        self.gate.reinject(&pending.syn);
+        // Its connection has a slot although others may have to wait for one.
         core.room_again = true;
         core.set_due(index, Some(now + ENTERING));
     }
 
-    /// The stream is gone: the client hears why, if it has not been let in yet. One that has will
-    /// come out of the listener, and is reset there.
-    pub(crate) fn refused(&mut self, core: &mut Core, index: usize, reason: RefuseReason) {
-        let Phase::Knocking(knock) = &core.connections[index].phase else { return };
-        if !knock.let_in {
-            self.keeper.reject(&knock.syn, reason);
+    /// Rejects the SYN because the stream is gone. If it was reinjected already, the connection is
+    /// reset when it is accepted.
+    pub(crate) fn refused(&mut self, core: &mut TerminalCore, index: usize, reason: RefuseReason) {
+        let TerminalStage::SynHeld(pending) = &core.connections[index].stage else { return };
+        if !pending.reinjected {
+            self.gate.reject(&pending.syn, reason);
             self.forget(core, index);
         }
     }
 
-    /// Another has its slot. A client that has been let in may still come out of the listener, and
-    /// is judged there as any other.
-    pub(crate) fn reclaimed(&mut self, core: &mut Core, index: usize) {
+    /// Rejects the SYN because its slot was reclaimed. A client whose SYN was reinjected may still
+    /// be accepted, and then needs a new slot.
+    pub(crate) fn reclaimed(&mut self, core: &mut TerminalCore, index: usize) {
         let connection = &core.connections[index];
-        let Phase::Knocking(knock) = &connection.phase else { return };
+        let TerminalStage::SynHeld(pending) = &connection.stage else { return };
         if let Some(key) = connection.key {
-            core.carrier.reset(key, ResetReason::Local);
+            core.relays.reset(key, ResetReason::Local);
         }
         core.counters.refused(RefuseReason::Limit);
-        self.keeper.reject(&knock.syn, RefuseReason::Limit);
+        self.gate.reject(&pending.syn, RefuseReason::Limit);
         self.forget(core, index);
     }
 
-    /// Neither an answer of the hub's nor the client has come.
-    pub(crate) fn expired(&mut self, core: &mut Core, index: usize) {
+    /// Handles the timeout of the hub's response or of accepting the client.
+    pub(crate) fn expired(&mut self, core: &mut TerminalCore, index: usize) {
         let connection = &core.connections[index];
-        let Phase::Knocking(knock) = &connection.phase else { return };
+        let TerminalStage::SynHeld(pending) = &connection.stage else { return };
         if let Some(key) = connection.key {
-            core.carrier.reset(key, ResetReason::TimedOut);
+            core.relays.reset(key, ResetReason::TimedOut);
         }
-        if knock.let_in {
+        if pending.reinjected {
             core.counters.gone_before_accepted += 1;
-            core.because(index, "the client was gone when its server had answered");
+            core.set_close_cause(index, "client gone before it was accepted");
         } else {
-            tracing::debug!(server = %knock.syn.server, "the hub gave no answer");
+            tracing::debug!(server = %pending.syn.server, "no response from the hub");
             core.counters.refused(RefuseReason::NetworkUnreachable);
-            self.keeper.reject(&knock.syn, RefuseReason::NetworkUnreachable);
-            core.because(index, "the hub gave no answer");
+            self.gate.reject(&pending.syn, RefuseReason::NetworkUnreachable);
+            core.set_close_cause(index, "no response from the hub");
         }
         self.forget(core, index);
     }
 
-    /// The connection of a client that comes out of the listener, if it was let in for that.
+    /// Returns the connection of a newly accepted client whose SYN was reinjected.
     pub(crate) fn claim(
         &mut self,
-        core: &Core,
+        core: &TerminalCore,
         client: SocketAddr,
         server: SocketAddr,
     ) -> Option<usize> {
@@ -266,17 +269,17 @@ impl Confirm {
         found
     }
 
-    fn forget(&mut self, core: &mut Core, index: usize) {
-        if let Phase::Knocking(knock) = &core.connections[index].phase {
-            self.waiting.remove(ends(knock.syn.client, knock.syn.server));
+    fn forget(&mut self, core: &mut TerminalCore, index: usize) {
+        if let TerminalStage::SynHeld(pending) = &core.connections[index].stage {
+            self.waiting.remove(ends(pending.syn.client, pending.syn.server));
         }
         core.remove(index);
     }
 
-    fn find(&self, core: &Core, ends: Ends) -> Option<usize> {
+    fn find(&self, core: &TerminalCore, ends: Ends) -> Option<usize> {
         self.waiting.get(ends).filter(|&index| {
             let connection = core.connections.get(index);
-            connection.is_some_and(|found| matches!(found.phase, Phase::Knocking(_)))
+            connection.is_some_and(|found| matches!(found.stage, TerminalStage::SynHeld(_)))
         })
     }
 }

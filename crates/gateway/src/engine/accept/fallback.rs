@@ -1,4 +1,4 @@
-//! What becomes of new connections while the gateway cannot carry them.
+//! Disposition of new connections that the gateway cannot relay.
 //!
 //! ```text
 //!                     no path answers                 one has answered for health.hold
@@ -7,169 +7,125 @@
 //!                                           and proxies connect by themselves
 //! ```
 
-use crate::engine::{Engine, Role};
 use crate::{FailSection, WhenFail};
 use relay::health::Verdict;
 use units::{Instant, Span};
 
-/// How long a terminal that has just started waits for its first answer before none is taken to
-/// be there: a few Hellos over any satellite.
+/// Time from the start of a terminal until a hub without a response counts as unreachable: a few
+/// Hellos over a geostationary satellite.
 const FIRST_ANSWER: Span = Span::from_secs(5);
-/// How long after the kernel has refused to exchange its rules it is asked again.
+/// Interval between attempts to change the packet filter after a failure.
 pub(crate) const RETRY: Span = Span::from_secs(1);
 
-/// What becomes of a new connection.
+/// Disposition of a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It is carried, now or as soon as that can be.
-    Carried,
+pub(crate) enum Disposition {
+    /// It is relayed, at once or when a hub responds.
+    Relay,
     /// It is refused.
-    Refused,
-    /// It goes without the gateway's partner.
+    Refuse,
+    /// It is connected without a hub.
     Direct,
 }
 
-/// Whether new connections can be carried, and what becomes of them otherwise.
+/// State of the conditions under which new connections are not relayed.
 #[derive(Debug, Default)]
-pub(crate) struct Fail {
+pub(crate) struct FallbackPolicy {
     section: FailSection,
-    /// Until when no answer means nothing yet.
+    /// Time until which a missing response of the hub is ignored.
     patience: Option<Instant>,
     unreachable: bool,
     full: bool,
-    /// What the kernel does now.
-    passing: bool,
-    /// When it may be asked for something else again, after it has refused.
+    /// Whether the packet filter bypasses the gateway now.
+    bypassing: bool,
+    /// Time of the next attempt to change the packet filter after a failure.
     retry: Option<Instant>,
 }
 
-impl Fail {
+impl FallbackPolicy {
     pub(crate) fn new(section: FailSection) -> Self {
         Self { section, ..Self::default() }
     }
 
-    /// From now on `section` says what happens.
+    /// Applies another configuration.
     pub(crate) fn set(&mut self, section: FailSection) {
         self.section = section;
     }
 
-    /// Looks how things are: the paths answer as `answers` says, whether they are slow or lossy or
-    /// not, and of `limit` connections there are `open`.
+    /// Updates the state. `answers` is the health of the best path apart from delay and loss;
+    /// `open` of `limit` connections are in use.
     pub(crate) fn review(&mut self, now: Instant, answers: Verdict, open: usize, limit: usize) {
         let mut patience = *self.patience.get_or_insert(now + FIRST_ANSWER);
         if answers != Verdict::Down {
-            // From here on it is missed at once.
+            // A later missing response counts at once.
             patience = patience.min(now);
         }
         self.patience = Some(patience);
         let unreachable = match answers {
-            // A hub by a poor path is a hub: past it is no way for what is to be sealed.
+            // A degraded path still has a hub, and traffic that is to be sealed must not bypass it.
             Verdict::Well | Verdict::Poor => false,
-            // What comes and goes is not followed each time.
+            // A flapping path does not end the bypass each time.
             Verdict::Recovering => self.unreachable && self.section.unreachable == WhenFail::Open,
             Verdict::Down => self.unreachable || now >= patience,
         };
         if unreachable != self.unreachable && self.section.unreachable != WhenFail::Wait {
             let unreachable_is = self.section.unreachable.word();
             if unreachable {
-                tracing::warn!(fail.unreachable = unreachable_is, "no hub answers");
+                tracing::warn!(fail.unreachable = unreachable_is, "hub unreachable");
             } else {
-                tracing::info!("a hub answers: new connections are carried again");
+                tracing::info!("hub reachable: new connections are relayed again");
             }
         }
         self.unreachable = unreachable;
-        // Clients' shares leave some slots free, more of them the fewer clients there are.
+        // Quotas leave some slots free, more of them the fewer clients there are.
         self.full = open >= limit - limit / 16 || self.full && open > limit - limit / 10;
     }
 
-    /// When to look again although nothing has happened.
+    /// Returns the time of the next review.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        let patience = self.patience.filter(|_| depends_on_paths(self.section));
+        let patience = self.patience.filter(|_| self.section.depends_on_paths());
         patience.into_iter().chain(self.retry).filter(|at| *at > now).min()
     }
 
-    /// What becomes of a new connection that came to the gateway all the same.
-    pub(crate) fn fate(&self) -> Fate {
+    /// Returns the disposition of a new connection that has reached the gateway.
+    pub(crate) fn disposition(&self) -> Disposition {
         match self.section.unreachable {
-            WhenFail::Refuse if self.unreachable => Fate::Refused,
-            WhenFail::Open if self.unreachable => Fate::Direct,
-            WhenFail::Wait | WhenFail::Refuse | WhenFail::Open => Fate::Carried,
+            WhenFail::Refuse if self.unreachable => Disposition::Refuse,
+            WhenFail::Open if self.unreachable => Disposition::Direct,
+            WhenFail::Wait | WhenFail::Refuse | WhenFail::Open => Disposition::Relay,
         }
     }
 
-    /// Whether clients beyond the limit wait to be accepted.
+    /// Whether clients beyond the limit stay in the accept queue.
     pub(crate) fn waits_when_full(&self) -> bool {
         self.section.full == WhenFail::Wait
     }
 
-    /// Whether the kernel is to let new connections pass, if that is news and it may be asked.
-    pub(crate) fn wants_passing(&self, now: Instant) -> Option<bool> {
+    /// Returns whether the packet filter is to bypass the gateway, if that differs from what it
+    /// does and a change may be attempted.
+    pub(crate) fn wanted_bypass(&self, now: Instant) -> Option<bool> {
         if self.retry.is_some_and(|at| now < at) {
             return None;
         }
         let open = |when: WhenFail, is_so: bool| is_so && when == WhenFail::Open;
         let wanted =
             open(self.section.unreachable, self.unreachable) || open(self.section.full, self.full);
-        (wanted != self.passing).then_some(wanted)
+        (wanted != self.bypassing).then_some(wanted)
     }
 
-    /// What the kernel does from now on.
-    pub(crate) fn set_passing(&mut self, passing: bool) {
-        (self.passing, self.retry) = (passing, None);
+    /// Notes what the packet filter does from now on.
+    pub(crate) fn set_bypass(&mut self, bypassing: bool) {
+        (self.bypassing, self.retry) = (bypassing, None);
     }
 
-    /// The kernel has refused, and does what it did.
+    /// Notes that a change of the packet filter has failed.
     pub(crate) fn refused(&mut self, now: Instant) {
         self.retry = Some(now + RETRY);
     }
 
-    /// Whether the kernel lets new connections pass now.
-    pub(crate) fn is_passing(&self) -> bool {
-        self.passing
-    }
-}
-
-/// Whether anything depends on how paths are.
-pub(crate) fn depends_on_paths(section: FailSection) -> bool {
-    section.unreachable != WhenFail::Wait
-}
-
-impl Engine {
-    /// Whether the kernel is to let new connections pass, or to intercept them again, if that is
-    /// news. When it drains it does neither any more.
-    pub(crate) fn wants_passing(&self, now: Instant) -> Option<bool> {
-        match &self.role {
-            Role::Terminal(terminal) if self.draining.is_none() => {
-                terminal.door.fail.wants_passing(now)
-            }
-            Role::Terminal(_) | Role::Hub(_) => None,
-        }
-    }
-
-    /// What the kernel does from now on. Where nothing is `intercepted` nothing passes either.
-    pub(crate) fn set_passing(&mut self, passing: bool, intercepted: bool) {
-        if let Role::Terminal(terminal) = &mut self.role {
-            terminal.door.fail.set_passing(passing);
-            if passing {
-                // Else one would be let in whose client has gone past meanwhile.
-                terminal.let_go(&mut self.core);
-            }
-            let counted = u64::from(passing && intercepted);
-            self.core.counters.passed += counted;
-            self.core.counters.passing = counted;
-        }
-    }
-
-    /// Whether the kernel lets new connections pass now.
-    pub(crate) fn is_passing(&self) -> bool {
-        matches!(&self.role, Role::Terminal(terminal) if terminal.door.fail.is_passing())
-    }
-
-    /// The kernel has refused, and does what it did: it is asked again in a while.
-    pub(crate) fn not_passing_as_wanted(&mut self, now: Instant) {
-        if let Role::Terminal(terminal) = &mut self.role {
-            terminal.door.fail.refused(now);
-        }
+    /// Whether the packet filter bypasses the gateway.
+    pub(crate) fn is_bypassing(&self) -> bool {
+        self.bypassing
     }
 }
 

@@ -1,14 +1,15 @@
-//! Accepting clients, and not accepting them while there is no room.
+//! Listening sockets.
 
 use crate::engine::host::{Host, ListenSocket, Socket, Source};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-/// What a client is expected to say first.
+/// Protocol of the clients of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing to us: it was intercepted on its way to the address that its socket has.
+    /// None: clients are intercepted, and their sockets have the address of the original
+    /// destination.
     Transparent,
     /// SOCKS5.
     Socks5,
@@ -22,25 +23,25 @@ pub(crate) struct Listener {
     socket: Box<dyn ListenSocket>,
     pub(crate) kind: Kind,
     pub(crate) address: SocketAddr,
-    /// The address that was asked for, which may leave the port to the system.
+    /// Configured address, whose port may be 0.
     pub(crate) wanted: SocketAddr,
-    /// Clients may be waiting.
+    /// Clients may be in the accept queue.
     ready: bool,
 }
 
-/// What came of accepting.
+/// Result of accepting.
 #[derive(Debug)]
 pub(crate) enum Accepted {
     /// A client and its address.
     Client(Socket, SocketAddr),
-    /// Nobody waits.
-    Nobody,
+    /// The accept queue is empty.
+    Empty,
     /// The system has no descriptor or memory for another client: try again later.
-    NoRoom(io::Error),
+    Exhausted(io::Error),
 }
 
 impl Listener {
-    /// A listener on `address`, where `wanted` was asked for.
+    /// A listener on `address`, for which `wanted` was configured.
     pub(crate) fn new(
         socket: Box<dyn ListenSocket>,
         kind: Kind,
@@ -49,7 +50,7 @@ impl Listener {
         Self { socket, kind, address, wanted, ready: true }
     }
 
-    /// Has the host report its clients as those of the listener with this number.
+    /// Watches the socket as the source with this number.
     pub(crate) fn watch(&self, host: &mut dyn Host, number: usize) -> io::Result<()> {
         host.watch(self.socket.id(), Source::Listener(number))
     }
@@ -59,36 +60,38 @@ impl Listener {
         self.socket.descriptor()
     }
 
-    /// Clients are waiting.
+    /// Notes that clients are in the accept queue.
     pub(crate) fn is_ready(&mut self) {
         self.ready = true;
     }
 
-    /// Whether clients may be waiting.
+    /// Whether clients may be in the accept queue.
     pub(crate) fn may_accept(&self) -> bool {
         self.ready
     }
 
-    /// The next client.
+    /// Accepts the next client.
     pub(crate) fn accept(&mut self) -> Accepted {
         loop {
             match self.socket.accept() {
                 Ok((stream, client)) => return Accepted::Client(stream, client),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.ready = false;
-                    return Accepted::Nobody;
+                    return Accepted::Empty;
                 }
-                // The client went away again, or its network did: not our trouble.
-                Err(error) if is_passing(&error) => tracing::debug!(%error, "a client was gone"),
-                // No descriptors, no memory, or something that trying at once would not cure.
-                Err(error) => return Accepted::NoRoom(error),
+                // The error is of this client or its network only.
+                Err(error) if is_transient(&error) => {
+                    tracing::debug!(%error, "client disconnected before it was accepted");
+                }
+                // There are no descriptors or no memory, which an immediate retry would not change.
+                Err(error) => return Accepted::Exhausted(error),
             }
         }
     }
 }
 
-/// An error of the client's, not of the listener's.
-fn is_passing(error: &io::Error) -> bool {
+/// Whether the error concerns one client and not the listener.
+fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(

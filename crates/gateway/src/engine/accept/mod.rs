@@ -4,9 +4,11 @@
 pub(crate) mod client_accept;
 pub(crate) mod client_admission;
 pub(crate) mod confirm_queue;
+pub(crate) mod direct;
 pub(crate) mod fallback;
 pub(crate) mod listener;
 pub(crate) mod pause;
 pub(crate) mod proxy_client;
 pub(crate) mod reachability;
+pub(crate) mod stage;
 pub(crate) mod stream_open;

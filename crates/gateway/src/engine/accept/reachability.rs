@@ -1,5 +1,5 @@
-//! What a terminal knows of destinations before it opens a stream: the address families that its
-//! hub reaches (RLY-9), and servers that have refused or not answered lately.
+//! State of destinations before a stream is opened: the address families that the hub reaches
+//! (RLY-9), and servers that have refused or not responded recently.
 //!
 //! ```text
 //!   FAMILIES of the hub ──▶ none: refuse · IPv6 partial: defer ─┐
@@ -14,12 +14,9 @@
 
 mod failures;
 
-use crate::engine::accept::client_admission::Door;
-use crate::engine::accept::fallback::Fate;
-use crate::engine::{Engine, Role};
+use crate::AcceptMode;
 use crate::intercept::is_global;
 use crate::proxy::{Destination, RefuseReason};
-use crate::{AcceptMode, ClientProtocol};
 use failures::{Failures, Server};
 use relay::{Families, FamilyReach};
 use std::net::{IpAddr, SocketAddr};
@@ -33,16 +30,16 @@ const FILTER_INTERVAL: Span = Span::from_millis(100);
 /// Time after which the packet filter is changed again after a refusal.
 const FILTER_RETRY: Span = Span::from_secs(5);
 
-/// How a client's connection to a destination is answered.
+/// Decision about a client's connection to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// At once, or when the server has answered.
+    /// Early accept or deferred accept.
     Accept(AcceptMode),
-    /// By a refusal, without asking the hub.
+    /// Refusal without opening a stream.
     Refuse(RefuseReason),
 }
 
-/// What the packet filter is to do with new connections because of their destinations.
+/// State of the packet filter for new connections, by destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     /// The address families that are reached.
@@ -51,20 +48,20 @@ pub(crate) struct Filter {
     pub(crate) deferred: Vec<SocketAddr>,
 }
 
-/// What is known of destinations.
+/// State of destinations.
 #[derive(Debug, Default)]
 pub(crate) struct Reachability {
-    /// The families that the hub reaches, as far as it has announced them. What the last session
-    /// has brought holds until the next one brings something else.
+    /// Families that the hub has announced. Those of the last session apply until the next one
+    /// announces others.
     families: Families,
-    /// When a session without an announcement means that all are reached.
+    /// Time at which a session without an announcement counts as reaching all families.
     assume_all_at: Option<Instant>,
     failures: Failures,
-    /// What the packet filter does.
+    /// Present state of the packet filter.
     applied: Filter,
-    /// The packet filter does not do what it should.
+    /// Whether the packet filter differs from what it should do.
     stale: bool,
-    /// When it may be changed.
+    /// Earliest time of the next change.
     change_at: Instant,
 }
 
@@ -106,7 +103,7 @@ impl Reachability {
         }
     }
 
-    /// Has the packet filter told everything again: its rules may be others.
+    /// Requests a complete update of the packet filter, whose rules may have changed.
     pub(crate) fn refresh_filter(&mut self) {
         self.stale = true;
     }
@@ -126,7 +123,7 @@ impl Reachability {
     }
 
     /// Whether a connection to `destination` is deferred, whatever is configured.
-    fn is_deferred(&self, now: Instant, destination: &Destination) -> bool {
+    pub(crate) fn is_deferred(&self, now: Instant, destination: &Destination) -> bool {
         let partial = matches!(destination, Destination::Address(address)
             if address.ip().to_canonical().is_ipv6()
                 && self.reach(address.ip()) == FamilyReach::Partial);
@@ -154,7 +151,33 @@ impl Reachability {
         }
     }
 
-    /// When to look again although nothing has happened.
+    /// Whether the packet filter is to be changed by now.
+    pub(crate) fn wants_filter(&self, now: Instant) -> bool {
+        self.stale && now >= self.change_at
+    }
+
+    /// Returns what the packet filter should do.
+    pub(crate) fn filter(&self) -> Filter {
+        Filter { families: self.families, deferred: self.failures.addresses() }
+    }
+
+    /// Returns what the packet filter did after the last change.
+    pub(crate) fn applied(&self) -> Filter {
+        self.applied.clone()
+    }
+
+    /// Notes what the packet filter does from now on; `None`: it has refused to change.
+    pub(crate) fn set_applied(&mut self, now: Instant, applied: Option<Filter>) {
+        match applied {
+            Some(filter) => {
+                (self.applied, self.stale) = (filter, false);
+                self.change_at = now + FILTER_INTERVAL;
+            }
+            None => self.change_at = now + FILTER_RETRY,
+        }
+    }
+
+    /// Returns the time of the next review.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         let assume = self.assume_all_at.filter(|_| self.families != Families::default());
         let change = Some(self.change_at).filter(|_| self.stale);
@@ -164,80 +187,6 @@ impl Reachability {
             .chain(self.failures.next_expiry())
             .filter(|at| *at > now)
             .min()
-    }
-}
-
-impl Door {
-    /// Whether an intercepted client that has been accepted is reset at once, because no hub
-    /// answers or the hub does not reach `server`. The packet filter has not refused it in time.
-    pub(crate) fn must_reset(&self, server: SocketAddr) -> bool {
-        match self.fail.fate() {
-            Fate::Refused => true,
-            Fate::Carried => self.reachability.is_unreachable(server.ip()),
-            Fate::Direct => false,
-        }
-    }
-
-    /// How a client is answered that asks for `destination` by `protocol`.
-    pub(crate) fn decide(
-        &self,
-        now: Instant,
-        protocol: ClientProtocol,
-        destination: &Destination,
-    ) -> Answer {
-        if let Destination::Address(address) = destination
-            && self.reachability.is_unreachable(address.ip())
-        {
-            return Answer::Refuse(RefuseReason::NetworkUnreachable);
-        }
-        match self.accept.mode_for(protocol, destination) {
-            AcceptMode::Early if self.reachability.is_deferred(now, destination) => {
-                Answer::Accept(AcceptMode::Confirm)
-            }
-            mode => Answer::Accept(mode),
-        }
-    }
-}
-
-impl Engine {
-    fn reachability(&self) -> Option<&Reachability> {
-        match &self.role {
-            Role::Terminal(terminal) if self.draining.is_none() => {
-                Some(&terminal.door.reachability)
-            }
-            Role::Terminal(_) | Role::Hub(_) => None,
-        }
-    }
-
-    /// Whether the packet filter is to be changed by now, with [`Engine::filter`].
-    pub(crate) fn wants_filter(&self, now: Instant) -> bool {
-        self.reachability().is_some_and(|known| known.stale && now >= known.change_at)
-    }
-
-    /// What the packet filter should do.
-    pub(crate) fn filter(&self) -> Filter {
-        self.reachability().map_or_else(Filter::default, |known| Filter {
-            families: known.families,
-            deferred: known.failures.addresses(),
-        })
-    }
-
-    /// What the packet filter did after the last change.
-    pub(crate) fn applied_filter(&self) -> Filter {
-        self.reachability().map_or_else(Filter::default, |known| known.applied.clone())
-    }
-
-    /// The packet filter does this from now on; or, when `None`, it has refused to change.
-    pub(crate) fn set_applied_filter(&mut self, now: Instant, applied: Option<Filter>) {
-        let Role::Terminal(terminal) = &mut self.role else { return };
-        let known = &mut terminal.door.reachability;
-        match applied {
-            Some(filter) => {
-                (known.applied, known.stale) = (filter, false);
-                known.change_at = now + FILTER_INTERVAL;
-            }
-            None => known.change_at = now + FILTER_RETRY,
-        }
     }
 }
 

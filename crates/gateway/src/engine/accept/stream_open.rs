@@ -1,188 +1,197 @@
-//! From what a client wants to a stream that is opened for it, or to why there is none.
+//! Opening a stream for the destination of a client, or refusing it.
 
 use crate::AcceptMode;
-use crate::engine::accept::client_admission::Door;
-use crate::engine::accept::fallback::Fate;
-use crate::engine::accept::proxy_client::{flush, say_farewell};
+use crate::engine::accept::client_admission::ClientAdmission;
+use crate::engine::accept::fallback::Disposition;
 use crate::engine::accept::reachability::Answer;
-use crate::engine::limits::rates::Holder;
-use crate::engine::peers::relay_set::{StreamKey, target};
-use crate::engine::transfer::connection::{Asking, Phase};
-use crate::engine::transfer::connections::Core;
+use crate::engine::accept::stage::{ProxyClient, TerminalCore, TerminalStage};
+use crate::engine::limits::rates::QuotaOwner;
+use crate::engine::peers::naming::target;
+use crate::engine::peers::relay_set::StreamKey;
+use crate::engine::transfer::final_reply::flush;
 use crate::engine::transfer::unresponsive;
 use crate::proxy::{Destination, RefuseReason};
 use relay::Target;
 use units::{Instant, Span};
 
-/// What the hub's answer may take beyond the time that the hub gives the server.
+/// Time allowed for the hub's response beyond `limits.connect`, which bounds the hub's attempts.
 const CONFIRM_GRACE: Span = Span::from_secs(10);
 
-/// The client of a proxy has said what it wants.
-pub(crate) fn wants(
-    core: &mut Core,
+/// Handles the complete request of a proxy client.
+pub(crate) fn on_proxy_request(
+    core: &mut TerminalCore,
     now: Instant,
     index: usize,
-    door: &mut Door,
+    admission: &mut ClientAdmission,
     destination: Destination,
-    kept: Vec<u8>,
+    pending_input: Vec<u8>,
 ) {
     let connection = &mut core.connections[index];
-    let asking = Phase::Farewell { message: Vec::new(), ended: false };
-    let Phase::Asking(mut asking) = std::mem::replace(&mut connection.phase, asking) else {
+    let stage = std::mem::replace(&mut connection.stage, TerminalStage::ending());
+    let TerminalStage::ProxyHandshake(mut proxy_client) = stage else { return };
+    let Some(owner) = admission.admit(core, now, proxy_client.client) else {
+        reject(core, now, index, proxy_client, RefuseReason::Limit, "this client has its share");
         return;
     };
-    let Some(owner) = door.one_more(core, now, asking.client) else {
-        turn_away(core, now, index, asking, RefuseReason::Limit, "this client has its share");
-        return;
-    };
-    let holder = Holder::Client(owner.client);
-    core.hold(now, index, owner, holder);
-    match door.fail.fate() {
-        Fate::Carried => {}
-        Fate::Refused => {
+    let quota_owner = QuotaOwner::Client(owner.client);
+    core.hold(now, index, owner, quota_owner);
+    match admission.fallback.disposition() {
+        Disposition::Relay => {}
+        Disposition::Refuse => {
             let reason = RefuseReason::NetworkUnreachable;
-            turn_away(core, now, index, asking, reason, "no hub answers");
+            reject(core, now, index, proxy_client, reason, "hub unreachable");
             return;
         }
-        Fate::Direct => {
-            let proxy = Some((asking.handshake, asking.reply));
-            core.connections[index].about.server =
+        Disposition::Direct => {
+            let proxy = Some((proxy_client.handshake, proxy_client.reply));
+            core.connections[index].info.server =
                 Some(target(destination.clone(), None).destination);
-            door.direct.begin(core, now, index, destination, proxy, kept);
+            admission.direct.begin(core, now, index, destination, proxy, pending_input);
             return;
         }
     }
-    let mode = match door.decide(now, asking.handshake.protocol(), &destination) {
+    let mode = match admission.decide(now, proxy_client.handshake.protocol(), &destination) {
         Answer::Accept(mode) => mode,
         Answer::Refuse(reason) => {
-            turn_away(core, now, index, asking, reason, "the hub does not reach this family");
+            reject(core, now, index, proxy_client, reason, "the hub does not reach this family");
             return;
         }
     };
     let connection = &mut core.connections[index];
-    let target = target(destination, Some(asking.client));
-    connection.about.server = Some(target.destination.clone());
+    let target = target(destination, Some(proxy_client.client));
+    connection.info.server = Some(target.destination.clone());
     match mode {
         AcceptMode::Early => {
-            asking.reply.extend_from_slice(&asking.handshake.granted(None));
+            proxy_client.reply.extend_from_slice(&proxy_client.handshake.granted(None));
             if let Some(socket) = &connection.socket
-                && let Err(error) = flush(&**socket, &mut asking.reply)
+                && let Err(error) = flush(&**socket, &mut proxy_client.reply)
             {
-                core.broken(now, index, &error);
+                core.on_socket_error(now, index, &error);
                 return;
             }
-            connection.phase = Phase::Greeting { target, preface: asking.reply };
+            connection.stage =
+                TerminalStage::AwaitingData { target, pending_reply: proxy_client.reply };
             let due = now + core.limits.first_bytes;
             core.set_due(index, Some(due));
-            if !kept.is_empty() || core.limits.first_bytes.is_zero() {
-                open_now(core, now, index, kept);
+            if !pending_input.is_empty() || core.limits.first_bytes.is_zero() {
+                open_now(core, now, index, pending_input);
             }
         }
         AcceptMode::Confirm => {
-            // A client may have asked without waiting for the answer to its greeting.
+            // A client may have sent its request without waiting for the reply to its greeting.
             if let Some(socket) = &connection.socket
-                && let Err(error) = flush(&**socket, &mut asking.reply)
+                && let Err(error) = flush(&**socket, &mut proxy_client.reply)
             {
-                core.broken(now, index, &error);
+                core.on_socket_error(now, index, &error);
                 return;
             }
-            connection.phase = Phase::Confirming(asking.handshake);
-            confirm(core, now, index, target, kept);
+            connection.stage = TerminalStage::Confirming(proxy_client.handshake);
+            confirm(core, now, index, target, pending_input);
         }
     }
 }
 
-/// Tells the client of a proxy why nothing is opened for it.
-fn turn_away(
-    core: &mut Core,
+/// Refuses the request of a proxy client.
+fn reject(
+    core: &mut TerminalCore,
     now: Instant,
     index: usize,
-    asking: Asking,
+    proxy_client: ProxyClient,
     reason: RefuseReason,
     detail: &str,
 ) {
     core.counters.refused(reason);
-    let mut message = asking.reply;
-    message.extend(asking.handshake.refused(reason, detail));
-    say_farewell(core, now, index, message);
+    let mut message = proxy_client.reply;
+    message.extend(proxy_client.handshake.refused(reason, detail));
+    core.send_final_reply(now, index, message);
 }
 
-/// Asks the hub, whose answer the client of a proxy waits for; it has sent `kept` already.
-fn confirm(core: &mut Core, now: Instant, index: usize, target: Target, mut kept: Vec<u8>) {
+/// Opens a stream with deferred accept. The client has sent `pending_input` behind its request.
+fn confirm(
+    core: &mut TerminalCore,
+    now: Instant,
+    index: usize,
+    target: Target,
+    mut pending_input: Vec<u8>,
+) {
     let due = now + core.limits.connect + CONFIRM_GRACE;
     core.set_due(index, Some(due));
     match open_stream(core, now, index, target) {
         Ok(key) => {
             core.counters.opened += 1;
             core.attach(index, key);
-            let taken = core.carrier.write(now, key, &kept);
+            let taken = core.relays.write(now, key, &pending_input);
             core.counters.bytes_from_sockets += taken as u64;
-            kept.drain(..taken);
-            core.connections[index].kept = kept;
+            pending_input.drain(..taken);
+            core.connections[index].pending_input = pending_input;
         }
         Err(reason) => {
             core.counters.refused(reason);
-            core.because(index, reason.words());
+            core.set_close_cause(index, reason.words());
             refuse(core, now, index, reason, "");
         }
     }
 }
 
-/// The client has bytes or an end for us, or something else woke it: opens if it has.
-pub(crate) fn open_greeted(core: &mut Core, now: Instant, index: usize) {
+/// Opens the stream if the client's socket has data or an end to read.
+pub(crate) fn open_when_readable(core: &mut TerminalCore, now: Instant, index: usize) {
     let Some(socket) = &core.connections[index].socket else { return };
     match socket.peek(&mut [0]) {
         Err(error) if unresponsive::is_later(&error) => {}
         Ok(_) => open_now(core, now, index, Vec::new()),
-        Err(error) => core.broken(now, index, &error),
+        Err(error) => core.on_socket_error(now, index, &error),
     }
 }
 
-/// Opens the stream, with what the client has sent so far.
-pub(crate) fn open_now(core: &mut Core, now: Instant, index: usize, kept: Vec<u8>) {
-    let greeted = Phase::Farewell { message: Vec::new(), ended: false };
-    let phase = std::mem::replace(&mut core.connections[index].phase, greeted);
-    let Phase::Greeting { target, preface } = phase else { return };
-    tracing::debug!(server = %target.destination, "opens");
+/// Opens the stream and sends what the client has sent so far.
+pub(crate) fn open_now(
+    core: &mut TerminalCore,
+    now: Instant,
+    index: usize,
+    pending_input: Vec<u8>,
+) {
+    let stage = std::mem::replace(&mut core.connections[index].stage, TerminalStage::ending());
+    let TerminalStage::AwaitingData { target, pending_reply } = stage else { return };
+    tracing::debug!(server = %target.destination, "opening a stream");
     match open_stream(core, now, index, target) {
         Ok(key) => {
             core.counters.opened += 1;
             core.attach(index, key);
-            core.splice(index, kept, preface);
-            // At once, so that the bytes ride with the opening.
-            core.turn_splice(now, index);
+            core.splice(index, pending_input, pending_reply);
+            // The first bytes are carried by the segment that opens the stream.
+            core.run_splice(now, index);
         }
         Err(reason) => {
             core.counters.refused(reason);
-            core.because(index, reason.words());
+            core.set_close_cause(index, reason.words());
             core.reset_socket(index);
         }
     }
 }
 
 fn open_stream(
-    core: &mut Core,
+    core: &mut TerminalCore,
     now: Instant,
     index: usize,
     target: Target,
 ) -> Result<StreamKey, RefuseReason> {
     match core.slots.table.get(index).map(|(owner, _)| owner.clone()) {
         Some(owner) => core.open_stream(now, &owner, target),
-        // Its slot was reclaimed a moment ago.
+        // Its slot has been reclaimed.
         None => Err(RefuseReason::Limit),
     }
 }
 
-/// Tells the client of a proxy why it is not connected.
+/// Sends the reason of a refusal to a proxy client.
 pub(crate) fn refuse(
-    core: &mut Core,
+    core: &mut TerminalCore,
     now: Instant,
     index: usize,
     reason: RefuseReason,
     detail: &str,
 ) {
-    if let Phase::Confirming(handshake) = &core.connections[index].phase {
+    if let TerminalStage::Confirming(handshake) = &core.connections[index].stage {
         let message = handshake.refused(reason, detail);
-        say_farewell(core, now, index, message);
+        core.send_final_reply(now, index, message);
     }
 }

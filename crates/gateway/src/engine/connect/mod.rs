@@ -2,7 +2,6 @@
 //! and connections that a terminal makes without a hub.
 
 pub(crate) mod address_order;
-pub(crate) mod direct;
 pub(crate) mod happy_eyeballs;
 pub(crate) mod server_connect;
 pub(crate) mod terminal_admission;

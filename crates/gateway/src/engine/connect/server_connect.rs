@@ -1,67 +1,48 @@
-//! A server that is being connected to: its addresses, as they are resolved, and the attempts.
+//! Connecting to a server: its addresses, as they are resolved, and the attempts.
 //!
 //! ```text
 //!   Connecting ── resolver's answers, sockets' news, time ──▶ Pending │ Connected │ Failed
 //! ```
 //!
-//! A hub and a terminal that connects directly differ in which addresses they may reach and in how
-//! a socket is made: that is an argument. The address that is judged is the one connected to.
+//! Hubs and terminals differ in the permitted addresses and in how a socket is made, which is an
+//! argument. The policy is applied to the address that is connected to.
 
 use crate::engine::connect::address_order;
 use crate::engine::connect::happy_eyeballs::HappyEyeballs;
 use crate::engine::host::{Host, Socket};
-use crate::engine::hub::reason_of;
 use crate::engine::resolver::{self, Failure, Outcome, QueryId};
-use crate::engine::{Engine, Role};
 use crate::proxy::RefuseReason;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use units::{Instant, Span};
 
-impl Engine {
-    /// Hands the resolver's answers to the connections that wait for them.
-    pub(crate) fn names(&mut self, now: Instant) {
-        if !std::mem::take(&mut self.names_answered) {
-            return;
-        }
-        self.core.resolver.handle_updates(now);
-        while let Some(answer) = self.core.resolver.poll_answer() {
-            match &mut self.role {
-                Role::Terminal(terminal) => {
-                    terminal.door.direct.answered(&mut self.core, now, answer);
-                }
-                Role::Hub(hub) => hub.answered(&mut self.core, now, answer),
-            }
-        }
-    }
-}
-
 /// The attempts to reach the server of one connection.
 #[derive(Debug)]
-pub(crate) struct Connecting {
-    /// The query for its addresses, while it is not answered in full.
+pub(crate) struct ServerConnect {
+    /// Query for its addresses, while it is not answered in full.
     query: Option<QueryId>,
     port: u16,
     race: HappyEyeballs,
     attempts: Vec<(SocketAddr, Socket)>,
-    /// When to give up.
+    /// Time at which all attempts are abandoned.
     limit: Instant,
-    /// Why the last attempt has failed.
+    /// Reason of the last failed attempt.
     reason: RefuseReason,
 }
 
-/// How far it has come.
+/// Result of a turn.
 #[derive(Debug)]
 pub(crate) enum Reached {
-    /// Attempts run, or names are being resolved; to be asked again at that time.
+    /// Attempts are in progress or the name is being resolved; to be called again at this time.
     Pending(Instant),
-    /// The server has answered.
+    /// The SYN was reinjected because the hub has connected to the server.
     Connected(Socket),
     /// No address could be reached.
     Failed(RefuseReason),
 }
 
-impl Connecting {
-    /// To a server on `port`, until `patience` is over.
+impl ServerConnect {
+    /// Attempts to reach a server on `port`, which time out after `patience`.
     pub(crate) fn new(now: Instant, port: u16, patience: Span) -> Self {
         Self {
             query: None,
@@ -73,28 +54,28 @@ impl Connecting {
         }
     }
 
-    /// The query that is to be cancelled when this is given up.
+    /// Returns the query, which is to be cancelled if the attempts are abandoned.
     pub(crate) fn query(&self) -> Option<QueryId> {
         self.query
     }
 
-    /// Whether no address is being connected to yet.
+    /// Whether the name is being resolved and no attempt has begun.
     pub(crate) fn is_resolving(&self) -> bool {
         self.query.is_some() && self.race.is_waiting()
     }
 
-    /// Whether no address was tried.
+    /// Whether no attempt has begun.
     pub(crate) fn has_no_address(&self) -> bool {
         self.race.is_waiting()
     }
 
-    /// The server has an address and no name.
+    /// Sets the only address of a server without a name.
     pub(crate) fn address(&mut self, now: Instant, address: SocketAddr) {
-        // There is nothing to sort.
+        // A single address needs no order.
         self.race.on_addresses(now, [address], true, |_| ());
     }
 
-    /// The server's name is being looked up, or was in the resolver's cache.
+    /// Sets the result of the name lookup, or its query.
     pub(crate) fn resolution(
         &mut self,
         now: Instant,
@@ -107,7 +88,7 @@ impl Connecting {
         }
     }
 
-    /// An answer to [`Connecting::query`].
+    /// An answer to [`ServerConnect::query`].
     pub(crate) fn answer(&mut self, now: Instant, host: &dyn Host, result: resolver::Progress) {
         match result {
             resolver::Progress::Partial(addresses) => self.add(now, host, &addresses, false),
@@ -136,8 +117,8 @@ impl Connecting {
         self.race.on_addresses(now, addresses, complete, |all| address_order::sort(all, host));
     }
 
-    /// Looks after the attempts, and begins those that are due by `connect`, which returns the
-    /// reason where an address may not be reached or no socket is to be had for it.
+    /// Checks the attempts and begins those that are due by `connect`, which returns a reason if an
+    /// address is not permitted or no socket is available.
     pub(crate) fn turn(
         &mut self,
         now: Instant,
@@ -171,7 +152,7 @@ impl Connecting {
         Reached::Pending(timeout.min(self.limit))
     }
 
-    /// The first attempt that has succeeded; those that have failed are removed.
+    /// Returns the first attempt that has succeeded, and removes those that have failed.
     fn take_connected(&mut self, now: Instant) -> Option<Socket> {
         let mut index = 0;
         while let Some((address, server)) = self.attempts.get(index) {
@@ -183,7 +164,7 @@ impl Connecting {
             } else if server.is_connected() {
                 return Some(self.attempts.remove(index).1);
             } else {
-                // Neither: the news was of another socket, or of another kind.
+                // The event was of another socket or of another kind.
                 index += 1;
             }
         }
@@ -193,5 +174,36 @@ impl Connecting {
     fn failed(&mut self, now: Instant, address: SocketAddr, reason: RefuseReason) {
         self.reason = reason;
         self.race.on_failed(now, address);
+    }
+}
+
+/// Returns the reason that a client is given for a failed attempt to connect.
+pub(crate) fn reason_of(error: &io::Error) -> RefuseReason {
+    match error.raw_os_error() {
+        Some(libc::ECONNREFUSED | libc::ECONNRESET) => RefuseReason::ConnectionRefused,
+        Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => RefuseReason::HostUnreachable,
+        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => {
+            RefuseReason::NetworkUnreachable
+        }
+        Some(libc::ETIMEDOUT) => RefuseReason::TimedOut,
+        Some(libc::EACCES | libc::EPERM) => RefuseReason::Policy,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => RefuseReason::Limit,
+        Some(_) | None => RefuseReason::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_their_reasons() {
+        let reason = |code| reason_of(&io::Error::from_raw_os_error(code));
+        assert_eq!(reason(libc::ECONNREFUSED), RefuseReason::ConnectionRefused);
+        assert_eq!(reason(libc::EHOSTUNREACH), RefuseReason::HostUnreachable);
+        assert_eq!(reason(libc::ENETUNREACH), RefuseReason::NetworkUnreachable);
+        assert_eq!(reason(libc::ETIMEDOUT), RefuseReason::TimedOut);
+        assert_eq!(reason(libc::EMFILE), RefuseReason::Limit);
+        assert_eq!(reason(libc::EIO), RefuseReason::Other);
     }
 }

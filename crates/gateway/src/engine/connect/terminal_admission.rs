@@ -1,11 +1,12 @@
-//! What a hub lets its terminals have: so many connections, so many new ones a second, and these
-//! destinations. Who asks for more is told no, counted, and named in the log now and then.
+//! Admission of terminals at a hub: number and rate of their connections, and their destinations.
+//! Refusals are counted, and logged within a budget.
 
 use crate::config::terminal_of;
-use crate::engine::limits::log_budget::Complaints;
-use crate::engine::limits::rates::Holder;
+use crate::engine::limits::log_budget::LogBudget;
+use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::{Full, Owner};
 use crate::engine::peers::relay_set::Peer;
+use crate::engine::transfer::connection::Stage;
 use crate::engine::transfer::connections::Core;
 use crate::forward::packet::Ends;
 use crate::intercept::Prefix;
@@ -17,17 +18,17 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use units::Instant;
 
-/// The hub's rules for terminals.
+/// Admission rules of a hub.
 #[derive(Debug)]
 pub(crate) struct Admission {
     reach: Reach,
     usual: Terms,
     clients: Vec<Prefix>,
     known: BTreeMap<String, Known>,
-    complaints: Complaints,
+    log_budget: LogBudget,
 }
 
-/// What is not as usual for one terminal.
+/// Rules for one terminal that differ from the default.
 #[derive(Debug)]
 struct Known {
     terms: Terms,
@@ -36,12 +37,12 @@ struct Known {
 }
 
 impl Admission {
-    /// As `section` and `limits` say.
+    /// Rules as configured by `section` and `limits`.
     ///
     /// # Errors
     /// When the kernel cannot be asked for the hub's own addresses.
     pub(crate) fn new(section: &HubSection, limits: &Limits) -> Result<Self, NetlinkError> {
-        // A further path has the terminal's own.
+        // All paths of a terminal have the same rules.
         let terminals =
             section.terminals.iter().filter(|entry| terminal_of(&entry.name) == entry.name);
         let known = terminals.map(|entry| {
@@ -54,31 +55,31 @@ impl Admission {
             usual: limits.terminal.terms(),
             clients: section.clients.clone(),
             known: known.collect(),
-            complaints: Complaints::default(),
+            log_budget: LogBudget::default(),
         })
     }
 
-    /// Whether the terminal may have one more connection, for this client of its own; who has it
-    /// then. An idle connection of another client may lose its slot for that.
-    pub(crate) fn one_more(
+    /// Returns the owners of quota and slot if the terminal may have one more connection for this
+    /// client. The slot of another client's idle connection may be reclaimed for it.
+    pub(crate) fn admit<S: Stage>(
         &mut self,
-        core: &mut Core,
+        core: &mut Core<S>,
         now: Instant,
         peer: Peer,
         client: Option<SocketAddr>,
-    ) -> Option<(Holder, Owner<Arc<str>>)> {
-        let name: Arc<str> = terminal_of(core.carrier.name(peer)).into();
+    ) -> Option<(QuotaOwner, Owner<Arc<str>>)> {
+        let name: Arc<str> = terminal_of(core.relays.name(peer)).into();
         let terms = self.known.get(&*name).map_or(self.usual, |known| known.terms);
         let client = client.map_or(Ipv4Addr::UNSPECIFIED.into(), |client| client.ip());
         let owner = core.slots.owner(&name, client);
-        let holder = Holder::Terminal(name);
-        let what = if !core.quotas.has_token(now, &holder, &terms) {
+        let quota_owner = QuotaOwner::Terminal(name);
+        let what = if !core.quotas.has_token(now, &quota_owner, &terms) {
             "terminal_rate"
         } else {
             match core.admit(now, &owner, (terms.connections as usize, usize::MAX)) {
                 Ok(()) => {
-                    core.quotas.take(now, &holder, &terms);
-                    return Some((holder, owner));
+                    core.quotas.take(now, &quota_owner, &terms);
+                    return Some((quota_owner, owner));
                 }
                 Err(Full::Group) => "terminal_connections",
                 Err(Full::Table | Full::Client) => "connections",
@@ -89,22 +90,26 @@ impl Admission {
         None
     }
 
-    /// Whether the holder's terminal may reach `server`.
+    /// Whether the owner's terminal may reach `server`.
     pub(crate) fn may_reach(
         &mut self,
         now: Instant,
-        holder: Option<&Holder>,
+        quota_owner: Option<&QuotaOwner>,
         server: SocketAddr,
     ) -> bool {
-        self.judge(now, holder, server, |reach| reach.judge(server))
+        self.judge(now, quota_owner, server, |reach| reach.judge(server))
     }
 
-    /// Whether a packet of the holder's terminal may go to where it is addressed. One that does
-    /// not show its port may go where every port may be reached, and one that would be sent on to
-    /// other places nowhere.
-    pub(crate) fn may_carry(&mut self, now: Instant, holder: &Holder, packet: &Ends) -> bool {
+    /// Whether a packet of the owner's terminal may be forwarded to its destination. A packet
+    /// without a visible port needs permission for all ports; a source-routed packet is denied.
+    pub(crate) fn may_carry(
+        &mut self,
+        now: Instant,
+        quota_owner: &QuotaOwner,
+        packet: &Ends,
+    ) -> bool {
         let Ends { destination, port_is_hidden, goes_on, .. } = *packet;
-        self.judge(now, Some(holder), destination, |reach| match (goes_on, port_is_hidden) {
+        self.judge(now, Some(quota_owner), destination, |reach| match (goes_on, port_is_hidden) {
             (true, _) => Err(Because::SourceRouted),
             (false, true) => reach.judge_all_ports(destination.ip()),
             (false, false) => reach.judge(destination),
@@ -114,35 +119,39 @@ impl Admission {
     fn judge(
         &mut self,
         now: Instant,
-        holder: Option<&Holder>,
+        quota_owner: Option<&QuotaOwner>,
         server: SocketAddr,
         judge: impl Fn(&mut Reach) -> Result<(), Because>,
     ) -> bool {
-        let name = name_of(holder);
+        let name = name_of(quota_owner);
         let judged = judge(&mut self.reach).and_then(|()| match self.known.get_mut(&*name) {
             Some(known) => judge(&mut known.reach),
             None => Ok(()),
         });
         if let Err(because) = &judged
-            && self.complaints.may_say(now)
+            && self.log_budget.allow(now)
         {
             tracing::warn!(terminal = &*name, %server, %because, "refused");
         }
         judged.is_ok()
     }
 
-    /// Whether the holder's terminal may have servers see the address `client`. Never one that
-    /// is the hub's own: servers may trust it.
-    pub(crate) fn may_speak_for(&mut self, holder: Option<&Holder>, client: IpAddr) -> bool {
-        let known = self.known.get(&*name_of(holder));
+    /// Whether the owner's terminal may use the source address `client` towards servers. The hub's
+    /// own addresses are denied, since servers may trust them.
+    pub(crate) fn may_speak_for(
+        &mut self,
+        quota_owner: Option<&QuotaOwner>,
+        client: IpAddr,
+    ) -> bool {
+        let known = self.known.get(&*name_of(quota_owner));
         let networks = known.and_then(|known| known.clients.as_ref()).unwrap_or(&self.clients);
         may_speak_for(networks, client) && !self.reach.is_own(client)
     }
 }
 
-fn name_of(holder: Option<&Holder>) -> Arc<str> {
-    match holder {
-        Some(Holder::Terminal(name)) => Arc::clone(name),
-        Some(Holder::Client(_) | Holder::Neighbour(_)) | None => "".into(),
+fn name_of(quota_owner: Option<&QuotaOwner>) -> Arc<str> {
+    match quota_owner {
+        Some(QuotaOwner::Terminal(name)) => Arc::clone(name),
+        Some(QuotaOwner::Client(_) | QuotaOwner::Neighbour(_)) | None => "".into(),
     }
 }

@@ -1,86 +1,92 @@
-//! Ending without breaking what runs: no new connections, and time for the others to finish.
+//! Graceful shutdown: no new connections are accepted, and running ones have time to finish.
 
 use crate::engine::defect::{self, Defect};
-use crate::engine::{Engine, Kind, Listener, Role};
+use crate::engine::pair::{Pair, Role};
 use crate::report::PeerReport;
 use units::{Instant, Span};
 
-/// How long the farewell to the other gateway may take.
-const FAREWELL: Span = Span::from_millis(100);
+/// Maximum time for sending the reset of the sessions to the peers.
+const CLOSE_TIME: Span = Span::from_millis(100);
+/// Maximum time for the orderly end of the sessions, once no connection is left: GOAWAY and END
+/// take two round trips, and more where packets are lost.
+const SESSION_END: Span = Span::from_secs(3);
 
-impl Engine {
-    /// Takes no new connections any more, and ends when all that run are over at both ends, or
-    /// after `limit`. The proxies' listeners close once those who wait in their queues are in.
+impl<R: Role> Pair<R> {
+    /// Stops accepting new connections. The engine ends when all running ones have ended at both
+    /// gateways, or after `limit`. Clients in the accept queues of the proxies are accepted before
+    /// these close.
     pub(crate) fn drain(&mut self, now: Instant, limit: Span) {
         self.core.now = now;
         self.draining = Some(now + limit);
-        match &mut self.role {
-            // What comes to the transparent ones now was intercepted before its end.
-            Role::Terminal(terminal) => {
-                terminal.confirm_no_more(&mut self.core);
-                let is_proxy = |listener: &Listener| listener.kind != Kind::Transparent;
-                terminal.close(&mut self.core, now, is_proxy);
-            }
-            Role::Hub(_) => self.core.draining = true,
-        }
+        self.role.drain(&mut self.core, now);
     }
 
-    /// Whether it takes no new connections any more.
+    /// Whether it drains.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.is_some()
     }
 
-    /// Connections that run.
+    /// Returns the number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.core.connections.len()
     }
 
-    /// Whether it was to end when all connections have, and they have, or the time is over.
+    /// Whether a drain is over because all connections have ended or the time limit has passed.
     pub(crate) fn has_drained(&mut self, now: Instant) -> bool {
         let Some(limit) = self.draining else { return false };
-        if defect::has(Defect::HastyDrain) {
+        if now >= limit || defect::has(Defect::HastyDrain) {
             return true;
         }
-        // A connection is gone here as soon as its last byte is the other gateway's to deliver;
-        // its stream, when that gateway has it.
-        now >= limit || (self.core.connections.is_empty() && self.core.carrier.open_streams() == 0)
+        // A connection is removed when its last byte is in the stream; the stream is removed when
+        // the peer gateway has that byte.
+        if !self.core.connections.is_empty() || self.core.relays.open_streams() > 0 {
+            return false;
+        }
+        // No stream is opened from here on, at either end.
+        let end_by = *self.sessions_end_by.get_or_insert_with(|| {
+            self.core.relays.drain();
+            now + SESSION_END
+        });
+        now >= end_by || self.core.relays.has_drained()
     }
 
-    /// What was known of the ways to peers when it stopped.
+    /// Returns the path metrics at the stop.
     pub(crate) fn take_peers(&mut self) -> Vec<PeerReport> {
         std::mem::take(&mut self.peers)
     }
 
-    /// Ends everything; [`Engine::farewell`] tells the other gateway, which would otherwise have to
-    /// find out.
+    /// Resets all connections and ends all sessions. [`Pair::transmit_close`] informs the peers,
+    /// which would otherwise need a timeout.
     pub(crate) fn end(&mut self, now: Instant) {
         self.core.now = now;
-        self.remember(now);
-        self.peers = self.core.carrier.peers(now);
+        self.store_path_metrics(now);
+        self.peers = self.core.relays.peers(now);
         let open: Vec<usize> = self.core.connections.iter().map(|(index, _)| index).collect();
         for index in open {
             self.core.reset_socket(index);
         }
-        self.core.carrier.close(now);
-        self.farewell_until = now + FAREWELL;
+        self.core.relays.close(now);
+        self.closing_until = now + CLOSE_TIME;
     }
 
-    /// Sends what is left of the farewell; when to go on with it, unless it is over.
-    pub(crate) fn farewell(&mut self, now: Instant) -> Option<Instant> {
-        if now >= self.farewell_until {
+    /// Sends the rest of the sessions' end; returns when to continue, or `None` when it is over.
+    pub(crate) fn transmit_close(&mut self, now: Instant) -> Option<Instant> {
+        if now >= self.closing_until {
             return None;
         }
-        if self.core.carrier.poll_timeout().is_some_and(|due| due <= now) {
-            self.core.carrier.handle_timeout(now);
+        if self.core.relays.poll_timeout().is_some_and(|due| due <= now) {
+            self.core.relays.handle_timeout(now);
         }
-        if self.transmit(now) || self.outlets.iter().any(|outlet| outlet.pending.is_some()) {
+        if self.transmit(now)
+            || self.link_sockets.iter().any(|link_socket| link_socket.pending.is_some())
+        {
             return Some(now);
         }
-        while self.core.carrier.poll_event().is_some() {}
-        self.core.carrier.poll_timeout().filter(|due| *due < self.farewell_until)
+        while self.core.relays.poll_event().is_some() {}
+        self.core.relays.poll_timeout().filter(|due| *due < self.closing_until)
     }
 
-    /// Writes down what is to be remembered.
+    /// Writes the path metrics to their file.
     pub(crate) fn save(&mut self) {
         self.state.close();
     }

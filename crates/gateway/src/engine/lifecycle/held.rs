@@ -1,13 +1,13 @@
-//! What an engine holds for connections, to see that all of it is given back.
+//! Resources that an engine holds for connections, for tests that all are released.
 
-use crate::engine::Engine;
+use crate::engine::pair::{Pair, Role};
 
-/// Counts of what is held.
+/// Numbers of resources in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// Connections, in whatever state.
+    /// Connections in all stages.
     pub(crate) connections: usize,
-    /// Slots of connections, and of clients that talk with a proxy.
+    /// Slots of connections and of proxy handshakes.
     pub(crate) slots: usize,
     /// Deadlines of connections.
     pub(crate) deadlines: usize,
@@ -19,16 +19,16 @@ pub(crate) struct Held {
     pub(crate) lookups: u64,
 }
 
-impl Engine {
-    /// Counts what is held.
+impl<R: Role> Pair<R> {
+    /// Counts the resources in use.
     pub(crate) fn held(&mut self) -> Held {
         let resolver = self.core.resolver.status();
         Held {
             connections: self.core.connections.len(),
-            slots: self.core.slots.table.len() + self.core.asking.len(),
+            slots: self.core.slots.table.len() + self.core.handshakes.len(),
             deadlines: self.core.deadlines.len(),
-            streams: self.core.carrier.open_streams(),
-            buffered: self.core.carrier.buffered(),
+            streams: self.core.relays.open_streams(),
+            buffered: self.core.relays.buffered(),
             lookups: resolver.in_flight + resolver.queued,
         }
     }

@@ -1,141 +1,149 @@
 //! What changes in a running engine when the configuration is read again.
 
-use crate::engine::accept::confirm_queue::Confirm;
+use crate::config::promised;
+use crate::engine::accept::confirm_queue::ConfirmQueue;
+use crate::engine::accept::listener::Listener;
+use crate::engine::connect::terminal_admission::Admission;
 use crate::engine::host::{DatagramSocket, HeldSyns, Source};
+use crate::engine::hub::Hub;
+use crate::engine::pair::{Pair, Role};
 use crate::engine::peers::classes::Classes;
-use crate::engine::peers::scheduler_notifier::Mac;
-use crate::engine::transfer::close_cause::EndLog;
-use crate::engine::{Admission, Engine, Listener, Outlet, Role};
-use crate::{Config, ConfirmSection, Promised, ResolverSection, Role as RoleConfig};
+use crate::engine::peers::link_socket::LinkSocket;
+use crate::engine::peers::scheduler_notifier::SchedulerNotifier;
+use crate::engine::terminal::Terminal;
+use crate::engine::transfer::close_cause::ConnectionLog;
+use crate::{Config, ConfirmSection, HubSection, Promised, ResolverSection, TerminalSection};
 use std::io;
 use units::{BitRate, Instant};
 
-impl Engine {
-    /// Takes over all that is plain values, and a hub's `admission`; connections that run keep what
-    /// they began with.
-    pub(crate) fn apply(&mut self, config: &Config, admission: Option<Admission>) {
+impl<R: Role> Pair<R> {
+    /// Applies what both roles have of `config`. Running connections keep what they began with.
+    fn apply_common(&mut self, config: &Config) {
         self.core.limits.clone_from(&config.limits);
         self.core.resolver.configure(&config.resolver);
         self.core.slots.set(&config.limits);
-        self.core.carrier.set_ipv6_prefix(config.limits.ipv6_prefix);
+        self.core.relays.set_ipv6_prefix(config.limits.ipv6_prefix);
         self.log_ends(config);
         self.watch_addresses(config);
-        match (&mut self.role, &config.role) {
-            (Role::Terminal(terminal), RoleConfig::Terminal(section)) => {
-                terminal.door.change(section, config);
-                self.core.carrier.set_health(config.health.demands, config.keep_alive());
-            }
-            (Role::Hub(hub), RoleConfig::Hub(section)) => {
-                hub.source = section.source;
-                hub.classes = Classes::new(&section.classes);
-                self.core.carrier.set_plans(section);
-                hub.promised = crate::config::promised(&config.link, section);
-                if let Some(admission) = admission {
-                    hub.admission = admission;
-                }
-                if hub.mac.as_ref().map(Mac::path) != section.mac.as_deref() {
-                    hub.mac = section.mac.as_ref().and_then(|path| Mac::new(path, &section.id));
-                }
-            }
-            (Role::Terminal(_), RoleConfig::Hub(_) | RoleConfig::Single(_))
-            | (Role::Hub(_), RoleConfig::Terminal(_) | RoleConfig::Single(_)) => {
-                unreachable!("a running gateway keeps its role")
-            }
-        }
         // There may be room again, or none any more.
         self.core.room_again = true;
     }
 
-    /// Looks names up as `section` has it.
+    /// Resolves names as `section` has it.
     pub(crate) fn set_resolver(&mut self, section: &ResolverSection) {
         self.core.resolver.configure(section);
     }
 
-    /// A hub's plans promise so much: what an observer is told.
-    pub(crate) fn set_promised(&mut self, promised: Vec<Promised>) {
-        if let Role::Hub(hub) = &mut self.role {
-            hub.promised = promised;
-        }
-    }
-
-    /// Logs each connection at its end, if that is wanted.
+    /// Logs the end of each connection, if `config` says so.
     pub(crate) fn log_ends(&mut self, config: &Config) {
         let name = match &config.role {
-            RoleConfig::Terminal(section) => section.name.clone(),
-            RoleConfig::Hub(_) | RoleConfig::Single(_) => String::new(),
+            crate::Role::Terminal(section) => section.name.clone(),
+            crate::Role::Hub(_) | crate::Role::Single(_) => String::new(),
         };
-        self.core.end_log = EndLog { wanted: config.log.connections, name };
+        self.core.connection_log = ConnectionLog { wanted: config.log.connections, name };
     }
 
-    /// From here on the link takes these rates, as far as the peers have announced.
+    /// Sets the rates of the link, as far as the peers have announced theirs.
     pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
-        self.core.carrier.set_rates(send, receive);
+        self.core.relays.set_rates(send, receive);
     }
 
-    /// From here on a terminal's path takes these rates, as far as its hub has announced.
+    /// Sets the rates of a terminal's path, as far as its hub has announced its own.
     pub(crate) fn set_path_rates(
         &mut self,
         name: &str,
         up: Option<BitRate>,
         down: Option<BitRate>,
     ) {
-        self.core.carrier.set_path_rates(name, up, down);
+        self.core.relays.set_path_rates(name, up, down);
     }
 
-    /// Wakes for those who knock at `keeper`, who takes nobody in yet.
-    pub(crate) fn watch_door(&mut self, keeper: &dyn HeldSyns) -> io::Result<()> {
-        self.core.host.watch(keeper.id(), Source::Knocks)
+    /// Returns the UDP sockets, of which some may be missing.
+    pub(crate) fn sockets(&self) -> Vec<Option<&dyn DatagramSocket>> {
+        self.link_sockets.iter().map(LinkSocket::udp).collect()
+    }
+}
+
+impl Pair<Hub> {
+    /// Applies `config`, of which `section` is the hub's, and `admission`.
+    pub(crate) fn apply(
+        &mut self,
+        section: &HubSection,
+        config: &Config,
+        admission: Option<Admission>,
+    ) {
+        self.apply_common(config);
+        let hub = &mut self.role;
+        hub.source = section.source;
+        hub.classes = Classes::new(&section.classes);
+        self.core.relays.set_plans(section);
+        hub.promised = promised(&config.link, section);
+        if let Some(admission) = admission {
+            hub.admission = admission;
+        }
+        if hub.scheduler.as_ref().map(SchedulerNotifier::path) != section.mac.as_deref() {
+            hub.scheduler =
+                section.mac.as_ref().and_then(|path| SchedulerNotifier::new(path, &section.id));
+        }
     }
 
-    /// Has intercepted connections confirmed by `keeper`, if it is a new one (which the loop
-    /// watches already), within `bounds`.
-    pub(crate) fn confirm(&mut self, keeper: Option<Box<dyn HeldSyns>>, bounds: ConfirmSection) {
-        let Role::Terminal(terminal) = &mut self.role else { return };
-        if let Some(keeper) = keeper {
-            match &mut terminal.confirm {
-                Some(confirm) => confirm.relieve(keeper),
-                None => terminal.confirm = Some(Confirm::new(keeper, bounds)),
+    /// Sets the rates that its plans commit, for the status.
+    pub(crate) fn set_promised(&mut self, promised: Vec<Promised>) {
+        self.role.promised = promised;
+    }
+}
+
+impl Pair<Terminal> {
+    /// Applies `config`, of which `section` is the terminal's.
+    pub(crate) fn apply(&mut self, section: &TerminalSection, config: &Config) {
+        self.apply_common(config);
+        self.role.admission.change(section, config);
+        self.core.relays.set_health(config.health.demands, config.keep_alive());
+    }
+
+    /// Watches `gate`, which is not in use yet.
+    ///
+    /// # Errors
+    /// Those of watching its socket.
+    pub(crate) fn watch_syn_gate(&mut self, gate: &dyn HeldSyns) -> io::Result<()> {
+        self.core.host.watch(gate.id(), Source::HeldSyns)
+    }
+
+    /// Holds SYNs by `gate`, if there is a new one (which is watched already), within `bounds`.
+    pub(crate) fn set_syn_gate(&mut self, gate: Option<Box<dyn HeldSyns>>, bounds: ConfirmSection) {
+        if let Some(gate) = gate {
+            match &mut self.role.confirm_queue {
+                Some(confirm) => confirm.replace_gate(gate),
+                None => self.role.confirm_queue = Some(ConfirmQueue::new(gate, bounds)),
             }
         }
-        if let Some(confirm) = &mut terminal.confirm {
+        if let Some(confirm) = &mut self.role.confirm_queue {
             confirm.set_bounds(bounds);
         }
     }
 
-    /// The listeners that are open.
+    /// Returns the listeners that are open.
     pub(crate) fn listeners(&self) -> Vec<&Listener> {
-        match &self.role {
-            Role::Terminal(terminal) => terminal.listeners().collect(),
-            Role::Hub(_) => Vec::new(),
-        }
-    }
-
-    /// The sockets for datagrams, of which some may not be there.
-    pub(crate) fn sockets(&self) -> impl Iterator<Item = Option<&dyn DatagramSocket>> {
-        self.outlets.iter().map(Outlet::udp)
+        self.role.listeners().collect()
     }
 
     /// Accepts from all of `new` as well, or from none; returns their numbers.
+    ///
+    /// # Errors
+    /// Those of watching their sockets, and too many listeners.
     pub(crate) fn listen(&mut self, new: Vec<Listener>) -> io::Result<Vec<usize>> {
-        match &mut self.role {
-            Role::Terminal(terminal) => terminal.listen(&mut *self.core.host, new),
-            Role::Hub(_) => Ok(Vec::new()),
-        }
+        self.role.listen(&mut *self.core.host, new)
     }
 
-    /// Closes listeners that were not to be: nobody has come by them.
+    /// Closes listeners at which no client has been accepted.
     pub(crate) fn listen_no_more(&mut self, numbers: &[usize]) {
-        if let Role::Terminal(terminal) = &mut self.role {
-            terminal.listen_no_more(numbers);
-        }
+        self.role.listen_no_more(numbers);
     }
 
-    /// Takes in who waits at the listeners that `go`, and closes them.
+    /// Accepts the clients that are pending at the listeners that `go`, and closes these.
     pub(crate) fn close_listeners(&mut self, now: Instant, go: impl Fn(&Listener) -> bool) {
         self.core.now = now;
-        if let Role::Terminal(terminal) = &mut self.role {
-            terminal.close(&mut self.core, now, go);
-        }
+        self.role.close(&mut self.core, now, go);
     }
 }
 
@@ -143,16 +151,21 @@ impl Engine {
 mod tests {
     use crate::Limits;
     use crate::config::MOST_LISTENERS;
-    use crate::engine::accept::client_admission::Door;
-    use crate::engine::accept::fallback::Fail;
+    use crate::engine::accept::client_admission::ClientAdmission;
+    use crate::engine::accept::direct::Direct;
+    use crate::engine::accept::fallback::FallbackPolicy;
     use crate::engine::accept::listener::Kind;
-    use crate::engine::connect::direct::Direct;
     use crate::engine::terminal::Terminal;
 
     fn terminal() -> Terminal {
         let rules = crate::AcceptRules { rules: Vec::new(), others: crate::AcceptMode::Early };
-        let door = Door::new(rules, &Limits::default(), Fail::default(), Direct::new());
-        Terminal::new(door, None)
+        let admission = ClientAdmission::new(
+            rules,
+            &Limits::default(),
+            FallbackPolicy::default(),
+            Direct::new(),
+        );
+        Terminal::new(admission, None)
     }
 
     #[test]

@@ -1,37 +1,33 @@
-//! When the engine is to be called again.
+//! Timeouts of an engine.
 
-use crate::engine::{Engine, Role};
+use crate::engine::pair::{Pair, Role};
 use units::{Instant, Span};
 
-/// How long to wait when nothing moves although something is due.
+/// Delay of the next round when a due timer has had no effect repeatedly.
 const STALL: Span = Span::from_millis(1);
-/// Rounds in which nothing moves before that wait; the timers of a round or two are honest.
+/// Number of rounds without effect before that delay.
 const MOST_STILL: u32 = 8;
 
-impl Engine {
-    /// A number that changes when anything moves.
+impl<R: Role> Pair<R> {
+    /// Returns a number that changes when octets, datagrams or packets are moved.
     pub(crate) fn moved_so_far(&self) -> u64 {
         let counters = &self.core.counters;
-        let each = self.outlets.iter().map(|outlet| outlet.counters());
+        let each = self.link_sockets.iter().map(|link_socket| link_socket.counters());
         let datagrams: u64 = each.map(|udp| udp.sent + udp.received).sum();
         let packets = counters.forwarded.moved();
         datagrams + counters.bytes_from_sockets + counters.bytes_to_sockets + packets
     }
 
-    /// Whether the loop is to pause for a change of the packet filter.
-    pub(crate) fn wants_change(&self, now: Instant) -> bool {
-        self.wants_passing(now).is_some() || self.wants_filter(now)
-    }
-
     pub(crate) fn next_due(&self, now: Instant) -> Instant {
-        let mut due =
-            self.sweep_at.min(self.draining.unwrap_or(self.sweep_at)).min(self.addresses.due());
+        let mut due = self
+            .sweep_at()
+            .min(self.draining.unwrap_or(Instant::FAR_FUTURE))
+            .min(self.sessions_end_by.unwrap_or(Instant::FAR_FUTURE))
+            .min(self.addresses.due());
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);
         }
-        if let Role::Terminal(terminal) = &self.role
-            && let Some(again) = terminal.poll_timeout(now)
-        {
+        if let Some(again) = self.role.poll_timeout(&self.core, now) {
             due = due.min(again);
         }
         if let Some(again) = self.tunnel.as_ref().and_then(|tunnel| tunnel.retry)
@@ -39,19 +35,13 @@ impl Engine {
         {
             due = due.min(again);
         }
-        if let Role::Hub(hub) = &self.role {
-            due = due.min(hub.families.next());
-            if let Some(mac) = &hub.mac {
-                due = due.min(mac.poll_timeout(&self.core.slots.table));
-            }
-        }
-        if let Some(carrier) = self.core.carrier.poll_timeout() {
-            // What is due cannot be sent while the socket is full, or nothing comes of it again
-            // and again: do not spin.
-            let stuck = self.outlets.iter().any(|outlet| outlet.pending.is_some())
-                || self.still > MOST_STILL;
+        if let Some(relays) = self.core.relays.poll_timeout() {
+            // Due datagrams cannot be sent while the socket is full, and a due timer may have no
+            // effect: the loop must not spin.
+            let stuck = self.link_sockets.iter().any(|link_socket| link_socket.pending.is_some())
+                || self.idle_rounds > MOST_STILL;
             let earliest = if stuck { now + STALL } else { Instant::ZERO };
-            due = due.min(carrier.max(earliest));
+            due = due.min(relays.max(earliest));
         }
         due
     }

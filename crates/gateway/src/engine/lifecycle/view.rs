@@ -1,166 +1,89 @@
-//! The engine as an observer sees it, between two rounds.
+//! An engine as an observer sees it, between two rounds.
 
-use crate::Promised;
-use crate::engine::peers::link_socket::{self, Outlet};
-use crate::engine::peers::relay_set::Carrier;
-use crate::engine::single::Single;
-use crate::engine::transfer::connection::{Connection, Phase};
-use crate::engine::transfer::connections::Core;
-use crate::engine::{Engine, Role};
-use crate::observe::{ConnectionStatus, Counted, Page, PromisedStatus, TerminalStatus};
-use crate::report::UdpCounters;
+use crate::engine::peers::relay_set::RelaySet;
+use crate::observe::{Counted, Page, TerminalStatus};
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use units::Instant;
 
-/// What an observer may look at and ask for.
+/// What an engine shows of itself.
+pub(crate) trait Observed: Debug {
+    /// Returns everything that is counted.
+    fn counted(&mut self, now: Instant) -> Counted;
+
+    /// Returns the status of each path to a peer; a terminal calls its own `own`. `unix` turns
+    /// times into seconds since 1970.
+    fn terminals(
+        &mut self,
+        now: Instant,
+        own: &str,
+        unix: &dyn Fn(Instant) -> f64,
+    ) -> Vec<TerminalStatus>;
+
+    /// Returns at most `most` connections with a number above `after`, of the terminal called
+    /// `only` if one is named, in the order of their numbers. `at` is now, and the nanoseconds
+    /// since 1970 at the clock's zero.
+    fn page(&self, at: (Instant, u64), after: u64, most: usize, only: Option<&str>) -> Page;
+
+    /// Returns the relays, for taps, where there are any.
+    fn relays(&mut self) -> Option<&mut RelaySet>;
+
+    /// Whether this gateway is a hub.
+    fn is_hub(&self) -> bool;
+}
+
+/// What an observer may read and request.
 #[derive(Debug)]
-pub(crate) struct Sight<'a> {
+pub(crate) struct EngineView<'a> {
     pub(crate) now: Instant,
     /// Nanoseconds since 1970 at the clock's zero.
     epoch_unix_ns: u64,
     pub(crate) link: Option<SocketAddr>,
     /// Addresses and interfaces that it waits for.
     pub(crate) waiting: Vec<String>,
-    seen: Seen<'a>,
+    observed: &'a mut dyn Observed,
 }
 
-/// What there is to look at.
-#[derive(Debug)]
-enum Seen<'a> {
-    /// One of two gateways.
-    OfTwo { core: &'a mut Core, udp: UdpCounters, is_hub: bool, promised: &'a [Promised] },
-    /// One without a partner.
-    Single(&'a Single),
-}
-
-impl Engine {
-    pub(crate) fn sight_at(&mut self, now: Instant, epoch_unix_ns: u64) -> Sight<'_> {
-        let waiting = self.waiting();
-        let (is_hub, promised): (bool, &[Promised]) = match &self.role {
-            Role::Hub(hub) => (true, &hub.promised),
-            Role::Terminal(_) => (false, &[]),
-        };
-        let link = self.outlets.first().and_then(Outlet::local_address);
-        let (core, udp) = (&mut self.core, link_socket::counted(&self.outlets));
-        let seen = Seen::OfTwo { core, udp, is_hub, promised };
-        Sight { now, epoch_unix_ns, link, waiting, seen }
+impl<'a> EngineView<'a> {
+    /// A view of `observed`, whose first path has the address `link`.
+    pub(crate) fn new(
+        now: Instant,
+        epoch_unix_ns: u64,
+        (link, waiting): (Option<SocketAddr>, Vec<String>),
+        observed: &'a mut dyn Observed,
+    ) -> Self {
+        Self { now, epoch_unix_ns, link, waiting, observed }
     }
-}
 
-impl<'a> Sight<'a> {
-    /// A gateway without a partner.
-    pub(crate) fn of_single(now: Instant, epoch_unix_ns: u64, single: &'a Single) -> Self {
-        let waiting = single.waiting();
-        Self { now, epoch_unix_ns, link: None, waiting, seen: Seen::Single(single) }
-    }
-}
-
-impl Sight<'_> {
-    /// Everything that is counted.
+    /// Returns everything that is counted.
     pub(crate) fn counted(&mut self) -> Counted {
-        let (core, udp, promised) = match &mut self.seen {
-            Seen::OfTwo { core, udp, is_hub: _, promised } => (core, udp, promised),
-            Seen::Single(single) => return single.counted(self.now),
-        };
-        let traffic = crate::Traffic {
-            datagrams_sent: udp.sent,
-            datagrams_received: udp.received,
-            ..core.carrier.traffic()
-        };
-        Counted {
-            open: core.slots.table.len() as u64,
-            limit: core.slots.total(self.now) as u64,
-            connections: core.counters.clone(),
-            udp: *udp,
-            association: core.carrier.association(),
-            traffic,
-            resolver: core.resolver.status(),
-            promised: promised.iter().map(PromisedStatus::of).collect(),
-            single: None,
-        }
+        self.observed.counted(self.now)
     }
 
-    /// The ways to peers; `own` is what a terminal calls itself.
+    /// Returns the status of each path to a peer; a terminal calls its own `own`.
     pub(crate) fn terminals(&mut self, own: &str) -> Vec<TerminalStatus> {
         let epoch = self.epoch_unix_ns;
         let unix = |at: Instant| (epoch + at.as_nanos()) as f64 / 1e9;
-        match &mut self.seen {
-            Seen::OfTwo { core, .. } => core.carrier.terminals(self.now, own, unix),
-            Seen::Single(_) => Vec::new(),
-        }
+        self.observed.terminals(self.now, own, &unix)
     }
 
-    /// At most `most` connections with a number above `after`, of the terminal called `only` if
-    /// one is named; in the order of their numbers.
+    /// As [`Observed::page`].
     pub(crate) fn connections(&mut self, after: u64, most: usize, only: Option<&str>) -> Page {
-        let core = match &self.seen {
-            Seen::OfTwo { core, .. } => core,
-            Seen::Single(_) if only.is_some() => {
-                return Page { connections: Vec::new(), more: false };
-            }
-            Seen::Single(single) => return single.page(self.now, self.epoch_unix_ns, after, most),
-        };
-        let carrier = &core.carrier;
-        let mut page: Vec<&Connection> = (core.connections.iter())
-            .map(|(_, connection)| connection)
-            .filter(|connection| connection.id > after)
-            .filter(|connection| only.is_none_or(|only| carrier.owner(connection) == Some(only)))
-            .collect();
-        let more = page.len() > most;
-        if more {
-            page.select_nth_unstable_by_key(most, |connection| connection.id);
-            page.truncate(most);
-        }
-        page.sort_unstable_by_key(|connection| connection.id);
-        let connections = page.iter().map(|one| self.describe(core, one)).collect();
-        Page { connections, more }
+        self.observed.page((self.now, self.epoch_unix_ns), after, most, only)
     }
 
-    fn describe(&self, core: &Core, connection: &Connection) -> ConnectionStatus {
-        let about = &connection.about;
-        ConnectionStatus {
-            number: connection.id,
-            terminal: core.carrier.owner(connection).map(str::to_owned),
-            client: about.client.map(|client| client.to_string()),
-            server: about.server.as_ref().map(ToString::to_string),
-            state: phase(&connection.phase),
-            since_unix_seconds: (self.epoch_unix_ns + about.since.as_nanos()) / 1_000_000_000,
-            age_seconds: self.now.since(about.since).as_secs_f64(),
-            bytes_from_socket: about.from_socket,
-            bytes_to_socket: about.to_socket,
-        }
-    }
-
-    /// What carries streams, for taps; without a partner there is nothing of that kind.
-    pub(crate) fn carrier(&mut self) -> Option<&mut Carrier> {
-        match &mut self.seen {
-            Seen::OfTwo { core, .. } => Some(&mut core.carrier),
-            Seen::Single(_) => None,
-        }
+    /// Returns the relays, for taps, where there are any.
+    pub(crate) fn relays(&mut self) -> Option<&mut RelaySet> {
+        self.observed.relays()
     }
 
     /// Whether this gateway is a hub.
     pub(crate) fn is_hub(&self) -> bool {
-        matches!(self.seen, Seen::OfTwo { is_hub: true, .. })
+        self.observed.is_hub()
     }
 
     /// Nanoseconds since 1970 at the clock's zero.
     pub(crate) fn epoch_unix_ns(&self) -> u64 {
         self.epoch_unix_ns
-    }
-}
-
-fn phase(phase: &Phase) -> &'static str {
-    match phase {
-        Phase::Asking(_) => "asking",
-        Phase::Greeting { .. } => "greeting",
-        Phase::Confirming(_) | Phase::Knocking(_) => "confirming",
-        Phase::Direct(_) => "direct",
-        Phase::Farewell { .. } => "farewell",
-        Phase::Connecting(onward) if onward.server.is_resolving() => "resolving",
-        Phase::Connecting(_) => "connecting",
-        Phase::Spliced(_) => "open",
-        Phase::Emptying(_) => "emptying",
-        Phase::Breaking(_) => "breaking",
     }
 }

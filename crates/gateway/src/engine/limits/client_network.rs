@@ -1,4 +1,4 @@
-//! The unit by which clients are told apart where capacity is shared among them.
+//! The network by which clients are counted where capacity is shared among them.
 //!
 //! An IPv4 client counts by its address. An IPv6 host has a whole /64 of addresses to choose from
 //! (RFC 4291 §2.5.1, RFC 8981), so IPv6 clients count by their /64, or by

@@ -1,25 +1,26 @@
-//! Words for the log about what others do, so few that they cannot fill it.
+//! Rate limit for log messages that peers and clients can cause.
 
 use units::{Instant, Span};
 
-/// Lines in one window.
+/// Maximum number of messages in one window.
 const MOST: u32 = 10;
 const WINDOW: Span = Span::from_secs(10);
 
-/// Whether to say something, and how often nothing was said.
+/// Number of messages in the present window, and of suppressed ones.
 #[derive(Debug, Default)]
-pub(crate) struct Complaints {
+pub(crate) struct LogBudget {
     until: Instant,
     said: u32,
     withheld: u64,
 }
 
-impl Complaints {
-    /// True when there is room for one more line; says first how many were left out before.
-    pub(crate) fn may_say(&mut self, now: Instant) -> bool {
+impl LogBudget {
+    /// Returns whether one more message may be logged. Logs the number of suppressed messages
+    /// first, if there were any.
+    pub(crate) fn allow(&mut self, now: Instant) -> bool {
         if now >= self.until {
             if self.withheld > 0 {
-                tracing::warn!(refusals = self.withheld, "more were refused, and not named here");
+                tracing::warn!(refusals = self.withheld, "further refusals not logged");
             }
             *self = Self { until: now + WINDOW, said: 0, withheld: 0 };
         }
@@ -38,14 +39,14 @@ mod tests {
 
     #[test]
     fn the_log_is_not_filled() {
-        let mut complaints = Complaints::default();
-        let said = |ms: u64, complaints: &mut Complaints| {
+        let mut log_budget = LogBudget::default();
+        let said = |ms: u64, log_budget: &mut LogBudget| {
             let now = Instant::ZERO + Span::from_millis(ms);
-            (0..1000).filter(|_| complaints.may_say(now)).count()
+            (0..1000).filter(|_| log_budget.allow(now)).count()
         };
-        assert_eq!(said(0, &mut complaints), MOST as usize);
-        assert_eq!(said(9_999, &mut complaints), 0);
-        assert_eq!(complaints.withheld, 1990);
-        assert_eq!(said(10_000, &mut complaints), MOST as usize);
+        assert_eq!(said(0, &mut log_budget), MOST as usize);
+        assert_eq!(said(9_999, &mut log_budget), 0);
+        assert_eq!(log_budget.withheld, 1990);
+        assert_eq!(said(10_000, &mut log_budget), MOST as usize);
     }
 }

@@ -9,46 +9,46 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use units::{Instant, Span};
 
-/// Holders that are remembered; beyond that all are forgotten.
+/// Maximum number of stored buckets, beyond which all are discarded.
 const MOST: usize = 1 << 16;
-/// How many there are before the first look for those that need not be remembered.
+/// Number of buckets at which full ones are first discarded.
 const FIRST_SWEEP: usize = 1 << 10;
 
-/// Who has a share.
+/// Owner of a quota.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Holder {
-    /// A terminal, by the name that it has with the hub.
+pub(crate) enum QuotaOwner {
+    /// A terminal, by its name at the hub.
     Terminal(Arc<str>),
     /// A client of a terminal, by its address.
     Client(IpAddr),
-    /// A host on a terminal's own network, by the address of its hardware.
+    /// A host on a terminal's own network, by its MAC address.
     Neighbour(Neighbour),
 }
 
-/// Where there is one share for all.
-pub(crate) const TOGETHER: Holder = Holder::Client(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+/// The owner of a quota that all share.
+pub(crate) const GLOBAL: QuotaOwner = QuotaOwner::Client(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
-/// The buckets, by who has them.
+/// Token buckets by owner.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
-    /// When each bucket is full again.
-    full: BTreeMap<Holder, Instant>,
+    /// Time at which each bucket is full.
+    full: BTreeMap<QuotaOwner, Instant>,
     sweep_at: usize,
 }
 
 impl Quotas {
-    /// Whether [`Quotas::take`] would find a token for `holder`; takes none.
-    pub(crate) fn has_token(&self, now: Instant, holder: &Holder, terms: &Terms) -> bool {
+    /// Whether the bucket of `quota_owner` has a token; takes none.
+    pub(crate) fn has_token(&self, now: Instant, quota_owner: &QuotaOwner, terms: &Terms) -> bool {
         let Some(rate) = terms.rate else { return true };
-        let full = self.full.get(holder).map_or(now, |&full| full.max(now));
+        let full = self.full.get(quota_owner).map_or(now, |&full| full.max(now));
         full.since(now) <= missing(rate, terms.burst)
     }
 
-    /// Takes a token for a new connection of `holder`; false when there is none.
-    pub(crate) fn take(&mut self, now: Instant, holder: &Holder, terms: &Terms) -> bool {
+    /// Takes a token for a new connection of `quota_owner`; false if there is none.
+    pub(crate) fn take(&mut self, now: Instant, quota_owner: &QuotaOwner, terms: &Terms) -> bool {
         let Some(rate) = terms.rate else { return true };
         self.sweep(now);
-        let full = self.full.entry(holder.clone()).or_default();
+        let full = self.full.entry(quota_owner.clone()).or_default();
         let from = (*full).max(now);
         let has_token = from.since(now) <= missing(rate, terms.burst);
         if has_token {
@@ -57,7 +57,7 @@ impl Quotas {
         has_token
     }
 
-    /// Forgets full buckets, now and then.
+    /// Discards full buckets when their number has doubled.
     fn sweep(&mut self, now: Instant) {
         if self.full.len() < self.sweep_at.max(FIRST_SWEEP) {
             return;
@@ -70,12 +70,12 @@ impl Quotas {
     }
 }
 
-/// The time until one token is there again.
+/// Returns the time in which one token is added.
 fn each(rate: u32) -> Span {
     Span::from_secs(1) / u64::from(rate.max(1))
 }
 
-/// How far from full a bucket may be that has one token left.
+/// Returns the time to fill of a bucket with one token left.
 fn missing(rate: u32, burst: u32) -> Span {
     each(rate) * u64::from(burst.max(1) - 1)
 }
@@ -84,8 +84,8 @@ fn missing(rate: u32, burst: u32) -> Span {
 mod tests {
     use super::*;
 
-    fn client(last: u8) -> Holder {
-        Holder::Client([10, 1, 0, last].into())
+    fn client(last: u8) -> QuotaOwner {
+        QuotaOwner::Client([10, 1, 0, last].into())
     }
 
     fn terms(connections: u32, rate: Option<u32>, burst: u32) -> Terms {
@@ -107,8 +107,8 @@ mod tests {
         // An hour until a bucket is full again, and a client with a whole IPv6 network.
         let (mut quotas, terms) = (Quotas::default(), terms(100, Some(1), 3_600));
         for number in 0..4 * MOST as u128 {
-            let holder = Holder::Client(std::net::Ipv6Addr::from_bits(number).into());
-            assert!(quotas.take(Instant::ZERO, &holder, &terms));
+            let quota_owner = QuotaOwner::Client(std::net::Ipv6Addr::from_bits(number).into());
+            assert!(quotas.take(Instant::ZERO, &quota_owner, &terms));
         }
         assert!(quotas.full.len() <= 2 * MOST + 1, "{}", quotas.full.len());
     }

@@ -1,11 +1,11 @@
-//! What goes before what on the way from the hub: `[[class]]`.
+//! Service classes on the forward link: `[[class]]`.
 
 use crate::ClassSection;
 use crate::forward::packet::Ends;
 use relay::{Destination, Service};
 use std::net::{IpAddr, SocketAddr};
 
-/// The hub's classes; the first that fits decides.
+/// Classes of a hub, of which the first that matches applies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classes {
     all: Vec<ClassSection>,
@@ -16,7 +16,7 @@ impl Classes {
         Self { all: sections.to_vec() }
     }
 
-    /// How a connection is served.
+    /// Returns the service class of a connection.
     pub(crate) fn of_stream(
         &self,
         server: &Destination,
@@ -27,11 +27,11 @@ impl Classes {
             Destination::Name(_, port) => (None, *port),
         };
         let ends = [address, client.map(|client| client.ip())];
-        // Nothing is known of the DSCP of what servers send.
+        // The DSCP of a server's packets is unknown.
         self.find(|class| class.dscp.is_empty() && fits(class, ends, &[port]))
     }
 
-    /// How a packet is served that is carried as it is.
+    /// Returns the service class of a packet that is forwarded unsplit.
     pub(crate) fn of_packet(&self, packet: &[u8], ends: &Ends) -> Option<Service> {
         let dscp = dscp(packet)?;
         let ports: &[u16] =
@@ -45,7 +45,7 @@ impl Classes {
     fn find(&self, fits: impl Fn(&ClassSection) -> bool) -> Option<Service> {
         let at = self.all.iter().position(fits)?;
         let ClassSection { level, weight, .. } = self.all[at];
-        // 0 is everything that is in no class.
+        // Class 0 is the default.
         Some(Service { level, class: u8::try_from(at + 1).ok()?, weight })
     }
 }
@@ -57,7 +57,7 @@ fn fits(class: &ClassSection, ends: [Option<IpAddr>; 2], ports: &[u16]) -> bool 
         && (class.ports.is_empty() || ports.iter().any(named))
 }
 
-/// The DSCP of an IP packet.
+/// Returns the DSCP of an IP packet.
 fn dscp(packet: &[u8]) -> Option<u8> {
     match packet {
         [first, service, ..] if first >> 4 == 4 => Some(service >> 2),

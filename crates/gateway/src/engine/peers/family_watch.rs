@@ -1,12 +1,12 @@
-//! The address families that a hub reaches, looked up in its routes again and again (RLY-9).
+//! Periodic lookup of the address families that a hub reaches by its routes (RLY-9).
 
 use crate::engine::host::Host;
 use relay::Families;
 use units::{Instant, Span};
 
-/// Interval between looks.
+/// Interval between lookups.
 const INTERVAL: Span = Span::from_secs(2);
-/// The look-ups of a hub.
+/// State of the lookups.
 #[derive(Debug, Default)]
 pub(crate) struct FamilyWatch {
     next: Instant,
@@ -14,8 +14,8 @@ pub(crate) struct FamilyWatch {
 }
 
 impl FamilyWatch {
-    /// The families that are reached, when it is time to look and they have changed.
-    pub(crate) fn look(&mut self, now: Instant, host: &dyn Host) -> Option<Families> {
+    /// Returns the families that are reached, if a lookup is due and they have changed.
+    pub(crate) fn poll_change(&mut self, now: Instant, host: &dyn Host) -> Option<Families> {
         if now < self.next {
             return None;
         }
@@ -26,7 +26,7 @@ impl FamilyWatch {
         }
         self.found = found;
         let Families { ipv4, ipv6 } = found;
-        tracing::info!(?ipv4, ?ipv6, "address families that are reached");
+        tracing::info!(?ipv4, ?ipv6, "reachable address families");
         Some(found)
     }
 

@@ -1,49 +1,55 @@
-//! What the log hears of associations that do not come about. Whoever can send datagrams must not
-//! be able to fill it.
+//! Rate-limited log of failed handshakes, which forged datagrams must not be able to fill.
 
-use crate::engine::limits::log_budget::Complaints;
+use crate::engine::limits::log_budget::LogBudget;
 use association::OpenError;
 use relay::{ReceiveError, Relay};
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
-/// How often the log hears of gateways with other security.
+/// Minimum interval between log messages about peers with another security suite.
 const RARELY: Span = Span::from_secs(10);
-/// Hellos without an answer after which the log hears of it; then each time twice as many.
+/// Number of unanswered Hellos before the first log message; it doubles with each message.
 const FIRST: u64 = 4;
 
-/// What has been complained of.
+/// State of the log.
 #[derive(Debug, Default)]
-pub(crate) struct Strangers {
-    /// Keys that are not known. They have words of their own: whoever can send a datagram can say
-    /// that he has other security, and is not to keep them out of the log.
-    keys: Complaints,
+pub(crate) struct HandshakeLog {
+    /// Budget for unknown keys. It is separate because any datagram can claim another security
+    /// suite and must not suppress them.
+    keys: LogBudget,
     other_security_again: Instant,
-    /// Hellos when the association was last there.
+    other_version_again: Instant,
+    /// Number of Hellos when the association was last established.
     answered: u64,
-    /// Hellos since then at which to complain; 0: [`FIRST`].
+    /// Number of Hellos since then at which the next message is due; 0: [`FIRST`].
     most: u64,
 }
 
-impl Strangers {
-    /// A datagram was not taken.
-    pub(crate) fn not_taken(&mut self, now: Instant, from: SocketAddr, error: &ReceiveError) {
-        tracing::debug!(%from, %error, "a datagram was not taken");
+impl HandshakeLog {
+    /// Logs a rejected datagram.
+    pub(crate) fn log_rejected(&mut self, now: Instant, from: SocketAddr, error: &ReceiveError) {
+        tracing::debug!(%from, %error, "datagram rejected");
         let ReceiveError::Association(error) = error else { return };
         match error {
-            OpenError::Stranger { key } if self.keys.may_say(now) => {
-                tracing::warn!(%from, %key, "a terminal whose key is not known asks to be let in");
+            OpenError::Stranger { key } if self.keys.allow(now) => {
+                tracing::warn!(%from, %key, "handshake rejected: unknown terminal key");
             }
             OpenError::Suite { .. } if now >= self.other_security_again => {
                 self.other_security_again = now + RARELY;
-                tracing::warn!(%from, %error, "a gateway with other security");
+                tracing::warn!(%from, %error, "handshake rejected: peer uses another security suite");
+            }
+            OpenError::Version { .. } | OpenError::PeerVersions { .. }
+                if now >= self.other_version_again =>
+            {
+                self.other_version_again = now + RARELY;
+                tracing::warn!(%from, %error, "handshake rejected: peer uses another protocol version");
             }
             _ => {}
         }
     }
 
-    /// Looks whether a terminal's hub has kept silent for long.
-    pub(crate) fn not_answered(&mut self, relay: &Relay, hub: SocketAddr) {
+    /// Logs a hub that does not respond to Hellos.
+    pub(crate) fn log_unanswered(&mut self, relay: &Relay, hub: SocketAddr) {
         let Some(counters) = relay.association_counters() else { return };
         if relay.is_connected() {
             self.answered = counters.hellos;
@@ -58,8 +64,8 @@ impl Strangers {
         let bad_tag = counters.bad_tag;
         tracing::warn!(
             %hub, said, bad_tag,
-            "the hub does not answer: is it there, are link.peer_public_key and its \
-             preshared key right, and does it know this terminal's key?"
+            "no response from the hub: check that it runs, link.peer_public_key and its \
+             preshared key, and that it knows this terminal's key"
         );
     }
 }
@@ -93,22 +99,25 @@ mod tests {
         let subscriber =
             tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
         tracing::subscriber::with_default(subscriber, || {
-            let mut strangers = Strangers::default();
+            let mut rejected = HandshakeLog::default();
             let from = "192.0.2.1:7000".parse().unwrap();
             let mut rng = units::RngStream::new(1, 0, "keys");
             for second in 0..60 {
                 let now = Instant::ZERO + Span::from_secs(second);
                 for _ in 0..1_000 {
                     let suite = OpenError::Suite { found: 0, expected: 1 };
-                    strangers.not_taken(now, from, &ReceiveError::Association(suite));
+                    rejected.log_rejected(now, from, &ReceiveError::Association(suite));
                 }
                 let key = PrivateKey::generate(&mut rng).public();
-                let stranger = OpenError::Stranger { key };
-                strangers.not_taken(now, from, &ReceiveError::Association(stranger));
+                let unknown = OpenError::Stranger { key };
+                rejected.log_rejected(now, from, &ReceiveError::Association(unknown));
+                let version = OpenError::Version { found: 2, expected: 1 };
+                rejected.log_rejected(now, from, &ReceiveError::Association(version));
             }
         });
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        assert_eq!(log.matches("whose key is not known").count(), 60);
-        assert_eq!(log.matches("other security").count(), 6);
+        assert_eq!(log.matches("unknown terminal key").count(), 60);
+        assert_eq!(log.matches("another security suite").count(), 6);
+        assert_eq!(log.matches("another protocol version").count(), 6);
     }
 }

@@ -1,62 +1,61 @@
-//! A datagram socket at work, with what waits to leave by it. A hub has one, a terminal one for
-//! each of its paths: one that is full does not hold up another.
+//! UDP socket of a path with its send buffer. A hub has one, a terminal one for each path, so that
+//! a full send buffer blocks one path only.
 //!
 //! ```text
 //!   bound ──the interface is gone, or is another──▶ waiting ──once a second, until it succeeds──▶ bound
 //!     └─────this host has lost the address──▶ absent ──it has it again──▶ bound
 //! ```
 
-use crate::engine::Engine;
+use crate::PathSection;
 use crate::engine::host::{DatagramSocket, Host, Sent, Source};
-use crate::engine::peers::relay_set::{Carrier, Outgoing};
-use crate::host::LOOK;
+use crate::engine::peers::outgoing::Outgoing;
+use crate::engine::peers::relay_set::RelaySet;
 use crate::report::UdpCounters;
-use crate::{Config, PathSection};
 use std::io;
 use std::net::SocketAddr;
 use units::Instant;
 
-/// Receiving calls in one round.
+/// Maximum number of receive calls in one round.
 const RECEIVE_BUDGET: usize = 8;
-/// Batches sent in one round.
+/// Maximum number of batches sent in one round.
 const TRANSMIT_BUDGET: usize = 64;
-/// Bytes of a batch: what the kernel takes in one call.
+/// Maximum octets of a batch, which the kernel takes in one call.
 const BATCH: usize = 63 * 1024;
 
-/// One socket.
+/// UDP socket of a path.
 #[derive(Debug)]
-pub(crate) struct Outlet {
-    place: Place,
-    /// Nothing goes out or comes in while there is none.
+pub(crate) struct LinkSocket {
+    place: SocketBinding,
+    /// The socket, while it is bound.
     udp: Option<Box<dyn DatagramSocket>>,
-    /// This host does not have the address: there is nothing to send from.
+    /// The host does not have the source address.
     absent: bool,
     pub(crate) readable: bool,
-    /// Datagrams that leave next.
+    /// Datagrams of the next batch.
     buffer: Vec<u8>,
-    /// What of the buffer the socket has not taken yet.
+    /// Batch in the buffer that the socket has not taken yet.
     pub(crate) pending: Option<Outgoing>,
-    /// What went through sockets that are gone.
+    /// Counters of former sockets.
     past: UdpCounters,
 }
 
-/// Where a socket belongs.
+/// Address and interface to which a socket is bound.
 #[derive(Debug)]
-struct Place {
-    /// What the path is called; empty where there is only one.
+struct SocketBinding {
+    /// Name of the path; empty if there is only one.
     path: String,
     address: SocketAddr,
     interface: Option<String>,
-    /// What was last in the way, as the log was told.
+    /// Last error that was logged.
     refusal: Option<String>,
 }
 
-impl Place {
+impl SocketBinding {
     fn bind(&self, host: &mut dyn Host) -> io::Result<Box<dyn DatagramSocket>> {
         host.bind(self.address, self.interface.as_deref())
     }
 
-    /// Whether `udp` is where it belongs.
+    /// Whether `udp` is bound to the interface.
     fn has(&self, udp: &dyn DatagramSocket) -> bool {
         self.interface.as_ref().is_none_or(|interface| udp.is_bound_to(interface))
     }
@@ -66,21 +65,21 @@ impl Place {
         if self.refusal != refusal {
             let Self { path, address, .. } = self;
             let interface = self.interface.as_deref().unwrap_or("any");
-            tracing::warn!(%path, %address, interface, %error, "path down: it waits to be bound");
+            tracing::warn!(%path, %address, interface, %error, "path down: waiting for interface or address");
             self.refusal = refusal;
         }
     }
 }
 
-impl Outlet {
-    /// The socket of a path, which waits for its interface and its address.
+impl LinkSocket {
+    /// The socket of a path. If its interface or address is missing, it is bound later.
     ///
     /// # Errors
     /// The kernel's, when waiting would not help.
     pub(crate) fn open(path: &PathSection, host: &mut dyn Host) -> io::Result<Self> {
         let (name, interface) = (path.name.clone(), path.interface.clone());
         let address = path.link.listen;
-        let mut place = Place { path: name, address, interface, refusal: None };
+        let mut place = SocketBinding { path: name, address, interface, refusal: None };
         let udp = match place.bind(host) {
             Ok(udp) => Some(udp),
             Err(error) if is_absent(&error) => {
@@ -93,29 +92,39 @@ impl Outlet {
         Ok(Self { place, udp, absent: false, readable: true, buffer, pending: None, past })
     }
 
-    /// Whether datagrams can go out and come in.
+    /// Whether datagrams can be sent and received.
     pub(crate) fn is_working(&self) -> bool {
         self.udp.is_some() && !self.absent
     }
 
-    /// The interface that it waits for, if it does.
-    fn missing(&self) -> Option<String> {
-        let Place { path, interface, .. } = &self.place;
+    /// Returns the address that it is bound to, or waits for.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.place.address
+    }
+
+    /// Whether it may have to be bound anew although nothing is reported of that.
+    pub(crate) fn may_move(&self) -> bool {
+        self.udp.is_none() || self.place.interface.is_some()
+    }
+
+    /// Returns the missing interface, if there is one.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let SocketBinding { path, interface, .. } = &self.place;
         let interface = interface.as_deref().filter(|_| self.udp.is_none())?;
         Some(format!("interface {interface} (path {path:?})"))
     }
 
-    /// Its socket, while it has one.
+    /// Returns the socket, while it is bound.
     pub(crate) fn udp(&self) -> Option<&dyn DatagramSocket> {
         self.udp.as_deref()
     }
 
-    /// The address in use, while there is one.
+    /// Returns the local address, while it is bound.
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         self.udp.as_ref().and_then(|udp| udp.local_address().ok())
     }
 
-    /// What went through so far.
+    /// Returns the counters of all its sockets.
     pub(crate) fn counters(&self) -> UdpCounters {
         let mut all = self.past;
         if let Some(udp) = &self.udp {
@@ -124,7 +133,7 @@ impl Outlet {
         all
     }
 
-    /// Has the loop wake for it; it is the outlet with this `number`.
+    /// Watches the socket as the source with this `number`.
     pub(crate) fn watch(&mut self, host: &mut dyn Host, number: usize) -> io::Result<()> {
         match &self.udp {
             Some(udp) => host.watch(udp.id(), Source::Datagrams(number)),
@@ -132,9 +141,9 @@ impl Outlet {
         }
     }
 
-    /// Leaves an interface that is gone, and binds to the one that is there. True when its socket
-    /// is another, or there is none any more.
-    fn look(&mut self, host: &mut dyn Host, number: usize) -> bool {
+    /// Rebinds the socket if its interface was replaced. True if the socket has changed or is
+    /// missing.
+    pub(crate) fn rebind_if_needed(&mut self, host: &mut dyn Host, number: usize) -> bool {
         if self.udp.as_ref().is_some_and(|udp| self.place.has(&**udp)) {
             return false;
         }
@@ -151,7 +160,7 @@ impl Outlet {
         match bound {
             Ok(udp) => {
                 let interface = self.place.interface.as_deref().unwrap_or("any");
-                tracing::info!(path = %self.place.path, interface, "path bound to its interface");
+                tracing::info!(path = %self.place.path, interface, "path socket bound");
                 (self.udp, self.readable, self.place.refusal) = (Some(udp), true, None);
                 true
             }
@@ -162,8 +171,8 @@ impl Outlet {
         }
     }
 
-    /// Takes note that this host does not have the address, or has it again.
-    fn set_absent(&mut self, absent: bool) {
+    /// Notes whether the host lacks the source address.
+    pub(crate) fn set_absent(&mut self, absent: bool) {
         if self.absent && !absent {
             if let Some(udp) = &mut self.udp {
                 udp.renew();
@@ -173,30 +182,29 @@ impl Outlet {
         self.absent = absent;
     }
 
-    /// Takes in what has come, within its budget.
-    pub(crate) fn receive(&mut self, carrier: &mut Carrier, now: Instant, number: usize) {
+    /// Receives datagrams within the budget of a round.
+    pub(crate) fn receive(&mut self, relays: &mut RelaySet, now: Instant, number: usize) {
         for _ in 0..RECEIVE_BUDGET {
             if !self.readable {
                 return;
             }
             let Some(udp) = &mut self.udp else { return };
-            let received = udp.receive(&mut |from, datagram| {
-                carrier.handle_datagram(now, number, from, datagram)
-            });
+            let received = udp
+                .receive(&mut |from, datagram| relays.handle_datagram(now, number, from, datagram));
             self.readable = match received {
                 Ok(more) => more,
                 Err(error) => {
-                    tracing::warn!(%error, "receiving datagrams");
+                    tracing::warn!(%error, "receiving datagrams failed");
                     false
                 }
             };
         }
     }
 
-    /// Sends what the pacer lets go; true when there is more.
+    /// Sends what the pacer permits; true when there is more.
     pub(crate) fn transmit(
         &mut self,
-        carrier: &mut Carrier,
+        relays: &mut RelaySet,
         host: &dyn Host,
         now: Instant,
         number: usize,
@@ -204,13 +212,13 @@ impl Outlet {
         for _ in 0..TRANSMIT_BUDGET {
             let Some(udp) = self.udp.as_mut().filter(|_| !self.absent) else {
                 self.pending = None;
-                return self.drop_all(carrier, now, number);
+                return self.discard_due(relays, now, number);
             };
             let outgoing = match self.pending.take() {
                 Some(pending) => pending,
                 None => {
                     let most = udp.max_batch();
-                    match carrier.poll_transmit(now, number, &mut self.buffer, most) {
+                    match relays.poll_transmit(now, number, &mut self.buffer, most) {
                         Some(outgoing) => outgoing,
                         None => return false,
                     }
@@ -224,18 +232,18 @@ impl Outlet {
                     return false;
                 }
                 Sent::TooBig => {
-                    carrier.check_paths(host);
-                    carrier.too_big(number, destination, segment_size);
+                    relays.check_paths(host);
+                    relays.on_emsgsize(number, destination, segment_size);
                 }
             }
         }
         true
     }
 
-    /// Without a socket what is due is lost, as on a link that is out.
-    fn drop_all(&mut self, carrier: &mut Carrier, now: Instant, number: usize) -> bool {
+    /// Discards due datagrams, which are lost as in an outage of the link.
+    fn discard_due(&mut self, relays: &mut RelaySet, now: Instant, number: usize) -> bool {
         for _ in 0..TRANSMIT_BUDGET {
-            let Some(outgoing) = carrier.poll_transmit(now, number, &mut self.buffer, 1) else {
+            let Some(outgoing) = relays.poll_transmit(now, number, &mut self.buffer, 1) else {
                 return false;
             };
             let count = outgoing.len.div_ceil(outgoing.segment_size.max(1)) as u64;
@@ -245,51 +253,14 @@ impl Outlet {
     }
 }
 
-/// Whether what is to be bound to may come yet.
+/// Whether the interface or address is missing and may appear later.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EADDRNOTAVAIL))
 }
 
-/// What went through all of them.
-pub(crate) fn counted(outlets: &[Outlet]) -> UdpCounters {
+/// Returns the counters of all sockets.
+pub(crate) fn counted(link_sockets: &[LinkSocket]) -> UdpCounters {
     let mut all = UdpCounters::default();
-    outlets.iter().for_each(|outlet| all.add(&outlet.counters()));
+    link_sockets.iter().for_each(|link_socket| all.add(&link_socket.counters()));
     all
-}
-
-impl Engine {
-    /// Where sockets wait for interfaces, or may lose them: looks after them now and then.
-    pub(crate) fn look_after_outlets(&mut self, now: Instant) {
-        if !self.addresses.review(now, |address| self.core.host.has_address(address)) {
-            return;
-        }
-        let mut moved = false;
-        for (number, outlet) in self.outlets.iter_mut().enumerate() {
-            let before = outlet.is_working();
-            let is_another = outlet.look(&mut *self.core.host, number);
-            outlet.set_absent(self.addresses.lacks(outlet.place.address));
-            if is_another || outlet.is_working() != before {
-                moved |= outlet.is_working();
-                self.core.carrier.set_bound(number, outlet.is_working());
-            }
-        }
-        if moved {
-            // The interface may take less, or more.
-            self.core.carrier.check_paths(&*self.core.host);
-        }
-        let watched = |outlet: &Outlet| outlet.udp.is_none() || outlet.place.interface.is_some();
-        if self.outlets.iter().any(watched) {
-            self.addresses.look_by(now + LOOK);
-        }
-    }
-
-    /// Watches the addresses that `config` names.
-    pub(crate) fn watch_addresses(&mut self, config: &Config) {
-        self.addresses.watch(config);
-    }
-
-    /// The addresses and interfaces that it waits for.
-    pub(crate) fn waiting(&self) -> Vec<String> {
-        self.addresses.missing().chain(self.outlets.iter().filter_map(Outlet::missing)).collect()
-    }
 }

@@ -2,10 +2,12 @@
 //! sockets.
 
 pub(crate) mod classes;
+pub(crate) mod closing_streams;
 pub(crate) mod family_watch;
 pub(crate) mod handshake_log;
 pub(crate) mod link_socket;
+pub(crate) mod naming;
+pub(crate) mod outgoing;
 pub(crate) mod paths;
 pub(crate) mod relay_set;
-pub(crate) mod route;
 pub(crate) mod scheduler_notifier;

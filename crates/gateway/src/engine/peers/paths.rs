@@ -1,26 +1,27 @@
-//! A terminal's ways to its hubs: a relay for each, and which of them new connections take.
+//! Paths of a terminal to its hubs: a relay for each, and the selection of a path for new
+//! connections.
 //!
 //! ```text
 //!   new connection ──▶ best health, first priority, turns by weight ──▶ path 1: relay ── hub A
 //!                                                                      path 2: relay ── hub A or B
 //! ```
 //!
-//! A connection stays with its path: when that is out it waits, and goes on when the path is back.
+//! A connection stays with its path and waits during an outage of it.
 
-use crate::engine::host::Host;
-use crate::engine::peers::handshake_log::Strangers;
-use crate::engine::peers::relay_set::{Outgoing, hub_name, is_same};
-use crate::engine::peers::route::{self, Route};
+use crate::engine::host::{Host, Route};
+use crate::engine::peers::handshake_log::HandshakeLog;
+use crate::engine::peers::naming::{hub_name, is_same};
+use crate::engine::peers::outgoing::Outgoing;
 use association::Entropy;
 use relay::health::{Demands, Verdict, Ways};
 use relay::{Event, ReceiveError, Relay, RelayConfig, TransmitBatch};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
-/// What a path is made of.
+/// Configuration of a path.
 #[derive(Debug)]
 pub(crate) struct PathPlan {
-    /// What it is called; empty where there is only one.
+    /// Name of the path; empty if there is only one.
     pub(crate) name: String,
     pub(crate) relay: RelayConfig,
     pub(crate) route: Route,
@@ -29,43 +30,43 @@ pub(crate) struct PathPlan {
 }
 
 impl PathPlan {
-    /// What it is remembered by.
-    pub(crate) fn remembered_as(&self) -> String {
-        remembered_as(&self.name, self.route.peer)
+    /// Returns the key of its cached path metrics.
+    pub(crate) fn cache_key(&self) -> String {
+        cache_key(&self.name, self.route.peer)
     }
 }
 
-/// One way.
+/// A path.
 #[derive(Debug)]
 pub(crate) struct Path {
-    /// The terminal's name and the path's; empty where there is only one.
+    /// Name of terminal and path; empty if there is only one path.
     pub(crate) label: String,
     pub(crate) relay: Box<Relay>,
     pub(crate) route: Route,
     name: String,
-    strangers: Strangers,
-    /// Whether it has a socket: without its interface there is none.
+    handshake_log: HandshakeLog,
+    /// Whether its socket is bound.
     pub(crate) bound: bool,
 }
 
 impl Path {
-    /// What it is remembered by.
-    pub(crate) fn remembered_as(&self) -> String {
-        remembered_as(&self.name, self.route.peer)
+    /// Returns the key of its cached path metrics.
+    pub(crate) fn cache_key(&self) -> String {
+        cache_key(&self.name, self.route.peer)
     }
 }
 
-/// All of them.
+/// All paths of a terminal.
 #[derive(Debug)]
 pub(crate) struct Paths {
     pub(crate) all: Vec<Path>,
     ways: Ways,
-    /// Whose event is next.
+    /// Path whose events are polled first.
     turn: usize,
 }
 
 impl Paths {
-    /// Those of `plans`, at least one, of which `demands` are made.
+    /// Paths for `plans`, of which there is at least one, with the health criteria `demands`.
     pub(crate) fn new<E: Entropy + 'static>(
         plans: Vec<PathPlan>,
         demands: Demands,
@@ -78,19 +79,19 @@ impl Paths {
             let relay = Box::new(Relay::terminal(&plan.relay, now, entropy()));
             let label = if plan.name.is_empty() { String::new() } else { plan.relay.name.clone() };
             let PathPlan { name, route, .. } = plan;
-            Path { label, relay, route, name, strangers: Strangers::default(), bound: true }
+            Path { label, relay, route, name, handshake_log: HandshakeLog::default(), bound: true }
         });
         Self { all: all.collect(), ways, turn: 0 }
     }
 
-    /// Other things are asked of them from here on, and each is tried after `keep_alive` without
-    /// word from its hub.
+    /// Sets the health criteria, and the time without a message from the hub after which a path is
+    /// probed.
     pub(crate) fn set_health(&mut self, demands: Demands, keep_alive: Span) {
         self.ways.set_demands(demands);
         self.all.iter_mut().for_each(|path| path.relay.set_keep_alive(keep_alive));
     }
 
-    /// The rates of the path called `name` are others from here on.
+    /// Sets the rates of the path called `name`.
     pub(crate) fn set_rates(
         &mut self,
         name: &str,
@@ -101,7 +102,7 @@ impl Paths {
         its.for_each(|path| path.relay.set_rates(send, receive));
     }
 
-    /// The path for a new connection.
+    /// Selects the path for a new connection.
     pub(crate) fn choose(&mut self) -> usize {
         match self.ways.choose() {
             Some(number) => number,
@@ -109,13 +110,13 @@ impl Paths {
         }
     }
 
-    /// Where all that is not a connection goes. While none answers all wait for the first; only
-    /// one without its interface is known to be worse.
+    /// Returns the path for packets that belong to no connection. While no path is up it is the
+    /// first whose socket is bound.
     pub(crate) fn first(&self) -> usize {
         self.ways.first_of(|number| self.all[number].bound).unwrap_or(0)
     }
 
-    /// How the one of them answers that does so best, slow or lossy as it may be.
+    /// Returns the best health of all paths apart from delay and loss.
     pub(crate) fn answers(&self) -> Verdict {
         let mut all = Verdict::ALL.into_iter();
         let numbers = 0..self.all.len();
@@ -123,17 +124,17 @@ impl Paths {
         all.find(|verdict| is(*verdict)).unwrap_or(Verdict::Down)
     }
 
-    /// How path `number` is.
+    /// Returns the health of path `number`.
     pub(crate) fn verdict(&self, number: usize) -> Verdict {
         self.ways.health(number).verdict()
     }
 
-    /// Times that path `number` has failed.
+    /// Returns how often path `number` has failed.
     pub(crate) fn failures(&self, number: usize) -> u64 {
         self.ways.health(number).failures()
     }
 
-    /// Looks how they are.
+    /// Updates the health of all paths.
     pub(crate) fn review(&mut self, now: Instant) {
         let several = self.all.len() > 1;
         for (number, path) in self.all.iter().enumerate() {
@@ -143,18 +144,22 @@ impl Paths {
             if several {
                 let (path, hub) = (&path.name, path.route.peer);
                 match verdict {
-                    Verdict::Down => tracing::warn!(%path, %hub, "path down, avoided from now on"),
-                    Verdict::Poor => {
-                        tracing::warn!(%path, %hub, "path slow or lossy, avoided from now on");
+                    Verdict::Down => {
+                        tracing::warn!(%path, %hub, "path down, not used for new connections");
                     }
-                    Verdict::Recovering => tracing::info!(%path, %hub, "path answers again"),
-                    Verdict::Well => tracing::info!(%path, %hub, "path well"),
+                    Verdict::Poor => {
+                        tracing::warn!(%path, %hub, "path degraded, not used for new connections");
+                    }
+                    Verdict::Recovering => {
+                        tracing::info!(%path, %hub, "path recovering");
+                    }
+                    Verdict::Well => tracing::info!(%path, %hub, "path up"),
                 }
             }
         }
     }
 
-    /// Takes a datagram that came by path `number`; `None` when it is not from its hub.
+    /// Handles a datagram received on path `number`; `None` if it is not from its hub.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Instant,
@@ -166,7 +171,7 @@ impl Paths {
         Some(path.relay.handle_datagram(now, datagram))
     }
 
-    /// Puts what is due by path `number` into `batch`.
+    /// Writes the datagrams that are due on path `number` into `batch`.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -174,13 +179,13 @@ impl Paths {
         batch: &mut TransmitBatch<'_>,
     ) -> Option<Outgoing> {
         let path = self.all.get_mut(number)?;
-        path.strangers.not_answered(&path.relay, path.route.peer);
+        path.handshake_log.log_unanswered(&path.relay, path.route.peer);
         let transmit = path.relay.poll_transmit(now, batch)?;
         let destination = path.route.peer;
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
     }
 
-    /// What happened next, and on which path.
+    /// Returns the next event and its path.
     pub(crate) fn poll_event(&mut self) -> Option<(usize, Event)> {
         let count = self.all.len();
         for offset in 0..count {
@@ -193,21 +198,29 @@ impl Paths {
         None
     }
 
-    /// When something is due.
+    /// Returns when the next timer of a path expires.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let relays = self.all.iter().filter_map(|path| path.relay.poll_timeout());
         relays.chain(self.ways.poll_timeout()).min()
     }
 
-    /// Tells what the kernel believes that each takes by now.
+    /// Updates the MTU hints of all paths.
     pub(crate) fn check(&mut self, host: &dyn Host) {
         for Path { relay, route, .. } in &mut self.all {
-            route::tell(host, relay, route);
+            update_mtu_hint(host, relay, route);
         }
     }
 }
 
-fn remembered_as(name: &str, hub: SocketAddr) -> String {
+fn cache_key(name: &str, hub: SocketAddr) -> String {
     let hub = hub_name(hub);
     if name.is_empty() { hub } else { format!("{hub} by {name}") }
+}
+
+/// Passes the MTU of the first link of `route`, as far as the host knows it, to `relay`.
+pub(crate) fn update_mtu_hint(host: &dyn Host, relay: &mut Relay, route: &Route) {
+    match host.path_mtu(route) {
+        Ok(mtu) => relay.hint_mtu(mtu),
+        Err(error) => tracing::debug!(peer = %route.peer, %error, "unknown path MTU"),
+    }
 }

@@ -1,23 +1,20 @@
-//! The relays as the engine sees them: one for each path at a terminal, one for each terminal at
-//! a hub, the same verbs.
+//! Set of relays: one for each path at a terminal, one for each terminal at a hub, with the same
+//! methods.
 
 mod accounts;
 mod counted;
 mod families;
 mod home;
 mod mtu;
-mod naming;
 mod seen;
-
-use naming::plain;
-pub(crate) use naming::target;
-pub(crate) use naming::{hub_name, is_same};
 
 use crate::HubSection;
 use crate::config::{for_relay, terminal_of};
 use crate::engine::limits::client_network::owner;
 use crate::engine::limits::slots::SHARE_OF_FREE;
-use crate::engine::peers::handshake_log::Strangers;
+use crate::engine::peers::handshake_log::HandshakeLog;
+use crate::engine::peers::naming::plain;
+use crate::engine::peers::outgoing::Outgoing;
 use crate::engine::peers::paths::{PathPlan, Paths};
 use crate::state::State;
 use association::Entropy;
@@ -30,40 +27,29 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use units::{BitRate, Instant, Span};
 
-/// Which peer.
+/// A peer gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Peer {
-    /// A terminal's hub, by the path with this number.
+    /// A terminal's hub over the path with this number.
     Path(usize),
     /// One of a hub's terminals.
     Terminal(PeerId),
 }
 
-/// A stream, and the peer that it goes to.
+/// A stream and its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamKey {
     pub(crate) peer: Peer,
     pub(crate) stream: StreamId,
 }
 
-/// Datagrams that were put into the engine's buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outgoing {
-    /// Where they go.
-    pub(crate) destination: SocketAddr,
-    /// Bytes in the buffer.
-    pub(crate) len: usize,
-    /// Bytes of each but the last.
-    pub(crate) segment_size: usize,
-}
-
-/// What carries streams. A stream that is gone takes no bytes, has none, and is not missed.
+/// The relays of a gateway. A stream that is gone takes no bytes and has none, without an error.
 #[derive(Debug)]
-pub(crate) struct Carrier {
+pub(crate) struct RelaySet {
     side: Side,
-    /// Datagrams that were not taken: broken, replayed, or from nobody known.
+    /// Rejected datagrams: malformed, replayed, or from an unknown source.
     bad_datagrams: u64,
-    strangers: Strangers,
+    handshake_log: HandshakeLog,
     /// Length of the prefix by which IPv6 clients are counted, in bits.
     ipv6_prefix: u32,
 }
@@ -74,8 +60,8 @@ enum Side {
     Hub(Box<Hub>),
 }
 
-impl Carrier {
-    /// A terminal's: a relay for each of `plans`, of which `demands` are made.
+impl RelaySet {
+    /// Relays of a terminal for the paths `plans`, with the health criteria `demands`.
     pub(crate) fn terminal<E: Entropy + 'static>(
         plans: Vec<PathPlan>,
         demands: Demands,
@@ -85,13 +71,13 @@ impl Carrier {
         Self {
             side: Side::Terminal(Box::new(Paths::new(plans, demands, now, entropy))),
             bad_datagrams: 0,
-            strangers: Strangers::default(),
+            handshake_log: HandshakeLog::default(),
             ipv6_prefix: crate::Limits::default().ipv6_prefix,
         }
     }
 
-    /// A hub's: a relay with each terminal, which begins with what is remembered of it. `memory`
-    /// has the bytes of buffer of terminals for which they are not the usual, by the names of their paths.
+    /// Relays of a hub, which begin with the cached path metrics of `state`. `memory` has the
+    /// octets of buffer of terminals with other than the default, by the names of their paths.
     pub(crate) fn hub(
         config: &RelayConfig,
         state: &State,
@@ -108,12 +94,12 @@ impl Carrier {
         Self {
             side: Side::Hub(hub),
             bad_datagrams: 0,
-            strangers: Strangers::default(),
+            handshake_log: HandshakeLog::default(),
             ipv6_prefix: crate::Limits::default().ipv6_prefix,
         }
     }
 
-    /// A hub's own public key, where it has keys.
+    /// Returns a hub's own public key, where it has keys.
     pub(crate) fn own_key(&self) -> Option<PublicKey> {
         match &self.side {
             Side::Hub(hub) => hub.public_key(),
@@ -121,16 +107,16 @@ impl Carrier {
         }
     }
 
-    /// Takes another list of terminals at a hub, under the same key of its own.
+    /// Replaces a hub's list of terminals. Its own key stays.
     pub(crate) fn set_keys(&mut self, keys: Arc<Keys>) {
         if let Side::Hub(hub) = &mut self.side {
             hub.set_keys(keys);
         }
     }
 
-    /// Opens a stream; what is written before the next [`Carrier::poll_transmit`] rides with the
-    /// opening. Only at a terminal. A client that has `held` streams already gets no more than its
-    /// share of those that the hub allows.
+    /// Opens a stream at a terminal. Data that is written before the next
+    /// [`RelaySet::poll_transmit`] is carried by the segment that opens it. A client with `held`
+    /// streams has no more than its share of the hub's limit.
     pub(crate) fn open(
         &mut self,
         now: Instant,
@@ -149,52 +135,53 @@ impl Carrier {
                 Ok(StreamKey { peer: Peer::Path(number), stream })
             }
             Err(error @ relay::OpenError::Limit { .. }) => {
-                tracing::info!(%error, "no stream");
+                tracing::info!(%error, "stream not opened");
                 Err(RefuseReason::Limit)
             }
             Err(error) => {
-                tracing::info!(%error, "no stream");
+                tracing::info!(%error, "stream not opened");
                 Err(RefuseReason::Other)
             }
         }
     }
 
-    /// Tells the other side that the server has answered.
+    /// Informs the peer that the server is connected.
     pub(crate) fn accept(&mut self, key: StreamKey) {
-        self.tell(key, |relay| relay.accept(key.stream));
+        self.with_relay(key, |relay| relay.accept(key.stream));
     }
 
-    /// Tells the other side why there is no connection; the stream is gone.
+    /// Informs the peer of a refusal. The stream is gone.
     pub(crate) fn refuse(&mut self, key: StreamKey, reason: RefuseReason) {
-        self.tell(key, |relay| relay.refuse(key.stream, reason));
+        self.with_relay(key, |relay| relay.refuse(key.stream, reason));
     }
 
-    /// Takes bytes; fewer than given when full, and then [`Event::Writable`] follows.
+    /// Writes bytes; fewer than given when the stream is full, after which [`Event::Writable`]
+    /// follows.
     pub(crate) fn write(&mut self, now: Instant, key: StreamKey, bytes: &[u8]) -> usize {
         self.relay(key.peer).map_or(0, |relay| relay.write(now, key.stream, bytes).unwrap_or(0))
     }
 
-    /// Bytes that were written and that the other side is not known to have.
+    /// Returns the octets that were written and are not known to have been received by the peer.
     pub(crate) fn held(&mut self, key: StreamKey) -> u64 {
         self.relay(key.peer).map_or(0, |relay| relay.held(key.stream))
     }
 
-    /// Whether the other side answers by now: while it does not, nothing makes way.
+    /// Whether the peer responds. In an outage no octet is acknowledged.
     pub(crate) fn is_answered(&mut self, key: StreamKey) -> bool {
         self.relay(key.peer).is_some_and(|relay| relay.is_answered())
     }
 
-    /// Nothing more will be written.
+    /// Ends the written direction.
     pub(crate) fn end(&mut self, key: StreamKey) {
-        self.tell(key, |relay| relay.end(key.stream));
+        self.with_relay(key, |relay| relay.end(key.stream));
     }
 
-    /// Gives up both halves; the stream is gone.
+    /// Resets the stream, which is gone.
     pub(crate) fn reset(&mut self, key: StreamKey, reason: ResetReason) {
-        self.tell(key, |relay| relay.reset(key.stream, reason));
+        self.with_relay(key, |relay| relay.reset(key.stream, reason));
     }
 
-    /// The next bytes in order; empty when none have come.
+    /// Returns the next bytes in order; empty when there are none.
     pub(crate) fn peek(&mut self, key: StreamKey) -> &[u8] {
         match self.relay(key.peer) {
             Some(relay) => relay.peek(key.stream),
@@ -202,13 +189,13 @@ impl Carrier {
         }
     }
 
-    /// Forgets the first `count` bytes; the other side may send as many more.
+    /// Removes the first `count` bytes, which gives the peer as much credit.
     pub(crate) fn consume(&mut self, now: Instant, key: StreamKey, count: usize) {
-        self.tell(key, |relay| relay.consume(now, key.stream, count));
+        self.with_relay(key, |relay| relay.consume(now, key.stream, count));
     }
 
-    /// Takes a datagram from the network, which may be anything at all; true when it came from a
-    /// peer. It came by the outlet of this `number`, at a terminal that of the path.
+    /// Handles a datagram from the network, which need not be well-formed; true if it is from a
+    /// peer. It was received by the link socket `number`, which at a terminal is that of the path.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Instant,
@@ -228,12 +215,12 @@ impl Carrier {
         };
         taken.unwrap_or_else(|error| {
             self.bad_datagrams += 1;
-            self.strangers.not_taken(now, from, &error);
+            self.handshake_log.log_rejected(now, from, &error);
             false
         })
     }
 
-    /// Puts what is due by the outlet of this `number` into `buffer`, at most `most` datagrams.
+    /// Writes at most `most` due datagrams of the link socket `number` into `buffer`.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -249,14 +236,14 @@ impl Carrier {
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
     }
 
-    /// A hub's terminals have these plans from here on.
+    /// Sets the rate plans of a hub's terminals.
     pub(crate) fn set_plans(&mut self, section: &HubSection) {
         if let Side::Hub(hub) = &mut self.side {
             hub.set_plans(for_relay(&section.plans, &section.terminals));
         }
     }
 
-    /// The next packet that a peer has carried here as it was.
+    /// Returns the next packet that a peer has forwarded unsplit.
     pub(crate) fn take_datagram(&mut self) -> Option<(Peer, Vec<u8>)> {
         match &mut self.side {
             Side::Terminal(paths) => {
@@ -271,7 +258,7 @@ impl Carrier {
         }
     }
 
-    /// When [`Carrier::handle_timeout`] wants to be called, or more can be sent.
+    /// Returns when to call [`RelaySet::handle_timeout`], or when more can be sent.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         match &self.side {
             Side::Terminal(paths) => paths.poll_timeout(),
@@ -279,7 +266,7 @@ impl Carrier {
         }
     }
 
-    /// The time of [`Carrier::poll_timeout`] has come.
+    /// Handles the timeout of [`RelaySet::poll_timeout`].
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         match &mut self.side {
             Side::Terminal(paths) => {
@@ -289,7 +276,7 @@ impl Carrier {
         }
     }
 
-    /// What happened since the last call, and with which peer.
+    /// Returns the next event and its peer.
     pub(crate) fn poll_event(&mut self) -> Option<(Peer, Event)> {
         match &mut self.side {
             Side::Terminal(paths) => {
@@ -299,7 +286,7 @@ impl Carrier {
         }
     }
 
-    /// What a terminal is called, with keys by its key; empty where there is none.
+    /// Returns the name of a terminal, with keys that of its key; empty if there is none.
     pub(crate) fn name(&self, peer: Peer) -> &str {
         match (&self.side, peer) {
             (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer).unwrap_or_default(),
@@ -307,18 +294,18 @@ impl Carrier {
         }
     }
 
-    /// A peer as people know it: its name and number, and where it is, while it is there.
+    /// Describes a peer for the log: its name, number and address, while it is connected.
     pub(crate) fn describe(&self, peer: Peer) -> String {
         match (&self.side, peer) {
             (Side::Hub(hub), Peer::Terminal(peer)) => match (hub.name(peer), hub.address(peer)) {
-                // Without keys a name is what somebody says it is.
+                // Without keys the name is unauthenticated.
                 (Some(name), Some(address)) => {
                     format!("{} ({peer}) at {}", name.escape_debug(), plain(address))
                 }
                 (_, _) => peer.to_string(),
             },
             (Side::Terminal(paths), Peer::Path(number)) => match paths.all.get(number) {
-                Some(path) => path.remembered_as(),
+                Some(path) => path.cache_key(),
                 None => "nobody".into(),
             },
             (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), Peer::Terminal(_)) => {
@@ -327,8 +314,26 @@ impl Carrier {
         }
     }
 
-    /// Tells all peers that this side stops; what is to be sent for it is sent next. All streams
-    /// are gone.
+    /// Ends all sessions in order, with the peers that support that.
+    pub(crate) fn drain(&mut self) {
+        match &mut self.side {
+            Side::Terminal(paths) => paths.all.iter_mut().for_each(|path| path.relay.drain()),
+            Side::Hub(hub) => hub.drain(),
+        }
+    }
+
+    /// Whether the sessions have ended in order. Peers that do not respond, or do not support an
+    /// orderly end, are disregarded.
+    pub(crate) fn has_drained(&self) -> bool {
+        let is_over = |relay: &Relay| relay.has_drained() || !relay.is_answered();
+        match &self.side {
+            Side::Terminal(paths) => paths.all.iter().all(|path| is_over(&path.relay)),
+            Side::Hub(hub) => hub.relays().all(|(_, relay)| is_over(relay)),
+        }
+    }
+
+    /// Resets all sessions. The segments that inform the peers are due at once, and all streams are
+    /// gone.
     pub(crate) fn close(&mut self, now: Instant) {
         match &mut self.side {
             Side::Terminal(paths) => paths.all.iter_mut().for_each(|path| path.relay.close(now)),
@@ -336,8 +341,8 @@ impl Carrier {
         }
     }
 
-    /// From here on this side sends at `send` at most and takes `receive`, as far as its peers
-    /// have announced. Paths with names have rates of their own, which stay.
+    /// Sets the maximum rates of sending and receiving, as far as the peers have announced theirs.
+    /// Named paths keep their own rates.
     pub(crate) fn set_rates(&mut self, send: Option<BitRate>, receive: Option<BitRate>) {
         match &mut self.side {
             Side::Terminal(paths) => {
@@ -348,23 +353,23 @@ impl Carrier {
         }
     }
 
-    /// Looks how a terminal's paths are, for the connections to come.
+    /// Updates the health of a terminal's paths.
     pub(crate) fn review(&mut self, now: Instant) {
         if let Side::Terminal(paths) = &mut self.side {
             paths.review(now);
         }
     }
 
-    /// Of a terminal's paths `demands` are made from here on, and each is tried after
-    /// `keep_alive` without word from its hub.
+    /// Sets the health criteria of a terminal's paths, and the time without a message from the hub
+    /// after which a path is probed.
     pub(crate) fn set_health(&mut self, demands: Demands, keep_alive: Span) {
         if let Side::Terminal(paths) = &mut self.side {
             paths.set_health(demands, keep_alive);
         }
     }
 
-    /// Divides the memory of terminals with several paths among these anew; of a terminal's own it
-    /// is `own`, where that is told.
+    /// Divides the buffer of terminals with several paths among these; that of this terminal is
+    /// `own`, if configured.
     pub(crate) fn share_memory(&mut self, own: Option<u64>) {
         match (&mut self.side, own) {
             (Side::Terminal(paths), Some(bytes)) if paths.all.len() > 1 => {
@@ -377,7 +382,7 @@ impl Carrier {
         }
     }
 
-    /// The rates of a terminal's path are others from here on, as far as its hub takes them.
+    /// Sets the rates of a terminal's path, as far as its hub permits.
     pub(crate) fn set_path_rates(
         &mut self,
         name: &str,
@@ -389,7 +394,7 @@ impl Carrier {
         }
     }
 
-    /// A terminal's path has a socket from now on, or none.
+    /// Notes whether the socket of a terminal's path is bound.
     pub(crate) fn set_bound(&mut self, number: usize, bound: bool) {
         if let Side::Terminal(paths) = &mut self.side
             && let Some(path) = paths.all.get_mut(number)
@@ -398,7 +403,7 @@ impl Carrier {
         }
     }
 
-    /// How the one of a terminal's paths answers that does so best.
+    /// Returns the best health of a terminal's paths apart from delay and loss.
     pub(crate) fn answers(&self) -> Verdict {
         match &self.side {
             Side::Terminal(paths) => paths.answers(),
@@ -406,7 +411,7 @@ impl Carrier {
         }
     }
 
-    /// The path of a terminal that packets take that belong to no connection.
+    /// Returns a terminal's path for packets that belong to no connection.
     pub(crate) fn first_path(&self) -> Peer {
         match &self.side {
             Side::Terminal(paths) => Peer::Path(paths.first()),
@@ -424,12 +429,16 @@ impl Carrier {
         }
     }
 
-    /// A call whose only error is that the stream is gone, of which an event tells.
-    fn tell(&mut self, key: StreamKey, call: impl FnOnce(&mut Relay) -> Result<(), StreamError>) {
+    /// Calls a method whose only error is that the stream is gone, which an event reports.
+    fn with_relay(
+        &mut self,
+        key: StreamKey,
+        call: impl FnOnce(&mut Relay) -> Result<(), StreamError>,
+    ) {
         if let Some(relay) = self.relay(key.peer)
             && let Err(error) = call(relay)
         {
-            tracing::trace!(%error, "too late");
+            tracing::trace!(%error, "stream is gone already");
         }
     }
 }

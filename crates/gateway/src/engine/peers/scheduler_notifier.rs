@@ -1,5 +1,5 @@
-//! Telling a MAC scheduler how many connections each terminal has ([`rt::counts`]): what has
-//! changed within a tenth of a second, everything once a second.
+//! Reports the number of connections of each terminal to a MAC scheduler ([`rt::counts`]): changes
+//! within 100 ms, everything once a second.
 
 use crate::engine::limits::slots::SlotTable;
 use crate::report::Counters;
@@ -10,74 +10,74 @@ use std::path::Path;
 use std::sync::Arc;
 use units::{Instant, Span};
 
-/// Messages about changes, and pieces of what is said again, are so far apart.
+/// Interval between messages.
 const STEP: Span = Span::from_millis(100);
-/// Everything is said again within this.
+/// Period in which everything is repeated.
 const ROUND: Span = Span::from_secs(1);
-/// A terminal that has had no connection for so long is not spoken of any more.
+/// Time after its last connection for which a terminal is reported.
 const IDLE: Span = Span::from_secs(10);
-/// Terminals that are spoken of, at most; those beyond have their scheduler's usual weight.
+/// Maximum number of reported terminals; the scheduler applies its default weight to others.
 const MOST: usize = 20_000;
-/// How often it is logged that nobody listens.
+/// Minimum interval between log messages about a missing listener.
 const COMPLAIN: Span = Span::from_secs(60);
 
-/// A hub's voice to the scheduler.
+/// Sender of reports to the scheduler.
 #[derive(Debug)]
-pub(crate) struct Mac {
+pub(crate) struct SchedulerNotifier {
     sender: Sender,
     hub: String,
     sequence: u64,
-    known: Known,
+    known: ReportedCounts,
     complain_at: Instant,
-    heard: bool,
+    listener_seen: bool,
 }
 
-/// What the scheduler has been told, and when to tell it more.
+/// Counts that were reported, and when to report more.
 #[derive(Debug, Default)]
-struct Known {
-    terminals: BTreeMap<Arc<str>, Told>,
-    /// The last that was said again.
+struct ReportedCounts {
+    terminals: BTreeMap<Arc<str>, ReportedTerminal>,
+    /// Terminal that was repeated last.
     cursor: Option<Arc<str>>,
     repeat_at: Instant,
     change_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ReportedTerminal {
     connections: u32,
-    /// Since when it has none.
+    /// Time of the end of its last connection.
     idle: Option<Instant>,
 }
 
-impl Mac {
-    /// Speaks to `path` for the hub called `hub`; `None`, which is logged, when there is no
-    /// socket left to speak by.
+impl SchedulerNotifier {
+    /// A notifier for the socket at `path` and the hub called `hub`; `None`, which is logged, if no
+    /// socket could be opened.
     pub(crate) fn new(path: &Path, hub: &str) -> Option<Self> {
         let sender = Sender::new(path)
-            .inspect_err(|error| tracing::warn!(%error, "mac.socket: no socket to speak by"))
+            .inspect_err(|error| tracing::warn!(%error, "mac.socket: no socket could be opened"))
             .ok()?;
         Some(Self {
             sender,
             hub: hub.to_owned(),
             sequence: 0,
-            known: Known::default(),
+            known: ReportedCounts::default(),
             complain_at: Instant::ZERO,
-            heard: false,
+            listener_seen: false,
         })
     }
 
-    /// Where it speaks to.
+    /// Returns the path of the scheduler's socket.
     pub(crate) fn path(&self) -> &Path {
         self.sender.path()
     }
 
-    /// When to call [`Mac::tell`].
+    /// Returns when to call [`SchedulerNotifier::send_due`].
     pub(crate) fn poll_timeout(&self, slots: &SlotTable<Arc<str>>) -> Instant {
         self.known.due(slots.has_changed())
     }
 
-    /// Says what is to be said by now.
-    pub(crate) fn tell(
+    /// Sends the reports that are due.
+    pub(crate) fn send_due(
         &mut self,
         now: Instant,
         slots: &mut SlotTable<Arc<str>>,
@@ -86,7 +86,7 @@ impl Mac {
         if now < self.poll_timeout(slots) {
             return;
         }
-        // A scheduler that is new has not been told of what was there before it.
+        // A scheduler that was configured later needs the present counts.
         let changed = slots.take_changed() || self.known.terminals.is_empty();
         let count = |held| u32::try_from(held).unwrap_or(u32::MAX);
         let counts = || slots.groups().map(|(name, held)| (name, count(held)));
@@ -97,17 +97,17 @@ impl Mac {
             match self.sender.send(&message) {
                 Ok(()) => {
                     counters.mac_messages += 1;
-                    if !std::mem::replace(&mut self.heard, true) {
-                        tracing::info!(socket = %self.path().display(), "a scheduler listens");
+                    if !std::mem::replace(&mut self.listener_seen, true) {
+                        tracing::info!(socket = %self.path().display(), "connection counts are received by a scheduler");
                     }
                 }
                 Err(error) => {
-                    // It will be said again.
+                    // The report is repeated later.
                     counters.mac_unheard += 1;
-                    self.heard = false;
+                    self.listener_seen = false;
                     if now >= self.complain_at {
                         let socket = self.path().display();
-                        tracing::warn!(%socket, %error, "no scheduler listens to connection counts");
+                        tracing::warn!(%socket, %error, "connection counts are received by no scheduler");
                         self.complain_at = now + COMPLAIN;
                     }
                 }
@@ -116,12 +116,13 @@ impl Mac {
     }
 }
 
-impl Known {
+impl ReportedCounts {
     fn due(&self, changed: bool) -> Instant {
         if changed { self.repeat_at.min(self.change_at) } else { self.repeat_at }
     }
 
-    /// What to say at `now`; `counts` are the terminals that have connections, by name.
+    /// Returns what is to be reported at `now`; `counts` has the terminals with connections, by
+    /// name.
     fn say<'a, I: Iterator<Item = (&'a Arc<str>, u32)>>(
         &mut self,
         now: Instant,
@@ -136,7 +137,8 @@ impl Known {
             }
         }
         if now >= self.repeat_at {
-            self.terminals.retain(|_, told| told.idle.is_none_or(|since| now.since(since) < IDLE));
+            self.terminals
+                .retain(|_, reported| reported.idle.is_none_or(|since| now.since(since) < IDLE));
             let whole = self.terminals.len();
             let pieces =
                 if whole > MOST_TERMINALS { ROUND.as_nanos() / STEP.as_nanos() } else { 1 };
@@ -157,30 +159,32 @@ impl Known {
         say: &mut BTreeMap<Arc<str>, u32>,
     ) {
         let counts: BTreeMap<&Arc<str>, u32> = counts.collect();
-        for (name, told) in &mut self.terminals {
+        for (name, reported) in &mut self.terminals {
             let connections = counts.get(name).copied().unwrap_or(0);
-            if told.connections != connections {
+            if reported.connections != connections {
                 say.insert(Arc::clone(name), connections);
-                *told = Told { connections, idle: (connections == 0).then_some(now) };
+                *reported =
+                    ReportedTerminal { connections, idle: (connections == 0).then_some(now) };
             }
         }
         for (name, connections) in counts {
             if connections > 0 && self.terminals.len() < MOST && !self.terminals.contains_key(name)
             {
-                self.terminals.insert(Arc::clone(name), Told { connections, idle: None });
+                self.terminals
+                    .insert(Arc::clone(name), ReportedTerminal { connections, idle: None });
                 say.insert(Arc::clone(name), connections);
             }
         }
     }
 
-    /// Says the next `count` again, from the front when the end is reached.
+    /// Repeats the next `count` terminals, cyclically.
     fn repeat(&mut self, count: usize, say: &mut BTreeMap<Arc<str>, u32>) {
         let last = self.cursor.take();
         let behind = last.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let behind = self.terminals.range((behind, Bound::Unbounded));
         let before = last.map(|last| self.terminals.range(..=last));
-        for (name, told) in behind.chain(before.into_iter().flatten()).take(count) {
-            say.insert(Arc::clone(name), told.connections);
+        for (name, reported) in behind.chain(before.into_iter().flatten()).take(count) {
+            say.insert(Arc::clone(name), reported.connections);
             self.cursor = Some(Arc::clone(name));
         }
     }
@@ -202,10 +206,10 @@ mod tests {
         slots.occupy(at(0), owner, index);
     }
 
-    fn ends(name: &str) -> (Mac, Receiver) {
+    fn ends(name: &str) -> (SchedulerNotifier, Receiver) {
         let file = format!("bentpipe-{}-{name}.sock", std::process::id());
         let path = std::env::temp_dir().join(file);
-        (Mac::new(&path, "teleport").unwrap(), Receiver::bind(&path).unwrap())
+        (SchedulerNotifier::new(&path, "teleport").unwrap(), Receiver::bind(&path).unwrap())
     }
 
     /// Everything that was said, as names and numbers.
@@ -223,7 +227,7 @@ mod tests {
         let (mut mac, mut receiver) = ends("soon");
         let (mut slots, mut counters) = (SlotTable::default(), Counters::default());
         let mut tell = |ms, slots: &mut SlotTable<Arc<str>>| {
-            mac.tell(at(ms), slots, &mut counters);
+            mac.send_due(at(ms), slots, &mut counters);
             (said(&mut receiver), mac.poll_timeout(slots))
         };
         let own = |name: &str, count| (name.to_owned(), count);
@@ -250,12 +254,12 @@ mod tests {
         for (index, name) in names.iter().enumerate() {
             connect(&mut slots, name, index);
         }
-        mac.tell(at(0), &mut slots, &mut counters);
+        mac.send_due(at(0), &mut slots, &mut counters);
         assert_eq!(said(&mut receiver).len(), 450);
         let mut again = Vec::new();
         for step in 1..=10 {
             assert_eq!(mac.poll_timeout(&slots), at(step * 100));
-            mac.tell(at(step * 100), &mut slots, &mut counters);
+            mac.send_due(at(step * 100), &mut slots, &mut counters);
             let piece = said(&mut receiver);
             assert_eq!(piece.len(), 45);
             again.extend(piece.into_iter().map(|(name, _)| name));
@@ -270,10 +274,10 @@ mod tests {
         drop(receiver);
         let (mut slots, mut counters) = (SlotTable::default(), Counters::default());
         connect(&mut slots, "boat", 0);
-        mac.tell(at(0), &mut slots, &mut counters);
+        mac.send_due(at(0), &mut slots, &mut counters);
         assert_eq!((counters.mac_messages, counters.mac_unheard), (0, 1));
         let mut again = Receiver::bind(mac.path()).unwrap();
-        mac.tell(at(1_000), &mut slots, &mut counters);
+        mac.send_due(at(1_000), &mut slots, &mut counters);
         assert_eq!(said(&mut again), [("boat".to_owned(), 1)], "a second later it is");
     }
 }

@@ -3,7 +3,7 @@
 //! Limits that are shared are enforced against the owner with the most items: the terminal with
 //! the most, and of its clients the one with the most.
 
-use crate::engine::limits::rates::Holder;
+use crate::engine::limits::rates::QuotaOwner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owner {
     pub(crate) terminal: Arc<str>,
-    pub(crate) client: Holder,
+    pub(crate) client: QuotaOwner,
 }
 
 /// Items by owner.
@@ -24,7 +24,7 @@ pub(super) struct Holdings {
 /// The items of one terminal's clients. No client is without one.
 #[derive(Debug, Default)]
 pub(super) struct OfTerminal {
-    clients: BTreeMap<Holder, BTreeSet<u64>>,
+    clients: BTreeMap<QuotaOwner, BTreeSet<u64>>,
     len: usize,
 }
 
@@ -108,7 +108,7 @@ impl Holdings {
 
 #[cfg(test)]
 pub(crate) fn owner(terminal: &str, client: u8) -> Owner {
-    Owner { terminal: terminal.into(), client: Holder::Client([10, 0, 0, client].into()) }
+    Owner { terminal: terminal.into(), client: QuotaOwner::Client([10, 0, 0, client].into()) }
 }
 
 #[cfg(test)]

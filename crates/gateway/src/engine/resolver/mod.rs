@@ -6,9 +6,9 @@
 //!                └──▶ schedule ──fair, bounded──▶ worker: hosts, DNS ──waker──▶ poll_answer
 //! ```
 //!
-//! [`schedule`] and [`cache`] are state machines without I/O, `now` being an argument; the
-//! worker is the host's: one thread that reads files and talks to name servers. A query that nobody waits for any
-//! more is to be cancelled: its slot and its sockets are free at once then.
+//! [`schedule`] and [`cache`] are state machines without I/O, to which `now` is an argument. The
+//! worker is the host's: one thread that reads files and queries name servers. A query whose result
+//! is no longer needed is to be cancelled, which releases its slot and its sockets at once.
 
 mod cache;
 pub(crate) mod holdings;
@@ -18,7 +18,6 @@ mod schedule;
 pub(crate) use holdings::Owner;
 
 use crate::ResolverSection;
-use crate::engine::host::Lookups;
 use crate::observe::ResolverStatus;
 use cache::Cache;
 pub(crate) use schedule::Action;
@@ -33,6 +32,24 @@ use units::{Instant, Span};
 pub(crate) const BOUNDS: Bounds = Bounds { queries: 4_096, lookups: 128, of_client: 16 };
 /// Names in the cache.
 const CACHED: usize = 4_096;
+
+/// Name lookups by files and name servers.
+pub(crate) trait Lookups: std::fmt::Debug + Send {
+    /// Applies a configuration; returns whether it differs from the present one.
+    fn configure(&mut self, section: &ResolverSection) -> bool;
+
+    /// Returns whether [`Lookups::send`] takes another action.
+    fn has_room(&self) -> bool;
+
+    /// Starts or stops a lookup. One that cannot be started fails.
+    fn send(&mut self, action: &Action);
+
+    /// Returns the next result.
+    fn poll_update(&mut self) -> Option<Update>;
+
+    /// Has the engine called with [`Source::Names`](crate::engine::host::Source::Names) ready.
+    fn wake(&self);
+}
 
 /// A query that is not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +69,7 @@ pub(crate) enum Failure {
 /// The result of a query. There is at least one address where there are any.
 pub(crate) type Outcome = Result<Arc<[IpAddr]>, Failure>;
 
-/// What becomes of a new query.
+/// Result of submitting a query.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
     /// It is answered already.
@@ -65,12 +82,12 @@ pub(crate) enum Resolution {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) id: QueryId,
-    /// What the query was given by whoever submitted it.
+    /// Token that was passed with the query.
     pub(crate) token: usize,
     pub(crate) result: Progress,
 }
 
-/// How far a query has come.
+/// Progress of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The addresses of one family; the other's may follow.
@@ -88,7 +105,7 @@ pub(crate) enum Found {
     Complete(Outcome, Span),
 }
 
-/// What lookups tell the resolver.
+/// Results of lookups.
 #[derive(Debug)]
 pub(crate) enum Update {
     /// Something was found.
@@ -178,7 +195,7 @@ impl Resolver {
         Resolution::Pending(QueryId(id))
     }
 
-    /// Nobody waits for the query any more. It may have been answered since.
+    /// Cancels a query, which may have been answered meanwhile.
     pub(crate) fn cancel(&mut self, id: QueryId) {
         if self.pending.remove(&id.0).is_some() {
             self.counted.cancelled += 1;
@@ -187,7 +204,7 @@ impl Resolver {
         }
     }
 
-    /// Takes what the worker has found since the last call.
+    /// Handles the results of the worker since the last call.
     pub(crate) fn handle_updates(&mut self, now: Instant) {
         while let Some(update) = self.worker.poll_update() {
             match update {

@@ -1,4 +1,4 @@
-//! What is known of a name without looking it up, and which names are looked up for it.
+//! Names that need no lookup, and the search list for others.
 
 use hickory_resolver::proto::rr::Name;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

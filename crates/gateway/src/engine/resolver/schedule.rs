@@ -1,5 +1,5 @@
-//! Which of the queries for names is looked up next: max-min fair over terminals, then over the
-//! clients of a terminal, then by age.
+//! Schedule of name lookups: max-min fair over terminals, then over the clients of a terminal, then
+//! by age.
 //!
 //! ```text
 //!   query ─▶ queued ──a slot is free, or the largest owner's newest lookup is stopped──▶ running

@@ -1,14 +1,15 @@
-//! Taking clients, and beginning to connect onwards for them.
+//! Accepting clients and connecting to their servers.
 
 use super::Single;
-use super::pair::{Pair, Side};
+use super::pair::Pair;
 use crate::SourceMode;
 use crate::engine::accept::listener::Accepted;
+use crate::engine::connect::server_connect::reason_of;
 use crate::engine::host::{Close, Socket};
-use crate::engine::hub::reason_of;
-use crate::engine::limits::rates::Holder;
+use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::reserve::is_out_of_descriptors;
 use crate::engine::limits::slots::{Full, Owner, RECLAIMED};
+use crate::engine::transfer::socket_pair::Side;
 use crate::intercept;
 use crate::proxy::RefuseReason;
 use std::io;
@@ -16,12 +17,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use units::{Instant, Span};
 
-/// Clients accepted before others have their turn.
+/// Maximum number of clients that are accepted in one round.
 const ACCEPT_BUDGET: usize = 64;
-/// How long accepting pauses when the system has no descriptors.
+/// Length of a pause for lack of descriptors.
 const ACCEPT_PAUSE: Span = Span::from_millis(200);
 impl Single {
-    /// Accepts who waits; true when more wait.
+    /// Accepts pending clients; true when more are pending.
     pub(super) fn accept(&mut self, now: Instant) -> bool {
         if self.accept_again.is_some_and(|again| now < again) {
             return false;
@@ -36,15 +37,15 @@ impl Single {
                 budget -= 1;
                 match self.listeners[number].listener.accept() {
                     Accepted::Client(stream, client) => {
-                        self.welcome(now, number, stream, client);
+                        self.accept_client(now, number, stream, client);
                         self.slots.restore_reserve();
                     }
-                    Accepted::Nobody => {}
-                    Accepted::NoRoom(error) => {
+                    Accepted::Empty => {}
+                    Accepted::Exhausted(error) => {
                         if is_out_of_descriptors(&error) && self.slots.descriptors_ran_out(now) {
                             continue;
                         }
-                        tracing::debug!(%error, "accepting pauses until there is room");
+                        tracing::debug!(%error, "accepting paused: no descriptors");
                         self.counters.accept_pauses += 1;
                         self.accept_again = Some(now + ACCEPT_PAUSE);
                         return false;
@@ -55,14 +56,14 @@ impl Single {
         false
     }
 
-    fn welcome(&mut self, now: Instant, number: usize, client: Socket, from: SocketAddr) {
+    fn accept_client(&mut self, now: Instant, number: usize, client: Socket, from: SocketAddr) {
         self.counters.accepted += 1;
         let facing = &self.listeners[number];
         let local = client.local_address().ok();
         let server =
             local.and_then(|local| intercept::original_destination(local, facing.listener.address));
         let Some(server) = server else {
-            tracing::info!(client = %from, "refused: it connected straight to the transparent port");
+            tracing::info!(client = %from, "connection to the transparent port rejected: not intercepted");
             self.counters.not_intercepted += 1;
             client.close(Close::Reset);
             return;
@@ -95,25 +96,25 @@ impl Single {
         self.slots.table.occupy(now, owner, index);
         self.counters.most_at_once = self.counters.most_at_once.max(self.pairs.len() as u64);
         if let Err(error) = self.register(index) {
-            tracing::warn!(client = %from, %error, "a client cannot be watched");
+            tracing::warn!(client = %from, %error, "client socket not watched, connection reset");
             self.remove(index).reset();
             return;
         }
         self.set_due(index, Some(now + self.limits.connect));
     }
 
-    /// Whether the client may have one more connection; an idle one of another client may lose its
-    /// slot for that.
+    /// Returns the slot owner if the client may have one more connection. The slot of another
+    /// client's idle connection may be reclaimed for it.
     fn admit(&mut self, now: Instant, client: SocketAddr) -> Option<Owner<Arc<str>>> {
         let owner = self.slots.owner(&self.group, client.ip());
         let terms = self.limits.client.terms();
-        let holder = Holder::Client(owner.client);
-        let what = if !self.quotas.has_token(now, &holder, &terms) {
+        let quota_owner = QuotaOwner::Client(owner.client);
+        let what = if !self.quotas.has_token(now, &quota_owner, &terms) {
             "client_rate"
         } else {
             match self.slots.admit(now, &owner, (usize::MAX, terms.connections as usize)) {
                 Ok(reclaimed) => {
-                    self.quotas.take(now, &holder, &terms);
+                    self.quotas.take(now, &quota_owner, &terms);
                     if let Some(index) = reclaimed {
                         self.counters.reclaimed += 1;
                         self.pairs[index].cause = RECLAIMED;
@@ -130,7 +131,7 @@ impl Single {
         None
     }
 
-    /// Begins to connect onwards.
+    /// Starts connecting to the server.
     fn connect(
         &mut self,
         client: SocketAddr,

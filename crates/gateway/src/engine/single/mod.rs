@@ -8,30 +8,33 @@
 //! ```
 //!
 //! An engine of its own, simpler than that of a pair of gateways: sockets on both sides, and a
-//! [`Bucket`] from which all connections together send over the satellite.
+//! [`TokenBucket`] from which all connections together send over the satellite.
 
-mod bucket;
 mod clients;
 mod observed;
-pub(crate) mod pair;
+mod pair;
 mod satellite;
 mod sweep;
 
-pub(crate) use satellite::{Refusal, available_congestion_controls};
+pub(crate) use satellite::Refusal;
 
 use crate::config::SingleSection;
 use crate::engine::accept::listener::Listener;
-use crate::engine::host::{Host, Platform, Readiness, Source};
-use crate::engine::hub::reason_of;
+use crate::engine::connect::server_connect::reason_of;
+use crate::engine::host::{Host, Readiness, Source};
+use crate::engine::lifecycle::view::EngineView;
 use crate::engine::limits::rates::Quotas;
 use crate::engine::limits::slots::SlotPool;
+use crate::engine::machine::Machine;
+use crate::engine::platform::Platform;
 use crate::engine::transfer::deadlines::Deadlines;
-use crate::engine::{Machine, Sight};
+use crate::engine::transfer::last_bytes::Progress;
+use crate::engine::transfer::socket_pair::{Side, Tally, Turn};
+use crate::engine::transfer::token_bucket::TokenBucket;
 use crate::host::HostAddresses;
 use crate::report::{Counters, SingleReport};
 use crate::{Limits, SourceMode};
-use bucket::Bucket;
-use pair::{BREAKING_LOOKS, Pair, Phase, Side, Tally, Turn};
+use pair::Pair;
 use satellite::{InitialWindow, Tuning, refused};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -43,7 +46,7 @@ use units::{Instant, Span};
 /// Room for one read from a socket.
 const SCRATCH: usize = 64 * 1024;
 
-/// A listener, and on which side of its connections the satellite is.
+/// A listener, and the side of its connections that leads over the satellite.
 #[derive(Debug)]
 pub(crate) struct Facing {
     pub(crate) listener: Listener,
@@ -51,7 +54,7 @@ pub(crate) struct Facing {
     pub(crate) clients: bool,
 }
 
-/// A gateway between two TCPs, at work.
+/// A gateway without a partner.
 #[derive(Debug)]
 pub(crate) struct Single {
     kernel: Box<dyn Host>,
@@ -59,36 +62,36 @@ pub(crate) struct Single {
     source: SourceMode,
     limits: Limits,
     tuning: Tuning,
-    bucket: Option<Bucket>,
+    bucket: Option<TokenBucket>,
     pairs: Slab<Pair>,
     slots: SlotPool,
-    /// All clients are of one group.
+    /// Group of all clients.
     group: Arc<str>,
-    /// New connections a second of each client.
+    /// Rates of new connections of each client.
     quotas: Quotas,
     deadlines: Deadlines,
     turns: VecDeque<usize>,
-    /// Whose bytes wait for tokens, in the order of their turns.
-    thirsty: VecDeque<usize>,
+    /// Connections that wait for tokens, in the order of their turns.
+    awaits_tokens: VecDeque<usize>,
     scratch: Vec<u8>,
     accept_again: Option<Instant>,
-    /// While it drains: when that is over.
+    /// Time limit of the drain, if it drains.
     end_at: Option<Instant>,
     sweep_at: Instant,
-    /// How often it was swept.
+    /// Number of sweeps.
     sweeps: usize,
     counters: Counters,
     report: SingleReport,
-    /// Of the last connection.
+    /// Number of the last connection.
     last_number: u64,
     notes: Vec<String>,
-    /// Each connection is logged at its end.
+    /// Whether the end of each connection is logged.
     log_ends: bool,
-    /// When the engine was last called.
+    /// Time of the last call.
     now: Instant,
     /// The addresses that the configuration names, and when to look for them.
     addresses: HostAddresses,
-    /// Taken away when it is dropped.
+    /// Routes that are removed when this is dropped.
     _initial_window: Option<InitialWindow>,
 }
 
@@ -111,7 +114,7 @@ impl Single {
         }
         let bucket = section.rate.map(|rate| {
             let depth = rate.bytes_in(section.burst);
-            Bucket::new(now, rate, depth, section.mtu, section.overhead)
+            TokenBucket::new(now, rate, depth, section.mtu, section.overhead)
         });
         let report = SingleReport {
             congestion: section.congestion.clone().unwrap_or_else(|| "(the system's)".into()),
@@ -131,7 +134,7 @@ impl Single {
             quotas: Quotas::default(),
             deadlines: Deadlines::default(),
             turns: VecDeque::new(),
-            thirsty: VecDeque::new(),
+            awaits_tokens: VecDeque::new(),
             scratch: vec![0; SCRATCH],
             accept_again: None,
             end_at: None,
@@ -148,22 +151,22 @@ impl Single {
         })
     }
 
-    /// What the administrator should know.
+    /// Returns notes for the operator.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// What became of connections.
+    /// Returns the counters of connections.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What went over the satellite.
+    /// Returns the counters of the satellite link.
     pub(crate) fn report(&self) -> &SingleReport {
         &self.report
     }
 
-    /// Takes other limits; whether ends are logged.
+    /// Applies other limits, and whether ends are logged.
     pub(crate) fn set_limits(&mut self, limits: Limits, log_ends: bool) {
         (self.limits, self.log_ends) = (limits, log_ends);
         self.slots.set(&self.limits);
@@ -171,22 +174,22 @@ impl Single {
         self.accept_again = None;
     }
 
-    /// Ends when all connections have, or after `limit`.
+    /// Ends when all connections have ended, or after `limit`.
     pub(crate) fn drain(&mut self, now: Instant, limit: Span) {
         self.end_at = Some(now + limit);
     }
 
-    /// Whether it is to end when all connections have.
+    /// Whether it drains.
     pub(crate) fn is_draining(&self) -> bool {
         self.end_at.is_some()
     }
 
-    /// Whether it was to end when all connections have, and they have, or the time is over.
+    /// Whether a drain is over because all connections have ended or the time limit has passed.
     pub(crate) fn has_drained(&self, now: Instant) -> bool {
         self.end_at.is_some_and(|end| now >= end || self.pairs.is_empty())
     }
 
-    /// Connections that run.
+    /// Returns the number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.pairs.len()
     }
@@ -202,10 +205,13 @@ impl Single {
         }
     }
 
-    /// Resets what still runs.
+    /// Resets all connections.
     pub(crate) fn end(&mut self) {
         if !self.pairs.is_empty() {
-            tracing::warn!(connections = self.pairs.len(), "ends, and resets what still runs");
+            tracing::warn!(
+                connections = self.pairs.len(),
+                "stopping: remaining connections are reset"
+            );
         }
         for pair in self.pairs.drain() {
             pair.reset();
@@ -230,38 +236,40 @@ impl Single {
         self.deadlines.set(index, &mut self.pairs[index].due, due);
     }
 
-    /// A connection's turn.
+    /// Gives a connection its turn.
     fn turn(&mut self, now: Instant, index: usize) {
-        // It may have closed in the meantime, and another may have its place.
+        // It may have closed meanwhile, and another connection may have its index.
         let Some(pair) = self.pairs.get_mut(index).filter(|pair| pair.in_turn) else { return };
         pair.in_turn = false;
-        match pair.phase {
-            Phase::Connecting => self.connecting(now, index),
-            Phase::Open => self.open(now, index),
-            Phase::Breaking { .. } => self.breaking(now, index),
+        if pair.is_closing() {
+            self.run_last_bytes(now, index);
+        } else if pair.is_connecting {
+            self.connecting(now, index);
+        } else {
+            self.open(now, index);
         }
     }
 
-    /// The socket that is being connected has news.
+    /// Handles an event of the socket that is being connected.
     fn connecting(&mut self, now: Instant, index: usize) {
         let pair = &mut self.pairs[index];
         if let Some(error) = pair.server.take_error() {
             tracing::debug!(server = %pair.addresses.1, %error, "not connected");
             self.counters.refused(reason_of(&error));
-            pair.cause = "the server could not be reached";
+            pair.cause = "connecting to the server failed";
             self.remove(index).reset();
             return;
         }
-        // Without an error, either it is connected or the news was of another kind.
+        // Without an error it is connected, or the event was of another kind.
         if !pair.server.is_connected() {
             return;
         }
         if let Err(error) = pair.server.prepare(&self.limits) {
-            self.broken(now, index, Side::Server, &error);
+            self.on_socket_error(now, index, Side::Server, &error);
             return;
         }
         self.counters.connected += 1;
-        pair.phase = Phase::Open;
+        pair.is_connecting = false;
         self.set_due(index, None);
         self.open(now, index);
     }
@@ -274,69 +282,68 @@ impl Single {
         match turn {
             Turn::Wait => {}
             Turn::More => self.queue(index),
-            Turn::Thirsty { more } => {
+            Turn::NeedsTokens { more } => {
                 if more {
                     self.queue(index);
                 }
-                if !std::mem::replace(&mut self.pairs[index].thirsty, true) {
-                    self.thirsty.push_back(index);
+                if !std::mem::replace(&mut self.pairs[index].awaits_tokens, true) {
+                    self.awaits_tokens.push_back(index);
                 }
             }
             Turn::Done => {
                 self.counters.completed += 1;
-                self.pairs[index].cause = "both ends have ended";
+                self.pairs[index].cause = "closed by both ends";
                 self.remove(index).close();
             }
-            Turn::Broken(side, error) => self.broken(now, index, side, &error),
+            Turn::Broken(side, error) => self.on_socket_error(now, index, side, &error),
         }
     }
 
     fn count(&mut self, now: Instant, index: usize, tally: Tally) {
-        let moved = &mut self.pairs[index].moved;
-        moved.read += tally.read;
-        moved.written += tally.written;
+        let pair = &mut self.pairs[index];
+        pair.moved.read += tally.read;
+        pair.moved.written += tally.written;
+        self.report.bytes_to_satellite += pair.to_satellite(tally);
         self.counters.bytes_from_sockets += tally.read;
         self.counters.bytes_to_sockets += tally.written;
-        self.report.bytes_to_satellite += tally.to_satellite;
         if tally.read + tally.written > 0 {
             self.slots.table.touch(now, index);
         }
     }
 
-    fn broken(&mut self, now: Instant, index: usize, side: Side, error: &io::Error) {
+    fn on_socket_error(&mut self, now: Instant, index: usize, side: Side, error: &io::Error) {
         let pair = &mut self.pairs[index];
-        tracing::debug!(client = %pair.addresses.0, ?side, %error, "a socket broke");
+        tracing::debug!(client = %pair.addresses.0, ?side, %error, "socket failed");
         self.counters.reset_by_sockets += 1;
         pair.cause = match side {
             Side::Client => "reset by the client",
             Side::Server => "reset by the server",
         };
-        pair.broke(now, side);
-        self.breaking(now, index);
+        pair.fail(now, side);
+        self.run_last_bytes(now, index);
     }
 
-    fn breaking(&mut self, now: Instant, index: usize) {
+    fn run_last_bytes(&mut self, now: Instant, index: usize) {
         let mut tally = Tally::default();
-        let over = self.pairs[index].turn_breaking(now, &mut self.scratch, &mut tally);
+        let progress = self.pairs[index].run_last_bytes(now, &mut self.scratch, &mut tally);
         self.count(now, index, tally);
-        if over {
-            self.remove(index).reset();
-        } else {
-            self.set_due(index, Some(now + BREAKING_LOOKS));
+        match progress {
+            Progress::Pending(at) => self.set_due(index, Some(at)),
+            Progress::Delivered | Progress::Expired | Progress::Failed => {
+                self.remove(index).reset();
+            }
         }
     }
 
-    /// The deadline of a connection has come.
+    /// Handles the deadline of a connection.
     fn expired(&mut self, now: Instant, index: usize) {
         self.set_due(index, None);
-        match self.pairs[index].phase {
-            Phase::Connecting => {
-                self.counters.refused(crate::proxy::RefuseReason::TimedOut);
-                self.pairs[index].cause = "the server did not answer";
-                self.remove(index).reset();
-            }
-            Phase::Open => {}
-            Phase::Breaking { .. } => self.breaking(now, index),
+        if self.pairs[index].is_closing() {
+            self.run_last_bytes(now, index);
+        } else if self.pairs[index].is_connecting {
+            self.counters.refused(crate::proxy::RefuseReason::TimedOut);
+            self.pairs[index].cause = "connecting to the server timed out";
+            self.remove(index).reset();
         }
     }
 }
@@ -357,14 +364,14 @@ impl Machine for Single {
             let Some(index) = self.turns.pop_front() else { break };
             self.turn(now, index);
         }
-        for _ in 0..self.thirsty.len() {
-            let Some(&index) = self.thirsty.front() else { break };
+        for _ in 0..self.awaits_tokens.len() {
+            let Some(&index) = self.awaits_tokens.front() else { break };
             if self.bucket.as_ref().is_some_and(|bucket| bucket.when(bucket.segment()) > now) {
                 break;
             }
-            self.thirsty.pop_front();
+            self.awaits_tokens.pop_front();
             if let Some(pair) = self.pairs.get_mut(index) {
-                pair.thirsty = false;
+                pair.awaits_tokens = false;
                 pair.in_turn = true;
             }
             self.turn(now, index);
@@ -374,7 +381,7 @@ impl Machine for Single {
 
     fn poll_timeout(&self, _: Instant) -> Instant {
         let mut due = if self.pairs.is_empty() { Instant::FAR_FUTURE } else { self.sweep_at };
-        let tokens = self.bucket.as_ref().filter(|_| !self.thirsty.is_empty());
+        let tokens = self.bucket.as_ref().filter(|_| !self.awaits_tokens.is_empty());
         for other in [
             self.deadlines.next(),
             self.accept_again,
@@ -397,18 +404,19 @@ impl Machine for Single {
             }
             Source::Connection(number) => {
                 let (index, side) = place(number);
-                // It may have closed earlier; news for it is harmless to another in its place.
+                // It may have closed earlier; its event is harmless to the connection that has its
+                // index now.
                 let Some(pair) = self.pairs.get_mut(index) else { return };
                 let Readiness { readable, writable, error } = ready;
                 pair.ready(side, readable || error, writable || error);
                 self.queue(index);
             }
-            Source::Datagrams(_) | Source::Names | Source::Knocks | Source::Packets => {}
+            Source::Datagrams(_) | Source::Names | Source::HeldSyns | Source::Packets => {}
         }
     }
 
-    fn sight(&mut self, now: Instant, epoch_unix_ns: u64) -> Sight<'_> {
-        Sight::of_single(now, epoch_unix_ns, self)
+    fn view(&mut self, now: Instant, epoch_unix_ns: u64) -> EngineView<'_> {
+        EngineView::new(now, epoch_unix_ns, (None, self.waiting()), self)
     }
 
     fn moved(&self) -> u64 {
@@ -416,12 +424,12 @@ impl Machine for Single {
     }
 }
 
-/// The source of a connection's two sockets: the client's and the server's.
+/// Returns the sources of a connection's two sockets.
 fn sources(index: usize) -> [Source; 2] {
     [Source::Connection(2 * index), Source::Connection(2 * index + 1)]
 }
 
-/// The connection of a source, and which of its sockets it is.
+/// Returns the connection of a source, and the side of its socket.
 fn place(number: usize) -> (usize, Side) {
     (number / 2, if number.is_multiple_of(2) { Side::Client } else { Side::Server })
 }

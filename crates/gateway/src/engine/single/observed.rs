@@ -1,9 +1,13 @@
-//! A gateway without a partner as an observer sees it, between two rounds.
+//! Status of a gateway without a partner.
 
 use super::Single;
-use super::pair::{Pair, Phase};
+use super::pair::Pair;
 use crate::Config;
-use crate::observe::{AssociationCounters, ConnectionStatus, Counted, Page, ResolverStatus};
+use crate::engine::lifecycle::view::Observed;
+use crate::engine::peers::relay_set::RelaySet;
+use crate::observe::{
+    AssociationCounters, ConnectionStatus, Counted, Page, ResolverStatus, TerminalStatus,
+};
 use crate::report::{Traffic, UdpCounters};
 use units::Instant;
 
@@ -13,13 +17,14 @@ impl Single {
         self.addresses.watch(config);
     }
 
-    /// The addresses that it waits for.
+    /// Returns the addresses that the host lacks.
     pub(crate) fn waiting(&self) -> Vec<String> {
         self.addresses.missing().collect()
     }
+}
 
-    /// Everything that is counted.
-    pub(crate) fn counted(&self, now: Instant) -> Counted {
+impl Observed for Single {
+    fn counted(&mut self, now: Instant) -> Counted {
         Counted {
             open: self.pairs.len() as u64,
             limit: self.slots.total(now) as u64,
@@ -33,10 +38,26 @@ impl Single {
         }
     }
 
-    /// At most `most` connections with a number above `after`, in the order of their numbers.
-    pub(crate) fn page(&self, now: Instant, epoch_unix_ns: u64, after: u64, most: usize) -> Page {
-        let mut page: Vec<&Pair> =
-            self.pairs.iter().map(|(_, pair)| pair).filter(|pair| pair.number > after).collect();
+    fn terminals(
+        &mut self,
+        _: Instant,
+        _: &str,
+        _: &dyn Fn(Instant) -> f64,
+    ) -> Vec<TerminalStatus> {
+        Vec::new()
+    }
+
+    fn page(
+        &self,
+        (now, epoch_unix_ns): (Instant, u64),
+        after: u64,
+        most: usize,
+        only: Option<&str>,
+    ) -> Page {
+        let all = self.pairs.iter().map(|(_, pair)| pair);
+        // None of them is a terminal's.
+        let chosen = all.filter(|pair| pair.number > after && only.is_none());
+        let mut page: Vec<&Pair> = chosen.collect();
         page.sort_unstable_by_key(|pair| pair.number);
         let more = page.len() > most;
         page.truncate(most);
@@ -45,10 +66,10 @@ impl Single {
             terminal: None,
             client: Some(pair.addresses.0.to_string()),
             server: Some(pair.addresses.1.to_string()),
-            state: match pair.phase {
-                Phase::Connecting => "connecting",
-                Phase::Open => "open",
-                Phase::Breaking { .. } => "breaking",
+            state: match (pair.is_connecting, pair.is_closing()) {
+                (_, true) => "breaking",
+                (true, false) => "connecting",
+                (false, false) => "open",
             },
             since_unix_seconds: (epoch_unix_ns + pair.since.as_nanos()) / 1_000_000_000,
             age_seconds: now.since(pair.since).as_secs_f64(),
@@ -56,5 +77,13 @@ impl Single {
             bytes_to_socket: pair.moved.written,
         };
         Page { connections: page.iter().map(describe).collect(), more }
+    }
+
+    fn relays(&mut self) -> Option<&mut RelaySet> {
+        None
+    }
+
+    fn is_hub(&self) -> bool {
+        false
     }
 }

@@ -1,7 +1,7 @@
-//! What the satellite's side of each connection is told: congestion control, windows, pacing.
+//! Socket options of the satellite side: congestion control, windows, pacing.
 
 use crate::config::SingleSection;
-use crate::intercept;
+use crate::{intercept, kernel};
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 use socket2::SockRef;
 use std::io;
@@ -9,21 +9,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use units::{BitRate, Span};
 
-/// Bandwidth-delay products that a socket may hold: what is in flight, and as much again that
-/// waits for the repetition of what was lost.
+/// Buffer size in bandwidth-delay products: one in flight, and one that waits for retransmissions.
 const PRODUCTS: u64 = 2;
-/// No less than this, bytes.
+/// Minimum buffer size in octets.
 const LEAST_BUFFER: u64 = 256 * 1024;
-/// No more than this for one connection, bytes.
+/// Maximum buffer size of one connection in octets.
 const MOST_BUFFER: u64 = 256 * 1024 * 1024;
-/// How much the kernel may hold of what it has not sent yet, as time on the link.
+/// Maximum amount of unsent data in the kernel, as transmission time.
 const UNSENT: Span = Span::from_millis(40);
-/// But never less than this, bytes.
+/// Minimum of that amount in octets.
 const LEAST_UNSENT: u64 = 16 * 1024;
-/// Where the policy rule for the initial window stands: before the main table (32766).
+/// Priority of the policy rule for the initial window: before the main table (32766).
 const PRIORITY: u32 = 2530;
 
-/// Why a gateway of this kind does not start.
+/// Errors at the start of a gateway without a partner.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     /// The kernel has no such congestion control.
@@ -37,18 +36,18 @@ pub(crate) enum Refusal {
     Kernel(#[from] io::Error),
 }
 
-/// What sockets towards the satellite are told.
+/// Options of sockets towards the satellite.
 #[derive(Clone, Debug)]
 pub(super) struct Tuning {
     congestion: Option<String>,
-    /// Bytes of window in each direction; `None`: the kernel finds it.
+    /// Window in octets in each direction; `None`: the kernel's autotuning.
     buffer: Option<usize>,
     rate: Option<BitRate>,
     mark: Option<u32>,
 }
 
 impl Tuning {
-    /// As the configuration says.
+    /// Options as configured.
     pub(super) fn new(section: &SingleSection) -> Self {
         let product = section.rate.map(|rate| rate.bytes_in(section.round_trip));
         let buffer = product.map(|bytes| (bytes * PRODUCTS).clamp(LEAST_BUFFER, MOST_BUFFER));
@@ -60,8 +59,8 @@ impl Tuning {
         }
     }
 
-    /// Applies to a listener whose clients come over the satellite, and to a socket that is to
-    /// be connected over it. Windows are told in the first packet, so it must come before.
+    /// Applies the options to a listener whose clients connect over the satellite, or to a socket
+    /// before it is connected over it. The first packet announces the window scale.
     pub(super) fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
         let fd = socket.as_fd();
         if let Some(congestion) = &self.congestion {
@@ -71,7 +70,7 @@ impl Tuning {
             set_buffers(fd, bytes)?;
         }
         if let Some(rate) = self.rate {
-            // One connection alone sends no faster than the link, whatever its window.
+            // A single connection does not exceed the rate of the link, whatever its window.
             let bytes = (rate.as_bps() / 8).max(1);
             set(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes)?;
             let unsent = rate.bytes_in(UNSENT).max(LEAST_UNSENT);
@@ -84,7 +83,7 @@ impl Tuning {
         Ok(())
     }
 
-    /// What the kernel did not give, for the operator; `socket` was tuned.
+    /// Returns notes for the operator on options of `socket` that the kernel has restricted.
     pub(super) fn notes(&self, socket: &impl AsFd) -> Vec<String> {
         let fd = socket.as_fd();
         let socket = SockRef::from(&fd);
@@ -106,7 +105,7 @@ impl Tuning {
     }
 }
 
-/// With the right to do so beyond the system's limit, otherwise up to it.
+/// Sets the buffer sizes, beyond the system's limit if the process has the capability.
 fn set_buffers(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let size = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
     let socket = SockRef::from(&fd);
@@ -130,12 +129,6 @@ fn set<T: Copy>(
     let status =
         unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// The congestion controls that this host's kernel has at hand.
-pub(crate) fn available_congestion_controls() -> Vec<String> {
-    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
 /// The mark of sockets towards the satellite.
@@ -203,12 +196,12 @@ impl Drop for InitialWindow {
     fn drop(&mut self) {
         for rule in &self.rules {
             if let Err(error) = self.netlink.delete_rule(rule) {
-                tracing::warn!(%error, "a rule for the initial window stays behind");
+                tracing::warn!(%error, "a rule for the initial window was not removed");
             }
         }
         for route in &self.routes {
             if let Err(error) = self.netlink.delete_route(route) {
-                tracing::warn!(%error, "a route for the initial window stays behind");
+                tracing::warn!(%error, "a route for the initial window was not removed");
             }
         }
     }
@@ -219,7 +212,7 @@ pub(super) fn refused(section: &SingleSection, error: io::Error) -> Refusal {
     match (&section.congestion, error.raw_os_error()) {
         (Some(found), Some(libc::ENOENT | libc::EPERM)) => Refusal::Congestion {
             found: found.clone(),
-            known: available_congestion_controls().join(", "),
+            known: kernel::available_congestion_controls().join(", "),
             advice: match error.raw_os_error() {
                 Some(libc::EPERM) => {
                     "; it needs CAP_NET_ADMIN, or a place in \

@@ -1,19 +1,20 @@
-//! Looking after connections: what the kernel repeats for them, who has vanished, how they end.
+//! Periodic checks of connections: retransmissions of the kernel, unresponsive peers, and idle
+//! ones.
 
 use super::Single;
-use super::pair::{Pair, Phase};
+use super::pair::Pair;
 use crate::engine::limits::slots::IDLE;
 use crate::logging::CONNECTIONS;
 use units::{Instant, Span};
 
-/// How often it is looked who has vanished, and what the kernel repeats.
+/// Interval between checks.
 pub(super) const SWEEP: Span = Span::from_millis(100);
-/// Connections that are looked at each time, about: with thousands of them each has its turn in a
-/// few seconds, for asking the kernel takes time that their bytes need.
+/// Approximate number of connections that are checked each time. Of thousands each is checked every
+/// few seconds, which bounds the time spent in system calls.
 const LOOKS: usize = 200;
 
 impl Single {
-    /// Charges what the kernel has repeated, and ends connections whose other end has vanished.
+    /// Charges retransmissions to the bucket, and ends idle and unresponsive connections.
     pub(super) fn sweep(&mut self, now: Instant) {
         self.sweep_at = now + SWEEP;
         self.sweeps = self.sweeps.wrapping_add(1);
@@ -23,17 +24,19 @@ impl Single {
         let (sweeps, all) = (self.sweeps, self.pairs.len());
         for (index, pair) in self.pairs.iter_mut().filter(|(place, _)| is_due(*place, sweeps, all))
         {
-            let (segments, repeated) = pair.repeated();
+            let (segments, repeated) = pair.take_retransmitted();
             self.report.segments_repeated += segments;
             self.report.bytes_repeated += repeated;
             if let Some(bucket) = &mut self.bucket {
                 bucket.take(now, repeated);
             }
-            if pair.phase == Phase::Open && pair.has_vanished(now, longest) {
+            if !pair.is_open() {
+                continue;
+            }
+            if pair.has_vanished(now, longest) {
                 gone.push(index);
-            } else if pair.phase == Phase::Open
-                && let (Some(idle), Some((_, since))) =
-                    (self.limits.idle, self.slots.table.get(index))
+            } else if let (Some(idle), Some((_, since))) =
+                (self.limits.idle, self.slots.table.get(index))
                 && now.since(since) >= idle
             {
                 idlers.push(index);
@@ -45,14 +48,14 @@ impl Single {
             self.remove(index).reset();
         }
         for index in gone {
-            tracing::info!(client = %self.pairs[index].addresses.0, "the other end has vanished");
+            tracing::info!(client = %self.pairs[index].addresses.0, "connection reset: peer unresponsive");
             self.counters.vanished += 1;
-            self.pairs[index].cause = "an end has vanished";
+            self.pairs[index].cause = "peer unresponsive";
             self.remove(index).reset();
         }
     }
 
-    /// Takes the connection out of the table; its sockets close in good order if it is dropped.
+    /// Removes the connection. Its sockets close in good order if it is dropped.
     pub(super) fn remove(&mut self, index: usize) -> Pair {
         self.set_due(index, None);
         self.accept_again = None;
@@ -64,7 +67,7 @@ impl Single {
         pair
     }
 
-    /// The same words as for connections of a pair of gateways.
+    /// Logs the end of a connection as a gateway of a pair does.
     fn log_end(&self, pair: &Pair) {
         let seconds = self.now.since(pair.since).as_secs_f64();
         tracing::info!(
@@ -80,7 +83,7 @@ impl Single {
     }
 }
 
-/// Whether the connection at `place`, one of `all`, is looked at in this sweep.
+/// Whether the connection at `place`, one of `all`, is checked in this sweep.
 fn is_due(place: usize, sweeps: usize, all: usize) -> bool {
     let parts = all.div_ceil(LOOKS).max(1);
     place % parts == sweeps % parts

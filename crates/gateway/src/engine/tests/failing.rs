@@ -100,6 +100,34 @@ fn clients_are_refused_at_once_where_that_is_wanted() {
 }
 
 #[test]
+fn direct_connections_are_idle_only_while_they_move_no_byte() {
+    let hub = hub_at("127.0.0.1:0", "");
+    let line = Line::to(hub.addresses.link.unwrap());
+    let terminal = terminal(line.address, "unreachable = \"open\"", "idle = \"1s\"");
+    line.cut();
+    let mut client = None;
+    assert!(soon(|| {
+        pause_ms(200);
+        let (mut stream, code) = asked(&terminal, echo());
+        stream.set_read_timeout(Some(std::time::Duration::from_millis(300))).unwrap();
+        let went_direct =
+            code == 0 && stream.write_all(b"?").is_ok() && stream.read_exact(&mut [0]).is_ok();
+        client = went_direct.then_some(stream);
+        went_direct
+    }));
+    let mut client = client.unwrap();
+    client.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    for _ in 0..12 {
+        pause_ms(250);
+        client.write_all(b"?").unwrap();
+        read_exactly(&mut client, 1);
+    }
+    // Nothing is sent any more.
+    assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert!(terminal.stop().connections.idle >= 1);
+}
+
+#[test]
 fn how_often_an_idle_path_is_tried_changes_on_a_reload() {
     let hub = hub_at("127.0.0.1:0", "");
     let line = Line::to(hub.addresses.link.unwrap());

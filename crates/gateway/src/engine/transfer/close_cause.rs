@@ -1,69 +1,71 @@
-//! How connections end, for the log: a line for each where the configuration asks for it.
+//! Causes of the ends of connections, of which each is logged if configured.
 
-use crate::engine::limits::rates::Holder;
+use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::peers::relay_set::StreamKey;
-use crate::engine::transfer::connection::Connection;
+use crate::engine::transfer::connection::{Connection, Stage};
 use crate::engine::transfer::connections::Core;
 use crate::logging::CONNECTIONS;
 use relay::StreamId;
 use std::borrow::Cow;
 
-/// What is known of a connection's end, before it has come.
+/// Cause of a connection's end, as far as it is known before the end.
 #[derive(Debug, Default)]
-pub(crate) struct Ending {
-    /// The first cause that was found; what follows from it is none.
+pub(crate) struct CloseCause {
+    /// First cause that was found; later ones follow from it.
     cause: Option<Cow<'static, str>>,
-    /// The number that both gateways know it by, also when the stream is gone.
+    /// Stream number, which both gateways log, also after the stream is gone.
     pub(crate) stream: Option<StreamId>,
 }
 
-impl Ending {
-    /// Nothing is known yet of the end of a connection with this stream.
+impl CloseCause {
+    /// An unknown cause for a connection with this stream.
     pub(crate) fn of(key: Option<StreamKey>) -> Self {
         Self { cause: None, stream: key.map(|key| key.stream) }
     }
 }
 
-/// Whose connections are logged, if they are.
+/// Settings of the log of connections.
 #[derive(Debug, Default)]
-pub(crate) struct EndLog {
+pub(crate) struct ConnectionLog {
     pub(crate) wanted: bool,
-    /// This terminal's own name; a hub's connections have their terminals'.
+    /// Name of this terminal; connections of a hub have the names of their terminals.
     pub(crate) name: String,
 }
 
-impl Core {
-    /// The connection ends because of this, unless another cause was found before.
-    pub(crate) fn because(&mut self, index: usize, cause: impl Into<Cow<'static, str>>) {
-        if self.end_log.wanted
+impl<S: Stage> Core<S> {
+    /// Sets the cause of the connection's end, unless another was found before.
+    pub(crate) fn set_close_cause(&mut self, index: usize, cause: impl Into<Cow<'static, str>>) {
+        if self.connection_log.wanted
             && let Some(connection) = self.connections.get_mut(index)
         {
-            connection.ending.cause.get_or_insert_with(|| cause.into());
+            connection.close_cause.cause.get_or_insert_with(|| cause.into());
         }
     }
 
-    /// The connection is over.
-    pub(crate) fn log_end(&self, connection: &Connection) {
-        if !self.end_log.wanted {
+    /// Logs the end of a connection.
+    pub(crate) fn log_end(&self, connection: &Connection<S>) {
+        if !self.connection_log.wanted {
             return;
         }
-        let Connection { id, ending, about, holder, .. } = connection;
-        let terminal = match holder {
-            Some(Holder::Terminal(name)) => name,
-            Some(Holder::Client(_) | Holder::Neighbour(_)) | None => self.end_log.name.as_str(),
+        let Connection { id, close_cause, info, quota_owner, .. } = connection;
+        let terminal = match quota_owner {
+            Some(QuotaOwner::Terminal(name)) => name,
+            Some(QuotaOwner::Client(_) | QuotaOwner::Neighbour(_)) | None => {
+                self.connection_log.name.as_str()
+            }
         };
         let unknown = || "-".to_owned();
-        let seconds = self.now.since(about.since).as_secs_f64();
+        let seconds = self.now.since(info.since).as_secs_f64();
         tracing::info!(
             target: CONNECTIONS,
             connection = id,
-            stream = ending.stream.map_or_else(unknown, |stream| stream.to_string()),
+            stream = close_cause.stream.map_or_else(unknown, |stream| stream.to_string()),
             terminal,
-            client = about.client.map_or_else(unknown, |client| client.to_string()),
-            destination = about.server.as_ref().map_or_else(unknown, ToString::to_string),
-            cause = ending.cause.as_deref().unwrap_or("ended by the gateway"),
-            from_socket = about.from_socket,
-            to_socket = about.to_socket,
+            client = info.client.map_or_else(unknown, |client| client.to_string()),
+            destination = info.server.as_ref().map_or_else(unknown, ToString::to_string),
+            cause = close_cause.cause.as_deref().unwrap_or("ended by the gateway"),
+            from_socket = info.from_socket,
+            to_socket = info.to_socket,
             seconds = (seconds * 1000.0).round() / 1000.0,
             "connection"
         );

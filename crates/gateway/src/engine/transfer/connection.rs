@@ -1,186 +1,153 @@
-//! What the engine remembers of one connection.
+//! One connection of the table, and the stages that the connections of every role have.
 
-use crate::engine::accept::confirm_queue::Knock;
-use crate::engine::connect::direct::Bypass;
-use crate::engine::connect::server_connect::Connecting;
-use crate::engine::host::Socket;
-use crate::engine::limits::rates::Holder;
-use crate::engine::peers::relay_set::{Carrier, StreamKey};
+use crate::engine::host::{Readiness, Socket};
+use crate::engine::limits::rates::QuotaOwner;
+use crate::engine::peers::relay_set::StreamKey;
 use crate::engine::resolver::QueryId;
-use crate::engine::transfer::close_cause::Ending;
-use crate::engine::transfer::connection_info::About;
-use crate::engine::transfer::reset_flush::Emptying;
-use crate::engine::transfer::splice::{Splice, Stream};
-use crate::proxy::Handshake;
-use relay::Target;
-use std::net::SocketAddr;
-use units::Instant;
+use crate::engine::transfer::close_cause::CloseCause;
+use crate::engine::transfer::connection_info::ConnectionInfo;
+use crate::engine::transfer::final_reply::FinalReply;
+use crate::engine::transfer::last_bytes::{LastBytes, Towards};
+use crate::engine::transfer::socket_pair::SocketPair;
+use crate::engine::transfer::splice::Splice;
+use crate::engine::transfer::unresponsive;
+use std::fmt::Debug;
+use units::{Instant, Span};
 
-/// One connection, from accepting or opening to its last byte.
+/// A connection from accepting or opening it to its last byte. `S` has the stages of the role.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    /// Never used twice, unlike the place in the table.
+pub(crate) struct Connection<S> {
+    /// Unique number, unlike the index in the table, which is used again.
     pub(crate) id: u64,
-    /// What people want to know of it.
-    pub(crate) about: About,
-    /// How it ends, as far as that is known.
-    pub(crate) ending: Ending,
+    /// Addresses, start and octet counts for reports.
+    pub(crate) info: ConnectionInfo,
+    /// Cause of its end, as far as it is known.
+    pub(crate) close_cause: CloseCause,
     /// The client's socket at a terminal, the server's at a hub; a hub has none at first.
     pub(crate) socket: Option<Socket>,
     /// The relay's stream; a terminal has none at first.
     pub(crate) key: Option<StreamKey>,
-    /// Whose it is: a terminal's at a hub, a client's at a terminal.
-    pub(crate) holder: Option<Holder>,
-    /// How far it has come.
-    pub(crate) phase: Phase,
-    /// The stream's end was announced before there was a splice to tell.
+    /// Owner of its quota: a terminal at a hub, a client at a terminal.
+    pub(crate) quota_owner: Option<QuotaOwner>,
+    /// Present stage.
+    pub(crate) stage: S,
+    /// The stream's end was announced before there was a splice.
     pub(crate) stream_ended: bool,
     /// The stream was reset behind bytes that can still be read.
     pub(crate) ending_stream: bool,
-    /// What the client of a proxy sent with its request and the stream has not taken yet.
-    pub(crate) kept: Vec<u8>,
-    /// When something must have happened; kept with the engine's deadlines.
+    /// Bytes that a proxy client sent behind its request and that the stream has not taken yet.
+    pub(crate) pending_input: Vec<u8>,
+    /// Deadline of the stage, as registered with the table's deadlines.
     pub(crate) due: Option<Instant>,
-    /// Since when the other end of the socket was seen to owe TCP an answer.
-    pub(crate) owing: Option<Instant>,
-    /// Whether it waits for its turn.
-    pub(crate) in_turn: bool,
+    /// Time since which the socket's peer has owed TCP an acknowledgment.
+    pub(crate) unacked_since: Option<Instant>,
+    /// Whether it is queued for a turn.
+    pub(crate) is_queued: bool,
 }
 
-impl Connection {
-    /// Whether what comes by its stream goes to its socket.
-    pub(crate) fn is_handing_out(&self) -> bool {
-        matches!(self.phase, Phase::Spliced(_) | Phase::Emptying(_))
-    }
-
-    /// Whether a hub is still connecting to its server.
-    pub(crate) fn is_on_its_way(&self) -> bool {
-        matches!(self.phase, Phase::Connecting(_))
-    }
-}
-
-/// How far a connection has come.
-#[derive(Debug)]
-pub(crate) enum Phase {
-    /// Terminal: the client tells a proxy what it wants.
-    Asking(Asking),
-    /// Terminal: the stream is opened as soon as the client's first bytes are there, or at the
-    /// deadline, when it is the server that speaks first.
-    Greeting {
-        /// Where to.
-        target: Target,
-        /// What is left of a proxy's answer to the client.
-        preface: Vec<u8>,
-    },
-    /// Terminal: the client was intercepted, and is answered when the hub has answered.
-    Knocking(Knock),
-    /// Terminal: the client of a proxy is answered when the hub has answered.
-    Confirming(Handshake),
-    /// Terminal: it is carried without a hub.
-    Direct(Box<Bypass>),
-    /// Terminal: a last message to the client, and then no more.
-    Farewell {
-        /// What is left of it.
-        message: Vec<u8>,
-        /// The client was told that nothing more follows.
-        ended: bool,
-    },
-    /// Hub: the server's name is being looked up, or the server is being connected to.
-    Connecting(Box<Onward>),
-    /// Socket and stream are one.
-    Spliced(Splice),
-    /// The stream was reset; what came by it before that is handed out, and a reset follows.
-    Emptying(Box<Emptying>),
-    /// The socket broke; what it gave before that is on its way, and a reset follows.
-    Breaking(Breaking),
-}
-
-impl Phase {
-    /// The query whose answer is waited for.
-    pub(crate) fn query(&self) -> Option<QueryId> {
-        match self {
-            Self::Connecting(onward) => onward.server.query(),
-            Self::Direct(bypass) => bypass.query(),
-            Self::Asking(_)
-            | Self::Greeting { .. }
-            | Self::Knocking(_)
-            | Self::Confirming(_)
-            | Self::Farewell { .. }
-            | Self::Spliced(_)
-            | Self::Emptying(_)
-            | Self::Breaking(_) => None,
+impl<S: Stage> Connection<S> {
+    /// Whether bytes are copied between two ends and neither has been reset.
+    pub(crate) fn is_open(&self) -> bool {
+        match self.stage.transfer() {
+            Some(Transfer::Spliced(_)) => true,
+            Some(Transfer::Direct(direct)) => !direct.pair.is_closing(),
+            Some(Transfer::LastBytes(_) | Transfer::FinalReply(_)) | None => false,
         }
     }
 
-    /// Where to, while that is kept here.
-    pub(crate) fn target(&self) -> Option<&Target> {
-        if let Self::Greeting { target, .. } = self { Some(target) } else { None }
+    /// Whether an end of the open connection has not acknowledged anything for `longest`.
+    pub(crate) fn has_vanished(&mut self, now: Instant, longest: Span) -> bool {
+        if !self.is_open() {
+            return false;
+        }
+        let Some(socket) = self.socket.as_deref() else { return false };
+        match self.stage.transfer_mut() {
+            Some(Transfer::Direct(direct)) => direct
+                .server
+                .as_deref()
+                .is_some_and(|server| direct.pair.has_vanished(now, [socket, server], longest)),
+            _ => unresponsive::has_vanished(
+                now,
+                socket.unanswered_for(),
+                &mut self.unacked_since,
+                longest,
+            ),
+        }
     }
 }
 
-/// What is left of a connection whose socket broke.
+/// The stages of a role's connections.
+pub(crate) trait Stage: Debug + From<Transfer> {
+    /// Returns the stage that all roles have, if the connection is in one.
+    fn transfer(&self) -> Option<&Transfer>;
+
+    /// Returns the same to be changed.
+    fn transfer_mut(&mut self) -> Option<&mut Transfer>;
+
+    /// Returns the query whose result the connection waits for.
+    fn query(&self) -> Option<QueryId>;
+
+    /// Whether an error of the socket ends the connection at once: reading does not find it while
+    /// the stream takes no bytes.
+    fn takes_socket_errors(&self) -> bool;
+
+    /// Returns its name in status reports.
+    fn name(&self) -> &'static str;
+}
+
+/// The stages in which bytes are moved.
 #[derive(Debug)]
-pub(crate) struct Breaking {
-    /// Read from the socket and not taken by the stream yet.
-    pub(crate) kept: Vec<u8>,
-    /// The socket has nothing more to read.
-    pub(crate) drained: bool,
-    /// Bytes that the stream held when the socket broke, and those written since.
-    pub(crate) written: u64,
-    /// How many of these the other side had when some were last seen to arrive.
-    pub(crate) arrived: Option<u64>,
-    /// When that was.
-    pub(crate) moved: Instant,
-    /// When to give up waiting, unless more arrive by then.
-    pub(crate) patience: Instant,
+pub(crate) enum Transfer {
+    /// Bytes are copied between the socket and the stream.
+    Spliced(Splice),
+    /// One end was reset; the other receives the bytes that came before, and a reset.
+    LastBytes(Box<LastBytes>),
+    /// Bytes are copied between the client's socket and the server's, without a hub.
+    Direct(Box<Direct>),
+    /// The client receives a last message and an orderly end.
+    FinalReply(FinalReply),
 }
 
-/// A client that tells a proxy what it wants.
+impl Transfer {
+    /// Notes that the socket is ready.
+    pub(crate) fn on_readiness(&mut self, ready: Readiness) {
+        if let Self::Spliced(splice) = self {
+            if ready.readable {
+                splice.socket_is_readable();
+            }
+            if ready.writable {
+                splice.socket_is_writable();
+            }
+        }
+    }
+
+    /// As [`Stage::takes_socket_errors`].
+    pub(crate) fn takes_socket_errors(&self) -> bool {
+        match self {
+            Self::Spliced(_) => true,
+            Self::LastBytes(last) => last.towards() == Towards::Socket,
+            Self::Direct(_) | Self::FinalReply(_) => false,
+        }
+    }
+
+    /// Returns its name in status reports.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Spliced(_) => "open",
+            Self::LastBytes(last) => match last.towards() {
+                Towards::Socket => "emptying",
+                Towards::Stream => "breaking",
+            },
+            Self::Direct(_) => "direct",
+            Self::FinalReply(_) => "farewell",
+        }
+    }
+}
+
+/// A connection that a terminal has made without a hub.
 #[derive(Debug)]
-pub(crate) struct Asking {
-    pub(crate) handshake: Handshake,
-    /// Answers on the way that the socket did not take yet.
-    pub(crate) reply: Vec<u8>,
-    pub(crate) client: SocketAddr,
-}
-
-/// A server that a hub tries to reach.
-#[derive(Debug)]
-pub(crate) struct Onward {
-    pub(crate) server: Connecting,
-    /// The client's own address, from which to connect.
-    pub(crate) source: Option<SocketAddr>,
-}
-
-/// A carrier's stream, as a splice sees it.
-#[derive(Debug)]
-pub(crate) struct Carried<'a> {
-    pub(crate) carrier: &'a mut Carrier,
-    pub(crate) key: StreamKey,
-    pub(crate) now: Instant,
-    /// Bytes from the socket into the stream.
-    pub(crate) taken_in: &'a mut u64,
-    /// Bytes from the stream into the socket.
-    pub(crate) handed_out: &'a mut u64,
-}
-
-impl Stream for Carried<'_> {
-    fn write(&mut self, bytes: &[u8]) -> usize {
-        let count = self.carrier.write(self.now, self.key, bytes);
-        *self.taken_in += count as u64;
-        count
-    }
-
-    fn end(&mut self) {
-        self.carrier.end(self.key);
-    }
-
-    fn peek(&mut self) -> &[u8] {
-        self.carrier.peek(self.key)
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.carrier.consume(self.now, self.key, count);
-        *self.handed_out += count as u64;
-    }
+pub(crate) struct Direct {
+    /// The server's socket, until it is closed.
+    pub(crate) server: Option<Socket>,
+    pub(crate) pair: SocketPair,
 }

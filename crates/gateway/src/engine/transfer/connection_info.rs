@@ -1,26 +1,26 @@
-//! What people want to know of a connection: who, where to, since when, and how much.
+//! Client, server, start and octet counts of a connection.
 
 use relay::Destination;
 use std::net::SocketAddr;
 use units::Instant;
 
-/// A connection as an operator sees it.
+/// Data of a connection for status reports.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct About {
-    /// When it was accepted, or opened by the terminal.
+pub(crate) struct ConnectionInfo {
+    /// Time at which it was accepted, or opened by the terminal.
     pub(crate) since: Instant,
-    /// Who connected, as far as it is known.
+    /// Address of the client, if known.
     pub(crate) client: Option<SocketAddr>,
-    /// Where to; not known while a proxy's client is still asked.
+    /// Destination; unknown until a proxy client has sent its request.
     pub(crate) server: Option<Destination>,
-    /// Bytes read from its socket.
+    /// Octets read from its socket.
     pub(crate) from_socket: u64,
-    /// Bytes written to its socket.
+    /// Octets written to its socket.
     pub(crate) to_socket: u64,
 }
 
-impl About {
-    /// A connection that began at `since`.
+impl ConnectionInfo {
+    /// Data of a connection that began at `since`.
     pub(crate) fn new(
         since: Instant,
         client: Option<SocketAddr>,

@@ -1,16 +1,16 @@
-//! The deadlines of connections.
+//! Deadlines of connections.
 
 use std::collections::BTreeSet;
 use units::Instant;
 
-/// Which of many things is due first.
+/// Deadlines in the order of their times.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     ordered: BTreeSet<(Instant, usize)>,
 }
 
 impl Deadlines {
-    /// Moves the deadline of `key` from `*held` to `new`; `held` is kept by the one it is for.
+    /// Moves the deadline of `key` from `*held` to `new`; the caller stores `held`.
     pub(crate) fn set(&mut self, key: usize, held: &mut Option<Instant>, new: Option<Instant>) {
         if let Some(old) = held.take() {
             self.ordered.remove(&(old, key));
@@ -21,18 +21,18 @@ impl Deadlines {
         *held = new;
     }
 
-    /// How many there are.
+    /// Returns the number of deadlines.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn len(&self) -> usize {
         self.ordered.len()
     }
 
-    /// When the first is due.
+    /// Returns the first deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.ordered.first().map(|&(due, _)| due)
     }
 
-    /// The first that is due at `now`; it stays until its deadline is moved.
+    /// Returns a key whose deadline has passed at `now`; it stays until its deadline is moved.
     pub(crate) fn due(&self, now: Instant) -> Option<usize> {
         self.ordered.first().filter(|&&(due, _)| due <= now).map(|&(_, key)| key)
     }

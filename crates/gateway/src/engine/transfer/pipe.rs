@@ -1,36 +1,36 @@
-//! One direction of a connection: from one socket to the other.
+//! One direction of a connection between two ends.
 
 use crate::engine::transfer::unresponsive::is_later;
 use std::io::{self, Read, Write};
 
-/// Bytes that wait between the sockets at most; the rest waits in the kernel.
+/// Maximum octets that are buffered between the ends.
 const ROOM: usize = 64 * 1024;
 
-/// What was read and not written yet, and how far the ends are.
+/// Bytes that were read and not written yet, and the state of both ends.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     buffer: Vec<u8>,
-    /// How much of the buffer was written.
+    /// Octets of the buffer that were written.
     start: usize,
-    /// The source may have bytes, or its end.
+    /// The source may have bytes or an end to read.
     readable: bool,
     /// The sink may have room.
     writable: bool,
-    /// The source's end was read.
+    /// Whether the source's end was read.
     ended: bool,
-    /// The sink was told.
+    /// The end was passed on to the sink.
     shut: bool,
-    /// The source broke: its last bytes still count, and its end is none that the sink is told.
+    /// The source failed: its last bytes are moved, and no end is passed on.
     broken: bool,
 }
 
-/// Where a pipe leads.
+/// The end to which a pipe writes.
 pub(crate) trait Sink: Write {
-    /// Nothing more will be written.
+    /// Ends the written direction.
     fn end(&mut self) -> io::Result<()>;
 }
 
-/// What moving came to.
+/// Octets moved by a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
     /// Bytes read from the source.
@@ -39,17 +39,17 @@ pub(crate) struct Moved {
     pub(crate) written: usize,
 }
 
-/// Which of the two broke.
+/// The end that failed.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// What was read from.
+    /// The source.
     Source(io::Error),
-    /// What was written to.
+    /// The sink.
     Sink(io::Error),
 }
 
 impl Pipe {
-    /// Empty; both sockets are tried at once.
+    /// An empty pipe, both ends of which are tried at once.
     pub(crate) fn new() -> Self {
         Self {
             buffer: Vec::new(),
@@ -62,49 +62,49 @@ impl Pipe {
         }
     }
 
-    /// With `bytes` that were read already.
+    /// A pipe with `bytes` that were read already.
     pub(crate) fn with(bytes: Vec<u8>) -> Self {
         Self { buffer: bytes, ..Self::new() }
     }
 
-    /// The source has bytes, or its end.
+    /// Notes that the source is readable.
     pub(crate) fn source_is_readable(&mut self) {
         self.readable = true;
     }
 
-    /// The sink has room.
+    /// Notes that the sink is writable.
     pub(crate) fn sink_is_writable(&mut self) {
         self.writable = true;
     }
 
-    /// Nothing is left to move, and the sink knows it.
+    /// Whether everything was moved, and the end passed on.
     pub(crate) fn is_over(&self) -> bool {
         self.shut
     }
 
-    /// The source's end was read.
+    /// Whether the source's end was read.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Bytes that wait.
+    /// Returns the number of buffered octets.
     pub(crate) fn waiting(&self) -> usize {
         self.buffer.len() - self.start
     }
 
-    /// Whether bytes wait for nothing but leave to be written.
+    /// Whether buffered bytes could be written now.
     pub(crate) fn wants_to_write(&self) -> bool {
         self.writable && self.waiting() > 0
     }
 
-    /// Whether a call of [`Pipe::step`] could do something, given leave.
+    /// Whether a call of [`Pipe::step`] could have an effect.
     pub(crate) fn has_work(&self) -> bool {
         self.wants_to_write()
             || (self.readable && !self.ended && self.waiting() < ROOM)
             || (self.ended && self.waiting() == 0 && !self.shut)
     }
 
-    /// Reads once if there is room and writes once, at most `leave` bytes; `scratch` is room for
+    /// Reads once if there is room and writes once, at most `leave` octets. `scratch` is room for
     /// one read.
     pub(crate) fn step(
         &mut self,
@@ -131,7 +131,8 @@ impl Pipe {
         Ok(moved)
     }
 
-    /// The source broke. What it still has is taken, and whoever owns the pipe resets the sink.
+    /// Notes that the source failed. Its remaining bytes are moved, and the owner of the pipe
+    /// resets the sink.
     pub(crate) fn source_is_broken(&mut self) {
         self.broken = true;
         self.readable = true;
@@ -177,7 +178,7 @@ impl Pipe {
         }
     }
 
-    /// An idle connection holds no memory, and a busy one is not moved about for every write.
+    /// Frees the memory of an idle connection, and moves the contents of a busy one rarely.
     fn tidy(&mut self) {
         if self.start == self.buffer.len() {
             self.start = 0;

@@ -1,4 +1,4 @@
-//! One TCP socket and one relay stream, made into one connection.
+//! Copying between a TCP socket and a relay stream.
 //!
 //! ```text
 //!             take in                       
@@ -7,156 +7,139 @@
 //!            hand out                
 //! ```
 //!
-//! The two halves end by themselves, each after its last byte. Sockets are registered
-//! edge-triggered, so readiness is remembered here until a call says that it is over.
+//! Each direction ends by itself after its last byte. Sockets are watched edge-triggered, so
+//! readiness is stored here until a call returns [`io::ErrorKind::WouldBlock`].
 
 use crate::engine::defect::{self, Defect};
 use crate::engine::host::TcpSocket;
+use crate::engine::transfer::pipe::Pipe;
 use crate::engine::transfer::unresponsive;
 use std::io;
 
 /// Bytes that one connection moves in each direction before others have their turn.
 const BUDGET: usize = 64 * 1024;
 
-/// What a splice asks of a relay's stream.
+/// A relay's stream, as a splice uses it.
 pub(crate) trait Stream {
-    /// Takes bytes; fewer than given when it is full, and then says when there is room.
+    /// Takes bytes; fewer than given when it is full, which an event follows when there is room.
     fn write(&mut self, bytes: &[u8]) -> usize;
-    /// Nothing more will be written.
+    /// Ends the written direction.
     fn end(&mut self);
-    /// The next bytes for the socket; empty when none have come.
+    /// Returns the next bytes for the socket; empty when there are none.
     fn peek(&mut self) -> &[u8];
-    /// The first `count` bytes of what was peeked at have found their way.
+    /// Removes the first `count` bytes of what was peeked at.
     fn consume(&mut self, count: usize);
 }
 
-/// A stream that is gone.
-#[derive(Debug)]
-pub(crate) struct NoStream;
-
-impl Stream for NoStream {
-    fn write(&mut self, _: &[u8]) -> usize {
-        0
-    }
-
-    fn end(&mut self) {}
-
-    fn peek(&mut self) -> &[u8] {
-        &[]
-    }
-
-    fn consume(&mut self, _: usize) {}
-}
-
-/// What a splice remembers between two turns.
+/// State of a splice.
 #[derive(Debug)]
 pub(crate) struct Splice {
-    /// The socket may have bytes, or its end.
+    /// The socket may have bytes or an end to read.
     readable: bool,
     /// The socket may have room.
     writable: bool,
-    /// The socket's end was passed on.
-    taken_in: bool,
-    /// The stream's end was announced; bytes may still wait.
+    /// The socket's end was passed on to the stream.
+    input_closed: bool,
+    /// The stream's end was announced; bytes may precede it.
     stream_ended: bool,
-    /// The stream's end was passed on.
-    handed_out: bool,
-    /// Read from the socket and not taken by the stream yet; at most one read's worth.
-    kept: Vec<u8>,
-    /// For the socket, before anything of the stream: a proxy's answer.
-    preface: Vec<u8>,
+    /// The stream's end was passed on to the socket.
+    output_closed: bool,
+    /// Bytes read from the socket and not taken by the stream yet; at most those of one read.
+    pending_input: Vec<u8>,
+    /// Bytes for the socket before those of the stream: a proxy's reply.
+    pending_reply: Vec<u8>,
 }
 
-/// What a turn came to.
+/// Result of a turn.
 #[derive(Debug)]
 pub(crate) enum Turn {
-    /// Nothing more to do until the socket or the stream says so.
+    /// Nothing can be done until the socket or the stream is ready.
     Wait,
-    /// There is more to do, and others wait.
+    /// More can be done at once, after the turns of others.
     More,
-    /// Both halves are over, and every byte is where it belongs.
+    /// Both directions have ended, and all bytes are delivered.
     Done,
-    /// The socket broke.
+    /// The socket failed.
     Broken(io::Error),
 }
 
 impl Splice {
-    /// A splice that first takes in `kept`, which was read from the socket already, and first
-    /// hands out `preface`.
-    pub(crate) fn new(kept: Vec<u8>, preface: Vec<u8>) -> Self {
+    /// A splice that first writes `pending_input` to the stream and `pending_reply` to the socket.
+    pub(crate) fn new(pending_input: Vec<u8>, pending_reply: Vec<u8>) -> Self {
         Self {
             readable: true,
             writable: true,
-            taken_in: false,
+            input_closed: false,
             stream_ended: false,
-            handed_out: false,
-            kept,
-            preface,
+            output_closed: false,
+            pending_input,
+            pending_reply,
         }
     }
 
-    /// The socket has bytes, or its end.
+    /// Notes that the socket is readable.
     pub(crate) fn socket_is_readable(&mut self) {
         self.readable = true;
     }
 
-    /// The socket has room.
+    /// Notes that the socket is writable.
     pub(crate) fn socket_is_writable(&mut self) {
         self.writable |= !defect::has(Defect::LostWakeup);
     }
 
-    /// The stream has an end, after what can be peeked at.
+    /// Notes the stream's end, which follows the bytes that can be peeked at.
     pub(crate) fn stream_has_ended(&mut self) {
         self.stream_ended = true;
     }
 
-    /// Whether something is to be handed out that is not the stream's.
-    pub(crate) fn has_preface(&self) -> bool {
-        !self.preface.is_empty()
+    /// Takes what was read from the socket, which has failed, and not taken by the stream.
+    pub(crate) fn take_input(&mut self) -> Pipe {
+        let mut pipe = Pipe::with(std::mem::take(&mut self.pending_input));
+        pipe.source_is_broken();
+        pipe
     }
 
-    /// What was read from the socket and not taken by the stream, and whether the socket's end
-    /// was passed on.
-    pub(crate) fn into_kept(self) -> (Vec<u8>, bool) {
-        (self.kept, self.taken_in)
+    /// Takes what the socket is to receive before the bytes of the stream, which was reset.
+    pub(crate) fn take_output(&mut self) -> Pipe {
+        Pipe::with(std::mem::take(&mut self.pending_reply))
     }
 
-    /// Moves what can be moved, both ways. `scratch` is room for one read.
+    /// Moves what can be moved in both directions. `scratch` is room for one read.
     pub(crate) fn turn(
         &mut self,
         socket: &dyn TcpSocket,
         stream: &mut impl Stream,
         scratch: &mut [u8],
     ) -> Turn {
-        let more = match self.take_in(socket, stream, scratch) {
+        let more = match self.read_socket(socket, stream, scratch) {
             Ok(more) => more,
             Err(error) => return Turn::Broken(error),
         };
-        match self.hand_out(socket, stream) {
-            Ok(false) if self.taken_in && self.handed_out => Turn::Done,
+        match self.write_socket(socket, stream) {
+            Ok(false) if self.input_closed && self.output_closed => Turn::Done,
             Ok(false) if !more => Turn::Wait,
             Ok(_) => Turn::More,
             Err(error) => Turn::Broken(error),
         }
     }
 
-    /// From the socket into the stream; true when there is more to do.
-    fn take_in(
+    /// Copies from the socket to the stream; true when there is more to do.
+    fn read_socket(
         &mut self,
         socket: &dyn TcpSocket,
         stream: &mut impl Stream,
         scratch: &mut [u8],
     ) -> io::Result<bool> {
-        if self.taken_in {
+        if self.input_closed {
             return Ok(false);
         }
-        if !self.kept.is_empty() {
-            let taken = stream.write(&self.kept);
-            if taken < self.kept.len() {
-                self.kept.drain(..taken);
+        if !self.pending_input.is_empty() {
+            let taken = stream.write(&self.pending_input);
+            if taken < self.pending_input.len() {
+                self.pending_input.drain(..taken);
                 return Ok(false);
             }
-            self.kept = Vec::new();
+            self.pending_input = Vec::new();
         }
         let mut budget = BUDGET;
         while self.readable {
@@ -166,14 +149,14 @@ impl Splice {
             match socket.read(scratch) {
                 Ok(0) => {
                     self.readable = false;
-                    self.taken_in = true;
+                    self.input_closed = true;
                     stream.end();
                 }
                 Ok(count) => {
                     budget = budget.saturating_sub(count);
                     let taken = stream.write(&scratch[..count]);
                     if taken < count && !defect::has(Defect::LostBytes) {
-                        self.kept.extend_from_slice(&scratch[taken..count]);
+                        self.pending_input.extend_from_slice(&scratch[taken..count]);
                         return Ok(false);
                     }
                 }
@@ -185,19 +168,19 @@ impl Splice {
         Ok(false)
     }
 
-    /// From the stream into the socket; true when there is more to do.
-    pub(crate) fn hand_out(
+    /// Copies from the stream to the socket; true when there is more to do.
+    fn write_socket(
         &mut self,
         socket: &dyn TcpSocket,
         stream: &mut impl Stream,
     ) -> io::Result<bool> {
         let mut budget = BUDGET;
-        while self.writable && !self.handed_out {
-            let from_stream = self.preface.is_empty();
-            let bytes = if from_stream { stream.peek() } else { &self.preface };
+        while self.writable && !self.output_closed {
+            let from_stream = self.pending_reply.is_empty();
+            let bytes = if from_stream { stream.peek() } else { &self.pending_reply };
             if bytes.is_empty() || self.stream_ended && defect::has(Defect::EarlyShutdown) {
                 if self.stream_ended {
-                    self.handed_out = true;
+                    self.output_closed = true;
                     socket.shutdown_write()?;
                 }
                 return Ok(false);
@@ -211,7 +194,7 @@ impl Splice {
                     if from_stream {
                         stream.consume(count);
                     } else {
-                        self.preface.drain(..count);
+                        self.pending_reply.drain(..count);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

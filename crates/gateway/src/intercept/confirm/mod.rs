@@ -4,10 +4,10 @@
 //! client ─SYN→ [prerouting: a port that is confirmed: log to us, drop]
 //!                                     │
 //!                                     ▼
-//!                            Doorkeeper::receive ─▶ the engine asks the hub to connect
+//!                            SynGate::receive ──▶ the engine asks the hub to connect
 //!                                                        │ connected       │ refused
-//!                      Doorkeeper::reinject ◀────────────┘                 ▼
-//!                                     │                  Doorkeeper::reject: RST, ICMP, silence
+//!                      SynGate::let_in  ◀─────────────┘                 ▼
+//!                                     │                  SynGate::refuse: RST, ICMP, silence
 //!                                     ▼
 //!  the client's own SYN ─▶ [output, with our mark] ─▶ lo ─▶ [prerouting: tproxy] ─▶ listener
 //! ```
@@ -20,9 +20,9 @@
 mod nflog;
 mod syn;
 
-use crate::engine::{HeldSyns, SocketId};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::RawFd;
 
 use relay::RefuseReason;
 use rt::netlink::Netlink;
@@ -35,27 +35,27 @@ use nflog::Nflog;
 pub(crate) use nflog::packets as logged_packets;
 pub(crate) use syn::{Neighbour, Syn, Unreachable};
 
-/// Hears clients' SYNs, and sends packets of clients and to clients.
+/// Receives SYNs of clients from NFLOG, and sends packets to clients and on behalf of clients.
 #[derive(Debug)]
-pub(crate) struct Doorkeeper {
+pub(crate) struct SynGate {
     log: Nflog,
-    /// Packets from here come back as if they had arrived, and are captured.
+    /// Socket whose packets are looped back as received ones, and are intercepted.
     inward: Pair,
-    /// Packets from here go where they are addressed.
+    /// Socket whose packets are sent to their destination.
     outward: Pair,
-    /// ICMPv6 wants a source address, which the kernel puts in here.
+    /// Socket for ICMPv6, whose source address and checksum the kernel fills in.
     icmp6: Option<Socket>,
     netlink: Netlink,
 }
 
-/// A socket for whole packets of each family.
+/// Raw sockets of both address families.
 #[derive(Debug)]
 struct Pair {
     v4: Socket,
     v6: Option<Socket>,
 }
 
-impl Doorkeeper {
+impl SynGate {
     /// Opens what is needed; `first` is the NFLOG group to try first, `mark` the firewall mark by
     /// which the rules know what is sent in.
     ///
@@ -78,23 +78,23 @@ impl Doorkeeper {
     pub(crate) fn group(&self) -> u16 {
         self.log.group()
     }
-}
 
-impl HeldSyns for Doorkeeper {
-    fn id(&self) -> SocketId {
-        SocketId(self.log.descriptor())
+    /// Returns the descriptor that becomes readable when a SYN was received.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.log.descriptor()
     }
 
-    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> Heard {
+    /// Receives at most `limit` SYNs and calls `take` for each.
+    pub(crate) fn receive(&mut self, limit: usize, mut take: impl FnMut(Syn)) -> Heard {
         self.log.receive(limit, |packet, neighbour| match Syn::parse(packet) {
             Some(syn) => take(syn.sent_by(neighbour)),
-            None => tracing::debug!("a SYN that is not whole"),
+            None => tracing::debug!("truncated SYN ignored"),
         })
     }
 
-    /// The kernel would discard such a packet where packets arrive; what this program sends it does
-    /// not look at.
-    fn is_forged(&mut self, syn: &Syn) -> bool {
+    /// Whether the source address is one of this host or no unicast address. The kernel drops such
+    /// packets on reception, but not when they are looped back.
+    pub(crate) fn is_forged(&mut self, syn: &Syn) -> bool {
         let client = syn.client.ip();
         client.is_unspecified()
             || client.is_loopback()
@@ -103,11 +103,14 @@ impl HeldSyns for Doorkeeper {
             || self.netlink.is_own(client).unwrap_or(true)
     }
 
-    fn reinject(&self, syn: &Syn) {
+    /// Sends the client's SYN to the listener.
+    pub(crate) fn reinject(&self, syn: &Syn) {
         self.inward.send(syn.packet(), syn.server);
     }
 
-    fn reject(&self, syn: &Syn, reason: RefuseReason) {
+    /// Rejects the client's SYN as the network would have: by RST, by ICMP, or by silence in place
+    /// of an unresponsive server.
+    pub(crate) fn refuse(&self, syn: &Syn, reason: RefuseReason) {
         let what = match reason {
             RefuseReason::ConnectionRefused | RefuseReason::Limit | RefuseReason::Other => {
                 self.outward.send(&syn.reset(), syn.client);
@@ -146,15 +149,15 @@ impl Pair {
     }
 }
 
-/// Sends once: who is not reached asks again, as TCP does.
+/// Sends once: a lost packet is covered by TCP's retransmission of the SYN.
 fn send(socket: &Socket, packet: &[u8], to: SocketAddr) {
     let to = SockAddr::from(SocketAddr::new(to.ip(), 0));
     if let Err(error) = socket.send_to(packet, &to) {
-        tracing::debug!(?to, %error, "a packet for a client was not sent");
+        tracing::debug!(?to, %error, "packet to a client not sent");
     }
 }
 
-/// A socket that takes whole packets, and receives none (a protocol of 255 never does).
+/// Opens a socket that sends whole packets and receives none, as protocol 255 never does.
 fn raw(domain: Domain, mark: Option<u32>) -> io::Result<Socket> {
     let raw = Protocol::from(libc::IPPROTO_RAW);
     let socket = Socket::new(domain, Type::RAW.nonblocking(), Some(raw))?;
@@ -173,7 +176,7 @@ fn icmp6() -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Lets the kernel pass on none of the ICMPv6 messages that arrive (RFC 3542 3.2).
+/// Filters out all received ICMPv6 messages (RFC 3542, section 3.2).
 fn deafen(socket: &Socket) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     const ICMP6_FILTER: libc::c_int = 1;

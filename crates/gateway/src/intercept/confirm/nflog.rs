@@ -150,7 +150,7 @@ fn listen(
             Err(error) => {
                 // Another may last: the next packet that comes is reason enough to try again.
                 if error.kind() != io::ErrorKind::WouldBlock {
-                    tracing::debug!(%error, "reading from NFLOG");
+                    tracing::debug!(%error, "reading from NFLOG failed");
                 }
                 return Heard { more: false, lost };
             }

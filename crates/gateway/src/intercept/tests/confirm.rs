@@ -1,7 +1,6 @@
 //! The doorkeeper between a real client and a real listener.
 
 use super::*;
-use crate::engine::HeldSyns;
 use relay::RefuseReason;
 use std::os::fd::AsRawFd;
 use std::thread::JoinHandle;
@@ -9,7 +8,7 @@ use std::thread::JoinHandle;
 /// A gateway that confirms port 80 and everything to the second server's network.
 struct Gate {
     spaces: Spaces,
-    keeper: Doorkeeper,
+    keeper: SynGate,
     listeners: Listeners,
     _interception: Interception,
 }
@@ -21,7 +20,7 @@ impl Gate {
         let listeners = listen(0).unwrap();
         let port = listeners.v4.local_addr().unwrap().port();
         let mut rules = TerminalRules::new("term", &["lan0"], port);
-        let keeper = Doorkeeper::open(rules.group(), rules.mark).unwrap();
+        let keeper = SynGate::open(rules.group(), rules.mark).unwrap();
         let rule = |networks: &[&str], ports: &[&str], confirm| ConfirmRule {
             networks: networks.iter().map(|text| text.parse().unwrap()).collect(),
             ports: ports.iter().map(|text| text.parse().unwrap()).collect(),
@@ -53,7 +52,7 @@ impl Gate {
     fn knock(&mut self) -> Syn {
         for _ in 0..5_000 {
             let mut found = None;
-            self.keeper.receive(1, &mut |syn| found = Some(syn));
+            self.keeper.receive(1, |syn| found = Some(syn));
             if let Some(syn) = found {
                 return syn;
             }
@@ -142,13 +141,13 @@ fn a_client_is_told_what_the_network_would_have_told_it() {
         ] {
             let client = gate.client(server, PATIENCE);
             let syn = gate.knock();
-            gate.keeper.reject(&syn, reason);
+            gate.keeper.refuse(&syn, reason);
             assert_eq!(client.errno(), errno, "{reason:?} of {server}");
         }
         // A server that says nothing is not spoken for.
         let client = gate.client(v4, Duration::from_millis(300));
         let syn = gate.knock();
-        gate.keeper.reject(&syn, RefuseReason::TimedOut);
+        gate.keeper.refuse(&syn, RefuseReason::TimedOut);
         assert_eq!(client.0.join().unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
         gate.nobody_is_in(v4);
     });
@@ -163,7 +162,7 @@ fn only_what_is_to_be_confirmed_is_kept_back() {
             assert_eq!(accept(gate.listener(server)).0.local_addr().unwrap(), server);
             client.connected();
         }
-        let heard = gate.keeper.receive(1, &mut |syn| panic!("{syn:?}"));
+        let heard = gate.keeper.receive(1, |syn| panic!("{syn:?}"));
         assert!(!heard.more && !heard.lost);
     });
 }
@@ -211,11 +210,11 @@ fn who_says_he_is_this_host_is_not_believed() {
 fn a_group_that_somebody_has_is_passed_by_and_rights_are_named() {
     with_namespaces(|| {
         drop(new_space());
-        let one = Doorkeeper::open(77, 5).unwrap();
-        let other = Doorkeeper::open(77, 5).unwrap();
+        let one = SynGate::open(77, 5).unwrap();
+        let other = SynGate::open(77, 5).unwrap();
         assert_eq!((one.group(), other.group()), (77, 78));
         drop_capability(13); // CAP_NET_RAW
-        let text = Doorkeeper::open(99, 5).unwrap_err().to_string();
+        let text = SynGate::open(99, 5).unwrap_err().to_string();
         assert!(text.contains("needs CAP_NET_RAW") && text.contains("not permitted"), "{text}");
         // Without it, interception goes on as ever.
         drop(Interception::hub(&HubRules::new("x")).unwrap());

@@ -126,7 +126,7 @@ impl Http {
                 }
                 Err(error) => {
                     // No descriptors, perhaps: the scraper will come again.
-                    tracing::debug!(%error, "a scraper was not accepted");
+                    tracing::debug!(%error, "accepting a metrics client failed");
                     self.ready = false;
                     return;
                 }

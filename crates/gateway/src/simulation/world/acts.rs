@@ -165,7 +165,7 @@ impl World {
             if let Some(engine) = gateway.engine() {
                 engine.end(now);
                 let mut at = now;
-                while let Some(due) = engine.farewell(at) {
+                while let Some(due) = engine.transmit_close(at) {
                     at = due.max(at + Span::from_micros(50));
                 }
             } else if let Some(single) = gateway.single() {
@@ -192,7 +192,7 @@ impl World {
         match &config.role {
             Role::Terminal(section) => {
                 let bounds = section.intercept.as_ref().map(|it| it.confirm);
-                engine.confirm(None, bounds.unwrap_or_default());
+                engine.set_syn_gate(None, bounds.unwrap_or_default());
                 engine.apply(&config, None);
                 engine.set_rates(up, down);
             }

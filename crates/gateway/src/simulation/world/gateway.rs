@@ -4,7 +4,7 @@
 use super::World;
 use crate::engine::Held;
 use crate::engine::single::{Facing, Single};
-use crate::engine::{self, Admission, Carrier, Engine, HeldSyns, Kind, Machine, Outlet};
+use crate::engine::{self, Admission, Engine, HeldSyns, Kind, LinkSocket, Machine, RelaySet};
 use crate::gateway::{path_plans, relay_config};
 use crate::simulation::host::{MemoryHost, MemoryListener, MemorySyns, platform};
 use crate::simulation::net::{Listener, PacketFilter, Shared};
@@ -122,7 +122,7 @@ impl Engaged {
     /// Whether a hub has a session with the terminal of this name.
     pub(super) fn is_connected_to(&mut self, now: Instant, terminal: &str) -> bool {
         let Some(engine) = self.engine() else { return false };
-        let seen = engine.sight_at(now, 0).terminals("");
+        let seen = engine.view(now, 0).terminals("");
         seen.iter().any(|peer| peer.connected && peer.terminal.starts_with(terminal))
     }
 
@@ -139,7 +139,7 @@ impl Engaged {
 
     /// What it shows of its peers, as JSON.
     pub(super) fn status(&mut self, now: Instant) -> String {
-        let status = self.engine().map(|engine| engine.sight_at(now, 0).terminals(""));
+        let status = self.engine().map(|engine| engine.view(now, 0).terminals(""));
         serde_json::to_string(&status).unwrap_or_default()
     }
 
@@ -182,9 +182,9 @@ impl Engaged {
 /// not to any more.
 fn change_filter(engine: &mut Engine, now: Instant, filter: &mut PacketFilter) -> bool {
     let before = filter.bypass;
-    if let Some(bypass) = engine.wants_passing(now) {
+    if let Some(bypass) = engine.wanted_bypass(now) {
         filter.bypass = bypass;
-        engine.set_passing(bypass, true);
+        engine.set_bypass(bypass, true);
     }
     if engine.wants_filter(now) {
         let wanted = engine.filter();
@@ -224,31 +224,39 @@ impl World {
         };
         let words = |error: std::io::Error| error.to_string();
         let mut host = MemoryHost { net: self.net.clone(), node };
-        let outlets = config.ways().into_iter().map(|way| Outlet::open(&way, &mut host));
-        let mut outlets = outlets.collect::<Result<Vec<_>, _>>().map_err(words)?;
+        let link_sockets = config.ways().into_iter().map(|way| LinkSocket::open(&way, &mut host));
+        let mut link_sockets = link_sockets.collect::<Result<Vec<_>, _>>().map_err(words)?;
         let engine = match &config.role {
             Role::Terminal(section) => {
                 let plans = path_plans(config, section, &state);
                 let mut plans = plans.map_err(|error| error.to_string())?;
                 plans.iter_mut().for_each(|plan| plan.relay.wall_clock_ns = 0);
-                let carrier = Carrier::terminal(plans, config.health.demands, now, entropy);
+                let relays = RelaySet::terminal(plans, config.health.demands, now, entropy);
                 let bounds = (&config.limits, config.fail);
                 let held = || Box::new(MemorySyns { net: self.net.clone(), node });
                 let held = self.site.can_hold[node].then(|| held() as Box<dyn HeldSyns>);
                 let kinds = [Kind::Transparent, Kind::Socks5, Kind::HttpConnect];
                 let listeners = (self.listen(node, &kinds), held);
-                Engine::terminal(platform, carrier, outlets, section, bounds, listeners, state)
+                Engine::terminal(platform, relays, link_sockets, section, bounds, listeners, state)
             }
             Role::Hub(section) => {
                 let mut relay = relay_config(config, &config.link);
                 relay.wall_clock_ns = 0;
                 relay.security = config.keys().map_err(|error| error.to_string())?;
                 let memory = section.memory(config.limits.memory);
-                let carrier = Carrier::hub(&relay, &state, &memory, entropy());
+                let relays = RelaySet::hub(&relay, &state, &memory, entropy());
                 let admission = Admission::new(section, &config.limits);
                 let admission = admission.map_err(|error| error.to_string())?;
-                let outlet = outlets.pop().ok_or("no path")?;
-                Engine::hub(platform, carrier, outlet, section, admission, &config.limits, state)
+                let link_socket = link_sockets.pop().ok_or("no path")?;
+                Engine::hub(
+                    platform,
+                    relays,
+                    link_socket,
+                    section,
+                    admission,
+                    &config.limits,
+                    state,
+                )
             }
             Role::Single(_) => return Err("a gateway without a partner".to_owned()),
         };

@@ -12,15 +12,14 @@
 mod conditions;
 mod congestion;
 mod judge;
+mod plan;
 mod radio;
 mod return_of_link;
 mod trial;
 mod variants;
 
-use super::{Draw, Entry, Parameter, Point, Setting};
-use conditions::Condition;
-use trial::{Party, Trial};
-use variants::Variant;
+use super::Entry;
+use plan::*;
 
 /// Its sections 6 to 8.
 pub(crate) static ENTRY: Entry = Entry {
@@ -37,105 +36,6 @@ pub(crate) static ENTRY: Entry = Entry {
     plan,
     judge: judge::judge,
 };
-
-const fn parameter(
-    name: &'static str,
-    about: &'static str,
-    default: f64,
-    min: f64,
-    max: f64,
-) -> Parameter {
-    Parameter { name, about, default, min, max, whole: false }
-}
-
-const fn count(
-    name: &'static str,
-    about: &'static str,
-    default: f64,
-    min: f64,
-    max: f64,
-) -> Parameter {
-    Parameter { whole: true, ..parameter(name, about, default, min, max) }
-}
-
-const PARAMETERS: &[Parameter] = &[
-    count("file_bytes", "size of the file", 1e7, 1e4, 1e9),
-    parameter("tolerance", "RTT_TOLERANCE, a share of the round trip", 0.1, 0.0, 10.0),
-    count("max_probes", "MAX_PROBES", 4.0, 2.0, 256.0),
-    count("required_probes", "REQ_PROBES", 2.0, 1.0, 2.0),
-    parameter("idle_threshold_s", "pause after which slow start begins anew, s", 3.0, 0.1, 1e6),
-    count("polls_per_round_trip", "POLLS_PER_RTT", 3.0, 1.0, 100.0),
-    parameter("link_rate_kbps", "rate of the line in kbit/s; 0: none", 0.0, 0.0, 1e7),
-];
-
-/// The study of figures 6 to 17.
-const FIGURES: &str = "figures";
-/// The study of what the paper leaves open.
-const AMBIGUITIES: &str = "ambiguities";
-
-/// Key of a point of a figure.
-fn figure_key(condition: Condition, percent: u32, party: Party) -> String {
-    format!("{}/{percent}/{}", condition.name(), party.name())
-}
-
-/// Where other readings are tried.
-const TRIED_AT: [(Condition, [u32; 3]); 4] = [
-    (conditions::CORRUPTION_10, [5, 20, 50]),
-    (conditions::HANDOFF_1, [1, 5, 15]),
-    (conditions::CONNECTED_5, [1, 10, 30]),
-    (conditions::CONNECTED_10, [1, 10, 30]),
-];
-
-/// Key of a point in another reading.
-fn variant_key(variant: &Variant, condition: Condition, percent: u32, party: Party) -> String {
-    format!("{}/{}", variant.name, figure_key(condition, percent, party))
-}
-
-/// Which conditions and points a reading is tried at.
-fn tried_at(quick: bool) -> impl Iterator<Item = (Condition, u32)> {
-    // A quick run has the middle point alone.
-    let points = move |(condition, points): (Condition, [u32; 3])| {
-        let kept = move |percent: &u32| !quick || *percent == points[1];
-        points.into_iter().filter(kept).map(move |percent| (condition, percent))
-    };
-    TRIED_AT.into_iter().flat_map(points)
-}
-
-fn plan(setting: &Setting) -> Vec<Point> {
-    let mut points = Vec::new();
-    for condition in conditions::ALL {
-        for &percent in condition.points(setting.quick) {
-            for party in Party::ALL {
-                let trial = Trial::new(setting, party, condition, percent);
-                let key = figure_key(condition, percent, party);
-                let simulate = move |draw: &Draw| trial.run(draw);
-                points.push(Point::new(FIGURES, key, setting.replications, simulate));
-            }
-        }
-    }
-    points.extend(congestion::plan(setting));
-    points.extend(return_of_link::plan(setting));
-    points.extend(plan_variants(setting));
-    points.extend(radio::plan(setting));
-    points
-}
-
-fn plan_variants(setting: &Setting) -> Vec<Point> {
-    let mut points = Vec::new();
-    for variant in variants::all() {
-        // Cells stand on some of them; the others are there to be looked at.
-        let replications = if variant.judged() { setting.replications } else { setting.at_most(5) };
-        for (condition, percent) in tried_at(setting.quick) {
-            for party in Party::PAPER {
-                let trial = variant.of(Trial::new(setting, party, condition, percent));
-                let key = variant_key(variant, condition, percent, party);
-                let simulate = move |draw: &Draw| trial.run(draw);
-                points.push(Point::new(AMBIGUITIES, key, replications, simulate));
-            }
-        }
-    }
-    points
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,10 @@
 //! A small run, held to the byte against what it once was, and loosely against the paper.
 
 use super::super::options::Options;
+use super::conditions::Condition;
+use super::trial::{Party, Trial};
 use super::*;
-use crate::experiments::{Cell, Ran, Verdict, run};
+use crate::experiments::{Cell, Draw, Point, Ran, Setting, Verdict, run};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

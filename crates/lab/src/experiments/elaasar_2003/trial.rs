@@ -81,7 +81,7 @@ fn steady(paper: &SessionConfig) -> SessionConfig {
         send_buffer: paper.send_buffer,
         handshake_tries: paper.handshake_tries,
         no_response: None,
-        // The whole file is not so long as what is sent again twice in a long session.
+        // The whole file is not so long as retransmissions twice in a long session.
         gateway: GatewayPolicy {
             duplicate_first_packets: paper.gateway.duplicate_first_packets,
             ..auto.gateway

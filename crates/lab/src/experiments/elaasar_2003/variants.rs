@@ -15,12 +15,15 @@ pub(super) struct Variant {
     change: fn(&mut Trial),
 }
 
+/// Parts of the mechanism that claims are about, taken out.
+pub(super) const PARTS: [Variant; 6] =
+    [NO_RECOVERY, NO_EARLY_TIMEOUT, NO_BACKOFF, NO_IDLE, NO_OUTAGE_PAUSE, NO_SLOT];
+
 impl Variant {
     /// Whether cells stand on it.
     pub(super) fn judged(&self) -> bool {
-        let judged = [AS_CHOSEN, NO_RECOVERY, NO_EARLY_TIMEOUT, NO_BACKOFF, NO_IDLE];
-        let judged = judged.into_iter().chain([NO_OUTAGE_PAUSE, NO_SLOT]);
-        judged.into_iter().any(|variant| variant.name == self.name)
+        let mut judged = PARTS.into_iter().chain([AS_CHOSEN]);
+        judged.any(|variant| variant.name == self.name)
     }
 
     /// `trial` in this reading.
@@ -75,16 +78,16 @@ pub(super) const READINGS: &[Variant] = &[
         probing(trial, |config| config.required_probes = 3);
     }),
     NO_SLOT,
-    variant("poll-order", "sent again if sent before the POLL, as STP", |trial| {
+    variant("poll-order", "retransmitted if sent before the POLL, as STP", |trial| {
         trial.source.xstp.retransmit_rule = RetransmitRule::PollOrder;
     }),
-    variant("round-trip", "sent again after a round trip that does not back off", |trial| {
+    variant("round-trip", "retransmitted after a round trip that does not back off", |trial| {
         trial.source.xstp.retransmit_rule = RetransmitRule::RoundTrip;
     }),
     variant("spread-window", "a full window spread over a round trip", |trial| {
         trial.source.stp.spread = Spread::Window;
     }),
-    variant("one-burst-again", "all that is sent again in one burst", |trial| {
+    variant("one-burst-again", "all that is retransmitted in one burst", |trial| {
         trial.source.xstp.retransmit_burst = u32::MAX;
     }),
     NO_OUTAGE_PAUSE,

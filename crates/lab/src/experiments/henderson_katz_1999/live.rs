@@ -1,10 +1,11 @@
 //! Figure 3 live with the kernel's reno, and the same file through today's gateways: one at the
 //! hub, and a pair.
 
-use super::super::{Axis, Beside, Draw, Figure, Live, Point, Results, Section, Series, Setting};
-use super::super::{Summary, Table, Values};
+use super::super::{Beside, Draw, Live, Point, Results, Section, Series, Setting};
+use super::super::{Summary, Values};
 use super::bench::QUEUE;
 use crate::LabError;
+use crate::experiments::publication::page;
 use crate::live::{Hosts, HostsConfig, Way, whole};
 use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
 use sim::scenario::files::{Carriage, Files};
@@ -22,6 +23,8 @@ pub(super) static LIVE: Live = Live {
     plan,
     judge,
 };
+
+page!(PAGE = "henderson-katz-1999/live");
 
 /// The study of what stands beside live runs, and theirs.
 const TODAY: &str = "today";
@@ -165,34 +168,8 @@ fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
         let model = points(simulated).map(|(x, summary)| (x, summary.mean));
         series.push(Series::dashed(format!("{name}, simulated"), model));
     }
-    let figure = Figure {
-        id: "today".into(),
-        title: "A file of 10 MB over figure 3's satellite, today".into(),
-        x: Axis::linear("round trip (ms)"),
-        y: Axis::linear("kbit/s"),
-        series,
-        note: "Nothing else on the link, and a queue of 50 packets.".into(),
-    };
-    let table = Table {
-        id: "today-table".into(),
-        title: "A file of 10 MB over figure 3's satellite, simulated and live".into(),
-        head: ["", "round trip", "kbit/s simulated", "kbit/s live", "live beside simulated"]
-            .map(str::to_owned)
-            .into(),
-        rows,
-    };
-    let section = Section {
-        title: "Live: figure 3's file with a kernel and gateways of today".into(),
-        text: vec![
-            "The kernel's reno from end to end; through one gateway at the hub (the kernel's TCP \
-             on both sides, bbr towards the satellite); and through a pair (XSTP at the link's \
-             rate between them). The simulator's models of the same stand beside them: for one \
-             gateway bbr without the shaping, for the pair a session of its own."
-                .into(),
-        ],
-        figures: vec![figure],
-        tables: vec![table],
-        ..Section::default()
-    };
+    let figure = PAGE.figure("today", series);
+    let table = PAGE.table("today-table", rows);
+    let section = Section { figures: vec![figure], tables: vec![table], ..PAGE.section() };
     Beside { cells: Vec::new(), sections: vec![section] }
 }

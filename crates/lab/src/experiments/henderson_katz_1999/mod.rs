@@ -14,11 +14,13 @@ mod judge;
 mod latency;
 mod live;
 mod networks;
+mod plan;
 #[cfg(test)]
 mod tests;
 mod web;
 
-use super::{Draw, Entry, Point, Setting};
+use super::Entry;
+use plan::*;
 
 /// Its sections V to VII.
 pub(super) static ENTRY: Entry = Entry {
@@ -34,37 +36,3 @@ pub(super) static ENTRY: Entry = Entry {
     plan,
     judge: judge::judge,
 };
-
-/// The study of table I's reckoning.
-const ANALYSIS: &str = "analysis";
-
-/// The study of files over the bench.
-const FILES: &str = "files";
-/// The study of requests and replies.
-const WEB: &str = "web";
-/// The study of commercial networks.
-const NETWORKS: &str = "networks";
-
-fn plan(setting: &Setting) -> Vec<Point> {
-    let models = std::iter::once(latency::TAKEN).chain(latency::OTHERS);
-    let reckon = |model: latency::Model| {
-        Point::new(ANALYSIS, model.name, 1, move |_: &Draw| Ok(model.table()))
-    };
-    let mut points: Vec<Point> = models.map(reckon).collect();
-    for (trial, most) in bench::trials() {
-        let simulate = move |draw: &Draw| Ok(trial.run(draw));
-        points.push(Point::new(FILES, trial.key(), setting.at_most(most), simulate));
-    }
-    points.extend(live::twins());
-    for web in web::all() {
-        let simulate = move |draw: &Draw| web.run(draw);
-        points.push(Point::new(WEB, web.key(), setting.replications, simulate));
-    }
-    for channel in networks::all() {
-        for (name, carriage) in networks::WAYS {
-            let simulate = move |draw: &Draw| Ok(channel.run(carriage, draw));
-            points.push(Point::new(NETWORKS, channel.key(name), setting.replications, simulate));
-        }
-    }
-    points
-}

@@ -9,8 +9,8 @@
 use super::super::{Beside, Draw, Live, Point, Results, Section, Setting, Table, Values};
 use super::bench::{Errors, RATIOS, System, Trial, Way, many};
 use crate::LabError;
-use crate::experiments::publication::{Found, Sentence, beside, number, that};
-use crate::experiments::{Cell, Criterion, Summary};
+use crate::experiments::publication::{Found, Measure, page};
+use crate::experiments::{Cell, Summary};
 use crate::live::{self, Hosts, HostsConfig, bytes_by};
 use rt::Clock;
 use satlink::{DirectionConfig, Limit, LinkConfig, QueueConfig};
@@ -188,15 +188,6 @@ fn measure(trial: &Trial, draw: &Draw) -> Result<Values, LabError> {
     Ok(Values::new().with("kbps", bits / (until - settled).as_secs_f64() / 1e3))
 }
 
-const FIGURE_20: &str = "annex 3, section 2.3.3.1, figures 19 and 20, at up to 10 Mbit/s";
-const CROWD: &str = "annex 3, section 2.3.3.4, figures 23 and 24, for 10 Mbit/s";
-const TENTH: Criterion = Criterion::Within(0.1);
-const WINDOW: [&str; 2] = [
-    "the window over the round trip",
-    "a window that is no multiple of 1,448 bytes carries whole segments only: five of them in 8,192 \
-     bytes",
-];
-
 fn kbps(results: &Results, trial: Trial) -> Summary {
     results.summary(TWINS, &trial.key(), "kbps")
 }
@@ -205,29 +196,20 @@ fn more(results: &Results, first: Trial, second: Trial) -> f64 {
     100.0 * (kbps(results, first).mean / kbps(results, second).mean - 1.0)
 }
 
-const SENTENCES: &[Sentence] = &[
-    number(
-        "a window of 8 kbytes over 200 ms",
-        FIGURE_20,
-        (320.0, "kbit/s", TENTH),
-        |results| kbps(results, one(Way::Plain, MOST, 200)),
-        WINDOW,
+page!(PAGE = "itu-s1711/live");
+
+const CLAIMS: &[(&str, Measure)] = &[
+    (
+        "a-window-of-8-kbytes-over-200-ms",
+        Measure::Number(|results| kbps(results, one(Way::Plain, MOST, 200))),
     ),
-    number(
-        "a window of 8 kbytes over 700 ms",
-        FIGURE_20,
-        (91.0, "kbit/s", TENTH),
-        |results| kbps(results, one(Way::Plain, MOST, 700)),
-        WINDOW,
+    (
+        "a-window-of-8-kbytes-over-700-ms",
+        Measure::Number(|results| kbps(results, one(Way::Plain, MOST, 700))),
     ),
-    that(
-        "a gateway uses the full bandwidth, to 10 Mbit/s",
-        FIGURE_20,
-        (
-            "with the gateway a connection takes advantage of the full bandwidth despite 700 ms",
-            "at 1, 2, 5 and 10 Mbit/s, over 200 and 700 ms, at least 80 % of the link",
-        ),
-        |results| {
+    (
+        "a-gateway-uses-the-full-bandwidth-to-10-mbit-s",
+        Measure::That(|results| {
             let share = |round_trip| {
                 move |rate: u64| {
                     kbps(results, one(Way::Three, rate, round_trip)).scaled(100.0 / rate as f64)
@@ -237,83 +219,49 @@ const SENTENCES: &[Sentence] = &[
             let words = long.map(|share| format!("{:.0}", share.mean)).join(", ");
             let found = Found::new(format!("% over 700 ms at 1, 2, 5 and 10 Mbit/s: {words}"));
             short.into_iter().chain(long).fold(found, |found, share| found.above(share, 80.0))
-        },
-        ["the gateways send at the link's rate, and headers take some percent", ""],
+        }),
     ),
-    that(
-        "orders of magnitude, to 10 Mbit/s",
-        FIGURE_20,
-        (
-            "with the gateway throughput is orders of magnitude better",
-            "at 10 Mbit/s at least 50 times over 700 ms",
-        ),
-        |results| {
+    (
+        "orders-of-magnitude-to-10-mbit-s",
+        Measure::That(|results| {
             let [with, without] =
                 [Way::Three, Way::Plain].map(|way| kbps(results, one(way, MOST, 700)).mean);
             let times = with / without;
             Found::new(format!("{times:.0} times")).above(Summary::exact(times), 50.0)
-        },
-        ["the link's rate in place of a window over the round trip", ""],
+        }),
     ),
-    that(
-        "many connections: a substantial increase at low error ratios",
-        CROWD,
-        (
-            "over the satellite gateways give a substantial increase at low error ratios",
-            "over 700 ms at least 25 % more, without errors and at 1e-7",
-        ),
-        |results| {
+    (
+        "many-connections-a-substantial-increase-at-low-error-ratios",
+        Measure::That(|results| {
             let gain =
                 |ratio| more(results, crowd(Way::Three, 700, ratio), crowd(Way::Plain, 700, ratio));
             let [none, light] = [0.0, 1e-7].map(gain);
             Found::new(format!("{none:+.0} and {light:+.0} %"))
                 .above(Summary::exact(none), 25.0)
                 .above(Summary::exact(light), 25.0)
-        },
-        [
-            "the link's rate in place of a window over the round trip",
-            "nothing holds a connection to 128 kbit/s here, and 78 windows of 8 kbytes over 700 ms \
-             are 78 % of the link already. With a line of 128 kbit/s for each, as in the document, \
-             it holds (simulated, table)",
-        ],
+        }),
     ),
-    that(
-        "many connections at 10 %: three times as much over 700 ms",
-        CROWD,
-        (
-            "at a packet loss of 10 % gateways give 33 Mbit/s over 700 ms where there are 10 without",
-            "at 1e-5 over 700 ms at least twice as much",
-        ),
-        |results| {
+    (
+        "many-connections-at-10-percent-three-times-as-much-over-700-ms",
+        Measure::That(|results| {
             let gain = more(results, crowd(Way::Three, 700, 1e-5), crowd(Way::Plain, 700, 1e-5));
             Found::new(format!("{gain:+.0} %")).above(Summary::exact(gain), 100.0)
-        },
-        ["losses are repaired between the gateways, and the hosts see none", ""],
+        }),
     ),
 ];
 
 fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
-    let pairs = beside(SENTENCES, simulated, live);
+    let pairs = PAGE.beside(CLAIMS, simulated, live);
     // These are cells of this section alone: the document's own are at 45 Mbit/s.
     let cells: Vec<Cell> = pairs.iter().map(|(simulated, _)| simulated.clone()).collect();
     let section = Section {
-        title: "Live: figures 19, 20, 23 and 24 at up to 10 Mbit/s".into(),
-        text: vec![
-            "Hosts with the kernel's TCP (reno, windows of 8 kbytes) over the emulator, and the \
-             gateway's program told the link's rate. Beside it the simulator: its model of the \
-             same kernel without gateways, XSTP between gateways with them. Figures 23 and 24 \
-             have as many connections for 10 Mbit/s as the document has for 45, but nothing holds \
-             each of them to 128 kbit/s: over 200 ms they fill the link without gateways as well, \
-             and make up for each other's losses."
-                .into(),
-        ],
         tables: vec![
             one_connection(simulated, live),
             many_connections(simulated, live),
             lines(simulated),
         ],
         cells,
-        ..Section::default()
+        ..PAGE.section()
     };
     Beside { cells: pairs, sections: vec![section] }
 }
@@ -341,12 +289,7 @@ fn one_connection(simulated: &Results, live: &Results) -> Table {
             }));
         }
     }
-    Table {
-        id: "live-one".into(),
-        title: "One connection, simulated and live (figures 19 and 20)".into(),
-        head: head(["", "round trip", "link"]),
-        rows,
-    }
+    Table { head: head(["", "round trip", "link"]), ..PAGE.table("live-one", rows) }
 }
 
 fn many_connections(simulated: &Results, live: &Results) -> Table {
@@ -360,12 +303,7 @@ fn many_connections(simulated: &Results, live: &Results) -> Table {
             }));
         }
     }
-    Table {
-        id: "live-many".into(),
-        title: format!("{FLOWS} connections on 10 Mbit/s, simulated and live (figures 23 and 24)"),
-        head: head(["", "round trip", "bit error ratio"]),
-        rows,
-    }
+    Table { head: head(["", "round trip", "bit error ratio"]), ..PAGE.table("live-many", rows) }
 }
 
 /// What gateways gain over 700 ms with lines of 128 kbit/s and without, simulated.
@@ -384,21 +322,5 @@ fn lines(simulated: &Results) -> Table {
         }
         row
     };
-    let head = [
-        "bit error ratio",
-        "free: no gateway",
-        "gateways",
-        "gain",
-        "128 kbit/s each: no gateway",
-        "gateways",
-        "gain",
-    ];
-    Table {
-        id: "live-lines".into(),
-        title: format!(
-            "{FLOWS} connections on 10 Mbit/s and 700 ms, Mbit/s, with and without a line for each"
-        ),
-        head: head.map(str::to_owned).into(),
-        rows: RATIOS.map(row).into(),
-    }
+    PAGE.table("live-lines", RATIOS.map(row))
 }

@@ -5,8 +5,8 @@
 //! weather; objects that were not fetched are counted in seconds of fair weather. A month whose
 //! share of `s` consists of such outages then has `1 - s * cost / length` of its objects.
 
-use super::{PART, Values};
-use crate::experiments::Draw;
+use super::PART;
+use crate::experiments::{Draw, Values};
 use satlink::{Direction, Outage};
 use sim::multi_access::{CLUSTERS, PROBES, Seen, Stack, Star};
 use units::{Instant, Span};

@@ -11,12 +11,12 @@
 //! acknowledgements, and acknowledges the first segments at once. So what stands beside live
 //! cells is the simulator's model of the same kernel ([`bench::TODAY`]).
 
-use super::super::{Beside, Draw, Live, Point, Results, Section, Setting, Table, Values};
+use super::super::{Beside, Draw, Live, Point, Results, Section, Setting, Values};
 use super::bench::{FLOWS, MEDIUM, SECONDS, TAKEN, TODAY, Test, test, tests};
 use super::judge::{sentences, tables};
 use super::{LATER, TESTS, later, taken};
 use crate::LabError;
-use crate::experiments::publication::beside;
+use crate::experiments::publication::page;
 use crate::live::{Hosts, HostsConfig, Way, bytes_by, whole};
 use rt::Clock;
 use std::thread;
@@ -31,6 +31,8 @@ pub(super) static LIVE: Live = Live {
     plan,
     judge,
 };
+
+page!(PAGE = "marchese-2001/live");
 
 /// Nothing takes longer.
 const PATIENCE: Span = Span::from_secs(400);
@@ -138,7 +140,7 @@ fn judge(_: &Setting, simulated: &Results, live: &Results) -> Beside {
     }
     let both = tables::cells(&twin, TAKEN.name).into_iter().zip(tables::cells(live, TAKEN.name));
     let mut cells: Vec<_> = both.collect();
-    cells.extend(beside(sentences::SENTENCES, &twin, live));
+    cells.extend(sentences::PAGE.beside(sentences::CLAIMS, &twin, live));
     Beside { cells, sections: vec![together(simulated, live)] }
 }
 
@@ -154,29 +156,5 @@ fn together(simulated: &Results, live: &Results) -> Section {
         let (ours, measured) = (format!("{ours:.0}"), format!("{measured:.0}"));
         vec![flows.to_string(), ours, measured, beside, ours_lost, lost]
     };
-    Section {
-        title: "Live: several connections at once, today's kernel".into(),
-        text: vec![
-            "2.8 Mbytes on each, begun within a second, with a window of 6 and 320 kbytes: kbit/s \
-             of all together until the last byte of the last, by the simulator's model of the \
-             kernel's reno and by the kernel."
-                .into(),
-        ],
-        tables: vec![Table {
-            id: "several-live".into(),
-            title: "Several connections, simulated and live".into(),
-            head: [
-                "connections",
-                "kbit/s simulated",
-                "kbit/s live",
-                "live beside simulated",
-                "packets lost simulated",
-                "packets lost live",
-            ]
-            .map(str::to_owned)
-            .into(),
-            rows: FLOWS.map(row).into(),
-        }],
-        ..Section::default()
-    }
+    Section { tables: vec![PAGE.table("several-live", FLOWS.map(row))], ..PAGE.section() }
 }

@@ -9,11 +9,12 @@
 mod bench;
 mod judge;
 mod live;
+mod plan;
 #[cfg(test)]
 mod tests;
 
-use super::{Draw, Entry, Point, Setting};
-use bench::{Bench, Test};
+use super::Entry;
+use plan::*;
 
 /// Its sections II to V.
 pub(super) static ENTRY: Entry = Entry {
@@ -29,42 +30,3 @@ pub(super) static ENTRY: Entry = Entry {
     plan,
     judge: judge::judge,
 };
-
-/// The study of the paper's own tests.
-const TESTS: &str = "tests";
-/// The study of what its section V leaves for later.
-const LATER: &str = "later";
-
-fn plan(setting: &Setting) -> Vec<Point> {
-    let mut points = Vec::new();
-    for bench in std::iter::once(bench::TAKEN).chain(bench::OTHERS) {
-        for test in bench::tests() {
-            // There is no chance in them.
-            let simulate = move |draw: &Draw| Ok(bench.run(test, draw));
-            points.push(Point::new(TESTS, bench.key(test), 1, simulate));
-        }
-    }
-    for flows in bench::FLOWS {
-        let bench = Bench { flows, ..bench::TODAY };
-        let simulate = move |draw: &Draw| Ok(bench.several(draw));
-        points.push(Point::new(LATER, later(bench.name, flows), setting.replications, simulate));
-    }
-    for recovery in bench::RECOVERIES {
-        for flows in bench::FLOWS {
-            let bench = Bench { flows, recovery, ..bench::TAKEN };
-            let simulate = move |draw: &Draw| Ok(bench.several(draw));
-            let key = later(recovery.0, flows);
-            points.push(Point::new(LATER, key, setting.replications, simulate));
-        }
-    }
-    points
-}
-
-fn later(recovery: &str, flows: u32) -> String {
-    format!("{recovery}/{flows}")
-}
-
-/// The name of a point with the bench that is taken.
-fn taken(test: Test) -> String {
-    bench::TAKEN.key(test)
-}

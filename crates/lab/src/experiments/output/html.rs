@@ -2,8 +2,8 @@
 
 use crate::LabError;
 use crate::experiments::cell::{Answer, Cell, Measured, Verdict};
+use crate::experiments::judged::Judged;
 use crate::experiments::outcome::{Outcome, Section, SetUp, Table};
-use crate::experiments::runner::Judged;
 use std::fmt::Write;
 
 /// The page about `experiments`.
@@ -313,16 +313,14 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::{Axis, Criterion, Expected, Figure, Published, Series};
+    use crate::experiments::publication::Page;
+    use crate::experiments::{Axis, Figure, Series};
 
     #[test]
     fn a_page_stands_alone_and_escapes_what_it_is_told() {
-        let cell = Expected {
-            name: "a < b",
-            place: "section 1",
-            published: Published::Claim("b & c"),
-            criterion: Criterion::Holds("always"),
-        };
+        let text = "title = ''\n[[claim]]\nid = 'x'\nname = 'a < b'\nplace = 'section 1'\n\
+                    statement = 'b & c'\ncriterion = 'always'\nreason = 'because'\n";
+        let cell = Page::parse("x", text).claim("x").holds(false, "no", None);
         let live = Measured {
             value: Answer::Words("yes".into()),
             ci95: None,
@@ -341,7 +339,7 @@ mod tests {
         let section = Section {
             title: "Part".into(),
             figures: vec![figure],
-            cells: vec![Cell { live: Some(live), ..cell.claim(false, "no", None, "because") }],
+            cells: vec![Cell { live: Some(live), ..cell }],
             ..Section::default()
         };
         let judged = Judged {
@@ -355,7 +353,13 @@ mod tests {
             jobs: 40,
             outcome: Outcome {
                 summary: vec!["It stands.".into(), "Further words.".into()],
-                set_up: vec![SetUp::fitted("rate", "", "1 Mbit/s", "table 1")],
+                set_up: vec![SetUp {
+                    name: "rate".into(),
+                    published: String::new(),
+                    ours: "1 Mbit/s".into(),
+                    why: "table 1".into(),
+                    fitted: true,
+                }],
                 sections: vec![section],
                 ..Outcome::default()
             },

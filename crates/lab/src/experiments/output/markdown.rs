@@ -2,8 +2,8 @@
 
 use super::plain;
 use crate::experiments::cell::{Answer, Cell, Measured, Verdict};
+use crate::experiments::judged::Judged;
 use crate::experiments::outcome::Section;
-use crate::experiments::runner::Judged;
 use std::fmt::Write;
 
 /// The page about one entry: counts, set-up, cells and tables.

@@ -5,8 +5,8 @@ mod markdown;
 
 use super::ALL;
 use super::cell::{Answer, Cell, Measured, Verdict};
+use super::judged::Judged;
 use super::outcome::Outcome;
-use super::runner::Judged;
 use crate::LabError;
 use crate::files;
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub(super) fn write_entry(out: &Path, judged: &Judged) -> Result<(), LabError> {
             files::write_whole(&at("csv"), figure.csv().as_bytes())?;
         }
         for table in &section.tables {
-            let text = csv(&table.head, table.rows.iter().cloned());
+            let text = files::csv(&table.head, table.rows.iter().cloned());
             files::write_whole(&folder.join(format!("{}.csv", table.id)), text.as_bytes())?;
         }
     }
@@ -185,7 +185,7 @@ fn cells(judged: &Judged) -> String {
             live(|live| live.agrees.to_string()),
         ]
     });
-    csv(&head.map(str::to_owned), rows)
+    files::csv(&head.map(str::to_owned), rows)
 }
 
 fn plain(answer: &Answer) -> String {
@@ -193,20 +193,6 @@ fn plain(answer: &Answer) -> String {
         Answer::Number(value) => value.to_string(),
         Answer::Words(text) => text.clone(),
     }
-}
-
-/// Rows as comma-separated values, quoted where needed.
-pub(super) fn csv(head: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let quoted = |word: &String| match word.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", word.replace('"', "\"\"")),
-        false => word.clone(),
-    };
-    let line = |words: &[String]| words.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
-    let mut text = line(head);
-    for row in rows {
-        text += &line(&row);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -222,7 +208,7 @@ mod tests {
     #[test]
     fn csv_quotes_what_needs_it() {
         let word = |text: &str| text.to_owned();
-        let text = csv(&[word("a"), word("b")], [vec![word("1,5"), word("say \"no\"")]]);
+        let text = files::csv(&[word("a"), word("b")], [vec![word("1,5"), word("say \"no\"")]]);
         assert_eq!(text, "a,b\n\"1,5\",\"say \"\"no\"\"\"\n");
     }
 }

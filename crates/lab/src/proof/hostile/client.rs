@@ -54,7 +54,7 @@ pub(in super::super) fn run(config: &ProofConfig, verdict: &mut Verdict) -> Resu
     }
     let tally = load.finish(&bed);
     verdict.demand(tally.reset == 0, "no honest connection is reset");
-    // A SYN that found no place among thousands is sent again by its kernel a second later.
+    // A SYN that found no place among thousands is retransmitted by its kernel a second later.
     verdict.demand(
         tally.refused * 50 <= tally.started,
         "of the honest client's connections 98 % and more are opened",

@@ -2,8 +2,8 @@
 
 use super::{check, hex};
 use association::{
-    Config, Entropy, Hub, HubReceived, Keys, Known, Limits, OVERHEAD, OpenError, PeerId,
-    PresharedKey, PrivateKey, Sealed, Security, Terminal, TerminalReceived, TransmitBatch,
+    Capabilities, Config, Entropy, Hub, HubReceived, Keys, Known, Limits, OVERHEAD, OpenError,
+    PeerId, PresharedKey, PrivateKey, Sealed, Security, Terminal, TerminalReceived, TransmitBatch,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,6 +23,7 @@ const LIMITS: Limits = Limits {
     minimum_credit: 16_384,
     shared_credit: 1 << 20,
     receive_rate_bps: 10_000_000,
+    capabilities: Capabilities::ALL,
 };
 
 /// Known bytes, each draw of which is kept: a private key is found there by its public half.
@@ -165,7 +166,7 @@ fn limits() -> Value {
     json!({
         "udp_payload": LIMITS.max_datagram, "streams": LIMITS.streams,
         "stream_credit": LIMITS.minimum_credit, "shared_credit": LIMITS.shared_credit,
-        "receive_rate": LIMITS.receive_rate_bps,
+        "receive_rate": LIMITS.receive_rate_bps, "capabilities": 1,
     })
 }
 
@@ -330,7 +331,7 @@ fn refused(mut pair: Pair, hello: &[u8], data: &[u8]) -> Vec<Value> {
     let damaged = changed(&pair.sealed(None, Sealed::Data, b"damaged on its way"), 9, 1);
     bad(&mut pair, "Data, one bit of the payload wrong", "ASC-3.2", &damaged);
     bad(&mut pair, "shorter than 24 bytes", "ASC-1.1", &data[..23]);
-    bad(&mut pair, "another version", "ASC-1.1", &changed(data, 0, 0x30));
+    bad(&mut pair, "another version, too short for an answer", "ASC-1.1, 1.5", &[0x23; 25]);
     bad(&mut pair, "another kind", "ASC-1.1", &changed(data, 0, 0x0b));
     bad(&mut pair, "Hello of another suite", "ASC-2.7", &changed(hello, 4, 1));
     let at = hello.len() - 17;
@@ -350,6 +351,13 @@ fn refused(mut pair: Pair, hello: &[u8], data: &[u8]) -> Vec<Value> {
     let unknown = pair.answer().expect("an Unknown");
     let more = json!({ "reaction": "a Hello", "answers": hex(&other) });
     all.push(vector("Unknown", "ASC-4.1, 5.1", suite, &unknown, more));
+    let other = changed(hello, 0, 0x30);
+    assert!(pair.at_hub(&other).is_err());
+    let version = pair.answer().expect("a Version");
+    let more = json!({
+        "reaction": "reported", "answers": hex(&other), "lowest": version[8], "highest": version[9],
+    });
+    all.push(vector("Version", "ASC-1.5", suite, &version, more));
     all
 }
 

@@ -59,6 +59,13 @@ fn describe(frame: &Frame<'_>) -> Value {
             "frame": "PIECE", "number": number, "total": total, "offset": offset,
             "data": hex(piece),
         }),
+        Frame::GoAway { opened, leaves } => {
+            json!({ "frame": "GOAWAY", "opened": opened, "leaves": leaves })
+        }
+        Frame::Unknown { kind } => json!({ "frame": "unknown", "kind": kind }),
+        Frame::BadOpening { id: stream } => {
+            json!({ "frame": "STREAM", "stream": id(*stream), "opening": "undefined" })
+        }
     }
 }
 
@@ -82,7 +89,12 @@ fn written(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
 
 fn vector(name: &str, clauses: &str, payload: &[u8]) -> Value {
     let (frames, whole) = meaning(payload);
-    let reaction = if whole { "taken" } else { "reading ends at the frame that cannot be read" };
+    let undefined = frames.iter().any(|frame| frame["opening"] == "undefined");
+    let reaction = match (whole, undefined) {
+        (true, false) => "taken",
+        (true, true) => "RESET of the stream, reason 72",
+        (false, _) => "the frames before the one that cannot be read are taken; then RST",
+    };
     json!({
         "name": name, "clauses": clauses, "payload": hex(payload), "frames": frames,
         "readable": whole, "reaction": reaction,
@@ -158,6 +170,27 @@ fn others() -> Vec<Value> {
             &written(|w| assert_eq!(w.piece(9, 100, 90, &[0x60; 10], false), Some(10))),
         ),
         vector("ACCEPT whose number is longer than it need be", "RLY-1.8", &octets("01 85 00")),
+        control(
+            "GOAWAY: 300 streams were opened, and no session follows",
+            "RLY-10.1",
+            &Frame::GoAway { opened: 300, leaves: true },
+        ),
+        vector(
+            "GOAWAY with octets of a later release, and ACCEPT behind it",
+            "RLY-1.10, 10.1",
+            &octets("10 03 05 ffff 01 05"),
+        ),
+        vector(
+            "an extension frame of an unknown kind, and ACCEPT behind it",
+            "RLY-1.10",
+            &octets("1f 02 abcd 01 05"),
+        ),
+        vector(
+            "an opening with priority 3, and ACCEPT behind it",
+            "RLY-1.5",
+            &octets("a4 05 03 00 c0000201 01bb 00 01 06"),
+        ),
+        vector("an opening to an empty name", "RLY-1.5", &octets("84 05 01 02 00 01bb")),
     ]
 }
 
@@ -173,13 +206,13 @@ fn malformed() -> Vec<Value> {
         bad("STREAM that opens and has W", "RLY-1.5, 1.8", "94 05 01 00 c0000201 01bb"),
         bad("STREAM whose data goes past the end", "RLY-1.8", "a0 05 000000 05 6162"),
         bad("STREAM of a number of 2^28", "RLY-1.1", "80 8080808001 000000 61"),
-        bad("an opening with priority 3", "RLY-1.5", "84 05 03 00 c0000201 01bb"),
         bad("an opening to a target of kind 3", "RLY-1.5", "84 05 01 03 c0000201 01bb"),
         bad("an opening with a source of kind 3", "RLY-1.5", "84 05 01 30 c0000201 01bb"),
-        bad("an opening to an empty name", "RLY-1.5", "84 05 01 02 00 01bb"),
         bad("SHARED with H", "RLY-1.8", "44 05"),
         bad("an integer of ten octets", "RLY-1.8", "04 ffffffffffffffffff01"),
         bad("PIECE that is empty", "RLY-6.4", "26 01 64 00 00"),
+        bad("GOAWAY without its number", "RLY-10.1, 1.10", "10 00"),
+        bad("an extension frame that goes past the end", "RLY-1.10", "1f 05 00"),
         bad("PIECE beyond its packet", "RLY-6.4", "06 01 04 03 6162"),
     ]
 }
@@ -202,7 +235,7 @@ fn notes() -> Vec<Value> {
     vec![json!({ "name": name, "clauses": "RLY-1.9", "note": hex(&note), "entries": entries })]
 }
 
-/// RLY-1.1, RLY-1.2, RLY-1.3, RLY-1.4, RLY-1.5, RLY-1.6, RLY-1.8, RLY-1.9
+/// RLY-1.1, RLY-1.2, RLY-1.3, RLY-1.4, RLY-1.5, RLY-1.6, RLY-1.8, RLY-1.9, RLY-1.10
 #[test]
 fn frames_are_those_of_the_vectors() {
     let all = [streams(), others(), malformed(), notes()].concat();

@@ -113,7 +113,12 @@ fn connections() -> Vec<Value> {
         vector("BGNAK with STAT", "XSTP-6.1.2", ack.and_stat(empty)),
         vector("END", "XSTP-3.5.2, 6.4.2", Segment::end(number(4711), END)),
         vector("ENDAK", "XSTP-3.5.2, 6.4.2", Segment::end_ack(number(4711), END)),
-        vector("RST", "XSTP-3.5.2, 6.5.1", Segment::reset(END)),
+        vector("RST", "XSTP-3.5.2, 6.5.1", Segment::reset(Seq24::ZERO, END)),
+        vector(
+            "RST: a frame that begins with 0x0b could not be read",
+            "XSTP-6.5.3, RLY-10.6",
+            Segment::reset(number(0x01_0b00), END),
+        ),
     ]
 }
 

@@ -15,7 +15,7 @@
 //! by its own way, so that unequal ways do not matter beyond the guard time. A packet is cut up
 //! into [slots](super::slots::SlotFormat); it arrives with its last one, or not at all when one
 //! is missing. What a request has to wait for is in nobody's hands but time's: a slot to ask in,
-//! the way to the scheduler, its next plan, the way back, the slot.
+//! the way to the scheduler, its next plan, the reverse path, the slot.
 //!
 //! ```
 //! use satlink::mac::mf_tdma::{Class, MfTdma, MfTdmaConfig};

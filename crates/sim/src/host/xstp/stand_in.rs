@@ -106,6 +106,6 @@ impl StandIn for Xstp {
     }
 
     fn held(&self, stream: XstpStream) -> u64 {
-        self.slot(stream).map_or(0, |slot| slot.connection.held() as u64)
+        self.slot(stream).map_or(0, |slot| slot.connection.stored_bytes() as u64)
     }
 }

@@ -146,7 +146,7 @@ enum With {
     FilterAndRebuild,
 }
 
-/// 4 Mbyte down 4 Mbit/s, with 5 kbit/s for the way back: the seconds, and what the filter did.
+/// 4 Mbyte down 4 Mbit/s, with 5 kbit/s for the reverse path: the seconds, and what the filter did.
 fn transfer(with: With) -> (f64, Shaped, u64) {
     let link = |words: &str| -> LinkConfig { satlink::words::parse_link(words).expect("words") };
     // A sender whose window grows with each acknowledgement, as in 1999.

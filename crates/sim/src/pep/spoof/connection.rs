@@ -11,7 +11,7 @@ const DUPLICATES: u32 = 3;
 /// Timeouts in a row without a word of the receiver's, after which the connection is given up
 /// (RFC 9293, section 3.8.3; as many as Linux has, tcp_retries2).
 const TIMEOUTS: u32 = 15;
-/// What is sent again, is not again sooner, however short the round trip.
+/// Minimum interval between retransmissions of a segment, however short the round trip.
 const SOONEST: Span = Span::from_millis(1);
 /// The longest timeout.
 const LONGEST: Span = Span::from_secs(60);
@@ -316,7 +316,7 @@ impl Connection {
         self.since.filter(|_| waits).map(|since| since + self.timeout)
     }
 
-    /// The timer has run out: the oldest goes again.
+    /// The timer has run out: the oldest is retransmitted.
     pub(super) fn time_out(&mut self, now: Instant) {
         self.timeouts += 1;
         self.timeout = (self.timeout * 2).min(LONGEST);
@@ -365,7 +365,7 @@ impl Connection {
         self.take(now, number).map(|packet| (packet, false))
     }
 
-    /// A segment that counts as lost and was not sent again within a round trip.
+    /// A segment that counts as lost and was not retransmitted within a round trip.
     fn lost(&self, now: Instant) -> Option<u64> {
         let recover = self.recover?;
         let again = self.round_trip.unwrap_or(self.least_timeout).max(SOONEST);

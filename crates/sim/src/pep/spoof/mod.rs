@@ -1,5 +1,5 @@
 //! Spoofing: early acknowledgements for the sender, the receiver's own kept back, and what is
-//! lost behind the gateway sent again by the gateway.
+//! lost behind the gateway retransmitted by the gateway.
 //!
 //! ```text
 //!   sender ── data ──▶ [Spoofer] ── data, again where lost ──▶ receiver
@@ -57,7 +57,7 @@ pub struct Spoofed {
     pub early: u64,
     /// Acknowledgements of receivers that were kept back.
     pub suppressed: u64,
-    /// Segments that were sent again from here.
+    /// Segments that were retransmitted from here.
     pub again: u64,
     /// Segments for which there was no memory.
     pub dropped: u64,

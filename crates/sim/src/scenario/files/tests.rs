@@ -63,7 +63,7 @@ fn each_way_carries_several_files_whole() {
         let stp = name.contains("Published");
         assert_eq!(carried.polls[0] > 0, stp, "{name}");
         let on_air = carried.sent[1][0].bytes;
-        // 617 segments of 1,460 bytes with 36 or more of headers, and what was sent again.
+        // 617 segments of 1,460 bytes with 36 or more of headers, and retransmissions.
         assert!((917_000..1_500_000).contains(&on_air), "{on_air} {name}");
     }
 }

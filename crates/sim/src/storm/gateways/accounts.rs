@@ -142,8 +142,8 @@ impl Books {
             self.fail(&format!("frames of an honest peer were refused: {statistics:?}"));
         }
         let seen = session.snapshot(now);
-        let numbers = session.outstanding_numbers();
-        if seen.retransmit_queue > numbers || (seen.outstanding > 0 && numbers == 0) {
+        let numbers = session.outstanding_packets();
+        if seen.retransmit_queue > numbers || (seen.outstanding_bytes > 0 && numbers == 0) {
             self.fail(&format!("{numbers} numbers are out, and {seen:?}"));
         }
     }
@@ -233,8 +233,8 @@ impl Account {
             (association.opened + errors <= self.handled, "more was opened than came"),
             (
                 // What is lost for the third time goes twice.
-                session.data_retransmitted <= 2 * session.reported_lost + BEGINNINGS,
-                "more was sent again than was reported lost",
+                session.data_retransmitted <= 2 * session.reported_missing + BEGINNINGS,
+                "more was retransmitted than was reported lost",
             ),
             (self.allocated == 0, "memory is kept for streams that are gone"),
             (self.streams.send_buffered == 0, "a send buffer is kept for streams that are gone"),

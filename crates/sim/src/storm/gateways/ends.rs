@@ -412,7 +412,7 @@ impl End for HubEnd {
 
 /// Whether nothing is open and nothing is under way.
 fn is_at_rest(relay: &Relay) -> bool {
-    let out = relay.session().map_or(0, |session| session.outstanding_numbers());
+    let out = relay.session().map_or(0, |session| session.outstanding_packets());
     relay.statistics().streams == 0 && out == 0
 }
 

@@ -14,7 +14,7 @@ use super::weather::{Conditions, Guard, Lane};
 use super::{Damage, Report, Subject};
 use association::{Keys, Known, PresharedKey, PrivateKey, Security};
 use ends::{HubEnd, Setup, TerminalEnd};
-use relay::{Control, Learnt, RelayConfig};
+use relay::{Control, PathMetrics, RelayConfig};
 use units::{BitRate, Instant, RngStream, Span};
 use users::Task;
 use xstp::Seq24;
@@ -221,7 +221,7 @@ fn draw_configs(
             // From a 64th of the rate to 64 times as much.
             let rate = rates[usize::from(name == "hub")].mul_ratio(1 << rng.below(13), 64);
             let round_trip = Span::from_millis(2 + rng.below(1_500));
-            config.learnt = Some(Learnt { rate, round_trip });
+            config.learnt = Some(PathMetrics { rate, min_rtt: round_trip });
         }
         if on.has(Fault::TinySegment) {
             config.mtu = 576 + rng.below(100) as usize;

@@ -1,11 +1,12 @@
 //! CRUISE: the rate is R, and the queue is empty.
 //!
 //! ```text
-//!   state     knows R, confirmed or as before the last state; measures p_err and jitter
-//!   ends      a probe is due, q ≤ 1/2 of the threshold, R is below the rate cap   ──▶ PROBING
-//!             q > threshold in three samples, > 1/4 for eight RTTs, or loss far
-//!             above p_err before three POLLs                                      ──▶ DRAINING
-//!             a probe is due, and R has collapsed                                 ──▶ TRAIN
+//!   on entry   R, confirmed or as before the last state
+//!   sends      at R; measures p_err and jitter
+//!   exit       a probe is due, q ≤ Q/2, and R is below the rate cap                 ──▶ PROBING
+//!              q > Q in three samples, q > Q/4 for eight RTTs, or loss far above
+//!              p_err before three POLLs                                             ──▶ DRAINING
+//!              a probe is due, and R has collapsed                                  ──▶ TRAIN
 //! ```
 
 use super::estimator::micros;

@@ -1,17 +1,17 @@
 //! DRAINING and SETTLING: a queue is drained, and its cause is determined.
 //!
 //! ```text
-//!   DRAINING   knows C, the queuing delay q, and the rate before; sends at C/2 for 2 q, or at C/8
-//!              for 8/7 q if q exceeds half of the RTT
-//!     ends     at that time, which every sample updates
-//!   SETTLING   sends at C − C/256
-//!     ends     a POLL sent in this state is answered, and enough of them (three, or one after a
-//!              probe):
-//!       q is below a quarter, or half of the threshold   the queue is drained: AfterDrain
-//!       q is constant to 1/8 of the threshold, no loss   the path delay has increased: CRUISE at
-//!                                                        the rate before, new base delay
-//!       q varies                                         another sender fills the queue: drain
-//!                                                        once more, then COMPETING
+//!   DRAINING   on entry   C, queuing delay q, and the rate before
+//!              sends      at C/2 for 2 q, or at C/8 for 8/7 q if q exceeds half of the RTT
+//!              exit       at that time, which every sample updates
+//!   SETTLING   on entry   as DRAINING
+//!              sends      at C − C/256
+//!              exit       POLLs of this state are answered, three, or one after a probe:
+//!       q < max(Q/2, 1/4 of q on entry)   the queue is drained: AfterDrain
+//!       q is constant to Q/8, no loss     the path delay has increased: CRUISE at the rate before,
+//!                                         new base delay
+//!       q varies                          another sender fills the queue: drain once more, then
+//!                                         COMPETING
 //! ```
 
 use super::cubic::CubicCurve;

@@ -10,7 +10,7 @@
 //!   interval        two samples:   send rate      = octets sent     ÷ send interval
 //!                                  service rate   = octets sent     ÷ arrival interval
 //!                                  delivery rate  = octets received ÷ arrival interval
-//!   p_err           1 − received ÷ sent, while q ≤ 1/4 of the threshold: corruption
+//!   p_err           1 − received ÷ sent, while q ≤ Q/4: corruption
 //!   C               service rate if received ≥ (1 − p_err) / 1.02 × sent,
 //!                   else delivery rate ÷ (1 − p_err): the queue overflows
 //!   jitter          distance of a delay from the line through its neighbours, smoothed
@@ -173,7 +173,7 @@ impl PathEstimator {
 
     /// A POLL is answered; returns the sample if its transmission is stored.
     pub(super) fn on_poll_answered(&mut self, answered: &PollAnswered) -> Option<Sample> {
-        // Answers to POLLs that are not stored any more must not discard newer ones.
+        // A STAT for a POLL that is not stored any more must not discard newer POLLs.
         let ahead = |poll: &PollSent| answered.seq.wrapping_sub(poll.seq) as i32;
         while self.sent_polls.front().is_some_and(|poll| ahead(poll) > 0) {
             self.sent_polls.pop_front();
@@ -189,14 +189,14 @@ impl PathEstimator {
         let time = answered.arrived_at.wrapping_sub(arrived_at).wrapping_sub(at as u32);
         let more = answered.arrived.wrapping_sub(arrived).wrapping_sub(octets as u32);
         self.unwrapped = (at + i64::from(time as i32), octets + u64::from(more));
-        let here = answered.now.since(Instant::ZERO).as_micros() as u32;
+        let now_us = answered.now.since(Instant::ZERO).as_micros() as u32;
         let sample = Sample {
             sent_at: poll.now,
             sent: poll.octets,
             arrived_at: self.unwrapped.0,
             arrived: self.unwrapped.1,
             delay,
-            rtt_us: i64::from(here.wrapping_sub(answered.timestamp) as i32),
+            rtt_us: i64::from(now_us.wrapping_sub(answered.timestamp) as i32),
         };
         if self.samples.len() == MAX_SAMPLES {
             self.samples.pop_front();
@@ -215,10 +215,10 @@ impl PathEstimator {
         }
         self.min_rtt.update(now, sample.rtt_us);
         self.reverse_jitter.update(self.samples.iter().rev().map(Sample::reverse_delay_us));
-        let most = sample.rtt_us - self.min_rtt.value();
+        let max_queue_us = sample.rtt_us - self.min_rtt.value();
         let tolerance = CLOCK_TOLERANCE_US.max(self.reverse_jitter.value() * 4);
-        if self.queue_us(sample) > most + tolerance {
-            self.base_delay.reset(now, sample.delay - most);
+        if self.queue_us(sample) > max_queue_us + tolerance {
+            self.base_delay.reset(now, sample.delay - max_queue_us);
         }
     }
 

@@ -3,18 +3,18 @@
 //! ```text
 //!   estimator     per POLL: q = delay − base delay, send, service and delivery rate, p_err, jitter
 //!                 C = service rate, or delivery rate ÷ (1 − p_err) if the queue overflows
-//!   threshold     max(min_rtt / 8, 25 ms, 3 × 1500 octets ÷ R, 4 × jitter)
+//!   threshold     Q = max(min_rtt / 8, 25 ms, 3 × 1500 octets ÷ R, 4 × jitter)
 //!   law           R ≤ C − C/256 (C − C/128 with cross traffic); with cross traffic, CUBIC
 //!
 //!   TRAIN ──▶ RAMP ──▶ CRUISE ──due──▶ PROBING ──▶ CRUISE
-//!                        │ q > threshold
+//!                        │ q > Q
 //!                        ▼
 //!                     DRAINING ──▶ SETTLING ── q drained ───▶ CRUISE at C, or SHARING
 //!                                      │ q varies             cross traffic ──▶ COMPETING
 //!                                      └ q is constant        new base delay ──▶ CRUISE
 //! ```
 //!
-//! | state | knows on entry | ends |
+//! | state | known on entry | exit |
 //! |---|---|---|
 //! | TRAIN, RAMP ([`startup`]) | nothing, or a cached rate | the rate is confirmed, or a queue |
 //! | CRUISE ([`cruise`]) | R, confirmed or as before | a probe is due; a standing queue |
@@ -23,7 +23,8 @@
 //! | SHARING, COMPETING ([`sharing`]) | that there is cross traffic, and of which kind | equal C three times; no more queue |
 //!
 //! All decisions are based on answered POLLs ([`estimator`]). Loss alone does not reduce the rate,
-//! and the reverse path is not involved. The derivation is in `docs/spec/steady.md`.
+//! and the reverse path is not involved. Specification and derivation: `docs/spec/steady.md`
+//! (XSTP-14), with the same symbols.
 
 mod cruise;
 mod cubic;
@@ -53,7 +54,7 @@ const MIN_THRESHOLD_PACKETS: u64 = 3;
 const MIN_RATE_SPAN: Span = Span::from_millis(60);
 /// Minimum rate, bits per second.
 const MIN_RATE_BPS: u64 = 1_000;
-/// Maximum time in which no queue is detected after a delay that was none.
+/// Maximum time for which no queue is detected after an increase of the path delay.
 const MAX_HOLDOFF: Span = Span::from_secs(60);
 /// Jitter above which a train is imprecise, in microseconds.
 const LOW_JITTER_US: i64 = 1_000;
@@ -97,23 +98,24 @@ pub(crate) struct Steady {
     probes: ProbeSchedule,
     /// Consecutive drains after which a queue remained.
     undrained_queues: u32,
-    /// Time in which no queue is detected after a delay that was none, and its end.
+    /// Time for which no queue is detected after an increase of the path delay, and its end.
     queue_holdoff: Span,
     queue_ignored_until: Instant,
-    /// A drained queue may have been caused by cross traffic: R is further below C.
+    /// Another flow may have caused a drained queue: R is C/128 below C instead of C/256.
     cross_traffic_seen: bool,
-    /// Until then a constant delay is the queue of another sender.
+    /// Time until which a constant delay is taken for the queue of another sender.
     competing_until: Instant,
-    /// Until then other senders share the bottleneck: C differed at two events.
+    /// Time until which other senders are assumed to share the bottleneck: C differed at two events.
     sharing_until: Instant,
     /// The last drop of R.
     rate_drop: Option<RateDrop>,
-    /// The train under way is that of a session with a known rate.
+    /// The current train was started at a known rate, after a probe that found capacity.
     recovering_rate: bool,
     /// A POLL is sent with the next packet.
     poll_requested: bool,
+    /// Times of the last POLL and of the last STAT that gave a sample.
     last_poll: Instant,
-    last_answer: Instant,
+    last_stat: Instant,
     /// Minimum interval between POLLs that the reverse path can carry: the serialization time of
     /// two control packets, or zero if its rate is unknown.
     min_poll_interval: Span,
@@ -155,7 +157,7 @@ impl Steady {
             best_rate_bps: known.unwrap_or(0),
             rate_confirmed: false,
             capped_since_confirmed: false,
-            min_rtt: config.initial_round_trip,
+            min_rtt: config.initial_rtt,
             probes: ProbeSchedule::new(),
             undrained_queues: 0,
             queue_holdoff: Span::ZERO,
@@ -167,7 +169,7 @@ impl Steady {
             recovering_rate: false,
             poll_requested: false,
             last_poll: Instant::ZERO,
-            last_answer: Instant::ZERO,
+            last_stat: Instant::ZERO,
             min_poll_interval,
             train_poll_interval: min_poll_interval * u64::from(divisor + 1),
             in_blackout: false,
@@ -193,11 +195,11 @@ impl Steady {
         recent.send_rate_bps() < self.base_rate_bps / 10 * 9
     }
 
-    /// Queue-detection threshold, microseconds.
+    /// Queue-detection threshold Q, microseconds.
     fn queue_threshold_us(&self) -> i64 {
         let packets = time_for_packets(MIN_THRESHOLD_PACKETS, self.base_rate_bps);
-        let least = (self.min_rtt / 8).max(MIN_THRESHOLD).max(packets);
-        as_micros(least).max(self.path.jitter_us() * 4)
+        let min = (self.min_rtt / 8).max(MIN_THRESHOLD).max(packets);
+        as_micros(min).max(self.path.jitter_us() * 4)
     }
 
     /// Minimum interval for a rate: a third of an RTT, or 16 packets in at most 8 RTTs, and at
@@ -269,8 +271,8 @@ impl CongestionController for Steady {
             State::Cruise | State::Sharing(_) | State::Probing(_) => self.base_rate_bps,
             State::Draining(_) | State::Settling(_) => self.base_rate_bps,
         };
-        let most = self.max_rate();
-        Some(BitRate::from_bps(rate.clamp(self.min_rate_bps.min(most), most)))
+        let max_rate = self.max_rate();
+        Some(BitRate::from_bps(rate.clamp(self.min_rate_bps.min(max_rate), max_rate)))
     }
 
     fn estimated_pace(&self, now: Instant) -> Option<BitRate> {
@@ -304,17 +306,17 @@ impl CongestionController for Steady {
     fn poll_range(&self) -> Range<Span> {
         // The STATs for the POLLs of a train must not be merged with later ones.
         let is_train = matches!(self.state, State::Train(_));
-        let least = if is_train { self.train_poll_interval } else { self.min_poll_interval };
-        least..self.max_poll_interval()
+        let min_interval = if is_train { self.train_poll_interval } else { self.min_poll_interval };
+        min_interval..self.max_poll_interval()
     }
 
     /// A lower rate cap applies at once; towards a higher one the rate is probed.
     fn set_max_rate(&mut self, rate: Option<BitRate>) {
         self.max_rate_bps = rate.map(BitRate::as_bps);
-        let most = self.max_rate();
-        self.min_rate_bps = self.min_rate_bps.min(most);
-        self.capped_since_confirmed |= self.base_rate_bps > most;
-        self.base_rate_bps = self.base_rate_bps.min(most);
+        let max_rate = self.max_rate();
+        self.min_rate_bps = self.min_rate_bps.min(max_rate);
+        self.capped_since_confirmed |= self.base_rate_bps > max_rate;
+        self.base_rate_bps = self.base_rate_bps.min(max_rate);
     }
 
     /// Sets the rate cap as granted by the peer. A controller that cruises at the old cap continues
@@ -340,7 +342,7 @@ impl CongestionController for Steady {
         self.min_rtt = answered.min_rtt;
         self.blackout_ended_at = None;
         let Some(sample) = self.path.on_poll_answered(answered) else { return };
-        let last_answer = core::mem::replace(&mut self.last_answer, now);
+        let last_stat = core::mem::replace(&mut self.last_stat, now);
         match self.state {
             State::Train(train) => self.on_train(now, train),
             State::Ramp(ramp) => self.on_ramp(now, ramp, &sample),
@@ -351,7 +353,7 @@ impl CongestionController for Steady {
                 self.on_settling(now, &drain);
             }
             State::Settling(_) => {}
-            State::Sharing(curve) => self.on_sharing(now, curve, now.since(last_answer)),
+            State::Sharing(curve) => self.on_sharing(now, curve, now.since(last_stat)),
         }
     }
 

@@ -1,8 +1,9 @@
-//! PROBING: a higher rate for one RTT, and its effect.
+//! PROBING: bandwidth probing at a higher rate for one RTT.
 //!
 //! ```text
-//!   state     knows base rate R and p_err; sends at R' = R + R/2ⁿ, n = 4 at first
-//!   ends      the first POLL sent after it is answered:
+//!   on entry   base rate R and p_err
+//!   sends      at R' = R + R/2ⁿ, n = 4 at first
+//!   exit       the first POLL sent after the probe is answered:
 //!     all of the addition arrived, constant delay   base rate R'; n halves; the next probe follows
 //!     service rate < (R + R') / 2                   C = service rate; the wait doubles
 //!     less than half of the addition arrived        the queue overflows; the wait doubles
@@ -30,7 +31,7 @@ const MIN_PACKETS: u64 = 36;
 /// RTT.
 const MIN_DOUBLED_PACKETS: u64 = 4;
 /// A base rate below 1/64 of the rate cap is doubled.
-const MAX_CEILING_RATIO: u64 = 64;
+const MAX_CAP_RATIO: u64 = 64;
 
 /// Time and size of the next probe.
 #[derive(Clone, Copy, Debug)]
@@ -99,16 +100,16 @@ impl ProbeSchedule {
         error_ppm: u64,
     ) -> Probe {
         // Far below a configured rate the estimate is wrong; additions of 1/16 would take minutes.
-        let is_far_below = max_rate < u64::MAX && base < max_rate / MAX_CEILING_RATIO;
+        let is_far_below = max_rate < u64::MAX && base < max_rate / MAX_CAP_RATIO;
         // Doubling so few packets adds a handful to the queue. Not after a probe that found one.
         let few = mul(base, rtt.as_micros(), PACKET_BITS * 1_000_000) < MIN_DOUBLED_PACKETS;
         let doubles = is_far_below || (few && self.waits == INITIAL_WAIT);
-        let (shift, least) =
+        let (shift, min_packets) =
             if doubles { (0, MIN_DOUBLED_PACKETS) } else { (self.shift, MIN_PACKETS) };
         let rate = base.saturating_add(base >> shift).min(max_rate);
         // For n packets, half of the addition is two standard deviations of the corrupted ones:
         // n/32 = 2 √(n p_err).
-        let packets = least.max(mul(4_096, error_ppm, 1_000_000));
+        let packets = min_packets.max(mul(4_096, error_ppm, 1_000_000));
         let until = now + time.max(time_for_packets(packets, rate));
         Probe { base, rate, from: now, until, ended: false }
     }
@@ -136,8 +137,8 @@ impl Probe {
         let inside = || path.interval(self.from, Some(self.until));
         let around = || path.interval_around(self.from, self.until);
         // A quarter of the addition is distinguishable.
-        let least = self.base + (self.rate - self.base) / 4;
-        let suffices = |interval: &SampleInterval| interval.send_rate_bps() >= least;
+        let min_rate = self.base + (self.rate - self.base) / 4;
+        let suffices = |interval: &SampleInterval| interval.send_rate_bps() >= min_rate;
         let interval = inside().filter(suffices).or_else(|| around().filter(suffices))?;
         let sent = interval.send_rate_bps();
         let rate = if sent >= self.middle(self.rate) { self.rate } else { sent };
@@ -195,8 +196,8 @@ impl Steady {
             ProbeOutcome::Queue(bottleneck_bps) => {
                 let queue_us = self.path.queue_us(sample);
                 // The uncertainty of a train is larger than its samples show.
-                let least = if self.bottleneck_bps.is_some() { 15 } else { 12 };
-                let bottleneck_bps = bottleneck_bps.max(probe.base / 16 * least);
+                let sixteenths = if self.bottleneck_bps.is_some() { 15 } else { 12 };
+                let bottleneck_bps = bottleneck_bps.max(probe.base / 16 * sixteenths);
                 self.base_rate_bps = self.below(bottleneck_bps);
                 self.bottleneck_bps = Some(bottleneck_bps);
                 self.confirm_rate();
@@ -226,7 +227,7 @@ impl Steady {
 mod tests {
     use super::*;
 
-    /// XSTP-14.4.1
+    /// XSTP-14.4.1, XSTP-14.4.4
     #[test]
     fn a_low_rate_is_doubled_until_a_queue_is_found() {
         let mut schedule = ProbeSchedule::new();

@@ -111,12 +111,12 @@ impl Steady {
     /// The train of [`Self::recover_with_train`] has an estimate, or failed.
     fn on_recovery_train(&mut self, now: Instant, train: Train, estimate: Option<TrainEstimate>) {
         self.recovering_rate = false;
-        let most = match self.unrecovered_drop(now) {
+        let max_rate = match self.unrecovered_drop(now) {
             Some(drop) => drop.from.saturating_add(drop.from / 4),
             None => self.base_rate_bps.saturating_mul(MAX_INCREASE),
         };
         let base = self.base_rate_bps;
-        let range = base..most.min(self.max_rate());
+        let range = base..max_rate.min(self.max_rate());
         let ramp = estimate.map(|estimate| Ramp::after_train(now, train, estimate, range));
         if let Some(ramp) = ramp.filter(|ramp| ramp.cap > base.saturating_add(base / 8)) {
             self.enter_ramp(ramp);

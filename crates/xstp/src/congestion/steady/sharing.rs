@@ -2,16 +2,16 @@
 //! [`CubicCurve`].
 //!
 //! ```text
-//!   SHARING     knows C of the last event; cross traffic backs off for a queue
-//!     event     a standing queue: drain, then 0.9 of C
-//!     ends      three events with an equal C: the shares have converged, or there is no cross
-//!               traffic ──▶ CRUISE
-//!   COMPETING   knows that a queue did not drain; another sender fills it
-//!     event     a congestion loss while q exceeds 3/4 of its maximum: drain the own part of the
-//!               queue, then 0.7 of the rate
-//!     ends      the queue was drained after two events        ──▶ SHARING
-//!               it was constant after three events            ──▶ CRUISE, new base delay
-//!               q < 1/4 of the threshold for two RTTs         ──▶ CRUISE
+//!   SHARING     on entry   C of the last event; cross traffic backs off for a queue
+//!               event      a standing queue: drain, then 0.9 C
+//!               exit       three events with an equal C: the shares have converged, or there is no
+//!                          cross traffic ──▶ CRUISE
+//!   COMPETING   on entry   a queue did not drain: another sender fills it
+//!               event      a congestion loss while q exceeds 3/4 of its maximum: drain the own part
+//!                          of the queue, then 0.7 of the rate
+//!               exit       the queue was drained after two events        ──▶ SHARING
+//!                          it was constant after three events            ──▶ CRUISE, new base delay
+//!                          q < Q/4 for two RTTs                          ──▶ CRUISE
 //! ```
 
 use super::cubic::{CrossTraffic, CubicCurve};
@@ -60,7 +60,7 @@ impl Steady {
                     return;
                 }
                 let standing = self.path.standing_queue_us(self.min_rtt * 2, MIN_SAMPLES);
-                if standing.is_some_and(|least| least < self.queue_threshold_us() / 4) {
+                if standing.is_some_and(|queue_us| queue_us < self.queue_threshold_us() / 4) {
                     self.state = State::Cruise;
                     self.probes.reset(now, self.min_rtt);
                     return;
@@ -175,13 +175,13 @@ mod tests {
         let rate = |bps| Some(BitRate::from_bps(bps));
         let slow = SessionConfig { max_rate: rate(500), ..usual.clone() };
         let narrow = SessionConfig { max_rate: rate(9_000), min_rate: rate(9_000), ..usual };
-        for (config, most) in [(slow, 500), (narrow, 9_000)] {
+        for (config, max_rate) in [(slow, 500), (narrow, 9_000)] {
             let now = Instant::ZERO + Span::from_secs(1);
             let mut steady = Steady::new(&config);
-            steady.resume_sharing(now, CubicCurve::new(CrossTraffic::DelayBased, most));
-            assert!((1..=most).contains(&steady.pace(now).unwrap().as_bps()));
+            steady.resume_sharing(now, CubicCurve::new(CrossTraffic::DelayBased, max_rate));
+            assert!((1..=max_rate).contains(&steady.pace(now).unwrap().as_bps()));
             steady.enter_competing(now);
-            assert!((1..=most).contains(&steady.pace(now).unwrap().as_bps()));
+            assert!((1..=max_rate).contains(&steady.pace(now).unwrap().as_bps()));
         }
     }
 }

@@ -1,16 +1,17 @@
 //! TRAIN and RAMP: a packet train estimates the bottleneck rate, and a ramp validates it.
 //!
 //! ```text
-//!   TRAIN   knows nothing of the path; sends ten packets back to back, with POLLs on the 1st, 4th,
-//!           7th and 10th, then no new data
-//!     ends  two of these POLLs are answered:
-//!             D = octets between two POLLs ÷ interval of their arrivals     (dispersion)
-//!           or two trains had no estimate: RAMP without D, which doubles the delivery rate
-//!   RAMP    knows D, refined as further POLLs of the train are answered; sends at D/2. With a
-//!           cached rate there is no train, and the ramp is at that rate
-//!     ends  an eighth of an RTT and 15,000 octets were sent at that rate and answered:
-//!             all arrived, constant delay     CRUISE at 63/64 D, and PROBING
-//!             the delay grew, or loss         DRAINING, C = bottleneck rate of the interval
+//!   TRAIN   on entry   nothing is known of the path
+//!           sends      ten packets back to back, with POLLs on the 1st, 4th, 7th and 10th; then no
+//!                      new data
+//!           exit       two of these POLLs are answered:
+//!                        D = octets between two POLLs ÷ interval of their arrivals   (dispersion)
+//!                      two trains had no estimate: RAMP without D, doubling the delivery rate
+//!   RAMP    on entry   D, refined as further POLLs of the train are answered; or a cached rate
+//!           sends      at D/2, or at the cached rate
+//!           exit       1/8 RTT and 15,000 octets were sent at that rate and answered:
+//!                        all arrived, constant delay     CRUISE at 63/64 D, and PROBING
+//!                        the delay grew, or loss         DRAINING, C = bottleneck rate
 //! ```
 //!
 //! D is too high if the link forwards packets in groups. Therefore only half of it is used until a

@@ -1,10 +1,10 @@
-//! The controller on a link made of packets and arithmetic, and its laws by themselves.
+//! Tests of the controller on a simulated link, and of its functions.
 
 use super::cubic::{CrossTraffic, CubicCurve};
 use super::estimator::{Sample, SampleInterval};
 mod changes;
 mod clocks;
-mod narrow;
+mod low_rates;
 
 use super::*;
 use crate::congestion::Controller;
@@ -12,23 +12,23 @@ use alloc::collections::VecDeque;
 
 const DATA: u64 = 1_500;
 const MBPS: u64 = 1_000_000;
-const BACK: Span = Span::from_millis(300);
+const ONE_WAY: Span = Span::from_millis(300);
 
-/// What the link is like at some time.
+/// State of the link at a point in time.
 #[derive(Clone, Copy)]
 struct Link {
     bps: u64,
-    /// One packet of so many is lost; 0: none.
+    /// One of this number of packets is lost; 0 means none.
     lost: u64,
-    /// One way, forward.
+    /// One-way propagation delay of the forward path.
     delay: Span,
-    /// What fits into its queue.
+    /// Capacity of the queue, as a delay.
     room: Span,
 }
 
-const GOOD: Link = Link { bps: 10 * MBPS, lost: 0, delay: BACK, room: Span::from_millis(600) };
+const USUAL: Link = Link { bps: 10 * MBPS, lost: 0, delay: ONE_WAY, room: Span::from_millis(600) };
 
-/// When, how many octets, and with which POLL, sent when.
+/// Arrival time and octets of a packet, with the sequence number and transmission time of its POLL.
 type Arrival = (Instant, u64, Option<(u32, Instant)>);
 
 struct Rig {
@@ -41,23 +41,23 @@ struct Rig {
     packets: u64,
     sent: u64,
     arrived: u64,
-    count: u32,
-    under_way: VecDeque<Arrival>,
-    answers: VecDeque<PollAnswered>,
+    seq: u32,
+    in_flight: VecDeque<Arrival>,
+    stats: VecDeque<PollAnswered>,
     longest_queue: Span,
-    /// This one packet is lost.
-    losing: Option<u64>,
-    /// The POLL with this count is seen so much later than it arrives.
+    /// Index of a packet that is lost.
+    lost_packet: Option<u64>,
+    /// Sequence number of a POLL that the receiver processes late, and the delay.
     late: Option<(u32, Span)>,
-    /// The way back.
+    /// One-way delay of the reverse path.
     back: Span,
-    /// How far apart answers are at least; POLLs between them have none.
-    apart: Span,
-    answered_at: Instant,
-    /// What the reader's clock shows.
+    /// Minimum interval between STATs; POLLs within it are not answered.
+    stat_spacing: Span,
+    last_stat_at: Instant,
+    /// Clock of the receiver.
     clock: fn(Instant) -> Instant,
-    /// When the reader and the sender have their processors, who should have them then.
-    awake: [fn(Instant) -> Instant; 2],
+    /// Time at which receiver and sender are scheduled if they are due at the argument.
+    scheduled: [fn(Instant) -> Instant; 2],
 }
 
 impl Rig {
@@ -72,17 +72,17 @@ impl Rig {
             packets: 0,
             sent: 0,
             arrived: 0,
-            count: 0,
-            under_way: VecDeque::new(),
-            answers: VecDeque::new(),
+            seq: 0,
+            in_flight: VecDeque::new(),
+            stats: VecDeque::new(),
             longest_queue: Span::ZERO,
-            losing: None,
+            lost_packet: None,
             late: None,
-            back: BACK,
-            apart: Span::ZERO,
-            answered_at: Instant::ZERO,
+            back: ONE_WAY,
+            stat_spacing: Span::ZERO,
+            last_stat_at: Instant::ZERO,
             clock: |at| at,
-            awake: [|at| at; 2],
+            scheduled: [|at| at; 2],
         }
     }
 
@@ -94,7 +94,7 @@ impl Rig {
         self.steady.pace(self.now).unwrap().as_bps() / MBPS
     }
 
-    /// Runs until `millis` and says what arrived since, in kilobits per second.
+    /// Runs until `millis`; returns the delivery rate in kbit/s.
     fn run(&mut self, millis: u64) -> u64 {
         let (from, before) = (self.now, self.arrived);
         let end = at(millis);
@@ -109,21 +109,22 @@ impl Rig {
         let usual = (self.back * 2 / 3).max(Span::from_millis(5));
         let poll_at = self.last_poll + usual.min(range.end).max(range.start);
         let may_send = self.steady.may_send() && !self.steady.is_poll_only();
-        let send_at = (self.awake[1])(if may_send { self.next_send } else { poll_at });
-        let arrival = self.under_way.front().map_or(end, |first| first.0);
-        let answer = self.answers.front().map_or(end, |first| first.now);
+        let send_at = (self.scheduled[1])(if may_send { self.next_send } else { poll_at });
+        let arrival = self.in_flight.front().map_or(end, |first| first.0);
+        let answer = self.stats.front().map_or(end, |first| first.now);
         self.now = send_at.min(arrival).min(answer).min(end).max(self.now);
-        while self.under_way.front().is_some_and(|first| first.0 <= self.now) {
-            let (at, octets, poll) = self.under_way.pop_front().unwrap();
+        while self.in_flight.front().is_some_and(|first| first.0 <= self.now) {
+            let (at, octets, poll) = self.in_flight.pop_front().unwrap();
             self.arrived += octets;
-            let free = self.answered_at == Instant::ZERO || at >= self.answered_at + self.apart;
-            if let Some((count, sent_at)) = poll.filter(|_| free) {
-                self.answered_at = at;
-                let late = self.late.filter(|late| late.0 == count);
-                let seen_at = (self.awake[0])(at) + late.map_or(Span::ZERO, |late| late.1);
-                self.answers.push_back(PollAnswered {
-                    now: (self.awake[0])(at) + self.back,
-                    seq: count,
+            let free =
+                self.last_stat_at == Instant::ZERO || at >= self.last_stat_at + self.stat_spacing;
+            if let Some((seq, sent_at)) = poll.filter(|_| free) {
+                self.last_stat_at = at;
+                let late = self.late.filter(|late| late.0 == seq);
+                let seen_at = (self.scheduled[0])(at) + late.map_or(Span::ZERO, |late| late.1);
+                self.stats.push_back(PollAnswered {
+                    now: (self.scheduled[0])(at) + self.back,
+                    seq,
                     timestamp: (sent_at.as_nanos() / 1_000) as u32,
                     arrived_at: ((self.clock)(seen_at).as_nanos() / 1_000) as u32,
                     arrived: self.arrived as u32,
@@ -131,13 +132,13 @@ impl Rig {
                 });
             }
         }
-        while self.answers.front().is_some_and(|first| first.now <= self.now) {
-            let answered = self.answers.pop_front().unwrap();
+        while self.stats.front().is_some_and(|first| first.now <= self.now) {
+            let answered = self.stats.pop_front().unwrap();
             self.steady.on_poll_answered(&answered);
         }
         if self.now >= send_at && self.now < end {
             if may_send {
-                // What a late sender catches up is bounded.
+                // The burst of a late sender is bounded.
                 let planned = self.next_send.max(self.now - Span::from_millis(5));
                 self.next_send = planned + self.steady.pace(self.now).unwrap().time_for(DATA);
                 let requested = self.steady.on_data(self.now, self.sent);
@@ -154,11 +155,11 @@ impl Rig {
         self.packets += 1;
         self.sent += octets;
         let poll = poll.then(|| {
-            self.count += 1;
+            self.seq += 1;
             self.last_poll = self.now;
-            let (now, count, octets) = (self.now, self.count, self.sent);
-            self.steady.on_poll(&PollSent { now, seq: count, octets });
-            (count, now)
+            let (now, seq, octets) = (self.now, self.seq, self.sent);
+            self.steady.on_poll(&PollSent { now, seq, octets });
+            (seq, now)
         });
         let waits = self.free_at.since(self.now);
         self.longest_queue = self.longest_queue.max(waits);
@@ -166,13 +167,13 @@ impl Rig {
             return;
         }
         self.free_at = self.free_at.max(self.now) + BitRate::from_bps(link.bps).time_for(octets);
-        if self.losing == Some(self.packets) {
+        if self.lost_packet == Some(self.packets) {
             return;
         }
         if link.lost > 0 && self.packets % link.lost == link.lost / 2 {
             return;
         }
-        self.under_way.push_back((self.free_at + link.delay, octets, poll));
+        self.in_flight.push_back((self.free_at + link.delay, octets, poll));
     }
 }
 
@@ -182,42 +183,42 @@ fn at(millis: u64) -> Instant {
 
 /// XSTP-14.2.1 XSTP-14.2.2 XSTP-14.2.3 XSTP-14.9.1
 #[test]
-fn a_train_and_half_of_what_it_shows_find_the_rate_in_two_round_trips() {
+fn train_and_ramp_find_the_rate_in_two_rtts() {
     for (link, mbps) in [
-        ((|_| GOOD) as fn(Instant) -> Link, 10),
-        (|_| Link { bps: 250 * MBPS, ..GOOD }, 250),
-        (|_| Link { bps: MBPS, ..GOOD }, 1),
+        ((|_| USUAL) as fn(Instant) -> Link, 10),
+        (|_| Link { bps: 250 * MBPS, ..USUAL }, 250),
+        (|_| Link { bps: MBPS, ..USUAL }, 1),
     ] {
         let mut rig = Rig::auto(link);
         rig.run(550);
         assert_eq!(
             (rig.packets > 10, rig.steady.mode(Instant::ZERO)),
             (true, "train"),
-            "POLLs go on"
+            "POLLs continue"
         );
-        assert_eq!(rig.sent / DATA, 10, "ten packets until something is known");
+        assert_eq!(rig.sent / DATA, 10, "ten packets before the first STAT");
         assert_eq!(rig.steady.confirmed_rate(), None);
         rig.run(900);
         assert_eq!(rig.steady.mode(Instant::ZERO), "ramp");
         assert!(
             rig.steady.pace(rig.now).unwrap().as_bps() <= mbps * MBPS / 2,
-            "half of it at first"
+            "half of the estimate at first"
         );
         rig.run(2_000);
-        let found = rig.steady.pace(rig.now).unwrap().as_bps();
-        assert!(found.abs_diff(mbps * MBPS) < mbps * MBPS / 10, "{found}");
+        let rate = rig.steady.pace(rig.now).unwrap().as_bps();
+        assert!(rate.abs_diff(mbps * MBPS) < mbps * MBPS / 10, "{rate}");
         rig.run(2_600);
         assert!(rig.longest_queue < Span::from_millis(130), "{:?}", rig.longest_queue);
         rig.run(5_000);
-        let learnt = rig.steady.confirmed_rate().expect("a rate").as_bps();
-        assert!(learnt.abs_diff(mbps * MBPS) < mbps * MBPS / 20, "{learnt}");
+        let confirmed = rig.steady.confirmed_rate().expect("a rate").as_bps();
+        assert!(confirmed.abs_diff(mbps * MBPS) < mbps * MBPS / 20, "{confirmed}");
     }
 }
 
 /// XSTP-14.2.4
 #[test]
-fn nothing_but_one_train_goes_into_a_slow_link() {
-    let mut rig = Rig::auto(|_| Link { bps: 9_600, room: Span::from_secs(60), ..GOOD });
+fn a_low_rate_link_gets_only_one_train() {
+    let mut rig = Rig::auto(|_| Link { bps: 9_600, room: Span::from_secs(60), ..USUAL });
     rig.run(2_000);
     assert_eq!(rig.sent / DATA, 10);
     rig.run(60_000);
@@ -226,33 +227,33 @@ fn nothing_but_one_train_goes_into_a_slow_link() {
 
 /// XSTP-14.2.5 XSTP-14.2.6
 #[test]
-fn a_remembered_rate_is_used_at_once_and_given_up_when_it_does_not_hold() {
+fn a_cached_rate_is_used_at_once_and_validated() {
     let config = SessionConfig {
         initial_rate: Some(BitRate::from_mbps(10)),
         ..SessionConfig::gateway_auto()
     };
-    let mut rig = Rig::new(&config, |_| GOOD);
+    let mut rig = Rig::new(&config, |_| USUAL);
     assert_eq!(rig.mbps(), 10);
-    assert!(rig.run(3_000) > 8_700, "all but the first flight's way");
-    let mut rig = Rig::new(&config, |_| Link { bps: MBPS, ..GOOD });
+    assert!(rig.run(3_000) > 8_700, "all but the first one-way delay");
+    let mut rig = Rig::new(&config, |_| Link { bps: MBPS, ..USUAL });
     rig.run(1_400);
-    assert!(rig.mbps() <= 1, "a round trip later it is known");
+    assert!(rig.mbps() <= 1, "corrected after one RTT");
     rig.run(2_600);
-    assert!(rig.free_at < rig.now + Span::from_millis(100), "and drained in two");
+    assert!(rig.free_at < rig.now + Span::from_millis(100), "the queue is drained after two RTTs");
     let rate = rig.steady.pace(rig.now).unwrap().as_bps();
     assert!(rate > 900_000 && rate < 1_100_000, "{rate}");
 }
 
 /// XSTP-14.2.5
 #[test]
-fn next_to_nothing_that_is_remembered_is_not_believed_where_more_was_told() {
+fn a_cached_rate_far_below_the_configured_one_is_ignored() {
     let config = |start| SessionConfig {
         max_rate: Some(BitRate::from_mbps(10)),
         initial_rate: Some(start),
         headroom_millionths: 0,
         ..SessionConfig::gateway_auto()
     };
-    let mut rig = Rig::new(&config(BitRate::from_kbps(10)), |_| GOOD);
+    let mut rig = Rig::new(&config(BitRate::from_kbps(10)), |_| USUAL);
     assert_eq!(rig.steady.mode(Instant::ZERO), "train");
     rig.run(2_600);
     assert!(
@@ -260,94 +261,90 @@ fn next_to_nothing_that_is_remembered_is_not_believed_where_more_was_told() {
         "{:?}",
         rig.steady.pace(rig.now).unwrap()
     );
-    let rig = Rig::new(&config(BitRate::from_kbps(700)), |_| GOOD);
+    let rig = Rig::new(&config(BitRate::from_kbps(700)), |_| USUAL);
     assert_eq!(rig.steady.mode(Instant::ZERO), "ramp");
 }
 
 /// XSTP-14.9.1
 #[test]
-fn what_a_ceiling_has_cut_is_not_worth_remembering() {
-    let mut rig = Rig::auto(|_| GOOD);
+fn a_capped_rate_is_not_confirmed() {
+    let mut rig = Rig::auto(|_| USUAL);
     rig.run(5_000);
     assert!(rig.steady.confirmed_rate().is_some());
-    let most = |kbps| Some(BitRate::from_kbps(kbps));
-    rig.steady.apply_grant(most(9));
-    assert_eq!(
-        rig.steady.confirmed_rate(),
-        None,
-        "that is what the peer allows, not what the way takes"
-    );
-    rig.steady.apply_grant(most(20_000));
+    let grant = |kbps| Some(BitRate::from_kbps(kbps));
+    rig.steady.apply_grant(grant(9));
+    assert_eq!(rig.steady.confirmed_rate(), None, "a granted rate is no bottleneck rate");
+    rig.steady.apply_grant(grant(20_000));
     assert_eq!(rig.steady.confirmed_rate(), None);
     rig.run(60_000);
-    let learnt = rig.steady.confirmed_rate().expect("a rate that was found again").as_bps();
-    assert!(learnt > 9 * MBPS, "{learnt}");
+    let confirmed = rig.steady.confirmed_rate().expect("a rate that is confirmed again").as_bps();
+    assert!(confirmed > 9 * MBPS, "{confirmed}");
 }
 
 /// XSTP-14.1.3 XSTP-14.3.5
 #[test]
-fn a_configured_rate_is_a_ceiling() {
+fn a_configured_rate_is_a_rate_cap() {
     let config = SessionConfig {
         max_rate: Some(BitRate::from_mbps(12)),
         headroom_millionths: 0,
         ..SessionConfig::gateway_auto()
     };
-    let mut rig = Rig::new(&config, |_| Link { bps: 50 * MBPS, ..GOOD });
+    let mut rig = Rig::new(&config, |_| Link { bps: 50 * MBPS, ..USUAL });
     for second in 1..20 {
         rig.run(second * 1_000);
-        assert_eq!(rig.mbps(), 12, "at once, and never more");
+        assert_eq!(rig.mbps(), 12, "immediately, and at most");
     }
-    let mut rig = Rig::new(&config, |_| GOOD);
+    let mut rig = Rig::new(&config, |_| USUAL);
     assert!(rig.run(30_000) > 9_600);
     assert!(rig.longest_queue < Span::from_millis(550), "{:?}", rig.longest_queue);
 }
 
 /// XSTP-14.1.2 XSTP-14.4.5
 #[test]
-fn errors_are_no_congestion() {
-    let mut rig = Rig::auto(|_| Link { lost: 5, ..GOOD });
+fn corruption_is_no_congestion() {
+    let mut rig = Rig::auto(|_| Link { lost: 5, ..USUAL });
     rig.run(6_000);
-    let arrives = rig.run(36_000);
-    assert!(arrives > 7_400, "{arrives} of 8000");
+    let kbps = rig.run(36_000);
+    assert!(kbps > 7_400, "{kbps} of 8000");
     assert!(rig.longest_queue < Span::from_millis(300), "{:?}", rig.longest_queue);
 }
 
 /// XSTP-14.3.1 XSTP-14.3.2 XSTP-14.4.2
 #[test]
-fn a_fade_is_followed_and_so_is_its_end() {
+fn the_rate_follows_a_fade_and_its_end() {
     let mut rig = Rig::auto(|now| {
         let faded = now > at(10_000) && now < at(20_000);
-        Link { bps: if faded { 4 * MBPS } else { 10 * MBPS }, ..GOOD }
+        Link { bps: if faded { 4 * MBPS } else { 10 * MBPS }, ..USUAL }
     });
     rig.run(13_500);
     assert!(rig.free_at < rig.now + Span::from_millis(150), "drained");
     assert!(rig.mbps() < 4);
-    let arrives = rig.run(20_000);
-    assert!(arrives > 3_500, "{arrives}");
+    let kbps = rig.run(20_000);
+    assert!(kbps > 3_500, "{kbps}");
     rig.run(40_000);
-    let arrives = rig.run(45_000);
-    assert!(arrives > 9_000, "{arrives}");
+    let kbps = rig.run(45_000);
+    assert!(kbps > 9_000, "{kbps}");
 }
 
 /// XSTP-14.3.3
 #[test]
-fn a_longer_way_is_no_queue() {
+fn a_longer_path_delay_becomes_the_base_delay() {
     let mut rig = Rig::auto(|now| {
         let step = if now > at(10_000) { 120 } else { 0 };
-        Link { delay: BACK + Span::from_millis(step), ..GOOD }
+        Link { delay: ONE_WAY + Span::from_millis(step), ..USUAL }
     });
     rig.run(9_000);
     let before = rig.steady.base_rate_bps;
     rig.run(14_000);
     assert_eq!(rig.steady.base_rate_bps, before);
-    let arrives = rig.run(30_000);
-    assert!(arrives > 9_700, "{arrives}");
+    let kbps = rig.run(30_000);
+    assert!(kbps > 9_700, "{kbps}");
 }
 
 /// XSTP-14.4.1 XSTP-14.4.3
 #[test]
-fn probes_are_small_and_become_rare() {
-    let mut rig = Rig::auto(|_| GOOD);
+fn probes_are_small_and_infrequent() {
+    let mut rig = Rig::auto(|_| USUAL);
     rig.run(30_000);
     let mut probes = 0;
     let mut was = "";
@@ -363,51 +360,51 @@ fn probes_are_small_and_become_rare() {
 
 /// XSTP-14.5.1 XSTP-14.5.2
 #[test]
-fn of_two_rates_that_meet_the_same_events_the_lower_gains() {
+fn two_rates_converge_at_common_events() {
     let mut rates = [8 * MBPS, 2 * MBPS];
     for round in 0..40_u64 {
-        let mut laws = rates.map(|rate| {
-            let mut law = CubicCurve::new(CrossTraffic::DelayBased, rate);
-            law.on_event(rate, BACK * 2, Span::ZERO);
-            law.begin(at(round * 10_000));
-            law
+        let mut curves = rates.map(|rate| {
+            let mut curve = CubicCurve::new(CrossTraffic::DelayBased, rate);
+            curve.on_event(rate, ONE_WAY * 2, Span::ZERO);
+            curve.begin(at(round * 10_000));
+            curve
         });
-        // Until both together are what the link takes.
+        // Until their sum is the rate of the link.
         let mut now = at(round * 10_000);
-        while rates_of(&mut laws, now).iter().sum::<u64>() < 10 * MBPS {
+        while rates_at(&mut curves, now).iter().sum::<u64>() < 10 * MBPS {
             now += Span::from_millis(10);
         }
-        rates = rates_of(&mut laws, now);
+        rates = rates_at(&mut curves, now);
     }
     assert!(rates[0] < rates[1] * 11 / 10, "{rates:?}");
 }
 
-fn rates_of(laws: &mut [CubicCurve; 2], now: Instant) -> [u64; 2] {
-    laws.map(|law| law.rate(now, BACK * 2, Span::ZERO))
+fn rates_at(curves: &mut [CubicCurve; 2], now: Instant) -> [u64; 2] {
+    curves.map(|curve| curve.rate(now, ONE_WAY * 2, Span::ZERO))
 }
 
 /// XSTP-14.6.1
 #[test]
-fn the_greedy_law_is_cubics() {
+fn loss_based_growth_is_that_of_cubic() {
     // 500 packets in 600 ms: K = ³√(500 × 0.3 / 0.4) = 7.211 s.
-    let mut law = CubicCurve::new(CrossTraffic::LossBased, 10 * MBPS);
-    assert_eq!(law.on_event(10 * MBPS, BACK * 2, Span::ZERO), 7 * MBPS);
-    law.begin(at(1_000));
-    let rate = |millis| law.rate(at(millis), BACK * 2, Span::ZERO) / 10_000;
+    let mut curve = CubicCurve::new(CrossTraffic::LossBased, 10 * MBPS);
+    assert_eq!(curve.on_event(10 * MBPS, ONE_WAY * 2, Span::ZERO), 7 * MBPS);
+    curve.begin(at(1_000));
+    let rate = |millis| curve.rate(at(millis), ONE_WAY * 2, Span::ZERO) / 10_000;
     assert_eq!((rate(1_000), rate(1_000 + 7_211)), (700, 1_000));
-    // Five seconds past the flat: 0.4 × 125 = 50 packets more.
+    // Five seconds after K: 0.4 × 125 = 50 packets more.
     assert_eq!(rate(1_000 + 12_211), 1_100);
-    let slower = law.rate(at(8_211), BACK * 2, Span::from_millis(600));
-    assert_eq!(slower / 10_000, 500, "a window, which a queue slows down");
-    // Overtaken: the next flat is lower.
-    law.on_event(8 * MBPS, BACK * 2, Span::ZERO);
-    law.begin(at(0));
-    assert!(law.rate(at(5_700), BACK * 2, Span::ZERO) < 7 * MBPS);
+    let slower = curve.rate(at(8_211), ONE_WAY * 2, Span::from_millis(600));
+    assert_eq!(slower / 10_000, 500, "a longer RTT reduces the rate of a window");
+    // Fast convergence: W_max decreases.
+    curve.on_event(8 * MBPS, ONE_WAY * 2, Span::ZERO);
+    curve.begin(at(0));
+    assert!(curve.rate(at(5_700), ONE_WAY * 2, Span::ZERO) < 7 * MBPS);
 }
 
 /// XSTP-14.6.2
 #[test]
-fn congestion_is_more_than_errors_and_chance_explain() {
+fn congestion_loss_is_significantly_above_p_err() {
     let window = |lost: u64| {
         let sample = |sent, arrived| Sample {
             sent_at: Instant::ZERO,
@@ -420,27 +417,27 @@ fn congestion_is_more_than_errors_and_chance_explain() {
         SampleInterval::between(&sample(0, 0), &sample(100 * DATA, (100 - lost) * DATA))
     };
     assert!(!window(0).has_congestion_loss(0) && window(1).has_congestion_loss(0));
-    assert!(!window(4).has_congestion_loss(10_000), "one expected, three by chance");
+    assert!(!window(4).has_congestion_loss(10_000), "one expected, and three standard deviations");
     assert!(window(5).has_congestion_loss(10_000));
 }
 
 /// XSTP-14.7.1 XSTP-14.7.2
 #[test]
-fn in_a_blackout_only_polls_go_and_any_word_ends_it() {
-    let mut rig = Rig::auto(|_| GOOD);
+fn only_polls_are_sent_in_a_blackout_until_any_segment_arrives() {
+    let mut rig = Rig::auto(|_| USUAL);
     rig.run(9_000);
     let before = rig.steady.pace(rig.now).unwrap();
     rig.steady.on_outage(rig.now);
     assert!(rig.steady.is_poll_only());
-    assert!(rig.steady.poll_range().end <= BACK, "twice a round trip at least");
+    assert!(rig.steady.poll_range().end <= ONE_WAY, "at least twice per RTT");
     rig.steady.on_peer_activity(rig.now);
     assert!(!rig.steady.is_poll_only());
-    assert_eq!(rig.steady.pace(rig.now).unwrap(), before, "the old rate");
+    assert_eq!(rig.steady.pace(rig.now).unwrap(), before, "the rate is unchanged");
 }
 
 /// XSTP-14.1.1
 #[test]
-fn what_the_way_takes_is_told_from_errors() {
+fn the_bottleneck_rate_excludes_corruption() {
     let sample = |millis: u64, sent, arrived_at, arrived| Sample {
         sent_at: at(millis),
         sent,
@@ -449,26 +446,26 @@ fn what_the_way_takes_is_told_from_errors() {
         delay: 0,
         rtt_us: 0,
     };
-    // 1.25 MB in a second, which take two to arrive; a tenth is lost to errors behind the queue.
+    // 1.25 MB are sent in 1 s and arrive in 2 s; a tenth is corrupted behind the bottleneck.
     let window = SampleInterval::between(
         &sample(0, 0, 0, 0),
         &sample(1_000, 1_250_000, 2_000_000, 1_125_000),
     );
-    assert_eq!(window.bottleneck_bps(100_000), 5 * MBPS, "what was sent has passed");
-    // A full queue: as fast as it was sent, but half of it.
+    assert_eq!(window.bottleneck_bps(100_000), 5 * MBPS, "the service rate");
+    // An overflowing queue: the interval is unchanged, and half of the octets arrive.
     let window =
         SampleInterval::between(&sample(0, 0, 0, 0), &sample(1_000, 1_250_000, 1_000_000, 562_500));
-    assert_eq!(window.bottleneck_bps(100_000), 5 * MBPS, "freed from the errors' share");
+    assert_eq!(window.bottleneck_bps(100_000), 5 * MBPS, "the delivery rate without corruption");
 }
 
 /// XSTP-14.3.4
 #[test]
-fn a_delay_that_stays_and_moves_is_somebodys_queue() {
-    // From 10 s on 200 ms, and 100 more each second, whatever we do.
+fn a_varying_standing_queue_is_cross_traffic() {
+    // From 10 s on 200 ms, and 100 ms more per second, independent of the send rate.
     let mut rig = Rig::auto(|now| {
         let since = now.since(at(10_000)).as_millis();
         let more = if now > at(10_000) { 200 + since / 10 } else { 0 };
-        Link { delay: BACK + Span::from_millis(more), ..GOOD }
+        Link { delay: ONE_WAY + Span::from_millis(more), ..USUAL }
     });
     rig.run(10_000);
     let mut drains = 0;
@@ -480,35 +477,39 @@ fn a_delay_that_stays_and_moves_is_somebodys_queue() {
         was = rig.steady.mode(Instant::ZERO);
     }
     assert_eq!(rig.steady.mode(Instant::ZERO), "competing");
-    assert!(drains >= 2, "one that does not help is repeated: {drains}");
+    assert!(drains >= 2, "an ineffective drain is repeated: {drains}");
 }
 
 /// XSTP-14.6.3
 #[test]
-fn a_queue_that_goes_away_twice_is_nobodys() {
-    let mut rig = Rig::auto(|_| GOOD);
+fn a_queue_drained_twice_ends_competing() {
+    let mut rig = Rig::auto(|_| USUAL);
     rig.run(5_000);
     let steady = &mut rig.steady;
     steady.enter_competing(rig.now);
-    let State::Sharing(law) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
-    for (gone, flat, mode) in
+    let State::Sharing(curve) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
+    for (is_drained, is_unmoved, mode) in
         [(true, false, "competing"), (false, false, "competing"), (true, false, "competing")]
     {
-        let State::Sharing(law) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
-        steady.after_loss_event(rig.now, law, gone, flat);
+        let State::Sharing(curve) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
+        steady.after_loss_event(rig.now, curve, is_drained, is_unmoved);
         assert_eq!(steady.mode(Instant::ZERO), mode);
     }
     let State::Sharing(last) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
     steady.after_loss_event(rig.now, last, true, false);
-    assert_eq!(steady.mode(Instant::ZERO), "sharing", "twice in a row");
-    steady.state = State::Sharing(law);
+    assert_eq!(steady.mode(Instant::ZERO), "sharing", "two consecutive events");
+    steady.state = State::Sharing(curve);
     for _ in 0..2 {
-        let State::Sharing(law) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
-        steady.after_loss_event(rig.now, law, false, true);
+        let State::Sharing(curve) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
+        steady.after_loss_event(rig.now, curve, false, true);
         assert_eq!(steady.mode(Instant::ZERO), "competing");
     }
-    let State::Sharing(law) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
+    let State::Sharing(curve) = steady.state else { panic!("{}", steady.mode(Instant::ZERO)) };
     steady.state = State::Cruise;
-    steady.after_loss_event(rig.now, law, false, true);
-    assert_eq!(steady.mode(Instant::ZERO), "cruise", "three times it stood still: the way's own");
+    steady.after_loss_event(rig.now, curve, false, true);
+    assert_eq!(
+        steady.mode(Instant::ZERO),
+        "cruise",
+        "constant after three events: a longer path delay"
+    );
 }

@@ -2,10 +2,9 @@
 
 use super::state::{State, StateInput};
 
-/// Set of the (state, input) pairs that a session has met, as a bitmap of the table in XSTP-6.2.1.
+/// Set of the (state, input) pairs that have occurred, as a bitmap of the table in XSTP-6.2.1.
 ///
-/// Every session keeps it, at the cost of one OR per input: tests measure their coverage with it,
-/// and it documents what a session in operation has met.
+/// Every session maintains it at the cost of one OR per input; tests measure their coverage with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage(u128);
 
@@ -20,7 +19,7 @@ impl Coverage {
             .flat_map(|state| StateInput::ALL.into_iter().map(move |input| (state, input)))
     }
 
-    /// Whether `input` was met in `state`.
+    /// Whether `input` has occurred in `state`.
     pub fn has(self, state: State, input: StateInput) -> bool {
         self.0 & bit(state, input) != 0
     }

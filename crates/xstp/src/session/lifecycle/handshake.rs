@@ -18,7 +18,7 @@ pub(in crate::session) struct Handshake {
     /// RST is due for this incarnation.
     reset_due: Option<u32>,
     /// Timestamp of the last BGN, and the time of its transmission.
-    begun: Option<(u32, Instant)>,
+    last_begin: Option<(u32, Instant)>,
     tries: u32,
     /// Time of the next retransmission of BGN or END: "T_CC".
     retry_at: Option<Instant>,
@@ -113,8 +113,8 @@ impl Handshake {
         let same = |(last, at): (u32, Instant)| {
             last == timestamp && (now < at || now.since(at) > Span::from_millis(1))
         };
-        if !self.begun.is_some_and(same) {
-            self.begun = Some((timestamp, now));
+        if !self.last_begin.is_some_and(same) {
+            self.last_begin = Some((timestamp, now));
         }
         let wait = timeout * (1 << self.tries.min(DOUBLINGS));
         self.retry_at.get_or_insert(now + wait);
@@ -131,7 +131,7 @@ impl Handshake {
 
     /// Time at which the BGN with the timestamp `echo` was sent, if it was the last one.
     pub(in crate::session) fn begin_sent_at(&self, echo: u32) -> Option<Instant> {
-        self.begun.filter(|&(timestamp, _)| timestamp == echo).map(|(_, at)| at)
+        self.last_begin.filter(|&(timestamp, _)| timestamp == echo).map(|(_, at)| at)
     }
 
     pub(in crate::session) fn retry_at(&self) -> Option<Instant> {

@@ -28,12 +28,14 @@ pub(super) struct Lifecycle {
     /// Current incarnation; for a listener the last one that it does not accept again.
     incarnation: Option<u32>,
     /// Timestamp of the peer's BGN or BGNAK; advanced in long sessions.
-    peer_began: Option<u32>,
+    peer_begin_timestamp: Option<u32>,
     /// Latest time of a transmission.
     last_timestamp_at: Instant,
     end_requested: bool,
     /// Both directions were closed in order.
     closed_in_order: bool,
+    /// Reason that RSTs of this side name.
+    reset_reason: Seq24,
     coverage: Coverage,
     pub(super) handshake: Handshake,
 }
@@ -77,10 +79,11 @@ impl Lifecycle {
             state,
             is_client: false,
             incarnation: None,
-            peer_began: None,
+            peer_begin_timestamp: None,
             last_timestamp_at: Instant::ZERO,
             end_requested: false,
             closed_in_order: false,
+            reset_reason: Seq24::ZERO,
             coverage: Coverage::default(),
             handshake: Handshake::default(),
         }
@@ -111,6 +114,11 @@ impl Lifecycle {
         self.end_requested = true;
     }
 
+    /// RSTs name this reason from now on.
+    pub(super) fn set_reset_reason(&mut self, reason: Seq24) {
+        self.reset_reason = reason;
+    }
+
     pub(super) fn end_requested(&self) -> bool {
         self.end_requested
     }
@@ -126,16 +134,16 @@ impl Lifecycle {
         }
         match action {
             Action::SendEnd => self.handshake.end(),
-            Action::RepeatHandshake if next == State::Opening => self.handshake.begin(),
-            Action::RepeatHandshake => self.handshake.end(),
+            Action::RetransmitHandshake if next == State::Opening => self.handshake.begin(),
+            Action::RetransmitHandshake => self.handshake.end(),
             Action::OwnEnded => self.handshake.clear(),
             Action::PeerEndsLast | Action::OwnEndedLast => self.closed_in_order = true,
-            Action::AbortWithReset | Action::HandshakeFailed | Action::PeerGone => {
+            Action::AbortWithReset | Action::HandshakeFailed | Action::PeerUnresponsive => {
                 self.handshake.reset(self.incarnation);
             }
             Action::Nothing | Action::Unexpected | Action::Process | Action::Accept => {}
-            Action::AcceptAgain | Action::Opened | Action::Superseded | Action::Refused => {}
-            Action::PeerEnds | Action::AckEndAgain | Action::SendReset => {}
+            Action::RetransmitBeginAck | Action::Opened | Action::Superseded | Action::Refused => {}
+            Action::PeerEnds | Action::RetransmitEndAck | Action::SendReset => {}
             Action::PeerReset | Action::AbortQuietly => {}
         }
         Transition { action, has_closed }
@@ -170,7 +178,7 @@ impl Lifecycle {
     /// Accepts the incarnation of a BGN with `timestamp`; BGNAK is due.
     pub(super) fn accept(&mut self, incarnation: u32, timestamp: u32) {
         self.incarnation = Some(incarnation);
-        self.peer_began = Some(timestamp);
+        self.peer_begin_timestamp = Some(timestamp);
         self.handshake.begin_ack(timestamp);
     }
 
@@ -182,13 +190,13 @@ impl Lifecycle {
     /// The BGNAK with `timestamp` answers the BGN with `echo`; returns when that BGN was sent.
     pub(super) fn on_opened(&mut self, timestamp: u32, echo: u32) -> Option<Instant> {
         let sent_at = self.handshake.begin_sent_at(echo);
-        self.peer_began = Some(timestamp);
+        self.peer_begin_timestamp = Some(timestamp);
         self.handshake.clear();
         sent_at
     }
 
-    /// Whether a segment that names `incarnation` belongs to the current one. A listener and a
-    /// session that never began have none.
+    /// Whether a segment that names `incarnation` belongs to the current one. A listener has none and
+    /// accepts any.
     pub(super) fn is_current(&self, incarnation: u32) -> bool {
         let current = self.incarnation.filter(|_| self.state != State::Listening);
         current.is_none_or(|current| current == incarnation)
@@ -204,11 +212,11 @@ impl Lifecycle {
             // These segments name their incarnation.
             return false;
         }
-        match self.peer_began {
+        match self.peer_begin_timestamp {
             Some(began) => {
                 let since = segment.timestamp().wrapping_sub(began) as i32;
                 if since > 1 << 30 {
-                    self.peer_began = Some(segment.timestamp().wrapping_sub(1 << 30));
+                    self.peer_begin_timestamp = Some(segment.timestamp().wrapping_sub(1 << 30));
                 }
                 since < 0
             }
@@ -245,7 +253,7 @@ impl Lifecycle {
         timeout: Span,
     ) -> Option<Segment<'static>> {
         let segment = if let Some(incarnation) = self.handshake.take_reset() {
-            Segment::reset(End { incarnation })
+            Segment::reset(self.reset_reason, End { incarnation })
         } else if let Some((number, incarnation)) = self.handshake.take_end_ack() {
             Segment::end_ack(number, End { incarnation })
         } else if self.handshake.begin_ack_due().is_none() && self.handshake.take_end(now, timeout)

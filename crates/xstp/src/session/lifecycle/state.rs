@@ -80,7 +80,7 @@ pub enum StateInput {
     End,
     /// ENDAK of the current incarnation.
     EndAck,
-    /// RST of the current incarnation, or in answer to it.
+    /// RST of the current incarnation.
     Reset,
     /// SD.
     Data,
@@ -132,7 +132,7 @@ pub(in crate::session) enum Action {
     /// Accept the session and send BGNAK.
     Accept,
     /// Retransmit BGNAK.
-    AcceptAgain,
+    RetransmitBeginAck,
     /// BGN was answered: report it to the upper layer.
     Opened,
     /// The peer has started a newer incarnation: the session is closed.
@@ -146,7 +146,7 @@ pub(in crate::session) enum Action {
     /// Answer END; both directions are closed.
     PeerEndsLast,
     /// Retransmit ENDAK.
-    AckEndAgain,
+    RetransmitEndAck,
     /// END was answered; the direction of the peer is open.
     OwnEnded,
     /// END was answered; both directions are closed.
@@ -160,11 +160,11 @@ pub(in crate::session) enum Action {
     /// Close without a segment.
     AbortQuietly,
     /// Retransmit the handshake segment.
-    RepeatHandshake,
+    RetransmitHandshake,
     /// The handshake failed: send RST and report it to the upper layer.
     HandshakeFailed,
     /// The peer does not respond: send RST and report it to the upper layer.
-    PeerGone,
+    PeerUnresponsive,
 }
 
 impl Action {
@@ -178,11 +178,11 @@ impl Action {
             Self::Superseded => &[Event::Superseded],
             Self::Refused => &[Event::Refused],
             Self::PeerReset => &[Event::Reset],
-            Self::HandshakeFailed | Self::PeerGone => &[Event::NoResponse],
+            Self::HandshakeFailed | Self::PeerUnresponsive => &[Event::NoResponse],
             Self::Nothing | Self::Unexpected | Self::Process | Self::Accept => &[],
-            Self::AcceptAgain | Self::Opened | Self::SendEnd | Self::AckEndAgain => &[],
+            Self::RetransmitBeginAck | Self::Opened | Self::SendEnd | Self::RetransmitEndAck => &[],
             Self::SendReset | Self::AbortWithReset | Self::AbortQuietly => &[],
-            Self::RepeatHandshake => &[],
+            Self::RetransmitHandshake => &[],
         }
     }
 }
@@ -206,7 +206,7 @@ fn closed(input: StateInput) -> (State, Action) {
         // There is no listener, or the session of the peer does not exist here any more.
         S::Begin | S::BeginNewer | S::Data | S::Poll => Action::SendReset,
         // The ENDAK was lost when this side had already closed.
-        S::End => Action::AckEndAgain,
+        S::End => Action::RetransmitEndAck,
         S::BeginAck | S::EndAck | S::Report => Action::Unexpected,
         S::Reset | S::Drained | S::Abort | S::Retry | S::GiveUp | S::NoResponse => Action::Nothing,
     };
@@ -218,8 +218,8 @@ fn listening(input: StateInput) -> (State, Action) {
     match input {
         S::Begin | S::BeginNewer => (State::Established, Action::Accept),
         S::Abort => (State::Closed, Action::AbortQuietly),
-        // The session of the peer does not exist here any more: the ENDAK lets it close.
-        S::End => (State::Listening, Action::AckEndAgain),
+        // The session of the peer does not exist here any more; ENDAK closes it.
+        S::End => (State::Listening, Action::RetransmitEndAck),
         // These may have overtaken their BGN, and do not name their incarnation: a RST could
         // close a session that is being opened.
         S::Data | S::Poll => (State::Listening, Action::Unexpected),
@@ -241,9 +241,9 @@ fn opening(input: StateInput) -> (State, Action) {
         // The peer retransmits END after BGNAK.
         S::End | S::Drained => (State::Opening, Action::Nothing),
         S::Abort => (State::Closed, Action::AbortWithReset),
-        S::Retry => (State::Opening, Action::RepeatHandshake),
+        S::Retry => (State::Opening, Action::RetransmitHandshake),
         S::GiveUp => (State::Closed, Action::HandshakeFailed),
-        S::NoResponse => (State::Closed, Action::PeerGone),
+        S::NoResponse => (State::Closed, Action::PeerUnresponsive),
     }
 }
 
@@ -253,7 +253,7 @@ fn peer_open(state: State, input: StateInput, on_end: (State, Action)) -> (State
     use StateInput as S;
     match input {
         S::Data | S::Poll | S::Report => (state, Action::Process),
-        S::Begin => (state, Action::AcceptAgain),
+        S::Begin => (state, Action::RetransmitBeginAck),
         S::BeginNewer => (State::Closed, Action::Superseded),
         S::BeginAck => (state, Action::Nothing),
         S::End => on_end,
@@ -264,10 +264,10 @@ fn peer_open(state: State, input: StateInput, on_end: (State, Action)) -> (State
         S::Drained if state == State::Established => (State::Closing, Action::SendEnd),
         S::Drained => (state, Action::Nothing),
         S::Abort => (State::Closed, Action::AbortWithReset),
-        S::Retry if state == State::Closing => (state, Action::RepeatHandshake),
+        S::Retry if state == State::Closing => (state, Action::RetransmitHandshake),
         S::GiveUp if state == State::Closing => (State::Closed, Action::HandshakeFailed),
         S::Retry | S::GiveUp => (state, Action::Nothing),
-        S::NoResponse => (State::Closed, Action::PeerGone),
+        S::NoResponse => (State::Closed, Action::PeerUnresponsive),
     }
 }
 
@@ -278,19 +278,19 @@ fn half_closed_remote(state: State, input: StateInput) -> (State, Action) {
     match input {
         // Duplicates of old data are received, and POLLs are answered, until the session is closed.
         S::Data | S::Poll | S::Report => (state, Action::Process),
-        S::Begin => (state, Action::AcceptAgain),
+        S::Begin => (state, Action::RetransmitBeginAck),
         S::BeginNewer => (State::Closed, Action::Superseded),
         S::BeginAck => (state, Action::Nothing),
-        S::End => (state, Action::AckEndAgain),
+        S::End => (state, Action::RetransmitEndAck),
         S::EndAck if ending => (State::Closed, Action::OwnEndedLast),
         S::EndAck => (state, Action::Unexpected),
         S::Reset => (State::Closed, Action::PeerReset),
         S::Drained if !ending => (State::LastClosing, Action::SendEnd),
         S::Drained => (state, Action::Nothing),
         S::Abort => (State::Closed, Action::AbortWithReset),
-        S::Retry if ending => (state, Action::RepeatHandshake),
+        S::Retry if ending => (state, Action::RetransmitHandshake),
         S::GiveUp if ending => (State::Closed, Action::HandshakeFailed),
         S::Retry | S::GiveUp => (state, Action::Nothing),
-        S::NoResponse => (State::Closed, Action::PeerGone),
+        S::NoResponse => (State::Closed, Action::PeerUnresponsive),
     }
 }

@@ -2,7 +2,7 @@
 
 use units::{Instant, Span};
 
-/// What a session has received, and what it waits for.
+/// Times of the last reception, of unanswered requests, and of an outage.
 #[derive(Clone, Debug)]
 pub(in crate::session) struct Liveness {
     /// Time of the last received segment, or of the start of the session.
@@ -50,12 +50,11 @@ impl Liveness {
         self.unanswered_since = None;
     }
 
-    /// Time at which a session that waits for a response has waited for `limit`.
+    /// Time at which requests have been unanswered for `limit`.
     pub(in crate::session) fn no_response_at(&self, limit: Span) -> Option<Instant> {
         Some(self.unanswered_since? + limit)
     }
 
-    /// Start of the outage, during one.
     pub(in crate::session) fn outage_since(&self) -> Option<Instant> {
         self.outage_since
     }

@@ -26,7 +26,7 @@ pub(in crate::session) struct RttEstimator {
 struct Measured {
     smoothed: Span,
     variation: Span,
-    least: Span,
+    min: Span,
     last: Span,
 }
 
@@ -40,16 +40,14 @@ impl RttEstimator {
     pub(in crate::session) fn sample(&mut self, sample: Span) {
         let sample = sample.min(MAX_RTT);
         self.measured = Some(match self.measured {
-            None => {
-                Measured { smoothed: sample, variation: sample / 2, least: sample, last: sample }
-            }
+            None => Measured { smoothed: sample, variation: sample / 2, min: sample, last: sample },
             Some(m) => {
                 let error =
                     if sample > m.smoothed { sample - m.smoothed } else { m.smoothed - sample };
                 Measured {
                     smoothed: (m.smoothed * 7 + sample) / 8,
                     variation: (m.variation * 3 + error) / 4,
-                    least: m.least.min(sample),
+                    min: m.min.min(sample),
                     last: sample,
                 }
             }
@@ -79,9 +77,9 @@ impl RttEstimator {
         self.measured.map_or(self.initial, |m| m.last)
     }
 
-    /// The shortest sample so far.
+    /// Minimum RTT so far.
     pub(in crate::session) fn min(&self) -> Option<Span> {
-        self.measured.map(|m| m.least)
+        self.measured.map(|m| m.min)
     }
 
     /// Time after a POLL within which its STAT is received unless one of the two was lost:

@@ -50,7 +50,6 @@ impl ControlBudget {
         self.divisor.is_some()
     }
 
-    /// Time before which no control is sent without data.
     pub(in crate::session) fn not_before(&self) -> Instant {
         self.not_before
     }
@@ -68,7 +67,6 @@ impl ControlBudget {
         }
     }
 
-    /// Time that the rates of both directions add to the response time of the peer.
     pub(in crate::session) fn response_allowance(&self) -> Span {
         self.response_allowance
     }
@@ -139,7 +137,7 @@ mod tests {
         assert_eq!(unbounded.not_before(), Instant::ZERO);
     }
 
-    /// XSTP-10.2.7
+    /// XSTP-10.2.7, XSTP-10.2.8
     #[test]
     fn polls_wait_for_stats_on_low_rate_paths_unless_one_is_overdue() {
         let (interval, response) = (Span::from_millis(200), Span::from_millis(900));

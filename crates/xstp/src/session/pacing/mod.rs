@@ -71,7 +71,6 @@ impl Pacing {
         }
     }
 
-    /// Time of the next transmission of data.
     pub(super) fn next_send(&self) -> Instant {
         self.pacer.next_send()
     }
@@ -91,7 +90,6 @@ impl Pacing {
         self.pacer.reset(now);
     }
 
-    /// Rate granted by the peer.
     pub(super) fn granted(&self) -> Option<BitRate> {
         self.granted
     }

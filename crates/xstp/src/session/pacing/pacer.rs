@@ -16,7 +16,7 @@ pub(crate) struct Pacer {
     next_send: Instant,
     /// Planned time of the last segment, and its minimum interval to the next one.
     last: Instant,
-    least: Span,
+    min_interval: Span,
     /// Remainder of `next_send` at `rate`, in units of 1/rate nanoseconds.
     remainder: u64,
     rate: Option<BitRate>,
@@ -31,7 +31,7 @@ impl Pacer {
         Self {
             next_send: Instant::ZERO,
             last: Instant::ZERO,
-            least: Span::ZERO,
+            min_interval: Span::ZERO,
             remainder: 0,
             rate: None,
             max_burst,
@@ -67,17 +67,17 @@ impl Pacer {
     }
 
     /// Adds an interval after a segment sent at `now`. [`Self::bring_forward`] keeps at least
-    /// `least` of it.
-    pub(crate) fn charge_span(&mut self, now: Instant, interval: Span, least: Span) {
+    /// `min_interval` of it.
+    pub(crate) fn charge_span(&mut self, now: Instant, interval: Span, min_interval: Span) {
         self.start(now);
         self.next_send += interval;
-        self.least = least;
+        self.min_interval = min_interval;
     }
 
     /// Starts a schedule with `interval` between segments at `now`: a later `next_send` is brought
     /// forward.
     pub(crate) fn bring_forward(&mut self, now: Instant, interval: Span) {
-        self.next_send = self.next_send.min((self.last + interval.max(self.least)).max(now));
+        self.next_send = self.next_send.min((self.last + interval.max(self.min_interval)).max(now));
     }
 
     /// Discards the schedule: data may be sent at `now`.
@@ -179,7 +179,7 @@ mod tests {
         pacer.bring_forward(now, MS * 9);
         assert_eq!(pacer.next_send(), Instant::from_nanos(10) + MS + MS / 2, "never put off");
         pacer.bring_forward(Instant::ZERO, MS / 8);
-        let least = Instant::from_nanos(10) + MS + MS / 4;
-        assert_eq!(pacer.next_send(), least, "nor before what the rate allows");
+        let earliest = Instant::from_nanos(10) + MS + MS / 4;
+        assert_eq!(pacer.next_send(), earliest, "nor before what the rate allows");
     }
 }

@@ -22,19 +22,19 @@ fn at(millis: u64) -> Instant {
 
 /// XSTP-10.2.1
 #[test]
-fn the_timer_polls_three_times_a_round_trip() {
+fn the_timer_polls_three_times_per_rtt() {
     let mut polling = polling(6);
     assert_eq!(polling.due(Some(PollTimer::Regular), RTT), at(200));
     polling.on_sent(at(200), None, false);
     assert_eq!(polling.due(Some(PollTimer::Regular), RTT), at(400));
     assert_eq!(polling.due(None, RTT), Instant::FAR_FUTURE);
     polling.config.round_trips = 6;
-    assert_eq!(polling.due(Some(PollTimer::Regular), RTT), at(1_400), "once every two");
+    assert_eq!(polling.due(Some(PollTimer::Regular), RTT), at(1_400), "one every two RTTs");
 }
 
 /// XSTP-10.2.3
 #[test]
-fn silence_doubles_the_interval_up_to_a_cap_and_an_answer_ends_it() {
+fn unanswered_polls_double_the_interval_until_a_stat() {
     let mut polling = polling(2);
     for expected in [400, 800, 800] {
         polling.on_sent(at(0), None, true);
@@ -58,47 +58,47 @@ fn a_cap_of_zero_never_backs_off() {
 
 /// XSTP-10.2.5
 #[test]
-fn polls_keep_their_distance() {
+fn polls_are_spaced() {
     let mut polling = polling(0);
     polling.on_sent(at(10), None, false);
     polling.request();
     assert_eq!(polling.due(None, RTT), at(15));
-    assert_eq!(polling.interval(PollTimer::Regular, RTT / 200), RTT / 120, "the timer too");
+    assert_eq!(polling.interval(PollTimer::Regular, RTT / 200), RTT / 120, "the timer, too");
 }
 
-/// XSTP-10.2.1: storms have found the timer of a session without spacing asking for ever.
+/// XSTP-10.2.1: without it the timer of a session without spacing never stopped.
 #[test]
-fn a_round_trip_of_no_time_at_all_does_not_ask_without_end() {
+fn an_rtt_of_zero_has_a_minimum_interval() {
     let mut polling = polling(0);
     polling.config.spacing = Span::ZERO;
     polling.on_sent(at(10), None, false);
     assert_eq!(polling.due(Some(PollTimer::Regular), Span::ZERO), at(11));
 }
 
-/// XSTP-7.3.5: storms have found sessions that asked every millisecond where a round trip had
-/// become 600 of them: each answer came when its POLL was forgotten, and was ignored.
+/// XSTP-7.3.5: at one POLL per millisecond and an RTT that had grown to 600 ms, every STAT arrived
+/// after its POLL was discarded.
 #[test]
-fn answers_find_their_polls_however_many_went_out_meanwhile() {
+fn stats_match_their_polls_after_the_list_is_thinned() {
     let mut polling = polling(0);
     let mut sampled = 0;
     for millis in 1..10_000 {
         polling.on_sent(at(millis), Some(2 * millis as u32), false);
         if millis > 600 {
-            let answer = polling.on_stat(at(millis), 2 * (millis as u32 - 600));
-            let answer = answer.expect("it was asked");
-            assert!(answer.first);
-            let late = answer.sent_at.is_some_and(|sent| at(millis).since(sent) != RTT);
-            assert!(!late, "the right POLL or none");
-            sampled += u32::from(answer.sent_at.is_some());
+            let matched = polling.on_stat(at(millis), 2 * (millis as u32 - 600));
+            let matched = matched.expect("an outstanding POLL");
+            assert!(matched.first);
+            let wrong = matched.sent_at.is_some_and(|sent| at(millis).since(sent) != RTT);
+            assert!(!wrong, "the right POLL or none");
+            sampled += u32::from(matched.sent_at.is_some());
         }
     }
     assert!(sampled > 100, "{sampled}");
-    assert_eq!(polling.on_stat(at(10_000), 30_000), None, "never asked");
+    assert_eq!(polling.on_stat(at(10_000), 30_000), None, "no such POLL");
 }
 
 /// XSTP-10.2.6
 #[test]
-fn a_flow_that_runs_dry_all_the_time_polls_no_faster_than_twice_the_timer() {
+fn app_limited_polls_are_at_most_as_frequent_as_timer_polls() {
     let mut polling = polling(0);
     let mut polls = 0;
     for millis in (0..60_000).step_by(2) {
@@ -108,40 +108,40 @@ fn a_flow_that_runs_dry_all_the_time_polls_no_faster_than_twice_the_timer() {
             polls += 1;
         }
     }
-    assert!((300..=620).contains(&polls), "{polls} in a minute, where the timer makes 300");
+    assert!((300..=620).contains(&polls), "{polls} in a minute; the timer sends 300");
 }
 
 /// XSTP-10.1.3
 #[test]
-fn answers_are_taken_once_in_order_and_within_what_was_asked() {
+fn stats_match_outstanding_polls_in_order() {
     let mut polling = polling(6);
-    assert_eq!(polling.on_stat(at(0), 0), None, "nothing was asked");
+    assert_eq!(polling.on_stat(at(0), 0), None, "no POLL was sent");
     for millis in [100, 200, 300] {
         polling.on_sent(at(millis), None, false);
     }
-    assert_eq!(polling.silent_since(), Some(at(100)));
-    assert_eq!(polling.on_stat(at(800), 4), None, "never asked");
-    let answer = PollMatch { sent_at: Some(at(200)), first: true };
-    assert_eq!(polling.on_stat(at(800), 2), Some(answer));
-    assert_eq!(polling.silent_since(), Some(at(800)));
-    let again = PollMatch { first: false, ..answer };
-    assert_eq!(polling.on_stat(at(801), 2), Some(again), "the second part of a list");
-    assert_eq!(polling.on_stat(at(802), 1), None, "older than what was answered");
+    assert_eq!(polling.stat_missing_since(), Some(at(100)));
+    assert_eq!(polling.on_stat(at(800), 4), None, "no such POLL");
+    let matched = PollMatch { sent_at: Some(at(200)), first: true };
+    assert_eq!(polling.on_stat(at(800), 2), Some(matched));
+    assert_eq!(polling.stat_missing_since(), Some(at(800)));
+    let repeated = PollMatch { first: false, ..matched };
+    assert_eq!(polling.on_stat(at(801), 2), Some(repeated), "the second STAT of a list");
+    assert_eq!(polling.on_stat(at(802), 1), None, "older than the last answered POLL");
     assert!(polling.is_outstanding());
     polling.on_stat(at(900), 3);
     assert!(!polling.is_outstanding());
-    assert_eq!(polling.silent_since(), None);
+    assert_eq!(polling.stat_missing_since(), None);
 }
 
 /// XSTP-2.2.2
 #[test]
-fn counts_that_come_from_a_clock_grow_strictly() {
+fn sequence_numbers_from_a_clock_increase_strictly() {
     let mut polling = polling(6);
     assert_eq!(polling.on_sent(at(0), Some(1000), false), 1000);
     assert_eq!(polling.on_sent(at(0), Some(1000), false), 1001);
     assert_eq!(polling.on_sent(at(0), Some(1000), false), 1002);
     assert_eq!(polling.on_sent(at(0), Some(2000), false), 2000);
-    assert_eq!(polling.on_stat(at(1), 1500), None, "a count between two that were used");
-    assert!(sent_before(u32::MAX, 3), "counts wrap");
+    assert_eq!(polling.on_stat(at(1), 1500), None, "between two used sequence numbers");
+    assert!(sent_before(u32::MAX, 3), "sequence numbers wrap");
     assert!(!sent_before(3, 3));
 }

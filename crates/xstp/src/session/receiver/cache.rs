@@ -14,7 +14,8 @@ pub struct ReceiveCache {
     capacity: u32,
     /// Next packet of the stream.
     next: u64,
-    waiting: BTreeMap<u64, Vec<u8>>,
+    /// Received packets after `next`.
+    out_of_order: BTreeMap<u64, Vec<u8>>,
     /// Packets in order; `taken` octets of the first one were read.
     ready: VecDeque<Vec<u8>>,
     taken: usize,
@@ -34,7 +35,7 @@ impl ReceiveCache {
         Self {
             capacity,
             next,
-            waiting: BTreeMap::new(),
+            out_of_order: BTreeMap::new(),
             ready: VecDeque::new(),
             taken: 0,
             bytes: 0,
@@ -47,21 +48,22 @@ impl ReceiveCache {
     /// # Panics
     /// When the packet was stored before, or precedes one that was.
     pub fn insert(&mut self, number: Seq24, payload: &[u8]) {
-        let count = number.extend(self.next).expect("counts start one turn up");
-        assert!(count >= self.next, "packet {number} was delivered already");
+        let seq = number.extend(self.next).expect("extended sequence numbers start at 2^24");
+        assert!(seq >= self.next, "packet {number} was delivered already");
         self.bytes += payload.len();
-        let mut held = self.spare.pop().unwrap_or_default();
-        held.clear();
-        held.extend_from_slice(payload);
-        if count == self.next {
-            self.advance(held);
-            while let Some(next) = self.waiting.first_entry().filter(|e| *e.key() == self.next) {
-                let held = next.remove();
-                self.advance(held);
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(payload);
+        if seq == self.next {
+            self.advance(buffer);
+            while let Some(next) = self.out_of_order.first_entry().filter(|e| *e.key() == self.next)
+            {
+                let buffer = next.remove();
+                self.advance(buffer);
             }
         } else {
-            let before = self.waiting.insert(count, held);
-            assert!(before.is_none(), "packet {number} came twice");
+            let before = self.out_of_order.insert(seq, buffer);
+            assert!(before.is_none(), "packet {number} was stored already");
         }
     }
 
@@ -84,7 +86,7 @@ impl ReceiveCache {
     /// When fewer octets are ready.
     pub fn consume(&mut self, mut count: usize) {
         while count > 0 {
-            let first = self.ready.front().expect("as many bytes as are consumed");
+            let first = self.ready.front().expect("at least `count` octets are ready");
             let len = (first.len() - self.taken).min(count);
             count -= len;
             self.pass(len);
@@ -133,7 +135,7 @@ impl ReceiveCache {
 
     /// Number of stored packets.
     pub fn len(&self) -> usize {
-        self.waiting.len() + self.ready.len()
+        self.out_of_order.len() + self.ready.len()
     }
 
     /// Number of packets from VR(R) on for which there is room.

@@ -124,15 +124,15 @@ impl Receiver {
 
     /// VR(R): the first missing packet.
     pub fn received_below(&self) -> Seq24 {
-        Seq24::of_count(self.gaps.next())
+        Seq24::from_extended(self.gaps.next())
     }
 
-    /// VR(H): the packet after the highest one that is known to have been sent.
+    /// VR(H): the packet after the highest one that was sent, as far as SDs and POLLs show.
     pub fn highest(&self) -> Seq24 {
-        Seq24::of_count(self.gaps.highest())
+        Seq24::from_extended(self.gaps.highest())
     }
 
-    /// Whether all packets that are known to have been sent were received.
+    /// Whether all packets up to VR(H) were received.
     pub fn is_complete(&self) -> bool {
         self.gaps.next() == self.gaps.highest()
     }
@@ -212,12 +212,10 @@ impl Receiver {
         self.stat_due().then(|| self.stats.earliest(spacing))
     }
 
-    /// Whether further segments of the last STAT's list are due.
     pub(super) fn is_stat_incomplete(&self) -> bool {
         self.stats.is_incomplete()
     }
 
-    /// Time of the last STAT.
     pub(super) fn last_stat_at(&self) -> Option<Instant> {
         self.stats.last_sent()
     }
@@ -260,7 +258,7 @@ impl Receiver {
             self.window_edge.max(next + u64::from(self.window.min(profile.max_window())));
         Some(Stat {
             echo: pending.echo,
-            received_below: Seq24::of_count(next),
+            received_below: Seq24::from_extended(next),
             window: (self.window_edge - next) as u32,
             arrival: pending.resume.is_none().then_some(pending.arrival),
             runs: RunList::new(skip, &self.lengths).expect("runs lie within a window"),
@@ -309,7 +307,7 @@ impl Receiver {
             true
         });
         let gaps = RunList::new(skip, lengths).expect("gaps lie within a window");
-        Ustat::new(Seq24::of_count(next), gaps)
+        Ustat::new(Seq24::from_extended(next), gaps)
     }
 
     /// Extended sequence number of `number`, which is near VR(R).

@@ -1,8 +1,7 @@
-//! A receiver that is slow and obvious, held against the real one.
+//! Reference model of the receiver.
 //!
-//! It keeps one flag for each number that was ever known, and answers every question by walking
-//! over all of them. [`check`] plays a script of octets to both: property tests draw scripts at
-//! random, and a fuzz target looks for worse ones.
+//! It stores a flag for each packet that is known to have been sent, and iterates over all of them.
+//! [`check`] runs a script of octets on both: property tests and a fuzz target provide the scripts.
 
 use super::{Accept, Receiver, ReceiverConfig};
 use crate::seq::Seq24;
@@ -13,26 +12,26 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::ops::Range;
 use units::{Instant, Span};
 
-/// Plays `script` to both receivers.
+/// Runs `script` on both receivers.
 ///
 /// # Panics
 /// When they differ.
 pub(crate) fn check(script: &[u8]) {
     let Some((setting, steps)) = script.split_at_checked(4) else { return };
-    let mut bench = Bench::new(setting);
+    let mut comparison = Comparison::new(setting);
     for step in steps.chunks_exact(3) {
-        bench.step(step[0], step[1], step[2]);
-        bench.compare();
+        comparison.step(step[0], step[1], step[2]);
+        comparison.compare();
     }
 }
 
-/// The obvious receiver. Numbers count from the first one of the connection.
+/// The model. Packets are numbered from the first one of the connection, without wrap.
 struct Model {
-    /// For each number below VR(H), whether it is here.
-    here: Vec<bool>,
-    /// For each number below VR(H), whether a USTAT is to tell of it if it is missing then.
-    ripe: Vec<bool>,
-    growing: Option<(Range<usize>, u32)>,
+    /// Whether each packet below VR(H) was received.
+    received: Vec<bool>,
+    /// Whether the next USTAT reports each packet below VR(H), if it is still missing.
+    pending: Vec<bool>,
+    suspected: Option<(Range<usize>, u32)>,
     due: Option<Instant>,
     edge: usize,
     window: usize,
@@ -42,36 +41,36 @@ struct Model {
 
 impl Model {
     fn next(&self) -> usize {
-        self.here.iter().position(|here| !here).unwrap_or(self.here.len())
+        self.received.iter().position(|received| !received).unwrap_or(self.received.len())
     }
 
     fn extend_to(&mut self, end: usize) {
-        let len = self.here.len().max(end);
-        self.here.resize(len, false);
-        self.ripe.resize(len, false);
+        let len = self.received.len().max(end);
+        self.received.resize(len, false);
+        self.pending.resize(len, false);
     }
 
     fn on_data(&mut self, now: Instant, number: usize) -> Accept {
         if number >= self.edge {
             return Accept::BeyondWindow;
         }
-        let highest = self.here.len();
-        if number < highest && self.here[number] {
+        let highest = self.received.len();
+        if number < highest && self.received[number] {
             return Accept::Duplicate;
         }
         self.extend_to(number + 1);
-        self.here[number] = true;
+        self.received[number] = true;
         if number > highest {
-            self.ripen(now);
-            self.growing = Some((highest..number, 0));
+            self.promote(now);
+            self.suspected = Some((highest..number, 0));
         }
-        if let Some((gap, later)) = &mut self.growing {
-            if self.here[gap.clone()].iter().all(|&here| here) {
-                self.growing = None;
+        if let Some((gap, later)) = &mut self.suspected {
+            if self.received[gap.clone()].iter().all(|&received| received) {
+                self.suspected = None;
             } else if number >= gap.end {
                 *later += 1;
                 if *later >= self.threshold {
-                    self.ripen(now);
+                    self.promote(now);
                 }
             }
         }
@@ -84,46 +83,46 @@ impl Model {
         if self.hold == Span::ZERO {
             return;
         }
-        self.ripe[..sent_below].fill(false);
-        if !self.ripe.contains(&true) {
+        self.pending[..sent_below].fill(false);
+        if !self.pending.contains(&true) {
             self.due = None;
         }
-        if let Some((gap, _)) = &mut self.growing {
+        if let Some((gap, _)) = &mut self.suspected {
             gap.start = gap.start.max(sent_below);
             if gap.start >= gap.end {
-                self.growing = None;
+                self.suspected = None;
             }
         }
     }
 
-    fn ripen(&mut self, now: Instant) {
-        if let Some((gap, _)) = self.growing.take() {
-            self.ripe[gap].fill(true);
+    fn promote(&mut self, now: Instant) {
+        if let Some((gap, _)) = self.suspected.take() {
+            self.pending[gap].fill(true);
             self.due = self.due.or(Some(now + self.hold));
         }
     }
 
-    /// What a USTAT should tell now, number by number.
-    fn to_tell(&self) -> Vec<usize> {
-        (0..self.here.len()).filter(|&n| self.ripe[n] && !self.here[n]).collect()
+    /// Packets that a USTAT reports now.
+    fn reportable(&self) -> Vec<usize> {
+        (0..self.received.len()).filter(|&n| self.pending[n] && !self.received[n]).collect()
     }
 }
 
-/// Both receivers, and the peer that the script plays.
-struct Bench {
+/// Receiver and model, and the peer that the script controls.
+struct Comparison {
     real: Receiver,
     model: Model,
-    /// How the peer reads, and how this end writes.
+    /// Profile with which the peer decodes, and the one with which this side encodes.
     read: Profile,
     write: Profile,
     first: Seq24,
     now: Instant,
-    /// The count of the last POLL, or where counts start.
-    polls: u32,
-    polled: bool,
+    /// Sequence number of the last POLL.
+    poll_seq: u32,
+    has_polled: bool,
 }
 
-impl Bench {
+impl Comparison {
     fn new(setting: &[u8]) -> Self {
         let end = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         let published = |local, remote| {
@@ -141,9 +140,9 @@ impl Bench {
         let config = ReceiverConfig { first, window, ustat_threshold: threshold, ustat_hold: hold };
         let window = window as usize;
         let model = Model {
-            here: vec![],
-            ripe: vec![],
-            growing: None,
+            received: vec![],
+            pending: vec![],
+            suspected: None,
             due: None,
             edge: window,
             window,
@@ -151,12 +150,12 @@ impl Bench {
             hold,
         };
         let (now, real) = (Instant::ZERO, Receiver::new(&config));
-        Self { real, model, read, write, first, now, polls: u32::MAX - 3, polled: false }
+        Self { real, model, read, write, first, now, poll_seq: u32::MAX - 3, has_polled: false }
     }
 
     fn step(&mut self, kind: u8, a: u8, b: u8) {
         let (near, far) = (usize::from(a), usize::from(a) << 8 | usize::from(b));
-        let (next, highest) = (self.model.next(), self.model.here.len());
+        let (next, highest) = (self.model.next(), self.model.received.len());
         match kind % 14 {
             0..4 => self.data(next + near % 40),
             4..6 => self.data(highest + near % 4),
@@ -165,8 +164,8 @@ impl Bench {
             8 => self.data(next + far),
             9 => self.poll(highest + near % 5, 1 + u32::from(b % 3)),
             10 => self.poll(next + far, u32::from(b)),
-            11 => self.tell_all(64 + near),
-            12 => self.tell_gaps(64 + near),
+            11 => self.take_stats(64 + near),
+            12 => self.take_ustat(64 + near),
             _ => {
                 self.now += Span::from_millis(u64::from(b % 16));
                 self.real.set_window(u32::from(a));
@@ -185,23 +184,23 @@ impl Bench {
     }
 
     fn poll(&mut self, sent_below: usize, step: u32) {
-        let count = self.polls.wrapping_add(step);
-        let poll = Poll { seq: count, next: self.number(sent_below) };
+        let seq = self.poll_seq.wrapping_add(step);
+        let poll = Poll { seq, next: self.number(sent_below) };
         let newer = self.real.on_poll(self.now, 77, poll);
-        assert_eq!(newer, step != 0 || !self.polled, "the first one is newer than none");
+        assert_eq!(newer, step != 0 || !self.has_polled, "the first one is newer");
         if newer {
-            (self.polls, self.polled) = (count, true);
+            (self.poll_seq, self.has_polled) = (seq, true);
             self.model.on_poll(sent_below);
         }
     }
 
-    /// Takes all parts of a STAT, and compares what they add up to.
-    fn tell_all(&mut self, room: usize) {
+    /// Takes all STATs of a list, and compares their union.
+    fn take_stats(&mut self, room: usize) {
         if !self.real.stat_due() {
             return;
         }
-        let (next, highest) = (self.model.next(), self.model.here.len());
-        let mut told = vec![None; highest];
+        let (next, highest) = (self.model.next(), self.model.received.len());
+        let mut reported = vec![None; highest];
         let (read, write, first) = (self.read, self.write, self.first);
         let mut parts = 0;
         while let Some(stat) = self.real.take_stat(&write, room) {
@@ -210,29 +209,29 @@ impl Bench {
             let len = Segment::stat(first, stat).encode(&write, &mut out).unwrap();
             assert!(len <= room + 16, "{len} octets in {room}");
             let seen = Segment::decode(&read, &out[..len]).unwrap().stat_part().unwrap();
-            assert_eq!(seen.echo.seq, self.polls);
+            assert_eq!(seen.echo.seq, self.poll_seq);
             assert_eq!(seen.received_below, first.add(next as u32));
             self.model.edge = self.model.edge.max(next + self.model.window);
             assert_eq!(seen.window as usize, self.model.edge - next);
             for run in seen.runs() {
                 let start = run.start.distance(first) as usize;
-                told[start..start + run.len as usize].fill(Some(!run.missing));
+                reported[start..start + run.len as usize].fill(Some(!run.missing));
             }
         }
         assert!(parts > 0 && !self.real.stat_due());
-        let here = self.model.here[next..].iter().map(|&here| Some(here));
-        assert!(here.eq(told[next..].iter().copied()), "{told:?}");
+        let received = self.model.received[next..].iter().map(|&received| Some(received));
+        assert!(received.eq(reported[next..].iter().copied()), "{reported:?}");
     }
 
     /// Takes one USTAT, and compares its gaps.
-    fn tell_gaps(&mut self, room: usize) {
-        let expected = self.model.to_tell();
+    fn take_ustat(&mut self, room: usize) {
+        let expected = self.model.reportable();
         let due = self.model.due.is_some_and(|due| due <= self.now);
         let (read, write, first) = (self.read, self.write, self.first);
         let Some(ustat) = self.real.take_ustat(self.now, &write, room) else {
             assert!(!due || expected.is_empty());
             if due {
-                self.model.ripe.fill(false);
+                self.model.pending.fill(false);
                 self.model.due = None;
             }
             return;
@@ -246,12 +245,15 @@ impl Bench {
             let start = run.start.distance(first) as usize;
             start..start + run.len as usize
         };
-        let told: Vec<usize> = seen.gaps().flat_map(numbers).collect();
-        assert!(!told.is_empty() && expected.starts_with(&told), "{told:?} of {expected:?}");
-        match expected.get(told.len()) {
-            Some(&rest) => self.model.ripe[..rest].fill(false),
+        let reported: Vec<usize> = seen.gaps().flat_map(numbers).collect();
+        assert!(
+            !reported.is_empty() && expected.starts_with(&reported),
+            "{reported:?} of {expected:?}"
+        );
+        match expected.get(reported.len()) {
+            Some(&rest) => self.model.pending[..rest].fill(false),
             None => {
-                self.model.ripe.fill(false);
+                self.model.pending.fill(false);
                 self.model.due = None;
             }
         }
@@ -260,10 +262,10 @@ impl Bench {
     fn compare(&self) {
         let next = self.model.next();
         assert_eq!(self.real.received_below(), self.number(next));
-        assert_eq!(self.real.highest(), self.number(self.model.here.len()));
-        assert_eq!(self.real.is_complete(), next == self.model.here.len());
+        assert_eq!(self.real.highest(), self.number(self.model.received.len()));
+        assert_eq!(self.real.is_complete(), next == self.model.received.len());
         assert_eq!(self.real.poll_timeout(), self.model.due);
-        let here = self.model.here.iter().filter(|&&here| here).count();
-        assert_eq!(self.real.statistics().packets, here as u64);
+        let received = self.model.received.iter().filter(|&&received| received).count();
+        assert_eq!(self.real.statistics().packets, received as u64);
     }
 }

@@ -19,7 +19,6 @@ impl StatSchedule {
         self.last_sent
     }
 
-    /// Whether further segments of the last list are due.
     pub(super) fn is_incomplete(&self) -> bool {
         self.is_incomplete
     }

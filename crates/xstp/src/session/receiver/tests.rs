@@ -1,4 +1,4 @@
-//! The receiver against its clauses, and against the obvious one.
+//! Tests of the receiver clause by clause, and against its model.
 
 use super::*;
 use proptest::collection::vec as vec_of;
@@ -24,11 +24,11 @@ fn feed(receiver: &mut Receiver, numbers: impl IntoIterator<Item = u32>) {
     }
 }
 
-fn poll(receiver: &mut Receiver, count: u32, next: u32) -> bool {
-    receiver.on_poll(at(0), count.wrapping_mul(10), Poll { seq: count, next: Seq24::new(next) })
+fn poll(receiver: &mut Receiver, seq: u32, next: u32) -> bool {
+    receiver.on_poll(at(0), seq.wrapping_mul(10), Poll { seq, next: Seq24::new(next) })
 }
 
-/// The gaps of the next USTAT: first number and how many.
+/// Gaps of the next USTAT: first packet and length.
 fn gaps(receiver: &mut Receiver, now: Instant) -> Vec<(u32, u32)> {
     receiver
         .take_ustat(now, &SEALED, 1000)
@@ -38,7 +38,7 @@ fn gaps(receiver: &mut Receiver, now: Instant) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// The runs of the next STAT: first number, how many, missing.
+/// Runs of the next STAT: first packet, length, missing.
 fn runs(receiver: &mut Receiver, room: usize) -> Vec<(u32, u32, bool)> {
     let stat = receiver.take_stat(&SEALED, room).expect("a STAT is due");
     stat.runs().map(|run| (run.start.value(), run.len, run.missing)).collect()
@@ -64,9 +64,9 @@ fn each_packet_is_new_once() {
     assert_eq!(receiver.statistics(), &statistics);
 }
 
-// XSTP-5.2.1: with a threshold of one a gap is told of as soon as it shows, and once.
+// XSTP-5.2.1
 #[test]
-fn a_gap_is_told_of_at_once_where_order_is_kept() {
+fn a_threshold_of_one_reports_gaps_immediately() {
     let mut receiver = receiver(1, 0);
     feed(&mut receiver, 0..7);
     assert_eq!(receiver.poll_timeout(), None);
@@ -79,7 +79,7 @@ fn a_gap_is_told_of_at_once_where_order_is_kept() {
 
 // XSTP-5.2.2
 #[test]
-fn reordering_below_the_threshold_is_not_told_of() {
+fn reordering_below_the_threshold_is_not_reported() {
     let mut receiver = receiver(3, 0);
     feed(&mut receiver, [0, 3, 4]);
     assert!(!receiver.ustat_due(at(0)), "two later packets");
@@ -91,7 +91,7 @@ fn reordering_below_the_threshold_is_not_told_of() {
 
 // XSTP-5.2.3
 #[test]
-fn a_newer_gap_flushes_the_older_one() {
+fn a_newer_gap_reports_the_older_one() {
     let mut receiver = receiver(3, 0);
     feed(&mut receiver, [0, 2]);
     assert!(!receiver.ustat_due(at(0)));
@@ -104,7 +104,7 @@ fn a_newer_gap_flushes_the_older_one() {
 
 // XSTP-5.2.4
 #[test]
-fn only_what_is_missing_of_a_gap_is_told() {
+fn only_missing_packets_of_a_gap_are_reported() {
     let mut receiver = receiver(3, 0);
     feed(&mut receiver, [0, 10, 4, 6, 7, 11, 12]);
     assert_eq!(gaps(&mut receiver, at(0)), [(1, 3), (5, 1), (8, 2)]);
@@ -119,7 +119,7 @@ fn gaps_within_the_hold_share_a_ustat() {
     receiver.on_data(at(5), Seq24::new(4));
     receiver.on_data(at(19), Seq24::new(7));
     receiver.on_data(at(19), Seq24::new(3));
-    assert_eq!(receiver.poll_timeout(), Some(at(20)), "the first gap's time");
+    assert_eq!(receiver.poll_timeout(), Some(at(20)), "the hold time of the first gap");
     assert_eq!(gaps(&mut receiver, at(19)), []);
     assert_eq!(gaps(&mut receiver, at(20)), [(1, 1), (5, 2)]);
     assert_eq!(receiver.poll_timeout(), None);
@@ -127,17 +127,18 @@ fn gaps_within_the_hold_share_a_ustat() {
 
 // XSTP-5.2.6
 #[test]
-fn a_stat_makes_a_held_ustat_unnecessary() {
+fn a_stat_cancels_a_held_ustat() {
     let mut receiver = receiver(1, 20);
     feed(&mut receiver, [0, 2, 4]);
-    // The POLL left after 3: its STAT cannot have 3 sent again if it was sent later.
+    // VT(S) of the POLL is 3: packet 3 was sent after it, so that the STAT does not cause its
+    // retransmission.
     assert!(poll(&mut receiver, 1, 3));
     assert_eq!(runs(&mut receiver, 64), [(1, 1, true), (2, 1, false), (3, 1, true), (4, 1, false)]);
     assert_eq!(gaps(&mut receiver, at(20)), [(3, 1)]);
     feed(&mut receiver, [6]);
     assert!(poll(&mut receiver, 2, 7));
     assert_eq!(receiver.poll_timeout(), None);
-    // Without a hold, the gap is told of as published.
+    // Without a hold time the gap is reported as published.
     let mut receiver = self::receiver(3, 0);
     feed(&mut receiver, [0, 2, 3]);
     assert!(poll(&mut receiver, 1, 4));
@@ -153,7 +154,7 @@ fn only_newer_polls_are_answered() {
     assert!(!poll(&mut receiver, u32::MAX - 1, 5));
     assert!(!poll(&mut receiver, u32::MAX - 9, 5));
     assert_eq!(receiver.highest(), Seq24::ZERO);
-    assert!(poll(&mut receiver, 3, 5), "counts wrap");
+    assert!(poll(&mut receiver, 3, 5), "sequence numbers wrap");
     assert_eq!(receiver.statistics().stale_polls, 2);
     let stat = receiver.take_stat(&SEALED, 64).unwrap();
     assert_eq!((stat.echo.seq, stat.echo.timestamp), (3, 30), "the newest is answered");
@@ -162,21 +163,21 @@ fn only_newer_polls_are_answered() {
 
 // XSTP-5.3.2
 #[test]
-fn a_poll_shows_what_is_lost_at_the_tail() {
+fn a_poll_reveals_loss_at_the_tail() {
     let mut receiver = receiver(3, 0);
     feed(&mut receiver, [0, 1]);
     poll(&mut receiver, 1, 4);
     assert_eq!(runs(&mut receiver, 64), [(2, 2, true)]);
-    assert!(!receiver.ustat_due(at(1000)), "the STAT has told of it");
+    assert!(!receiver.ustat_due(at(1000)), "the STAT has reported it");
     poll(&mut receiver, 2, 3);
-    assert_eq!(receiver.highest(), Seq24::new(4), "VR(H) never falls");
+    assert_eq!(receiver.highest(), Seq24::new(4), "VR(H) does not decrease");
     poll(&mut receiver, 3, WINDOW + 5);
-    assert_eq!(receiver.highest(), Seq24::new(2 + WINDOW), "nor passes VR(MR)");
+    assert_eq!(receiver.highest(), Seq24::new(2 + WINDOW), "nor exceeds VR(MR)");
 }
 
 // XSTP-5.3.3, XSTP-5.3.4
 #[test]
-fn a_stat_tells_everything_in_as_many_segments_as_it_takes() {
+fn a_long_list_takes_several_stats() {
     let mut receiver = receiver(1000, 0);
     feed(&mut receiver, (0..300).filter(|n| n % 3 != 1));
     receiver.on_octets(1500);
@@ -195,26 +196,30 @@ fn a_stat_tells_everything_in_as_many_segments_as_it_takes() {
     }
     expected.push((300, 1, true));
     assert_eq!(seen, expected);
-    // 31 octets of 64 are left for two each time; a hundred gaps and the last one.
+    // Two octets per gap in 31 of 64 octets; 101 gaps.
     assert_eq!(arrivals.len(), 7);
     assert_eq!(arrivals[0], Some(1500));
-    assert!(arrivals[1..].iter().all(Option::is_none), "told once");
+    assert!(arrivals[1..].iter().all(Option::is_none), "reported once");
 }
 
 // XSTP-5.4.1, XSTP-5.4.2
 #[test]
-fn what_was_offered_stays_accepted() {
+fn an_advertised_window_stays_valid() {
     let mut receiver = receiver(3, 0);
-    let window = |receiver: &mut Receiver, count| {
-        poll(receiver, count, 0);
+    let window = |receiver: &mut Receiver, seq| {
+        poll(receiver, seq, 0);
         receiver.take_stat(&SEALED, 64).unwrap().window
     };
     receiver.set_window(10);
-    assert_eq!(window(&mut receiver, 1), WINDOW, "not taken back");
+    assert_eq!(window(&mut receiver, 1), WINDOW, "not revoked");
     feed(&mut receiver, 0..995);
     assert_eq!(window(&mut receiver, 2), 10);
     receiver.set_window(20);
-    assert_eq!(receiver.on_data(at(0), Seq24::new(1005)), Accept::BeyondWindow, "not yet told");
+    assert_eq!(
+        receiver.on_data(at(0), Seq24::new(1005)),
+        Accept::BeyondWindow,
+        "not advertised yet"
+    );
     assert_eq!(window(&mut receiver, 3), 20);
     assert_eq!(receiver.on_data(at(0), Seq24::new(1005)), Accept::New);
     receiver.set_window(0);
@@ -224,7 +229,7 @@ fn what_was_offered_stays_accepted() {
 
 // XSTP-5.3.5
 #[test]
-fn a_stat_tells_when_the_poll_came_and_what_came_before() {
+fn a_stat_reports_the_arrival_of_its_poll() {
     let mut receiver = receiver(3, 0);
     receiver.on_octets(u32::MAX);
     receiver.on_octets(3);
@@ -237,7 +242,7 @@ fn a_stat_tells_when_the_poll_came_and_what_came_before() {
 
 // XSTP-5.5.1
 #[test]
-fn a_cache_puts_bytes_in_order() {
+fn the_cache_delivers_octets_in_order() {
     let first = Seq24::new(Seq24::MODULUS - 1);
     let mut cache = ReceiveCache::new(first, 4);
     let mut out = [0; 4];
@@ -251,10 +256,10 @@ fn a_cache_puts_bytes_in_order() {
     assert_eq!((cache.is_empty(), cache.free()), (true, 4));
 }
 
-/// With hundreds of gaps open, what one packet costs does not depend on where it lands: two
-/// million packets with 500 gaps among them take a moment, not minutes.
+/// Two million packets with 500 gaps at any time take about a second. With a cost in proportion to
+/// the gaps they would take minutes.
 #[test]
-fn many_gaps_cost_little() {
+fn the_cost_of_a_packet_is_independent_of_the_number_of_gaps() {
     let mut receiver = receiver(3, 20);
     receiver.set_window(8000);
     poll(&mut receiver, 0, 0);
@@ -265,9 +270,9 @@ fn many_gaps_cost_little() {
         if number % 9 != 4 {
             assert_eq!(receiver.on_data(now, Seq24::new(number)), Accept::New);
         }
-        // What was lost comes again 5,000 packets later.
-        if let Some(again) = number.checked_sub(5000).filter(|again| again % 9 == 4) {
-            assert_eq!(receiver.on_data(now, Seq24::new(again)), Accept::New);
+        // Lost packets are received 5,000 packets later.
+        if let Some(late) = number.checked_sub(5000).filter(|late| late % 9 == 4) {
+            assert_eq!(receiver.on_data(now, Seq24::new(late)), Accept::New);
             filled += 1;
         }
         while receiver.take_ustat(now, &SEALED, 1400).is_some() {}
@@ -281,7 +286,7 @@ fn many_gaps_cost_little() {
 
 proptest! {
     #[test]
-    fn it_does_what_the_obvious_one_does(
+    fn the_receiver_matches_its_model(
         setting in any::<[u8; 4]>(),
         steps in vec_of(any::<[u8; 3]>(), 0..400),
     ) {

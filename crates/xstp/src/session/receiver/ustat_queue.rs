@@ -31,7 +31,6 @@ impl UstatQueue {
         Self { threshold, hold, suspected: None, pending: Vec::new(), due: None }
     }
 
-    /// Time at which a USTAT is due.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
     }

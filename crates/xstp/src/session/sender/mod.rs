@@ -22,13 +22,14 @@ use units::{Instant, Span};
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
     pub(super) table: PacketTable,
-    /// The upper layer had new data when last queried.
+    /// Whether the upper layer had new data when it was last queried.
     pub(super) has_new_data: bool,
-    /// The link scheduler has no room for data of this session now.
+    /// Whether the scheduler of a shared link delays the data of this session (XSTP-8.1.8).
     pub(super) is_blocked: bool,
-    /// The peer's window is open, or no data waits for it.
+    /// Whether the window of the peer is open, or no data is waiting for it.
     pub(super) peer_window_open: bool,
-    /// A packet that was lost more than once is queued, and a POLL follows its retransmission.
+    /// Whether a packet that was lost more than once is queued: a POLL follows its retransmission
+    /// (XSTP-10.6.1).
     poll_after_retransmission: bool,
     /// Number of packets that may still be retransmitted back to back.
     retransmit_burst_left: u32,
@@ -73,9 +74,9 @@ impl Sender {
     /// Sets the maximum segment size to `bytes`, within the configured one, the peer's, and the
     /// size of a header with 64 payload octets.
     pub(super) fn set_max_segment(&mut self, bytes: usize, config: &SessionConfig) {
-        let least = config.data_overhead() + 64;
-        let most = config.max_segment.min(self.peer_max_segment);
-        self.max_segment = bytes.min(most).max(least);
+        let min = config.data_overhead() + 64;
+        let max = config.max_segment.min(self.peer_max_segment);
+        self.max_segment = bytes.min(max).max(min);
     }
 
     /// Applies the window and the segment size of the peer's BGN or BGNAK.
@@ -106,7 +107,6 @@ impl Sender {
             && window.is_none_or(|window| self.table.unreleased() < window)
     }
 
-    /// Number of packets that may still be retransmitted back to back.
     pub(super) fn retransmit_burst_left(&self) -> u32 {
         self.retransmit_burst_left
     }
@@ -124,7 +124,6 @@ impl Sender {
         self.table.push(len, handle, transmission);
     }
 
-    /// Time of the last transmission of data.
     pub(super) fn last_data_at(&self) -> Option<Instant> {
         self.last_data_at
     }
@@ -140,10 +139,10 @@ impl Sender {
             self.retransmit_burst_left = config.xstp.retransmit_burst;
         }
         self.poll_after_retransmission |=
-            config.gateway.poll_after_second_loss && outcome.lost_again > 0;
+            config.gateway.poll_after_second_loss && outcome.lost_retransmissions > 0;
     }
 
-    /// Drops all retransmissions: the STAT that ends a probing cycle reports them again.
+    /// Drops all retransmissions: the STAT that ends a probing cycle lists what is still missing.
     pub(super) fn drop_retransmissions(&mut self) {
         self.table.clear_queue();
         self.poll_after_retransmission = false;
@@ -221,7 +220,7 @@ mod tests {
             sender.on_retransmitted(0, 100, at(1));
             assert_eq!(sender.retransmit_burst_left(), left);
         }
-        sender.on_losses(Outcome { lost: 1, lost_again: 1, released: 0 }, &config);
+        sender.on_losses(Outcome { lost: 1, lost_retransmissions: 1, released: 0 }, &config);
         assert_eq!(sender.retransmit_burst_left(), 2);
         assert!(sender.take_poll_after_retransmission());
         assert!(!sender.take_poll_after_retransmission());

@@ -36,7 +36,7 @@ struct Entry {
     released: bool,
 }
 
-/// A transmission: what the rules of XSTP-7.3 compare.
+/// A transmission of a packet, for the rules of XSTP-7.3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transmission {
     /// Sequence number of the last POLL before it.
@@ -57,9 +57,9 @@ pub(crate) struct RetransmitFilter {
 
 impl RetransmitFilter {
     fn matches(&self, entry: &Entry) -> bool {
-        let old = self.age.is_none_or(|(now, least)| {
-            let least = u32::try_from(least.as_micros()).unwrap_or(u32::MAX);
-            micros(now).wrapping_sub(entry.sent_at) >= least
+        let old = self.age.is_none_or(|(now, min_age)| {
+            let min_age = u32::try_from(min_age.as_micros()).unwrap_or(u32::MAX);
+            micros(now).wrapping_sub(entry.sent_at) >= min_age
         });
         old && sent_before(entry.poll_seq, self.poll)
     }
@@ -87,7 +87,7 @@ pub(crate) struct Outcome {
     /// Packets newly found missing, whether queued or only counted.
     pub(crate) lost: u64,
     /// Those of them that had been retransmitted before.
-    pub(crate) lost_again: u64,
+    pub(crate) lost_retransmissions: u64,
 }
 
 /// Reason why a STAT or USTAT was rejected as a whole.
@@ -149,7 +149,6 @@ impl PacketTable {
         (self.duplicate_from, self.duplicate_first) = (from, first);
     }
 
-    /// "VT(A)" as an extended sequence number.
     pub(crate) fn oldest(&self) -> u64 {
         self.oldest
     }
@@ -161,7 +160,7 @@ impl PacketTable {
 
     /// "VT(S)" as it is sent.
     pub(crate) fn next_number(&self) -> Seq24 {
-        Seq24::of_count(self.next())
+        Seq24::from_extended(self.next())
     }
 
     /// Whether all packets are acknowledged.
@@ -283,7 +282,8 @@ impl PacketTable {
         runs: impl Iterator<Item = Run>,
         filter: RetransmitFilter,
     ) -> Outcome {
-        let below = self.oldest + u64::from(received_below.distance(Seq24::of_count(self.oldest)));
+        let below =
+            self.oldest + u64::from(received_below.distance(Seq24::from_extended(self.oldest)));
         let mut outcome = Outcome::default();
         for run in runs.filter(|run| run.missing) {
             let (start, end) = extend(below, received_below, run);
@@ -355,7 +355,7 @@ impl PacketTable {
         received_below: Seq24,
         runs: impl Iterator<Item = Run>,
     ) -> Result<u64, InvalidReport> {
-        let ahead = received_below.distance(Seq24::of_count(self.oldest));
+        let ahead = received_below.distance(Seq24::from_extended(self.oldest));
         if ahead as usize > self.table.len() {
             return Err(InvalidReport::ReceivedBelow);
         }
@@ -365,7 +365,7 @@ impl PacketTable {
     /// Returns N(R) as an extended sequence number if it is behind VT(A), as that of a USTAT may
     /// be which a later report has overtaken.
     fn overtaken(&self, received_below: Seq24) -> Option<u64> {
-        let behind = Seq24::of_count(self.oldest).distance(received_below);
+        let behind = Seq24::from_extended(self.oldest).distance(received_below);
         let below = self.oldest.checked_sub(u64::from(behind))?;
         (0 < behind && behind < Seq24::HALF && below >= self.first).then_some(below)
     }
@@ -415,7 +415,7 @@ impl PacketTable {
         self.queue.remove(&seq);
         self.unreleased -= 1;
         self.unreleased_bytes -= u64::from(entry.size);
-        upper.on_acknowledged(Seq24::of_count(seq), entry.handle);
+        upper.on_acknowledged(Seq24::from_extended(seq), entry.handle);
         u64::from(entry.size)
     }
 
@@ -434,10 +434,10 @@ impl PacketTable {
             if entry.released || !eligible(entry) {
                 continue;
             }
-            let lost_again = u64::from(entry.retransmissions > 0);
+            let lost_retransmissions = u64::from(entry.retransmissions > 0);
             let is_new = if hold { !self.queue.contains(&seq) } else { self.queue.insert(seq) };
             outcome.lost += u64::from(is_new);
-            outcome.lost_again += u64::from(is_new) * lost_again;
+            outcome.lost_retransmissions += u64::from(is_new) * lost_retransmissions;
         }
     }
 

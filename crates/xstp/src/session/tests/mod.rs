@@ -1,16 +1,16 @@
-//! Sessions against hand-made segments, and against each other over a small pipe.
+//! Tests of sessions: with constructed segments, and in pairs over a simulated path.
 
 mod figure_8;
 mod gateway;
 mod lifecycle;
+mod low_rates;
 mod pipe;
 mod probing;
 mod probing_clauses;
 mod random;
+mod regressions;
 mod scripts;
-mod silence;
 mod states;
-mod storms;
 mod windows;
 mod wire;
 
@@ -21,7 +21,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use units::BitRate;
 
-/// A layer above that sends packets from a queue and writes everything down.
+/// Upper layer that sends packets from a queue and records all calls.
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Vec<u8>>,
@@ -29,12 +29,12 @@ struct Queue {
     handles: u64,
     delivered: Vec<(u32, Vec<u8>)>,
     released: Vec<u32>,
-    /// A packet is cut to the room there is, as a stream is; otherwise it waits.
+    /// A packet is shortened to the available room, as a stream is; otherwise it stays queued.
     cut: bool,
-    /// What `again` gives instead of the packet.
+    /// Length of retransmissions, if they are shorter than the packet.
     shrink_to: Option<usize>,
     note: Vec<u8>,
-    noted: Vec<Vec<u8>>,
+    received_notes: Vec<Vec<u8>>,
 }
 
 impl Queue {
@@ -51,7 +51,7 @@ impl Queue {
         }
     }
 
-    /// The numbers in the first four bytes of what was delivered, sorted.
+    /// First four octets of the delivered packets as numbers, sorted.
     fn delivered_sorted(&self) -> Vec<u32> {
         let first = |p: &Vec<u8>| u32::from_be_bytes(p[..4].try_into().unwrap());
         let mut all: Vec<u32> = self.delivered.iter().map(|(_, p)| first(p)).collect();
@@ -99,7 +99,7 @@ impl UpperLayer for Queue {
     }
 
     fn on_note(&mut self, note: &[u8]) {
-        self.noted.push(note.to_vec());
+        self.received_notes.push(note.to_vec());
     }
 }
 
@@ -107,18 +107,18 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// A gateway's preset at 10 Mbit/s.
+/// Preset of a gateway at 10 Mbit/s.
 fn gateway() -> SessionConfig {
     SessionConfig::gateway(BitRate::from_mbps(10))
 }
 
-/// One session with its layer above, driven by hand.
-struct Hand {
+/// One session with its upper layer.
+struct Peer {
     session: Session,
     upper: Queue,
 }
 
-impl Hand {
+impl Peer {
     fn client(config: &SessionConfig) -> Self {
         Self { session: Session::connect(config, at(0), 1), upper: Queue::default() }
     }
@@ -127,26 +127,26 @@ impl Hand {
         Self { session: Session::listen(config), upper: Queue::default() }
     }
 
-    /// Everything that is due at `now`, as octets.
+    /// Sends all segments that are due at `now`.
     fn send(&mut self, now: Instant) -> Vec<Vec<u8>> {
         self.session.handle_timeout(now);
         let mut out = [0; 2000];
         let mut all = Vec::new();
         while let Some(len) = self.session.poll_transmit(now, &mut self.upper, &mut out) {
             all.push(out[..len].to_vec());
-            assert!(all.len() < 10_000, "there must be an end to it");
+            assert!(all.len() < 10_000, "does not terminate");
         }
         all
     }
 
-    /// As [`Hand::send`], as text: the types, the number, and what POLL, STAT and USTAT say.
-    fn said(&mut self, now: Instant) -> Vec<alloc::string::String> {
+    /// As [`Peer::send`], as text: types, number, and the contents of POLL, STAT and USTAT.
+    fn send_text(&mut self, now: Instant) -> Vec<alloc::string::String> {
         let profile = self.session.config.profile;
         let all = self.send(now);
         all.iter().map(|octets| describe(&Segment::decode(&profile, octets).unwrap())).collect()
     }
 
-    fn hear(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), ReceiveError> {
+    fn receive(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), ReceiveError> {
         let mut octets = [0; 2000];
         let profile = match self.session.config.profile {
             Profile::Sealed => Profile::Sealed,
@@ -159,7 +159,7 @@ impl Hand {
         self.session.handle_segment(now, &octets[..len], &mut self.upper)
     }
 
-    fn hear_all(&mut self, now: Instant, segments: &[Vec<u8>]) {
+    fn receive_all(&mut self, now: Instant, segments: &[Vec<u8>]) {
         for octets in segments {
             self.session.handle_segment(now, octets, &mut self.upper).unwrap();
         }
@@ -170,14 +170,14 @@ impl Hand {
     }
 }
 
-/// A pair that has just shaken hands, with nothing on its way, at 600 ms round trip.
-fn established(config: &SessionConfig) -> (Hand, Hand) {
-    let mut client = Hand::client(config);
-    let mut server = Hand::server(config);
+/// A pair after the handshake, with an RTT of 600 ms and no segment in flight.
+fn established(config: &SessionConfig) -> (Peer, Peer) {
+    let mut client = Peer::client(config);
+    let mut server = Peer::server(config);
     let begin = client.send(at(0));
-    server.hear_all(at(300), &begin);
-    let answer = server.send(at(300));
-    client.hear_all(at(600), &answer);
+    server.receive_all(at(300), &begin);
+    let response = server.send(at(300));
+    client.receive_all(at(600), &response);
     assert_eq!(client.session.state(), State::Established);
     assert_eq!(server.session.state(), State::Established);
     client.events();

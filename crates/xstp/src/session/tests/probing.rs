@@ -1,19 +1,19 @@
 //! Figures 1 to 4 of Elaasar et al. 2003, packet for packet.
 //!
-//! A window of three packets over a round trip of 200 ms: it leaves in one burst, whose last
-//! packet carries a POLL, and two POLLs follow alone, a third of a round trip apart each. So
-//! the lines of a log come every 67 ms, STAT before POLL, as in the paper's drawings.
+//! A window of three packets at an RTT of 200 ms is sent in one burst, whose last packet carries a
+//! POLL; two standalone POLLs follow at intervals of a third of an RTT. So the log has a STAT and a
+//! POLL every 67 ms, as in the figures.
 
 use super::wire::{CLIENT, SERVER, Wire};
 use super::*;
 use alloc::string::String;
 
-/// The paper's settings with a window of three packets from the start.
+/// Settings of the paper with a constant window of three packets.
 pub(super) fn three() -> SessionConfig {
     SessionConfig { initial_window: 3, number_window: 3, ..SessionConfig::xstp_2003() }
 }
 
-/// A window of three that loses all of it at 1,000 ms.
+/// A path on which the window sent at 1,000 ms is lost.
 pub(super) fn loses_a_window(config: &SessionConfig) -> Wire {
     let mut wire = Wire::new(config);
     wire.lost.push((CLIENT, at(1_000), at(1_010)));
@@ -26,7 +26,7 @@ fn figure_1_an_early_timeout_after_a_loss() {
     let mut wire = loses_a_window(&three());
     wire.run(at(1_850));
     let expected = [
-        // The last round before: POLL and STAT take turns.
+        // The last RTT before the loss: POLL and STAT alternate.
         "800 < STAT have<12",
         "800 > SD 12",
         "800 > SD 13",
@@ -43,12 +43,12 @@ fn figure_1_an_early_timeout_after_a_loss() {
         "1067 > POLL poll<18",
         "1133 < STAT have<15",
         "1133 > POLL poll<18",
-        // A STAT was due, and none has come since the last POLL: this one is PROBE 1.
+        // A STAT was due, and none was received since the last POLL: this POLL is PROBE 1.
         "1200 > POLL poll<18",
-        // Answers to POLLs from before the cycle; the second takes the first one's slot.
+        // Responses to POLLs sent before the cycle; the second one replaces the first in its slot.
         "1267 < STAT have<15 miss 15+3",
         "1333 < STAT have<15 miss 15+3",
-        // PROBE 1's: two neighbours, as fast as before. One round trip was enough.
+        // Response to PROBE 1: two consecutive slots with an unchanged RTT, after one RTT.
         "1400 < STAT have<15 miss 15+3",
         "1400 > SD 15",
         "1400 > SD 16",
@@ -75,19 +75,18 @@ fn figure_1_an_early_timeout_after_a_loss() {
     assert_eq!(wire.session().congestion_window(), Some(3_000));
 }
 
-/// Figure 1: a STAT that is lost on its way back is missed after a third of a round trip at
-/// least. XSTP-13.1.1
+/// Figure 1: a lost STAT is detected after at least a third of an RTT. XSTP-13.1.1
 #[test]
-fn a_lost_stat_is_missed_at_the_next_poll() {
+fn a_lost_stat_is_detected_at_the_next_poll() {
     let mut wire = Wire::new(&three());
-    // The answer to the POLL of 1,000 ms.
+    // The STAT for the POLL of 1,000 ms.
     wire.lost.push((SERVER, at(1_095), at(1_105)));
     wire.run(at(1_290));
     let expected = [
         "1133 < STAT have<15",
         "1133 > POLL poll<18",
         "1200 > POLL poll<18",
-        // Nothing is missing but a STAT.
+        // Only a STAT was lost.
         "1267 < STAT have<18",
         "1267 > SD 18",
         "1267 > SD 19",
@@ -114,7 +113,7 @@ fn figure_2_a_false_early_timeout_when_the_round_trip_grows() {
         "1133 > POLL poll<18",
         // The STAT for the POLL of 1,000 ms takes 20 ms longer: PROBE 1.
         "1200 > POLL poll<18",
-        // It has no gaps, so nothing was lost: data goes on at once, as before.
+        // It has no gaps, so no packet was lost: sending continues as before.
         "1220 < STAT have<18",
         "1220 > SD 18",
         "1220 > SD 19",
@@ -140,11 +139,11 @@ fn figures_3_and_4_the_phases_of_a_cycle() {
         (1_205, &["pre", "-"]),
         (1_270, &["200", "-"]),
         (1_340, &["200", "-"]),
-        // PROBE 1 was lost. PROBE 2 goes although nothing has answered it.
+        // PROBE 1 was lost; PROBE 2 is sent although it is unanswered.
         (1_405, &["200", "-", "-"]),
-        // PROBE 2's answer alone is not enough, as PROBE 1 lies between it and the first slot.
+        // The response to PROBE 2 is not enough: the slot of PROBE 1 is before it.
         (1_605, &["200", "-", "200", "-"]),
-        // PROBE 3's is.
+        // With the response to PROBE 3 there are two consecutive ones.
         (1_805, &[]),
     ];
     for (millis, map) in phases {
@@ -166,13 +165,13 @@ fn figures_3_and_4_the_phases_of_a_cycle() {
     assert_eq!(wire.since(1_200), expected);
 }
 
-/// Figure 4: what happens when the map is full. XSTP-13.2.3, XSTP-13.3.2, XSTP-13.3.3
+/// Figure 4: a full map. XSTP-13.2.3, XSTP-13.3.2, XSTP-13.3.3
 #[test]
-fn figure_4_the_oldest_slots_make_room() {
+fn figure_4_a_full_map_discards_the_oldest_slot() {
     let mut wire = Wire::new(&three());
-    // Nothing passes for a second and a half, either way.
+    // A blackout of 1.5 s in both directions.
     wire.lost.extend([(CLIENT, at(1_000), at(2_500)), (SERVER, at(1_000), at(2_500))]);
-    // STATs stop with that of 1,067 ms, so PROBE 1 goes at 1,133 ms.
+    // The last STAT arrives at 1,067 ms, so PROBE 1 is sent at 1,133 ms.
     let phases: [(u64, &[&str]); 8] = [
         (1_150, &["pre", "-"]),
         (1_350, &["pre", "-", "-"]),
@@ -199,5 +198,5 @@ fn figure_4_the_oldest_slots_make_room() {
         "2533 > POLL poll<18",
         "2733 < STAT have<15 miss 15+3",
     ];
-    assert_eq!(probes, expected, "one each round trip, without back-off");
+    assert_eq!(probes, expected, "one per RTT, without back-off");
 }

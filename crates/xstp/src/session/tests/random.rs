@@ -1,4 +1,4 @@
-//! Two sessions over a pipe that loses, duplicates and reorders, from random seeds.
+//! Two sessions over a path that loses, duplicates and reorders, from random seeds.
 
 use super::pipe::{Faults, World};
 use super::*;
@@ -11,8 +11,8 @@ fn both_deliver(mut world: World, counts: [u32; 2], seed: u64) {
         end.upper.push_many(count, 300);
         end.session.end(at(0));
     }
-    let done = |ends: &[Hand; 2]| ends.iter().all(|end| end.session.state() == State::Closed);
-    // Backed off POLLs of which only a quarter is answered take their time.
+    let done = |ends: &[Peer; 2]| ends.iter().all(|end| end.session.state() == State::Closed);
+    // POLLs are backed off, and only a quarter of them is answered.
     let closed = world.run(at(50_000_000), done);
     for (end, count) in world.ends.iter().zip([counts[1], counts[0]]) {
         let expected: Vec<u32> = (0..count).collect();
@@ -24,8 +24,8 @@ fn both_deliver(mut world: World, counts: [u32; 2], seed: u64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// XSTP-7.3.2, XSTP-7.4.1, XSTP-6.4.1, XSTP-13.4.2: whatever the pipe does, each packet is delivered
-    /// once, and both directions come to their end.
+    /// XSTP-7.3.2, XSTP-7.4.1, XSTP-6.4.1, XSTP-13.4.2: each packet is delivered once, and both
+    /// directions are closed.
     #[test]
     fn every_packet_is_delivered_once(
         seed in any::<u64>(),
@@ -60,15 +60,15 @@ proptest! {
             outage: None,
             rate: None,
         };
-        let ends = [Hand::client(&config), Hand::server(&config)];
+        let ends = [Peer::client(&config), Peer::server(&config)];
         let world = World::new(ends, faults, seed).without_log();
         both_deliver(world, counts.map(u32::from), seed);
     }
 }
 
-/// XSTP-7.5.2: mutated segments of a running pair never panic, and never break the table.
+/// XSTP-7.5.2
 #[test]
-fn mutated_segments_do_no_harm() {
+fn mutated_segments_do_not_panic() {
     let mut rng = units::RngStream::new(5, 0, "mutations");
     for _ in 0..300 {
         let (mut client, mut server) = established(&gateway());
@@ -99,7 +99,7 @@ fn mutated_segments_do_no_harm() {
 
 /// XSTP-9.2.1, XSTP-8.2.1
 #[test]
-fn newreno_fills_a_clean_pipe_and_recovers_from_loss() {
+fn newreno_completes_with_and_without_loss() {
     let mut config = gateway();
     config.controller = Controller::NewReno;
     config.max_rate = None;
@@ -109,7 +109,7 @@ fn newreno_fills_a_clean_pipe_and_recovers_from_loss() {
         let faults = Faults { loss, ..Faults::clean(Span::from_millis(50)) };
         let mut world = World::pair(&config, &config, faults).without_log();
         world.ends[0].upper.push_many(3_000, 1_000);
-        let done = |ends: &[Hand; 2]| ends[1].upper.delivered.len() == 3_000;
+        let done = |ends: &[Peer; 2]| ends[1].upper.delivered.len() == 3_000;
         assert!(world.run(at(120_000), done), "loss {loss}: {:?}", world.ends[0].session);
         let statistics = world.ends[0].session.statistics();
         let lost = (3_000.0 * loss) as u64;

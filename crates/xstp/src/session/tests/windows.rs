@@ -1,4 +1,4 @@
-//! Windows, rates and what they do to the schedule.
+//! Windows, rates, and the schedules that result.
 
 use super::pipe::{Faults, World};
 use super::*;
@@ -7,7 +7,7 @@ use crate::wire::{Poll, Profile};
 
 const FULL: usize = 1444;
 
-/// The window controller in the sealed profile, with a window that does not grow much.
+/// `newreno` in the sealed profile.
 fn newreno(initial_window: u32) -> SessionConfig {
     SessionConfig {
         controller: Controller::NewReno,
@@ -18,7 +18,7 @@ fn newreno(initial_window: u32) -> SessionConfig {
     }
 }
 
-/// Times at which the client sent data, from when it was established on.
+/// Times at which the client sent data.
 fn sent(world: &World) -> Vec<Instant> {
     let data = world.log.iter().filter(|entry| {
         entry.from == 0
@@ -27,7 +27,7 @@ fn sent(world: &World) -> Vec<Instant> {
     data.map(|entry| entry.at).collect()
 }
 
-/// An established pair at 200 ms round trip with `count` full packets to be sent.
+/// An established pair with an RTT of 200 ms and `count` queued full packets.
 fn world(config: &SessionConfig, count: u32) -> World {
     let faults = Faults::clean(Span::from_millis(100));
     let mut world = World::pair(config, &gateway(), faults);
@@ -37,7 +37,7 @@ fn world(config: &SessionConfig, count: u32) -> World {
     world
 }
 
-/// The longest and the shortest pause between packets.
+/// Minimum and maximum interval between packets.
 fn pauses(times: &[Instant]) -> (Span, Span) {
     let all: Vec<Span> = times.windows(2).map(|pair| pair[1].since(pair[0])).collect();
     (*all.iter().min().unwrap(), *all.iter().max().unwrap())
@@ -45,7 +45,7 @@ fn pauses(times: &[Instant]) -> (Span, Span) {
 
 /// XSTP-8.2.1
 #[test]
-fn a_window_is_spread_over_the_round_trip() {
+fn a_window_is_spread_over_one_rtt() {
     let mut world = world(&newreno(20), 20);
     world.run(at(1_199), |_| false);
     let times = sent(&world);
@@ -55,8 +55,9 @@ fn a_window_is_spread_over_the_round_trip() {
 
 /// XSTP-8.2.2
 #[test]
-fn intervals_stay_between_what_the_rates_allow() {
-    // Ten packets would be 20 ms apart. 1500 bytes at 300 kbit/s take 40 ms, at 1.2 Mbit/s 10.
+fn intervals_are_bounded_by_the_configured_rates() {
+    // Ten packets per RTT are 20 ms apart. 1500 octets take 40 ms at 300 kbit/s, and 10 ms at
+    // 1.2 Mbit/s.
     let slow = SessionConfig {
         max_rate: Some(BitRate::from_kbps(300)),
         headroom_millionths: 0,
@@ -75,25 +76,25 @@ fn intervals_stay_between_what_the_rates_allow() {
 
 /// XSTP-8.2.3
 #[test]
-fn without_a_maximum_rate_what_is_missing_goes_at_once() {
-    for (max_rate, at_once) in [(None, true), (Some(BitRate::from_mbps(1)), false)] {
+fn without_a_maximum_rate_retransmissions_are_not_paced() {
+    for (max_rate, has_burst) in [(None, true), (Some(BitRate::from_mbps(1)), false)] {
         let config = SessionConfig { max_rate, ustat_hold: Span::ZERO, ..newreno(40) };
         let mut world = world(&config, 40);
         world.faults.outage = Some((at(1_000), at(1_025)));
         world.run(at(60_000), |ends| ends[1].upper.delivered.len() == 40);
         assert_eq!(world.ends[1].upper.delivered.len(), 40);
-        let again = world.ends[0].session.statistics().data_retransmitted;
-        assert!(again >= 3, "{again}");
+        let retransmitted = world.ends[0].session.statistics().data_retransmitted;
+        assert!(retransmitted >= 3, "{retransmitted}");
         let mut times = sent(&world);
         times.sort_unstable();
-        let together = times.windows(2).filter(|pair| pair[0] == pair[1]).count();
-        assert_eq!(together > 0, at_once, "{times:?}");
+        let burst = times.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        assert_eq!(burst > 0, has_burst, "{times:?}");
     }
 }
 
 /// XSTP-9.1.1
 #[test]
-fn loss_does_not_slow_fixed_down() {
+fn loss_does_not_reduce_the_rate_of_fixed() {
     let mut world = world(&gateway(), 3_000);
     world.faults.loss = 0.3;
     world.run(at(4_000), |_| false);
@@ -105,44 +106,44 @@ fn loss_does_not_slow_fixed_down() {
 
 /// XSTP-7.1.1, XSTP-7.1.2
 #[test]
-fn until_the_peer_speaks_its_window_is_assumed() {
+fn the_initial_peer_window_applies_until_bgnak() {
     let config = SessionConfig { initial_peer_window: 3, ..gateway() };
-    let mut client = Hand::client(&config);
+    let mut client = Peer::client(&config);
     client.upper.push_many(5, 100);
     let mut now = at(0);
     while now < at(600) {
         client.send(now);
         now = client.session.poll_timeout().unwrap().max(now);
     }
-    assert_eq!(client.session.outstanding_numbers(), 3);
-    let mut server = Hand::server(&SessionConfig { receive_window: 4, ..gateway() });
-    let mut first = Hand::client(&config);
+    assert_eq!(client.session.outstanding_packets(), 3);
+    let mut server = Peer::server(&SessionConfig { receive_window: 4, ..gateway() });
+    let mut first = Peer::client(&config);
     first.upper.push_many(5, 100);
-    server.hear_all(at(300), &first.send(at(0)));
-    let answer = server.send(at(300));
-    client.hear_all(at(650), &answer);
-    // Four from number 1 on, as the STAT that came with BGNAK says.
+    server.receive_all(at(300), &first.send(at(0)));
+    let response = server.send(at(300));
+    client.receive_all(at(650), &response);
+    // The STAT with BGNAK advertises four packets from number 1 on.
     let mut now = at(650);
     while now < at(700) {
         client.send(now);
         now = client.session.poll_timeout().unwrap().max(now);
     }
-    assert_eq!(client.session.outstanding_numbers(), 4);
+    assert_eq!(client.session.outstanding_packets(), 4);
     assert_eq!(client.upper.waiting.len(), 0);
 }
 
 /// XSTP-4.1.2
 #[test]
-fn a_poll_counts_the_packet_that_it_rides_on() {
+fn a_poll_covers_the_packet_that_carries_it() {
     let (mut client, _) = established(&gateway());
     let poll = Poll { seq: 1, next: Seq24::new(1) };
-    client.hear(at(700), &Segment::data(Seq24::ZERO, b"x").and_poll(0, poll)).unwrap();
-    assert_eq!(client.said(at(700)), ["STAT have<1"]);
+    client.receive(at(700), &Segment::data(Seq24::ZERO, b"x").and_poll(0, poll)).unwrap();
+    assert_eq!(client.send_text(at(700)), ["STAT have<1"]);
 }
 
-/// XSTP-8.1.5: both directions at once, each at its own rate.
+/// XSTP-8.1.5
 #[test]
-fn a_full_upload_does_not_slow_the_download() {
+fn both_directions_use_their_full_rates() {
     let up = SessionConfig::gateway(BitRate::from_mbps(1));
     let faults = Faults::clean(Span::from_millis(300));
     let mut world = World::pair(&up, &gateway(), faults);

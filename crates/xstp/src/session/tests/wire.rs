@@ -1,20 +1,20 @@
-//! Two sessions and a network that does what a script says, with a log as the client sees it.
+//! Two sessions and a scripted network, with a log of the segments at the client.
 
 use super::*;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-/// Two ends and a network that does what a script says.
+/// Client, server and a scripted network.
 pub(super) struct Wire {
     pub(super) now: Instant,
-    pub(super) ends: [Hand; 2],
-    /// From when on a segment takes how long.
+    pub(super) ends: [Peer; 2],
+    /// One-way delays, each from a point in time on.
     pub(super) delays: Vec<(Instant, Span)>,
-    /// What the client, or the server, sends within these times is lost.
+    /// Sender and time of losses.
     pub(super) lost: Vec<(usize, Instant, Instant)>,
-    /// This packet of the client's is lost once.
+    /// Packet of the client that is lost once.
     pub(super) only_lost: Option<Seq24>,
-    flying: BTreeMap<(Instant, usize), (usize, Vec<u8>)>,
+    in_flight: BTreeMap<(Instant, usize), (usize, Vec<u8>)>,
     log: Vec<String>,
 }
 
@@ -23,15 +23,15 @@ pub(super) const SERVER: usize = 1;
 
 impl Wire {
     pub(super) fn new(config: &SessionConfig) -> Self {
-        let mut client = Hand::client(config);
+        let mut client = Peer::client(config);
         client.upper.push_many(10_000, 1_000);
         Self {
             now: at(0),
-            ends: [client, Hand::server(config)],
+            ends: [client, Peer::server(config)],
             delays: alloc::vec![(at(0), Span::from_millis(100))],
             lost: Vec::new(),
             only_lost: None,
-            flying: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             log: Vec::new(),
         }
     }
@@ -43,23 +43,23 @@ impl Wire {
                     self.enter(from, octets);
                 }
             }
-            let arrival = self.flying.keys().next().map(|&(at, _)| at);
+            let arrival = self.in_flight.keys().next().map(|&(at, _)| at);
             let timers = self.ends.iter().filter_map(|end| end.session.poll_timeout());
             let next = timers.chain(arrival).min().filter(|&next| next < until);
             let Some(next) = next else { break };
             self.now = self.now.max(next);
-            while let Some(entry) = self.flying.first_entry().filter(|e| e.key().0 <= self.now) {
+            while let Some(entry) = self.in_flight.first_entry().filter(|e| e.key().0 <= self.now) {
                 let (to, octets) = entry.remove();
                 if to == CLIENT {
                     self.write('<', &octets, false);
                 }
-                self.ends[to].hear_all(self.now, &[octets]);
+                self.ends[to].receive_all(self.now, &[octets]);
             }
         }
         self.now = until;
     }
 
-    /// What the client sends or gets, in whole milliseconds.
+    /// Logs a segment that the client sends or receives, with the time in milliseconds.
     fn write(&mut self, arrow: char, octets: &[u8], lost: bool) {
         let profile = self.ends[CLIENT].session.config.profile;
         let what = describe(&Segment::decode(&profile, octets).unwrap());
@@ -83,7 +83,7 @@ impl Wire {
         }
         if !lost {
             let delay = self.delays.iter().rev().find(|&&(from, _)| now >= from).unwrap().1;
-            self.flying.insert((now + delay, self.flying.len()), (1 - from, octets));
+            self.in_flight.insert((now + delay, self.in_flight.len()), (1 - from, octets));
         }
     }
 
@@ -91,14 +91,15 @@ impl Wire {
         &self.ends[CLIENT].session
     }
 
-    /// The log from then on, which is forgotten.
+    /// Takes the log, and returns its lines from `millis` on.
     pub(super) fn since(&mut self, millis: u64) -> Vec<String> {
         let log = core::mem::take(&mut self.log);
         let time = |line: &String| line.split(' ').next().unwrap().parse::<u64>().unwrap();
         log.into_iter().filter(|line| time(line) >= millis).collect()
     }
 
-    /// The map's round trips in milliseconds: `-` while unanswered, `pre` the reserved slot.
+    /// RTTs of the probing map in milliseconds: `-` for an unanswered probe, `pre` for the empty
+    /// reserved slot.
     pub(super) fn map(&self) -> Vec<String> {
         let text = |slot: Option<(u32, Option<Span>)>| match slot {
             None => "pre".to_string(),

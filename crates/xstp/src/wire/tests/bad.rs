@@ -1,20 +1,20 @@
-//! Octets that are no segment, and what is said about them.
+//! Invalid segments and their errors.
 
 use super::*;
 use std::string::ToString;
 
 fn error(octets: &str) -> DecodeError {
-    Segment::decode(&SEALED, &hex(octets)).expect_err("this is no segment")
+    Segment::decode(&SEALED, &hex(octets)).expect_err("an invalid segment")
 }
 
-/// A published segment with its checksum put right.
+/// Error of a published segment whose checksum is corrected first.
 fn published_error(octets: &str) -> DecodeError {
     let mut octets = hex(octets);
     seal_checksum(&receiver(), &mut octets);
-    Segment::decode(&receiver(), &octets).expect_err("this is no segment")
+    Segment::decode(&receiver(), &octets).expect_err("an invalid segment")
 }
 
-/// Puts the checksum right of a segment that `profile` is to receive.
+/// Corrects the checksum of a segment that `profile` receives.
 pub(super) fn seal_checksum(profile: &Profile, octets: &mut [u8]) {
     let Profile::Published(Endpoints { local, remote }) = profile else { return };
     octets[header::CHECKSUM].fill(0);
@@ -24,17 +24,20 @@ pub(super) fn seal_checksum(profile: &Profile, octets: &mut [u8]) {
 
 // XSTP-3.2.2
 #[test]
-fn types_that_do_not_go_together() {
+fn invalid_combinations_are_rejected() {
     for octets in ["00 000000", "40 000000", "30 000000", "21 000005 cafef00d", "81 000000"] {
         let error = error(octets);
         assert!(matches!(error, DecodeError::Combination { .. }), "{octets}: {error}");
     }
-    assert_eq!(error("c0 000000").to_string(), "expected types that go together, found AK+RST");
+    assert_eq!(
+        error("c0 000000").to_string(),
+        "expected a valid combination of types, found AK+RST"
+    );
 }
 
 // XSTP-3.2.3
 #[test]
-fn octets_beyond_the_end() {
+fn trailing_octets_are_rejected() {
     assert_eq!(error("80 000000 cafef00d 00"), DecodeError::Trailing { found: 1 });
     assert_eq!(
         error("02 000010 01020304 ac02 00 7878").to_string(),
@@ -43,14 +46,14 @@ fn octets_beyond_the_end() {
 }
 
 #[test]
-fn fields_that_are_cut() {
+fn truncated_fields_are_rejected() {
     let cut = |part, expected, found| DecodeError::Truncated { part, expected, found };
     assert_eq!(error(""), cut(Part::Header, 4, 0));
     assert_eq!(error("01 0000"), cut(Part::Header, 4, 3));
     assert_eq!(error("02 000010 0102"), cut(Part::Timestamp, 4, 2));
     assert_eq!(error("02 000010 01020304"), cut(Part::Poll, 1, 0));
     assert_eq!(error("02 000010 01020304 ac02 05 78"), cut(Part::Note, 5, 1));
-    // A list that says it has 2³²-1 lengths allocates nothing.
+    // A list with a claimed number of 2³²-1 lengths allocates nothing.
     assert_eq!(error("08 000000 000007 00 ffffffff0f 01"), cut(Part::Ustat, 1, 0));
     assert_eq!(
         Segment::decode(&receiver(), &[0; 15]).unwrap_err().to_string(),
@@ -60,7 +63,7 @@ fn fields_that_are_cut() {
 
 // XSTP-3.7.3
 #[test]
-fn fields_that_hold_too_much() {
+fn fields_above_their_limit_are_rejected() {
     let field = |part, field, expected, found| DecodeError::Field { part, field, expected, found };
     assert_eq!(
         error("10 000000 | 02 01 05a8 cafef00d 8020 | 00000007"),
@@ -88,7 +91,7 @@ fn fields_that_hold_too_much() {
 
 // XSTP-3.8.4, XSTP-3.9.2
 #[test]
-fn sealed_lists_that_are_none() {
+fn invalid_sealed_lists_are_rejected() {
     let order = |part, expected, found| DecodeError::ListOrder { part, expected, found };
     let stat = |list: &str| error(&["04 000000 | 00 000007 01020304 01 01", list, "00"].concat());
     let later = |list: &str| error(&["04 000000 | 02 000007 01020304 01 01", list, "00"].concat());
@@ -96,7 +99,7 @@ fn sealed_lists_that_are_none() {
     assert_eq!(stat("01 81808004"), order(Part::Stat, 1, (1 << 23) + 1), "too wide");
     let all = "03 ffffffff0f ffffffff0f ffffffff0f";
     assert_eq!(stat(all), order(Part::Stat, 1, u64::from(u32::MAX)), "no wrap");
-    assert_eq!(later("00 01 01"), order(Part::Stat, 1, 0), "a skip of nothing");
+    assert_eq!(later("00 01 01"), order(Part::Stat, 1, 0), "a skip of zero");
     assert_eq!(later("01 00"), DecodeError::ListLength { part: Part::Stat, found: 0 });
     let ustat = |list: &str| error(&["08 000000 000007 00", list].concat());
     assert_eq!(ustat("02 01 01"), DecodeError::ListLength { part: Part::Ustat, found: 2 });
@@ -105,7 +108,7 @@ fn sealed_lists_that_are_none() {
 
 // XSTP-3.8.4, XSTP-3.9.2
 #[test]
-fn published_lists_that_are_none() {
+fn invalid_published_lists_are_rejected() {
     let stat =
         |list: &str| published_error(&["03e8 07d0 04 000000 0040 0000 00000000", list].concat());
     let order = |expected, found| DecodeError::ListOrder { part: Part::Stat, expected, found };
@@ -135,7 +138,7 @@ fn published_lists_that_are_none() {
 
 // XSTP-3.3.3, XSTP-3.3.5
 #[test]
-fn other_ports_and_broken_octets() {
+fn wrong_ports_and_checksums_are_rejected() {
     let wrong = hex("03e8 07d0 | 01 000005 | 0000 75c8 | 00000000 | 68 69");
     let error = Segment::decode(&receiver(), &wrong).unwrap_err();
     assert_eq!(error, DecodeError::Checksum { expected: 0x75c7, found: 0x75c8 });

@@ -1,17 +1,17 @@
-//! What holds for every segment.
+//! Properties of all segments.
 
 use super::bad::seal_checksum;
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Everything that a segment may borrow or hold; which of it is used, `kinds` says.
+/// Contents of a segment; `kinds` selects those that are used.
 #[derive(Debug, Clone)]
 struct Source {
     kinds: Kinds,
     number: Seq24,
-    stamp: u32,
-    count: u32,
+    timestamp: u32,
+    poll_seq: u32,
     ahead: u32,
     begin: Begin,
     window: u32,
@@ -23,13 +23,13 @@ struct Source {
 }
 
 impl Source {
-    /// The same as the published profile can tell it.
+    /// The contents that the published profile can encode.
     fn published(mut self) -> Self {
         self.begin.incarnation &= 0xff;
         self.begin.delivery = Delivery::InOrder;
         self.begin.window &= 0xffff;
         self.window = self.begin.window;
-        self.stamp = self.count;
+        self.timestamp = self.poll_seq;
         self.arrival = None;
         self.note.clear();
         self
@@ -41,14 +41,14 @@ impl Source {
         let mut segment = Segment::empty(self.number);
         segment.control = match self.kinds.bits() & 0xf0 {
             0x10 => Some(Control::Begin(self.begin)),
-            0x50 => Some(Control::BeginAck(BeginAck { begin: self.begin, echo: !self.stamp })),
+            0x50 => Some(Control::BeginAck(BeginAck { begin: self.begin, echo: !self.timestamp })),
             0x20 => Some(Control::End(end)),
             0x60 => Some(Control::EndAck(end)),
             0x80 => Some(Control::Reset(end)),
             _ => None,
         };
         if self.kinds.bits() & 0xf0 == 0x10 {
-            segment.timestamp = self.stamp;
+            segment.timestamp = self.timestamp;
         }
         let runs = RunList::new(self.skip, &self.lengths).unwrap();
         if has(Kinds::SD) {
@@ -56,10 +56,10 @@ impl Source {
         }
         if has(Kinds::POLL) {
             let next = self.number.next().add(self.ahead);
-            segment = segment.and_poll(self.stamp, Poll { seq: self.count, next });
+            segment = segment.and_poll(self.timestamp, Poll { seq: self.poll_seq, next });
         }
         if has(Kinds::STAT) {
-            let echo = Echo { seq: self.count, timestamp: self.stamp };
+            let echo = Echo { seq: self.poll_seq, timestamp: self.timestamp };
             let (window, arrival) = (self.window, self.arrival);
             let received_below = self.number;
             segment = segment.and_stat(Stat { echo, received_below, window, arrival, runs });
@@ -99,25 +99,27 @@ fn source() -> impl Strategy<Value = Source> {
     let arrival = proptest::option::of((any::<u32>(), any::<u32>()));
     let octets = (vec(any::<u8>(), 0..40), vec(any::<u8>(), 0..200));
     (kinds(), numbers, 0..Seq24::HALF, begin(), 0..=Seq24::HALF, arrival, lists, octets).prop_map(
-        |(kinds, (number, stamp, count), ahead, begin, window, arrival, list, octets)| Source {
-            kinds,
-            number,
-            stamp,
-            count,
-            ahead,
-            begin,
-            window,
-            arrival: arrival.map(|(at, octets)| Arrival { at, octets }),
-            skip: list.0,
-            lengths: list.1,
-            note: octets.0,
-            payload: octets.1,
+        |(kinds, (number, timestamp, poll_seq), ahead, begin, window, arrival, list, octets)| {
+            Source {
+                kinds,
+                number,
+                timestamp,
+                poll_seq,
+                ahead,
+                begin,
+                window,
+                arrival: arrival.map(|(at, octets)| Arrival { at, octets }),
+                skip: list.0,
+                lengths: list.1,
+                note: octets.0,
+                payload: octets.1,
+            }
         },
     )
 }
 
-/// Octets that decode are the only octets that mean what they mean.
-fn has_one_form(profile: &Profile, answer: &Profile, octets: &[u8]) {
+/// Asserts that octets which can be decoded are the encoding of the result.
+fn assert_canonical(profile: &Profile, answer: &Profile, octets: &[u8]) {
     if let Ok(segment) = Segment::decode(profile, octets) {
         let mut out = std::vec![0; octets.len()];
         assert_eq!(segment.encode(answer, &mut out), Ok(octets.len()));
@@ -127,7 +129,7 @@ fn has_one_form(profile: &Profile, answer: &Profile, octets: &[u8]) {
 
 proptest! {
     #[test]
-    fn sealed_segments_come_back(source in source()) {
+    fn sealed_segments_survive_encoding(source in source()) {
         let segment = source.segment();
         let mut out = [0; 4096];
         let len = segment.encode(&SEALED, &mut out).unwrap();
@@ -135,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn published_segments_come_back(source in source()) {
+    fn published_segments_survive_encoding(source in source()) {
         let source = source.published();
         let segment = source.segment();
         let mut out = [0; 4096];
@@ -143,7 +145,7 @@ proptest! {
         prop_assert_eq!(Segment::decode(&receiver(), &out[..len]), Ok(segment));
     }
 
-    // A cut segment is no segment, or a shorter one whose payload ends early.
+    // A truncated segment is invalid, or has a shorter payload.
     #[test]
     fn cut_segments_do_not_panic(source in source(), published: bool) {
         let (from, to) = if published { (sender(), receiver()) } else { (SEALED, SEALED) };
@@ -171,20 +173,20 @@ proptest! {
     }
 
     #[test]
-    fn random_octets_have_one_form_or_none(
+    fn random_octets_are_canonical_or_rejected(
         octets in vec(any::<u8>(), 0..80),
         kinds in kinds(),
     ) {
-        has_one_form(&SEALED, &SEALED, &octets);
+        assert_canonical(&SEALED, &SEALED, &octets);
         let mut legal = octets;
         if let Some(first) = legal.first_mut() {
             *first = kinds.bits();
         }
-        has_one_form(&SEALED, &SEALED, &legal);
+        assert_canonical(&SEALED, &SEALED, &legal);
     }
 
     #[test]
-    fn a_budget_is_enough(
+    fn a_run_budget_is_sufficient(
         source in source(),
         room in 40..400usize,
         published: bool,

@@ -1,4 +1,4 @@
-//! Each kind of segment, octet by octet.
+//! Encoding of each type of segment, octet by octet.
 
 use super::*;
 use std::vec;
@@ -31,7 +31,7 @@ fn stat(runs: RunList<'static>) -> Stat<'static> {
     }
 }
 
-/// Writes, compares, reads back, and compares again.
+/// Encodes `segment`, compares with `octets`, decodes, and compares with `segment`.
 fn check(from: &Profile, to: &Profile, segment: Segment<'_>, octets: &str) {
     let octets = hex(octets);
     let mut out = vec![0xee; octets.len()];
@@ -59,7 +59,7 @@ fn sealed_data_takes_four_octets_of_header() {
 
 // XSTP-3.7.2
 #[test]
-fn sealed_polls_say_when_and_how_far() {
+fn sealed_polls_have_timestamp_seq_and_ahead() {
     let poll = |count, next| Poll { seq: count, next: number(next) };
     sealed(Segment::poll(0x0102_0304, poll(300, 16)), "02 000010 | 01020304 | ac02 | 00");
     let newest = Segment::data(number(4), b"tail").and_poll(1000, poll(1, 5));
@@ -91,7 +91,7 @@ fn sealed_lists_are_lengths() {
         Segment::stat(number(0), stat(runs(0))),
         "04 000000 | 00 000007 01020304 ac02 a09c01 | 04 01 02 03 c801 | 00",
     );
-    // The same list after 206 numbers that another segment has told of.
+    // The same list after 206 packets that another segment has listed.
     sealed(
         Segment::stat(number(0), stat(runs(206))),
         "04 000000 | 02 000007 01020304 ac02 a09c01 | ce01 04 01 02 03 c801 | 00",
@@ -101,7 +101,7 @@ fn sealed_lists_are_lengths() {
 
 // XSTP-3.10.1
 #[test]
-fn a_note_rides_on_what_is_sent_anyway() {
+fn a_note_is_piggybacked_on_stat() {
     let segment = Segment::stat(number(9), stat(RunList::EMPTY));
     let with = segment.and_note(b"credit");
     sealed(with, "04 000009 | 00 000007 01020304 ac02 a09c01 | 00 | 06 63 72 65 64 69 74");
@@ -130,7 +130,7 @@ fn a_sealed_connection_begins_and_ends() {
     );
     sealed(Segment::end(number(5), END), "20 000005 | cafef00d");
     sealed(Segment::end_ack(number(5), END), "60 000005 | cafef00d");
-    sealed(Segment::reset(END), "80 000000 | cafef00d");
+    sealed(Segment::reset(Seq24::ZERO, END), "80 000000 | cafef00d");
 }
 
 // XSTP-3.3.2, XSTP-3.3.4, XSTP-3.7.1. Checksums: 10.0.0.1 + 10.0.0.2 + 253 is 1500, both ports are 0bb8, and
@@ -217,7 +217,7 @@ fn published_checksums_cover_ipv6_addresses() {
 
 // XSTP-3.3.6
 #[test]
-fn what_the_published_header_cannot_hold_is_cut() {
+fn published_fields_are_truncated() {
     let wide = Stat { window: 1 << 20, ..stat(RunList::EMPTY) };
     let mut out = [0; 64];
     let len = Segment::stat(number(0), wide).encode(&sender(), &mut out).unwrap();
@@ -226,7 +226,7 @@ fn what_the_published_header_cannot_hold_is_cut() {
 }
 
 #[test]
-fn a_payload_is_framed_where_it_stands() {
+fn a_payload_is_encoded_in_place() {
     let segment = Segment::data(number(2), b"").and_poll(9, Poll { seq: 1, next: number(5) });
     for (from, to) in [(SEALED, SEALED), (sender(), receiver())] {
         let mut out = [0; 64];
@@ -239,14 +239,14 @@ fn a_payload_is_framed_where_it_stands() {
 }
 
 #[test]
-#[should_panic(expected = "SD+END do not go together")]
-fn illegal_composites_cannot_be_built() {
+#[should_panic(expected = "SD+END cannot be combined")]
+fn invalid_combinations_cannot_be_built() {
     let _ = Segment::end(number(5), END).and_data(number(4), b"");
 }
 
 // XSTP-2.2.1
 #[test]
-fn stamps_tick_in_milliseconds_or_microseconds() {
+fn timestamps_are_milliseconds_or_microseconds() {
     assert_eq!(sender().tick(), units::Span::from_millis(1));
     assert_eq!(SEALED.tick(), units::Span::from_micros(1));
 }

@@ -6,8 +6,8 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(1_000 + ms)
 }
 
-fn fail(unreachable: WhenFail, full: WhenFail) -> Fail {
-    let mut fail = Fail::new(FailSection { unreachable, full });
+fn fail(unreachable: WhenFail, full: WhenFail) -> FallbackPolicy {
+    let mut fail = FallbackPolicy::new(FailSection { unreachable, full });
     fail.review(at(0), Verdict::Down, 0, 100);
     fail
 }
@@ -15,12 +15,15 @@ fn fail(unreachable: WhenFail, full: WhenFail) -> Fail {
 #[test]
 fn a_terminal_that_has_just_started_is_patient() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
-    assert_eq!((fail.fate(), fail.wants_passing(at(0))), (Fate::Carried, None));
+    assert_eq!((fail.disposition(), fail.wanted_bypass(at(0))), (Disposition::Relay, None));
     assert_eq!(fail.poll_timeout(at(0)), Some(at(5_000)));
     fail.review(at(4_999), Verdict::Down, 0, 100);
-    assert_eq!(fail.fate(), Fate::Carried);
+    assert_eq!(fail.disposition(), Disposition::Relay);
     fail.review(at(5_000), Verdict::Down, 0, 100);
-    assert_eq!((fail.fate(), fail.wants_passing(at(5_000))), (Fate::Direct, Some(true)));
+    assert_eq!(
+        (fail.disposition(), fail.wanted_bypass(at(5_000))),
+        (Disposition::Direct, Some(true))
+    );
     assert_eq!(fail.poll_timeout(at(5_000)), None);
 }
 
@@ -28,30 +31,33 @@ fn a_terminal_that_has_just_started_is_patient() {
 fn what_passes_is_led_back_only_when_a_path_is_well() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
     fail.review(at(9_000), Verdict::Down, 0, 100);
-    fail.set_passing(true);
-    assert_eq!(fail.wants_passing(at(9_000)), None);
+    fail.set_bypass(true);
+    assert_eq!(fail.wanted_bypass(at(9_000)), None);
     fail.review(at(10_000), Verdict::Recovering, 0, 100);
-    assert_eq!((fail.fate(), fail.wants_passing(at(10_000))), (Fate::Direct, None));
+    assert_eq!((fail.disposition(), fail.wanted_bypass(at(10_000))), (Disposition::Direct, None));
     fail.review(at(20_000), Verdict::Well, 0, 100);
-    assert_eq!((fail.fate(), fail.wants_passing(at(20_000))), (Fate::Carried, Some(false)));
+    assert_eq!(
+        (fail.disposition(), fail.wanted_bypass(at(20_000))),
+        (Disposition::Relay, Some(false))
+    );
 }
 
 #[test]
 fn who_is_refused_is_carried_as_soon_as_a_path_answers() {
     let mut fail = fail(WhenFail::Refuse, WhenFail::Wait);
     fail.review(at(9_000), Verdict::Down, 0, 100);
-    assert_eq!((fail.fate(), fail.wants_passing(at(9_000))), (Fate::Refused, None));
+    assert_eq!((fail.disposition(), fail.wanted_bypass(at(9_000))), (Disposition::Refuse, None));
     fail.review(at(10_000), Verdict::Recovering, 0, 100);
-    assert_eq!(fail.fate(), Fate::Carried);
+    assert_eq!(fail.disposition(), Disposition::Relay);
 }
 
 #[test]
 fn a_path_that_was_well_is_missed_at_once() {
     let mut fail = fail(WhenFail::Refuse, WhenFail::Wait);
     fail.review(at(100), Verdict::Well, 0, 100);
-    assert_eq!(fail.fate(), Fate::Carried);
+    assert_eq!(fail.disposition(), Disposition::Relay);
     fail.review(at(200), Verdict::Down, 0, 100);
-    assert_eq!(fail.fate(), Fate::Refused);
+    assert_eq!(fail.disposition(), Disposition::Refuse);
 }
 
 #[test]
@@ -59,7 +65,11 @@ fn beyond_the_limit_connections_pass_until_a_tenth_is_free() {
     let mut fail = fail(WhenFail::Wait, WhenFail::Open);
     for (open, wants) in [(93, None), (94, Some(true)), (91, Some(true)), (90, None), (93, None)] {
         fail.review(at(10_000), Verdict::Well, open, 100);
-        assert_eq!((fail.wants_passing(at(10_000)), fail.fate()), (wants, Fate::Carried), "{open}");
+        assert_eq!(
+            (fail.wanted_bypass(at(10_000)), fail.disposition()),
+            (wants, Disposition::Relay),
+            "{open}"
+        );
     }
     assert!(!fail.waits_when_full());
 }
@@ -69,11 +79,11 @@ fn a_kernel_that_refuses_is_asked_again_after_a_while() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
     fail.review(at(9_000), Verdict::Down, 0, 100);
     fail.refused(at(9_000));
-    assert_eq!((fail.wants_passing(at(9_999)), fail.is_passing()), (None, false));
+    assert_eq!((fail.wanted_bypass(at(9_999)), fail.is_bypassing()), (None, false));
     assert_eq!(fail.poll_timeout(at(9_999)), Some(at(10_000)));
-    assert_eq!(fail.wants_passing(at(10_000)), Some(true));
-    fail.set_passing(true);
-    assert_eq!((fail.wants_passing(at(10_000)), fail.is_passing()), (None, true));
+    assert_eq!(fail.wanted_bypass(at(10_000)), Some(true));
+    fail.set_bypass(true);
+    assert_eq!((fail.wanted_bypass(at(10_000)), fail.is_bypassing()), (None, true));
     assert_eq!(fail.poll_timeout(at(10_000)), None);
 }
 
@@ -81,13 +91,13 @@ fn a_kernel_that_refuses_is_asked_again_after_a_while() {
 fn a_hub_that_answers_by_a_poor_path_is_not_missed() {
     let mut fail = fail(WhenFail::Open, WhenFail::Wait);
     fail.review(at(9_000), Verdict::Poor, 0, 100);
-    assert_eq!((fail.fate(), fail.wants_passing(at(9_000))), (Fate::Carried, None));
+    assert_eq!((fail.disposition(), fail.wanted_bypass(at(9_000))), (Disposition::Relay, None));
 }
 
 #[test]
 fn who_waits_is_left_alone() {
     let mut fail = fail(WhenFail::Wait, WhenFail::Wait);
     fail.review(at(60_000), Verdict::Down, 100, 100);
-    assert_eq!((fail.fate(), fail.wants_passing(at(60_000))), (Fate::Carried, None));
+    assert_eq!((fail.disposition(), fail.wanted_bypass(at(60_000))), (Disposition::Relay, None));
     assert_eq!(fail.poll_timeout(at(0)), None);
 }

@@ -1,4 +1,4 @@
-//! Servers that have refused or not answered lately.
+//! Servers that have refused or not responded recently.
 
 use crate::proxy::{Destination, RefuseReason};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Who holds the slots of a table, and whose slot is reclaimed for a client that holds fewer.
+//! Slots of a table by owner, and the choice of a slot to reclaim for an owner with fewer.
 //!
 //! ```text
 //!   table ──▶ groups (a hub's terminals) ──▶ clients ──▶ slots, the idlest first
@@ -13,11 +13,9 @@
 //!
 //! Every operation takes logarithmic time in the number of slots.
 
-mod occupancy;
 mod pool;
 pub(crate) mod reserve;
 
-pub(crate) use occupancy::{Closing, IDLE, RECLAIMED};
 pub(crate) use pool::{SlotPool, descriptors_for};
 
 use crate::engine::defect::{self, Defect};
@@ -27,10 +25,14 @@ use units::{Instant, Span};
 
 /// The largest holder may hold this many times the slots that are free.
 pub(crate) const SHARE_OF_FREE: usize = 8;
+/// Cause of the end of a connection whose slot another has, for the log.
+pub(crate) const RECLAIMED: &str = "slot reclaimed for a client with fewer connections";
+/// Cause of the end of a connection that moves no bytes.
+pub(crate) const IDLE: &str = "idle for limits.idle";
 /// How exactly it is known when a connection last moved bytes.
 const RESOLUTION: Span = Span::from_millis(100);
 
-/// Who holds a slot: a client, within a group where there are several.
+/// Owner of a slot: a client, within a group where there are several.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owner<G> {
     pub(crate) group: G,

@@ -1,18 +1,18 @@
-//! The slots of a gateway's connections: the table, how many slots there are now, and what is said
-//! of clients that want more.
+//! Slots of a gateway's connections: the table, the number of available slots, and the log of
+//! refusals.
 
 use super::{Bounds, Full, Owner, SlotTable, Verdict};
 use crate::Limits;
 use crate::engine::host::{Descriptors, Reserve};
 use crate::engine::limits::client_network::client_network;
-use crate::engine::limits::log_budget::Complaints;
+use crate::engine::limits::log_budget::LogBudget;
 use std::net::IpAddr;
 use std::sync::Arc;
 use units::{Instant, Span};
 
-/// Descriptors that a gateway needs beside those of connections.
+/// Number of descriptors for other use than connections.
 const OTHER_DESCRIPTORS: u64 = 100;
-/// For how long no more connections are taken than there were when descriptors ran out.
+/// Time for which the number of slots is reduced after descriptors ran out.
 const SHORTAGE: Span = Span::from_secs(1);
 
 /// The slots of connections. The group of a hub's client is its terminal; elsewhere there is one
@@ -21,17 +21,17 @@ const SHORTAGE: Span = Span::from_secs(1);
 pub(crate) struct SlotPool {
     pub(crate) table: SlotTable<Arc<str>>,
     connections: usize,
-    /// As many connections as the process may have descriptors for.
+    /// Maximum number of connections by the limit on descriptors.
     most: usize,
     ipv6_prefix: u32,
-    /// Until when there are only so many slots, because descriptors have run out.
+    /// Reduced number of slots after descriptors ran out, and until when.
     shortage: Option<(Instant, usize)>,
     reserve: Box<dyn Reserve>,
-    complaints: Complaints,
+    log_budget: LogBudget,
 }
 
 impl SlotPool {
-    /// The slots that `limits` ask for, if there are `each` descriptors for every one of them.
+    /// Slots as configured by `limits`, at most as many as there are descriptors, `each` for one.
     pub(crate) fn new(limits: &Limits, descriptors: Descriptors, each: u64) -> Self {
         let most = slots_for(descriptors.limit, each);
         let mut pool = Self {
@@ -41,23 +41,23 @@ impl SlotPool {
             ipv6_prefix: 0,
             shortage: None,
             reserve: descriptors.reserve,
-            complaints: Complaints::default(),
+            log_budget: LogBudget::default(),
         };
         pool.set(limits);
         pool
     }
 
-    /// Takes other limits; connections that run keep their slots.
+    /// Applies other limits. Running connections keep their slots.
     pub(crate) fn set(&mut self, limits: &Limits) {
         (self.connections, self.ipv6_prefix) = (limits.connections as usize, limits.ipv6_prefix);
     }
 
-    /// Who `client` of `group` is when slots are counted.
+    /// Returns the slot owner for `client` of `group`.
     pub(crate) fn owner(&self, group: &Arc<str>, client: IpAddr) -> Owner<Arc<str>> {
         Owner { group: Arc::clone(group), client: client_network(client, self.ipv6_prefix) }
     }
 
-    /// Slots that there are.
+    /// Returns the number of slots, used or free.
     pub(crate) fn total(&self, now: Instant) -> usize {
         let usual = self.connections.min(self.most);
         match self.shortage {
@@ -71,7 +71,7 @@ impl SlotPool {
         self.table.len() < self.total(now)
     }
 
-    /// Whether [`SlotPool::admit`] would find a slot for `owner`; takes none.
+    /// Whether [`SlotPool::admit`] would return a slot for `owner`; changes nothing.
     pub(crate) fn may_have(
         &self,
         now: Instant,
@@ -82,8 +82,8 @@ impl SlotPool {
         !matches!(self.table.judge(owner, bounds), Verdict::Refused(_))
     }
 
-    /// Whether `owner` may have one more slot within these bounds of its group and its own. The
-    /// connection that is returned has lost its slot to it, and is to be reset.
+    /// Checks whether `owner` may have one more slot within these bounds of its group and its own.
+    /// The slot of the returned connection was reclaimed for it; that connection is to be reset.
     pub(crate) fn admit(
         &mut self,
         now: Instant,
@@ -97,13 +97,13 @@ impl SlotPool {
             Verdict::Reclaim(index) => {
                 let since = self.table.get(index).map_or(now, |(_, since)| since);
                 if let Some(from) = self.table.release(index)
-                    && self.complaints.may_say(now)
+                    && self.log_budget.allow(now)
                 {
                     let held = self.table.held_by(&from) + 1;
                     let idle_seconds = now.since(since).as_secs_f64();
                     tracing::warn!(
                         terminal = &*from.group, client = %from.client, held, idle_seconds,
-                        limit = "connections", "lost an idle connection: another has fewer"
+                        limit = "connections", "idle connection reset: its slot was reclaimed for a client with fewer"
                     );
                 }
                 Ok(Some(index))
@@ -111,39 +111,39 @@ impl SlotPool {
         }
     }
 
-    /// Says that `owner` was refused because of `limit`, now and then.
+    /// Logs a refusal of `owner` because of `limit`, within the log budget.
     pub(crate) fn refused(&mut self, now: Instant, owner: &Owner<Arc<str>>, limit: &'static str) {
-        if self.complaints.may_say(now) {
+        if self.log_budget.allow(now) {
             let held = self.table.held_by(owner);
             tracing::warn!(terminal = &*owner.group, client = %owner.client, limit, held, "refused");
         }
     }
 
-    /// Descriptors have run out: for a while the table is full. True when one is free now, for a
-    /// client that is to be judged by that.
+    /// Notes that descriptors have run out, so that the table counts as full for [`SHORTAGE`]. True
+    /// if the reserved descriptor is free now.
     pub(crate) fn descriptors_ran_out(&mut self, now: Instant) -> bool {
         self.shortage = Some((now + SHORTAGE, self.table.len()));
         self.reserve.give_up()
     }
 
-    /// Whether descriptors have run out a moment ago.
+    /// Whether the number of slots is reduced.
     pub(crate) fn is_short(&self, now: Instant) -> bool {
         self.shortage(now).is_some()
     }
 
-    /// Until when there are fewer slots because descriptors have run out.
+    /// Returns until when the number of slots is reduced.
     pub(crate) fn shortage(&self, now: Instant) -> Option<Instant> {
         self.shortage.map(|(until, _)| until).filter(|until| now < *until)
     }
 
-    /// Keeps a descriptor for the next time, if there is one.
+    /// Reserves a descriptor for the next shortage, if one is available.
     pub(crate) fn restore_reserve(&mut self) {
         self.reserve.restore();
     }
 }
 
-/// Connections for which `descriptors` suffice, `each` for one connection: a fifth of them is left
-/// to clients that still tell a proxy what they want, and to other use.
+/// Returns the number of connections for which `descriptors` suffice, `each` for one connection. A
+/// fifth of them is left to proxy handshakes and other use.
 fn slots_for(descriptors: u64, each: u64) -> u64 {
     (descriptors.saturating_sub(OTHER_DESCRIPTORS) / 5 * 4 / each).max(1)
 }

@@ -1,13 +1,13 @@
-//! On whose account streams and packets are, and how they are served.
+//! Owners and service classes of streams and packets.
 
-use super::{Carrier, Peer, StreamKey};
+use super::{Peer, RelaySet, StreamKey};
 use crate::engine::limits::client_network::owner;
 use relay::Service;
 use std::net::{IpAddr, SocketAddr};
 use units::Instant;
 
-impl Carrier {
-    /// Carries a packet of a client as it is; false when there is no way to the peer.
+impl RelaySet {
+    /// Forwards a packet of a client unsplit; false if there is no such peer.
     pub(crate) fn send_datagram(
         &mut self,
         now: Instant,
@@ -19,12 +19,12 @@ impl Carrier {
         self.relay(peer).is_some_and(|relay| relay.send_datagram_as(now, packet, (owner, service)))
     }
 
-    /// IPv6 clients are counted by prefixes of this length from here on.
+    /// Sets the length of the prefix by which IPv6 clients are counted.
     pub(crate) fn set_ipv6_prefix(&mut self, bits: u32) {
         self.ipv6_prefix = bits;
     }
 
-    /// The stream is on the account of the client at `source`.
+    /// Sets the owner of the stream to the client at `source`.
     pub(crate) fn set_client(&mut self, key: StreamKey, source: Option<SocketAddr>) {
         let owner = owner(source, self.ipv6_prefix);
         if let Some(relay) = self.relay(key.peer) {
@@ -32,7 +32,7 @@ impl Carrier {
         }
     }
 
-    /// Serves a stream as told from here on.
+    /// Sets the service class of a stream.
     pub(crate) fn set_service(&mut self, key: StreamKey, service: Service) {
         if let Some(relay) = self.relay(key.peer) {
             relay.set_service(key.stream, service);

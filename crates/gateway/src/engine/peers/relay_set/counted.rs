@@ -1,14 +1,15 @@
-//! What the carrier's relays have counted and found out.
+//! Counters and path metrics of the relays.
 
-use super::{Carrier, Peer, Side, StreamKey};
+use super::{Peer, RelaySet, Side, StreamKey};
 use crate::engine::peers::paths::Path;
 use crate::report::{PeerReport, Traffic};
 use crate::state::State;
 use relay::{PeerId, Statistics};
 use units::Instant;
 
-impl Carrier {
-    /// Hands over what sessions have learnt of their ways; `unix` turns times into seconds.
+impl RelaySet {
+    /// Stores the path metrics of all sessions in `state`; `unix` turns times into seconds since
+    /// 1970.
     pub(crate) fn remember(
         &mut self,
         now: Instant,
@@ -19,7 +20,7 @@ impl Carrier {
             Side::Terminal(paths) => {
                 for path in paths.all.iter().filter(|path| path.relay.is_connected()) {
                     if let Some(learnt) = path.relay.learnt() {
-                        state.put(&path.remembered_as(), learnt, unix(now));
+                        state.put(&path.cache_key(), learnt, unix(now));
                     }
                 }
             }
@@ -31,12 +32,12 @@ impl Carrier {
         }
     }
 
-    /// What is known of the ways to peers that are here.
+    /// Returns the path metrics of the connected peers.
     pub(crate) fn peers(&mut self, now: Instant) -> Vec<PeerReport> {
         const MOST: usize = 100;
         match &mut self.side {
             Side::Terminal(paths) => {
-                let report = |path: &Path| PeerReport::of(path.remembered_as(), now, &path.relay);
+                let report = |path: &Path| PeerReport::of(path.cache_key(), now, &path.relay);
                 paths.all.iter().filter_map(report).collect()
             }
             Side::Hub(hub) => {
@@ -50,18 +51,18 @@ impl Carrier {
         }
     }
 
-    /// Whether a terminal's stream counts against what its hub allows.
+    /// Whether a terminal's stream counts against the limit of its hub.
     pub(crate) fn has_opened(&mut self, key: StreamKey) -> bool {
         matches!(key.peer, Peer::Path(_))
             && self.relay(key.peer).is_some_and(|relay| relay.has_stream(key.stream))
     }
 
-    /// Streams that are not over at both ends yet.
+    /// Returns the number of streams that have not ended at both gateways.
     pub(crate) fn open_streams(&mut self) -> usize {
         self.all_statistics().iter().map(|all| all.streams).sum()
     }
 
-    /// Octets in the send buffers of streams.
+    /// Returns the octets in the send buffers of all streams.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn buffered(&mut self) -> u64 {
         self.all_statistics().iter().map(|all| all.send_buffered).sum()
@@ -77,7 +78,7 @@ impl Carrier {
         }
     }
 
-    /// Its counters, for the report.
+    /// Returns the counters of sessions and streams.
     pub(crate) fn traffic(&mut self) -> Traffic {
         let mut traffic = Traffic { bad_datagrams: self.bad_datagrams, ..Traffic::default() };
         match &mut self.side {

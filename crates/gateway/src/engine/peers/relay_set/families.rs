@@ -1,10 +1,10 @@
-//! The address families that a hub reaches, between the engine and its relays.
+//! Announcements of the address families that a hub reaches.
 
-use super::{Carrier, Side};
+use super::{RelaySet, Side};
 use relay::Families;
 
-impl Carrier {
-    /// At a hub: announces `families` to all terminals.
+impl RelaySet {
+    /// Announces `families` to all terminals of a hub.
     pub(crate) fn set_families(&mut self, families: Families) {
         match &mut self.side {
             Side::Hub(hub) => hub.set_families(families),
@@ -12,8 +12,8 @@ impl Carrier {
         }
     }
 
-    /// At a terminal: whether there is a session by the path that a new connection would take
-    /// first, and what its hub has announced in it.
+    /// Returns whether a terminal has a session on the path that a new connection would use, and
+    /// what its hub has announced in it.
     pub(crate) fn families(&self) -> (bool, Option<Families>) {
         match &self.side {
             Side::Terminal(paths) => match paths.all.get(paths.first()) {

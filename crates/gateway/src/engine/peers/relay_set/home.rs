@@ -1,12 +1,12 @@
-//! Which way packets take to a terminal that is connected by several paths.
+//! Selection of a path for packets to a terminal that is connected by several.
 
-use super::{Carrier, Peer, Side, terminal_of};
+use super::{Peer, RelaySet, Side, terminal_of};
 use std::cmp::Reverse;
 use units::Instant;
 
-impl Carrier {
-    /// At a hub, the terminal that `choose` chooses by the names of all that are here.
-    pub(crate) fn peer_at_home(
+impl RelaySet {
+    /// Returns the terminal that `choose` selects by the names of all connected ones, at a hub.
+    pub(crate) fn terminal_for_network(
         &self,
         choose: impl for<'n> FnOnce(&mut dyn Iterator<Item = &'n str>) -> Option<&'n str>,
     ) -> Option<Peer> {
@@ -14,7 +14,7 @@ impl Carrier {
         let terminal = |peer| hub.name(peer).map(terminal_of);
         let chosen = choose(&mut hub.relays().filter_map(|(peer, _)| terminal(peer)))?;
         let its = hub.relays().filter(|(peer, _)| terminal(*peer) == Some(chosen));
-        let best = its.max_by_key(|(peer, relay)| Way {
+        let best = its.max_by_key(|(peer, relay)| PathRank {
             answered: relay.is_answered(),
             carried: relay.datagram_came(),
             name: Reverse(hub.name(*peer)),
@@ -23,11 +23,11 @@ impl Carrier {
     }
 }
 
-/// A way to a terminal that is here by several. The best is one that answers, and of those the one
-/// by which it has last carried a packet here: the terminal knows which of them is its backup. Of
-/// those that have carried nothing the first by name, which the terminal's own name precedes.
+/// Rank of a path to a terminal. The best path responds, and has most recently delivered a packet
+/// from the terminal, which knows its backup paths. Of paths without packets it is the first by
+/// name; the terminal's own name precedes those of its further paths.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Way<'a> {
+struct PathRank<'a> {
     answered: bool,
     carried: Option<Instant>,
     name: Reverse<Option<&'a str>>,
@@ -42,8 +42,11 @@ mod tests {
     fn packets_go_back_by_the_path_they_came_by() {
         let at = |ms| Some(Instant::ZERO + Span::from_millis(ms));
         let best = |ways: [(bool, Option<Instant>, &'static str); 2]| {
-            let way =
-                |(answered, carried, name)| Way { answered, carried, name: Reverse(Some(name)) };
+            let way = |(answered, carried, name)| PathRank {
+                answered,
+                carried,
+                name: Reverse(Some(name)),
+            };
             ways.map(way).into_iter().max().unwrap().name.0.unwrap()
         };
         for turned in [false, true] {

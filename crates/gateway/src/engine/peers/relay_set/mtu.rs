@@ -1,25 +1,25 @@
-//! What the host knows of the size of packets on the ways to peers.
+//! MTU hints of the host for the paths to peers.
 
-use super::{Carrier, Side};
-use crate::engine::host::Host;
-use crate::engine::peers::route::{self, Route};
+use super::{RelaySet, Side};
+use crate::engine::host::{Host, Route};
+use crate::engine::peers::paths::update_mtu_hint;
 use relay::{Hub, PeerId, Relay};
 use std::net::SocketAddr;
 
-impl Carrier {
-    /// Tells what the kernel believes that the paths to the peers take by now.
+impl RelaySet {
+    /// Updates the MTU hints of all peers.
     pub(crate) fn check_paths(&mut self, host: &dyn Host) {
         match &mut self.side {
             Side::Terminal(paths) => paths.check(host),
             Side::Hub(hub) => {
-                on_peers(hub, |relay, address| route::tell(host, relay, &Route::to(address)));
+                on_peers(hub, |relay, address| update_mtu_hint(host, relay, &Route::to(address)));
             }
         }
     }
 
-    /// This host's own link did not take a datagram of `len` bytes to `destination`, by the outlet
-    /// of this `number`.
-    pub(crate) fn too_big(&mut self, number: usize, destination: SocketAddr, len: usize) {
+    /// Handles `EMSGSIZE` for a datagram of `len` octets to `destination` by the link socket
+    /// `number`.
+    pub(crate) fn on_emsgsize(&mut self, number: usize, destination: SocketAddr, len: usize) {
         match &mut self.side {
             Side::Terminal(paths) => {
                 if let Some(path) = paths.all.get_mut(number) {

@@ -1,17 +1,16 @@
-//! The carrier as an operator sees it: each terminal's way, and taps.
+//! Status of each path to a peer, and taps.
 
-use super::naming::plain;
-use super::{Carrier, Peer, Side, hub_name, is_same};
+use super::{Peer, RelaySet, Side};
+use crate::engine::peers::naming::{hub_name, is_same, plain};
 use crate::engine::peers::paths::Path;
-use crate::engine::transfer::connection::Connection;
 use crate::observe::{AssociationCounters, PathCounters, TerminalStatus};
 use relay::{PeerId, Relay, Tap, Tapped};
 use std::net::SocketAddr;
 use units::{BitRate, Instant, Span};
 
-impl Carrier {
-    /// Each terminal's way; at a terminal its own, called `own`. `unix` turns times into seconds
-    /// since 1970.
+impl RelaySet {
+    /// Returns the status of the path to each terminal; a terminal returns its own, called `own`.
+    /// `unix` turns times into seconds since 1970.
     pub(crate) fn terminals(
         &mut self,
         now: Instant,
@@ -53,7 +52,7 @@ impl Carrier {
         }
     }
 
-    /// Whether a peer has the address: a terminal's hub, a terminal that is here at a hub.
+    /// Whether a peer has the address.
     pub(crate) fn is_peer(&self, address: SocketAddr) -> bool {
         match &self.side {
             Side::Terminal(paths) => paths.all.iter().any(|path| is_same(path.route.peer, address)),
@@ -64,7 +63,7 @@ impl Carrier {
         }
     }
 
-    /// What became of datagrams.
+    /// Returns the counters of datagrams by result.
     pub(crate) fn association(&self) -> AssociationCounters {
         let counters = match &self.side {
             Side::Terminal(paths) => {
@@ -92,7 +91,8 @@ impl Carrier {
             ("stale_hello", counters.stale),
             ("busy", counters.busy),
             ("full", counters.full),
-            // From another address than the hub's, or opened and then not understood.
+            // Datagrams from another address than the hub's, and valid ones with a malformed
+            // payload.
             ("other", self.bad_datagrams.saturating_sub(named)),
         ];
         AssociationCounters {
@@ -111,12 +111,7 @@ impl Carrier {
         }
     }
 
-    /// The terminal that a connection came by; at a terminal its path, where there are several.
-    pub(crate) fn owner(&self, connection: &Connection) -> Option<&str> {
-        self.name_of(connection.key?.peer)
-    }
-
-    /// What a hub's peer is called; at a terminal a path, where there are several.
+    /// Returns the name of a hub's peer; at a terminal that of the path, if there are several.
     pub(crate) fn name_of(&self, peer: Peer) -> Option<&str> {
         match (&self.side, peer) {
             (Side::Hub(hub), Peer::Terminal(peer)) => hub.name(peer),
@@ -128,7 +123,7 @@ impl Carrier {
         }
     }
 
-    /// Copies what is opened and sealed from now on; `None`: no more.
+    /// Starts or stops copying received and sent payloads.
     pub(crate) fn set_tap(&mut self, tap: Option<Tap>) {
         match &mut self.side {
             Side::Terminal(paths) => {
@@ -138,10 +133,10 @@ impl Carrier {
         }
     }
 
-    /// Hands over what was copied, with the terminal's name at a hub, and makes room again.
-    /// Returns how many payloads there was no room for since the tap was set.
+    /// Passes the copied payloads to `take`, with the terminal's name at a hub, and clears them.
+    /// Returns how many payloads were dropped since the tap was set.
     pub(crate) fn drain_tap(&mut self, mut take: impl FnMut(Option<&str>, Tapped<'_>)) -> u64 {
-        // Names are the hub's, and so is the tap.
+        // Names and tap cannot be borrowed from the hub at once.
         let names: Vec<(PeerId, String)> = match &self.side {
             Side::Terminal(_) => Vec::new(),
             Side::Hub(hub) => {
@@ -202,13 +197,13 @@ fn terminal(
         learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
         round_trip_seconds: seconds(relay.round_trip()),
         least_round_trip_seconds: seconds(seen.and_then(|seen| seen.min_rtt)),
-        queue_seconds: seconds(seen.and_then(|seen| seen.queue)),
+        queue_seconds: seconds(seen.and_then(|seen| seen.queuing_delay)),
         outage_seconds: seconds(
             seen.and_then(|seen| seen.outage_since).map(|since| now.since(since)),
         ),
         mtu_bytes: sight.mtu as u64,
         streams: streams.streams as u64,
-        outstanding_bytes: seen.map_or(0, |seen| seen.outstanding),
+        outstanding_bytes: seen.map_or(0, |seen| seen.outstanding_bytes),
         waiting_again: seen.map_or(0, |seen| seen.retransmit_queue),
         send_buffered_bytes: streams.send_buffered,
         send_buffer_limit_bytes: sight.send_pool,

@@ -127,7 +127,7 @@ fn a_full_stream_leaves_bytes_to_tcp_and_keeps_one_read_at_most() {
         bench.turn();
     }
     assert_eq!(bench.queue.taken.len(), 10_000);
-    assert!(bench.splice.kept.len() <= 16 * 1024);
+    assert!(bench.splice.pending_input.len() <= 16 * 1024);
     bench.queue.room = usize::MAX;
     bench.far.set_nonblocking(false).unwrap();
     let mut far = bench.far.try_clone().unwrap();
@@ -159,7 +159,7 @@ fn a_full_socket_leaves_bytes_in_the_stream() {
         far.read_to_end(&mut received).unwrap();
         received
     });
-    bench.turns(|bench| bench.splice.handed_out);
+    bench.turns(|bench| bench.splice.output_closed);
     assert!(reader.join().unwrap() == data);
 }
 

@@ -5,23 +5,23 @@ use super::super::tried_at;
 use super::super::variants::{self, Variant};
 use super::figures::pm;
 use super::seen::{OVERHEAD, Seen, THROUGHPUT};
-use super::words;
-use crate::experiments::{Axis, Figure, Section, Series, Table};
+use crate::experiments::publication::page;
+use crate::experiments::{Figure, Section, Series, Table};
+
+page!(PAGE = "elaasar-2003/ambiguities");
 
 /// Tables and a figure of the other readings.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     Section {
-        title: "What the paper leaves open, varied".into(),
-        text: words::AMBIGUITIES.map(str::to_owned).into(),
         figures: vec![
-            figure(seen, THROUGHPUT, "throughput", "Gain in throughput in other readings"),
-            figure(seen, OVERHEAD, "overhead", "Change of overhead in other readings"),
+            figure(seen, THROUGHPUT, "ambiguities-throughput"),
+            figure(seen, OVERHEAD, "ambiguities-overhead"),
         ],
         tables: vec![
-            table(seen, THROUGHPUT, "throughput", "Gain in throughput, ON over OFF in %"),
-            table(seen, OVERHEAD, "overhead", "Change of overhead, ON over OFF in %"),
+            table(seen, THROUGHPUT, "ambiguities-throughput-table"),
+            table(seen, OVERHEAD, "ambiguities-overhead-table"),
         ],
-        cells: Vec::new(),
+        ..PAGE.section()
     }
 }
 
@@ -29,7 +29,7 @@ fn places(seen: &Seen<'_>) -> Vec<(Condition, u32)> {
     tried_at(seen.setting.quick).collect()
 }
 
-fn table(seen: &Seen<'_>, name: &str, file: &str, title: &str) -> Table {
+fn table(seen: &Seen<'_>, name: &str, id: &str) -> Table {
     let mut head = vec!["reading".to_owned()];
     head.extend(
         places(seen).iter().map(|(condition, percent)| {
@@ -41,16 +41,11 @@ fn table(seen: &Seen<'_>, name: &str, file: &str, title: &str) -> Table {
         row.extend(places(seen).iter().map(|&at| pm(seen.gain_in(variant, at, name), 0)));
         row
     };
-    Table {
-        id: format!("ambiguities-{file}-table"),
-        title: format!("{title}; ± half of the 95 % interval"),
-        head,
-        rows: variants::all().map(row).collect(),
-    }
+    Table { head, ..PAGE.table(id, variants::all().map(row)) }
 }
 
 /// One line for each test: the mean gain over its points, by reading.
-fn figure(seen: &Seen<'_>, name: &str, file: &str, title: &str) -> Figure {
+fn figure(seen: &Seen<'_>, name: &str, id: &str) -> Figure {
     let line = |condition: Condition| {
         let at: Vec<(Condition, u32)> =
             places(seen).into_iter().filter(|(tried, _)| *tried == condition).collect();
@@ -68,12 +63,6 @@ fn figure(seen: &Seen<'_>, name: &str, file: &str, title: &str) -> Figure {
         .enumerate()
         .map(|(index, variant)| format!("{index} {}", variant.about))
         .collect();
-    Figure {
-        id: format!("ambiguities-{file}"),
-        title: title.to_owned(),
-        x: Axis::linear("reading (numbered below)"),
-        y: Axis::linear("mean of ON over OFF (%)"),
-        series: [CORRUPTION_10, HANDOFF_1, CONNECTED_5, CONNECTED_10].map(line).into(),
-        note: names.join("; ") + ".",
-    }
+    let series = [CORRUPTION_10, HANDOFF_1, CONNECTED_5, CONNECTED_10].map(line).into();
+    Figure { note: names.join("; ") + ".", ..PAGE.figure(id, series) }
 }

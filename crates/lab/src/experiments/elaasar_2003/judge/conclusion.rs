@@ -5,121 +5,35 @@ use super::super::congestion::{MODELLED, QUEUED, STAYS, losses, modelled_key, qu
 use super::super::trial::Party::{self, Off, On};
 use super::measure::{COST, Measure, SPEED, WORTH};
 use super::seen::{OVERHEAD, Seen, THROUGHPUT, WINDOW};
-use super::sentence::Side::Above;
-use super::sentence::{Found, Says, Sentence, Test, why};
-use super::words;
+use super::shapes::{Own, judge, over_points};
+use crate::experiments::publication::{Found, Side::Above, page};
 use crate::experiments::statistics::{relative_gain, slope};
-use crate::experiments::{Axis, Figure, Section, Series, Summary, Table};
+use crate::experiments::{Figure, Section, Series, Summary, Table};
 
-const SENTENCES: &[Sentence] = &[
-    Sentence {
-        name: "conclusion: better ratio everywhere",
-        place: "section 8",
-        says: Says::That(
-            "probing consistently reaches a better ratio of throughput to overhead",
-            "ON's mean ratio is above OFF's at every point with loss of all six tests",
-            Test::Own(always_better),
-        ),
-        why: why(
-            "faster at less overhead",
-            "at all points but limited connectivity of 1 %, where probes through blackouts of \
-             minutes cost more octets than early timeouts save",
-        ),
-    },
-    Sentence {
-        name: "conclusion: mainly by throughput",
-        place: "section 8",
-        says: Says::That(
-            "that is mainly by more throughput, with overhead kept low",
-            "over all points with loss, the mean logarithm of the throughput's gain is more than \
-             half of the ratio's",
-            Test::Own(by_throughput),
-        ),
-        why: why(
-            "for the reason that the paper gives",
-            "overhead falls by as much as throughput rises",
-        ),
-    },
-    Sentence {
-        name: "conclusion: most help with link errors",
-        place: "section 8",
-        says: Says::That(
-            "probing helps most where link errors outnumber congestion",
-            "the gain in throughput is greater with no congestion among the losses than with \
-             nothing else",
-            Test::Own(more_with_link_errors),
-        ),
-        why: why(
-            "a link error leaves the window as it was",
-            "congestion is not told from link errors at these settings",
-        ),
-    },
-    Sentence {
-        name: "conclusion: congestion makes it careful",
-        place: "section 8",
-        says: Says::That(
-            "the more losses are congestion, the more conservative the session becomes",
-            "ON's mean window falls as the share of congestion grows: the straight line through \
-             the means goes down, and the last is below the first beyond the intervals",
-            Test::Own(falls_with_congestion),
-        ),
-        why: why(
-            "each congested bad stay halves the window",
-            "the straight line goes down, but the intervals of its ends overlap",
-        ),
-    },
-    Sentence {
-        name: "conclusion: a pivot of throughput",
-        place: "section 8",
-        says: Says::That(
-            "at some share of congestion probing stops paying in throughput (left to future work)",
-            "in the paper's model or where a queue overflows: the gain is clearly above zero \
-             with the least congestion, and from some share on its mean is not",
-            Test::Own(pivot_of_throughput),
-        ),
-        why: why(
-            "in the paper's own model, with bad stays that drop 20 %, probing pays to the end, \
-             and least with nothing but congestion. Where a real queue overflows it stops: \
-             nothing is sent while a cycle asks, so the queue has drained when the answers come, \
-             most cycles find no congestion, and the whole window goes into the queue again. \
-             That queue is short, 8 packets; with room for 16 ON was nowhere worse at a first \
-             look",
-            "even with nothing but congestion, keeping still during a bad stay and finding its \
-             end at once is worth more than its cycles cost",
-        ),
-    },
-    Sentence {
-        name: "conclusion: a pivot of overhead",
-        place: "section 8",
-        says: Says::That(
-            "the same may happen to overhead",
-            "in the paper's model or where a queue overflows: ON's overhead is clearly below \
-             OFF's with the least congestion, and from some share on its mean is not",
-            Test::Own(pivot_of_overhead),
-        ),
-        why: why(
-            "as for throughput, and sooner: what a cycle sends again into a queue that overflows \
-             is lost again",
-            "even with nothing but congestion less is sent into bad stays",
-        ),
-    },
+page!(PAGE = "elaasar-2003/conclusion");
+
+/// Claims of no usual shape.
+const OWN: &[(&str, Own)] = &[
+    ("better-ratio-everywhere", Own::That(always_better)),
+    ("mainly-by-throughput", Own::That(by_throughput)),
+    ("most-help-with-link-errors", Own::That(more_with_link_errors)),
+    ("congestion-makes-it-careful", Own::That(falls_with_congestion)),
+    ("a-pivot-of-throughput", Own::That(pivot_of_throughput)),
+    ("a-pivot-of-overhead", Own::That(pivot_of_overhead)),
 ];
 
 /// Figures, table and cells of section 8.
 pub(super) fn section(seen: &Seen<'_>) -> Section {
-    let mut text: Vec<String> = words::CONGESTION.map(str::to_owned).into();
-    text.push(found(seen));
-    text.push(found_in_queue(seen));
+    let values = [("modelled", found(seen)), ("queued", found_in_queue(seen))];
     Section {
-        title: "How much congestion until probing stops paying (section 8)".into(),
-        text,
         figures: vec![
             modelled(seen, THROUGHPUT, "throughput", "Gain in throughput"),
             modelled(seen, OVERHEAD, "overhead", "Change of overhead"),
             queued(seen),
         ],
         tables: vec![queued_table(seen)],
-        cells: SENTENCES.iter().map(|sentence| sentence.judge(seen)).collect(),
+        cells: judge(&PAGE, OWN, seen),
+        ..PAGE.section_with(&values)
     }
 }
 
@@ -241,7 +155,7 @@ fn always_better(seen: &Seen<'_>) -> Found {
     };
     let (better, of) = (Above.count(&gains(seen)), gains(seen).len());
     let ours = format!("better at {better} of {of} points");
-    Found::over_points(seen, Above, better == of, ours, gains)
+    over_points(seen, Above, better == of, ours, gains)
 }
 
 fn by_throughput(seen: &Seen<'_>) -> Found {
@@ -254,7 +168,7 @@ fn by_throughput(seen: &Seen<'_>) -> Found {
         speed / (speed - log(COST)) * 100.0
     });
     let ours = format!("{:.0} % of the ratio's gain is throughput", share.mean);
-    Found::one(ours, share, Above, 50.0)
+    Found::new(ours).above(share, 50.0)
 }
 
 /// The first and the last share of congestion that is tried.
@@ -278,7 +192,7 @@ fn more_with_link_errors(seen: &Seen<'_>) -> Found {
         });
         (more, Above, 0.0)
     });
-    Found::all(ours, &more)
+    Found::all(ours, more)
 }
 
 fn falls_with_congestion(seen: &Seen<'_>) -> Found {
@@ -293,15 +207,13 @@ fn falls_with_congestion(seen: &Seen<'_>) -> Found {
         slope(&means).is_some_and(|slope| slope < 0.0) && apart
     };
     let [[a, b], [c, d]] = STAYS.map(|stay| ends(seen).map(|share| window(stay, share).mean));
+    // The criterion has the intervals in it.
     Found {
         holds: STAYS.into_iter().all(falls),
-        // The criterion has the intervals in it.
-        margins: Vec::new(),
-        mean: None,
-        ours: format!(
-            "mean window from {a:.1} to {b:.1} segments (10 s), from {c:.1} to {d:.1} (1 s)"
-        ),
         by: Some(window(STAYS[0], ends(seen)[1])),
+        ..Found::new(format!(
+            "mean window from {a:.1} to {b:.1} segments (10 s), from {c:.1} to {d:.1} (1 s)"
+        ))
     }
 }
 
@@ -315,13 +227,11 @@ fn pivot_of_overhead(seen: &Seen<'_>) -> Found {
 
 fn pivots(modelled: [Option<u32>; 2], queued: Option<f64>) -> Found {
     let crossed = crossing_words(queued);
+    // The criterion has the intervals in it.
     Found {
         holds: modelled.iter().any(Option::is_some) || queued.is_some(),
-        // The criterion has the intervals in it.
-        margins: Vec::new(),
-        mean: None,
-        ours: format!("{}; where a queue overflows {crossed}", pivot_words(modelled)),
         by: None,
+        ..Found::new(format!("{}; where a queue overflows {crossed}", pivot_words(modelled)))
     }
 }
 
@@ -337,14 +247,9 @@ fn modelled(seen: &Seen<'_>, name: &str, file: &str, title: &str) -> Figure {
         let at = |&share: &u32| (f64::from(share), gain(seen, stay, share, name));
         Series::new(format!("stays of {stay} s"), shares(seen.setting.quick).iter().map(at))
     };
-    Figure {
-        id: format!("congestion-{file}"),
-        title: format!("{title} by the share of congestion among losses"),
-        x: Axis::linear("bad states that are congested (%)"),
-        y: Axis::linear("ON over OFF (%)"),
-        series: STAYS.map(line).into(),
-        note: "Bad states drop 20 %; congested ones come with 50 ms more delay each way.".into(),
-    }
+    let figure = PAGE.figure("congestion", STAYS.map(line).into());
+    let title = format!("{title} {}", figure.title);
+    Figure { id: format!("congestion-{file}"), title, ..figure }
 }
 
 fn queued(seen: &Seen<'_>) -> Figure {
@@ -357,16 +262,10 @@ fn queued(seen: &Seen<'_>) -> Figure {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Series::new(title, points)
     };
-    Figure {
-        id: "congestion-queue".into(),
-        title: "The same where a real queue overflows".into(),
-        x: Axis::linear("OFF's losses that are overflows (%)"),
-        y: Axis::linear("ON over OFF (%)"),
-        series: vec![line(THROUGHPUT, "throughput"), line(OVERHEAD, "overhead")],
-        note: "A line of 800 kbit/s and 200 ms with a queue of 8 packets, which a window of 64 \
-               segments overflows, and random loss besides."
-            .into(),
-    }
+    PAGE.figure(
+        "congestion-queue",
+        vec![line(THROUGHPUT, "throughput"), line(OVERHEAD, "overhead")],
+    )
 }
 
 fn queued_table(seen: &Seen<'_>) -> Table {
@@ -389,9 +288,7 @@ fn queued_table(seen: &Seen<'_>) -> Table {
         head.push("overflows".to_owned());
     }
     Table {
-        id: "congestion-queue-table".into(),
-        title: "Where a real queue overflows".into(),
         head,
-        rows: losses(seen.setting.quick).iter().map(row).collect(),
+        ..PAGE.table("congestion-queue-table", losses(seen.setting.quick).iter().map(row))
     }
 }

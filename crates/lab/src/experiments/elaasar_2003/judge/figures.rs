@@ -2,9 +2,12 @@
 
 use super::super::conditions::{self, Condition};
 use super::super::trial::Party;
-use super::seen::{AGAIN, OVERHEAD, RATIO, Seen, THROUGHPUT, WINDOW};
+use super::seen::{OVERHEAD, RATIO, RETRANSMISSIONS, Seen, THROUGHPUT, WINDOW};
+use crate::experiments::publication::page;
 use crate::experiments::{Axis, Figure, Series, Summary, Table};
 use units::Span;
+
+page!(pub(super) OVERVIEW = "elaasar-2003/overview");
 
 /// What a figure shows.
 #[derive(Clone, Copy)]
@@ -96,31 +99,11 @@ pub(super) fn table(seen: &Seen<'_>, condition: Condition) -> Table {
             rows.push(row(seen, (condition, percent), party));
         }
     }
-    let head = [
-        "%",
-        "",
-        "throughput, kbit/s",
-        "gain over OFF, %",
-        "overhead, %",
-        "sent again",
-        "POLLs",
-        "headers of data",
-        "way back",
-        "mean window, segments",
-        "lost each bad stay",
-        "cycles",
-        "mean cycle, s",
-    ];
-    Table {
-        id: format!("{}-table", condition.name()),
-        title: format!(
-            "Means over {} replications, ± half of the 95 % interval: {}",
-            seen.setting.replications,
-            words(condition)
-        ),
-        head: head.map(str::to_owned).into(),
-        rows,
-    }
+    let table = OVERVIEW.table("test", rows);
+    let replications = seen.setting.replications.to_string();
+    let title = table.title.replace("{replications}", &replications);
+    let title = format!("{title}: {}", words(condition));
+    Table { id: format!("{}-table", condition.name()), title, ..table }
 }
 
 fn row(seen: &Seen<'_>, at: (Condition, u32), party: Party) -> Vec<String> {
@@ -147,7 +130,7 @@ fn row(seen: &Seen<'_>, at: (Condition, u32), party: Party) -> Vec<String> {
         pm(mean(THROUGHPUT).scaled(1e-3), 0),
         gain,
         pm(mean(OVERHEAD), 2),
-        format!("{:.2}", mean(AGAIN).mean),
+        format!("{:.2}", mean(RETRANSMISSIONS).mean),
         format!("{:.2}", polls.mean),
         format!("{:.2}", mean("data_headers_percent").mean),
         format!("{:.2}", mean("reverse_control_percent").mean),
@@ -168,18 +151,11 @@ pub(super) fn pm(summary: Summary, digits: usize) -> String {
 
 /// The gains of all six tests on one page.
 pub(super) fn gains(seen: &Seen<'_>) -> Vec<Figure> {
-    let figure = |value: &str, file: &str, title: &str, label: &str| Figure {
-        id: format!("gains-{file}"),
-        title: title.to_owned(),
-        x: Axis::linear("point of the test, from its first (0) to its last (1)"),
-        y: Axis::linear(label),
-        series: conditions::ALL.map(|condition| gain_line(seen, condition, value)).into(),
-        note: String::new(),
+    let figure = |value: &str, id: &str| {
+        let line = |condition| gain_line(seen, condition, value);
+        OVERVIEW.figure(id, conditions::ALL.map(line).into())
     };
-    vec![
-        figure(THROUGHPUT, "throughput", "What probing gains in throughput", "ON over OFF (%)"),
-        figure(OVERHEAD, "overhead", "What probing changes in overhead", "ON over OFF (%)"),
-    ]
+    vec![figure(THROUGHPUT, "gains-throughput"), figure(OVERHEAD, "gains-overhead")]
 }
 
 fn gain_line(seen: &Seen<'_>, condition: Condition, value: &str) -> Series {

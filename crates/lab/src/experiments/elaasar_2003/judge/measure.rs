@@ -46,8 +46,8 @@ pub(super) const SPEED: Measure =
     Measure { scale: 1e-3, digits: 0, ..plain("throughput", seen::THROUGHPUT, "kbit/s") };
 /// All that is sent beside the file.
 pub(super) const COST: Measure = plain("overhead", seen::OVERHEAD, "%");
-/// What is sent again.
-pub(super) const AGAIN: Measure = plain("retransmissions", seen::AGAIN, "%");
+/// Retransmissions.
+pub(super) const RETRANSMISSIONS: Measure = plain("retransmissions", seen::RETRANSMISSIONS, "%");
 /// The first over the second.
 pub(super) const WORTH: Measure =
     Measure { scale: 1e-3, ..plain("ratio", seen::RATIO, "kbit/s per %") };
@@ -69,6 +69,10 @@ pub(super) const LOST: Measure =
 pub(super) const PROBING: Measure = per_event("probing each bad stay", "probing_seconds", "s");
 /// How many probes it takes.
 pub(super) const PROBES: Measure = per_event("probes each bad stay", "probes", "");
+
+/// All that data files name.
+pub(super) const ALL: [Measure; 9] =
+    [SPEED, COST, RETRANSMISSIONS, WORTH, WINDOW, CONTROL, POLLS, EVENTS, LOST];
 
 impl Measure {
     /// Of each replication.

@@ -8,22 +8,20 @@ mod figures;
 mod handoff;
 mod measure;
 mod seen;
-mod sentence;
-mod set_up;
-mod words;
+mod shapes;
 
 use super::radio;
+use crate::experiments::publication::paper;
 use crate::experiments::{Outcome, Results, Section, Setting};
 use seen::Seen;
+
+paper!(PAPER = "elaasar-2003");
 
 /// Judges all results.
 pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     let seen = Seen::new(setting, results);
-    let overview = Section {
-        title: "What probing is worth".into(),
-        figures: figures::gains(&seen),
-        ..Section::default()
-    };
+    let figures = figures::gains(&seen);
+    let overview = Section { figures, ..figures::OVERVIEW.section() };
     let mut sections = vec![
         overview,
         corruption::section(&seen),
@@ -33,8 +31,13 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     sections.extend(radio::sections(results));
     sections.push(conclusion::section(&seen));
     sections.push(ambiguities::section(&seen));
-    let mut set_up = set_up::lines(setting);
-    set_up.extend(radio::set_up());
-    let summary = words::SUMMARY.map(str::to_owned).into();
+    let values = [
+        ("replications", setting.replications.to_string()),
+        ("tolerance", format!("{}, a ratio", setting.get("tolerance"))),
+        ("idle_threshold", format!("{} s", setting.get("idle_threshold_s"))),
+        ("processing", format!("{} ms", radio::PROCESSING_MS)),
+        ("pause", format!("{:.1} s", radio::PAUSE_MS as f64 / 1e3)),
+    ];
+    let (summary, set_up) = (PAPER.summary(&[]), PAPER.set_up(&values));
     Outcome { summary, set_up, sections, ..Outcome::default() }
 }

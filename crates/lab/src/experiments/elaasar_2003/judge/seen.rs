@@ -22,7 +22,7 @@ pub(super) struct Seen<'a> {
 pub(super) const THROUGHPUT: &str = "throughput_bps";
 pub(super) const OVERHEAD: &str = "overhead_percent";
 pub(super) const RATIO: &str = "ratio_bps_per_percent";
-pub(super) const AGAIN: &str = "retransmission_percent";
+pub(super) const RETRANSMISSIONS: &str = "retransmission_percent";
 pub(super) const WINDOW: &str = "window_segments";
 
 impl<'a> Seen<'a> {

@@ -1,9 +1,10 @@
 //! Figure 19, throughput against size, and the gain of header compression.
 
-use super::cells::{THROUGHPUT, compression_gain};
+use super::cells::{compression_gain, published};
+use super::report::{COMPRESSION_PAGE, RESULTS};
 use super::stacks::{COMPRESSED_UNDER, RATES, SIZES, TITLES};
 use super::{CURVE, CURVE_SIZES, Results, STACKS, counted_bits, key, latency, throughput};
-use crate::experiments::{Axis, Figure, Series};
+use crate::experiments::{Figure, Series};
 
 /// Figure 19: latency against size, both logarithmic.
 pub(super) fn latency_by_size(results: &Results) -> Figure {
@@ -14,28 +15,19 @@ pub(super) fn latency_by_size(results: &Results) -> Figure {
             .into_iter()
             .map(|size| (size as f64, latency(results, CURVE, &key, size).0));
         series.push(Series::new(format!("ours, {:.1} kbit/s", rate as f64 / 1e3), points));
-        let published =
-            (0..SIZES.len()).map(|s| (SIZES[s] as f64, counted_bits(SIZES[s]) / THROUGHPUT[r][s]));
+        let table_1 = SIZES.into_iter().zip(published()[r]);
+        let implied = table_1.map(|(size, bps)| (size as f64, counted_bits(size) / bps));
         let name = format!("from table 1, {:.1} kbit/s", rate as f64 / 1e3);
-        series.push(Series::dashed(name, published));
+        series.push(Series::dashed(name, implied));
     }
-    Figure {
-        id: "radio-figure-19".to_owned(),
-        title: "Figure 19: latency over packet radio".to_owned(),
-        x: Axis::log("size of the file, bytes"),
-        y: Axis::log("latency, s"),
-        series,
-        note: "Dashed: what table 1 implies when it counts all headers. Up to 157 bytes a file \
-               takes one frame."
-            .to_owned(),
-    }
+    RESULTS.figure("radio-figure-19", series)
 }
 
 /// Table 1 as a figure, for the rate numbered `r`.
 pub(super) fn throughput_by_size(results: &Results, r: usize) -> Figure {
     let rate = RATES[r];
-    let published = (0..SIZES.len()).map(|s| (SIZES[s] as f64, THROUGHPUT[r][s]));
-    let mut series = vec![Series::dashed("table 1", published)];
+    let table_1 = SIZES.into_iter().zip(published()[r]).map(|(size, bps)| (size as f64, bps));
+    let mut series = vec![Series::dashed("table 1", table_1)];
     for (name, title) in TITLES {
         // At the lower rate there is no noise.
         if r == 0 && name == "noise" {
@@ -45,14 +37,9 @@ pub(super) fn throughput_by_size(results: &Results, r: usize) -> Figure {
             SIZES.map(|size| (size as f64, throughput(results, STACKS, &key(name, rate), size)));
         series.push(Series::new(title, points));
     }
-    Figure {
-        id: format!("radio-table-1-{rate}"),
-        title: format!("Table 1 at {:.1} kbit/s", rate as f64 / 1e3),
-        x: Axis::log("size of the file, bytes"),
-        y: Axis::log("throughput with all headers counted, bit/s"),
-        series,
-        note: String::new(),
-    }
+    let figure = RESULTS.figure("radio-table-1", series);
+    let title = format!("{} {:.1} kbit/s", figure.title, rate as f64 / 1e3);
+    Figure { id: format!("radio-table-1-{rate}"), title, ..figure }
 }
 
 /// What header compression saves.
@@ -67,14 +54,5 @@ pub(super) fn gain(results: &Results) -> Figure {
             series.push(Series::new(format!("{title}, {:.1} kbit/s", rate as f64 / 1e3), points));
         }
     }
-    Figure {
-        id: "radio-compression".to_owned(),
-        title: "What header compression saves".to_owned(),
-        x: Axis::log("size of the file, bytes"),
-        y: Axis::linear("latency saved, %"),
-        series,
-        note: "Without pauses and noise. A context begins with two full headers, so that single frames save \
-               nothing."
-            .to_owned(),
-    }
+    COMPRESSION_PAGE.figure("radio-compression", series)
 }

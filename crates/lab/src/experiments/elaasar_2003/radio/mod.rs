@@ -16,8 +16,9 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use super::super::{Draw, Point, Results, Section, SetUp, Setting, Summary, Values};
+use super::super::{Draw, Point, Results, Section, Setting, Summary, Values};
 use sim::radio::{Radio, retrieve};
+pub(super) use stacks::{PAUSE_MS, PROCESSING_MS};
 use stacks::{RATES, SIZES};
 
 /// The chosen stack, and the two others that stand beside it.
@@ -57,11 +58,6 @@ pub(super) fn plan(setting: &Setting) -> Vec<Point> {
         }
     }
     points
-}
-
-/// What the paper leaves open about the stack, and what we take.
-pub(super) fn set_up() -> Vec<SetUp> {
-    report::set_up()
 }
 
 /// What came out.

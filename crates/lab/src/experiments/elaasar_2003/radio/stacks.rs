@@ -12,10 +12,10 @@ pub(super) const RATES: [u64; 2] = [1_200, 9_600];
 pub(super) const SIZES: [u64; 4] = [1, 100, 1_024, 10_240];
 
 /// Fitted: what a packet costs in a computer. From the 1 B column alone; see the accounting.
-pub(super) const PROCESSING_MS: u64 = 50;
+pub(in super::super) const PROCESSING_MS: u64 = 50;
 
 /// Fitted: from a chunk's leaving the air to the next one, from the 1 KB and 10 KB columns.
-pub(super) const PAUSE_MS: u64 = 7_500;
+pub(in super::super) const PAUSE_MS: u64 = 7_500;
 
 /// For the other explanation: the share of bits in error at 9.6 kbit/s, fitted to 1 KB and 10 KB
 /// at that rate.
@@ -100,7 +100,7 @@ impl Change {
             }
             Self::FirstRoundTrip(secs) => {
                 radio.session.stp.small_window = 0;
-                radio.session.initial_round_trip = Span::from_secs(secs);
+                radio.session.initial_rtt = Span::from_secs(secs);
             }
             Self::NoProbing => radio.session.xstp.probing = None,
             Self::Compressed => radio.compress = true,

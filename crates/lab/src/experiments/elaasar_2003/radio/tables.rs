@@ -1,6 +1,7 @@
 //! Tables: what the published numbers say by themselves, and what each parameter does.
 
-use super::cells::{THROUGHPUT, compression_gain};
+use super::cells::{compression_gain, published};
+use super::report::{COMPRESSION_PAGE, NUMBERS, PARAMETERS, RESULTS};
 use super::stacks::{COMPRESSED_UNDER, Change, RATES, SIZES, Sweep, TITLES};
 use super::{
     COMPRESSION, Results, STACKS, SWEEPS, Summary, counted_bits, key, latency, named, throughput,
@@ -11,10 +12,6 @@ use sim::radio::file_transfer::chunks;
 /// Bytes on air of the two frames of a retrieval of 1 B: 115 with the request, 112 with the
 /// answer, as `sim::radio`'s tests compute them.
 const AIR_OF_ONE_BYTE: f64 = 115.0 + 112.0;
-
-fn texts<const N: usize>(words: [&str; N]) -> Vec<String> {
-    words.map(str::to_owned).to_vec()
-}
 
 /// Which bytes the published throughputs count: the latency that each reading implies for 1 B,
 /// and what of it is not the two frames' time on air, which the rate should not change.
@@ -27,8 +24,9 @@ pub(super) fn accounting() -> Table {
         ("and AX.25's: the frame", 1.0 + 5.0 + 16.0 + 60.0 + 17.0),
         ("the frame and the request's", 2.0 * 98.0 + 1.0 + 8.0),
     ];
+    let table_1 = published();
     let row = |(name, bytes): (&str, f64)| {
-        let implied: Vec<f64> = (0..2).map(|r| 8.0 * bytes / THROUGHPUT[r][0]).collect();
+        let implied: Vec<f64> = (0..2).map(|r| 8.0 * bytes / table_1[r][0]).collect();
         let rest: Vec<f64> =
             (0..2).map(|r| implied[r] - 8.0 * AIR_OF_ONE_BYTE / RATES[r] as f64).collect();
         vec![
@@ -40,27 +38,15 @@ pub(super) fn accounting() -> Table {
             format!("{:.3}", rest[1]),
         ]
     };
-    Table {
-        id: "radio-accounting".to_owned(),
-        title: "Which bytes does table 1 count? The latency of 1 B that each reading implies"
-            .to_owned(),
-        head: texts([
-            "what is counted",
-            "bytes",
-            "latency at 1.2 kbit/s, s",
-            "at 9.6 kbit/s, s",
-            "of it not on air at 1.2 kbit/s, s",
-            "at 9.6 kbit/s, s",
-        ]),
-        rows: readings.map(row).to_vec(),
-    }
+    NUMBERS.table("radio-accounting", readings.map(row))
 }
 
 /// What table 1 says by itself: latency = bits / rate + what does not depend on the rate.
 pub(super) fn decomposition() -> Table {
+    let table_1 = published();
     let row = |s: usize| {
         let size = SIZES[s];
-        let [low, high] = [0, 1].map(|r| counted_bits(size) / THROUGHPUT[r][s]);
+        let [low, high] = [0, 1].map(|r| counted_bits(size) / table_1[r][s]);
         let [slow, fast] = RATES.map(|rate| rate as f64);
         let bits = (low - high) / (1.0 / slow - 1.0 / fast);
         let rest = high - bits / fast;
@@ -74,22 +60,7 @@ pub(super) fn decomposition() -> Table {
             format!("{:.2}", rest / chunks(size) as f64),
         ]
     };
-    Table {
-        id: "radio-decomposition".to_owned(),
-        title: "What table 1 says by itself: latencies, and their split into bytes at the rate \
-                and a rest that the rate does not change"
-            .to_owned(),
-        head: texts([
-            "file",
-            "frames",
-            "latency at 1.2 kbit/s, s",
-            "at 9.6 kbit/s, s",
-            "bytes at the rate",
-            "rest, s",
-            "rest for a frame, s",
-        ]),
-        rows: (0..SIZES.len()).map(row).collect(),
-    }
+    NUMBERS.table("radio-decomposition", (0..SIZES.len()).map(row))
 }
 
 fn with_interval(summary: Summary) -> String {
@@ -108,7 +79,7 @@ fn rate_name(rate: u64) -> String {
 pub(super) fn stacks(results: &Results) -> Table {
     let mut rows = Vec::new();
     for (r, &rate) in RATES.iter().enumerate() {
-        let published = THROUGHPUT[r].map(|value| format!("{value:.0}"));
+        let published = published()[r].map(|value| format!("{value:.0}"));
         rows.push([vec![rate_name(rate), "published".to_owned()], published.to_vec()].concat());
         for (name, title) in TITLES {
             let at = key(name, rate);
@@ -124,12 +95,7 @@ pub(super) fn stacks(results: &Results) -> Table {
             rows.push([vec![rate_name(rate), title.to_owned()], ours.to_vec()].concat());
         }
     }
-    Table {
-        id: "radio-stacks".to_owned(),
-        title: "Throughput in bit/s, as the paper counts it".to_owned(),
-        head: texts(["rate", "stack", "1 B", "100 B", "1 KB", "10 KB"]),
-        rows,
-    }
+    RESULTS.table("radio-stacks", rows)
 }
 
 /// The chosen stack from inside.
@@ -151,21 +117,7 @@ pub(super) fn inside(results: &Results) -> Table {
             ]);
         }
     }
-    Table {
-        id: "radio-inside".to_owned(),
-        title: "The chosen stack from inside, means of all runs until both ends are closed"
-            .to_owned(),
-        head: texts([
-            "rate",
-            "file",
-            "latency, s",
-            "frames",
-            "POLLs",
-            "frames lost to each other",
-            "keyed up, s",
-        ]),
-        rows,
-    }
+    RESULTS.table("radio-inside", rows)
 }
 
 /// One sweep: throughputs at both rates, bit/s.
@@ -181,25 +133,12 @@ pub(super) fn sweep(index: usize, sweep: &Sweep, results: &Results) -> Table {
         row
     };
     let published =
-        THROUGHPUT.iter().flatten().map(|value| format!("{value:.0}")).collect::<Vec<_>>();
+        published().iter().flatten().map(|value| format!("{value:.0}")).collect::<Vec<_>>();
     let mut rows = vec![[vec!["published".to_owned()], published].concat()];
     rows.extend(sweep.changes.iter().map(row));
-    Table {
-        id: format!("radio-sweep-{index}"),
-        title: format!("Throughput in bit/s by what is varied: {}", sweep.title),
-        head: texts([
-            "change",
-            "1.2 kbit/s: 1 B",
-            "100 B",
-            "1 KB",
-            "10 KB",
-            "9.6 kbit/s: 1 B",
-            "100 B",
-            "1 KB",
-            "10 KB",
-        ]),
-        rows,
-    }
+    let table = PARAMETERS.table("radio-sweep", rows);
+    let title = format!("{} {}", table.title, sweep.title);
+    Table { id: format!("radio-sweep-{index}"), title, ..table }
 }
 
 /// Latency with and without header compression.
@@ -212,24 +151,7 @@ pub(super) fn compression(results: &Results) -> Table {
             }
         }
     }
-    Table {
-        id: "radio-compression-table".to_owned(),
-        title: "Header compression: latency, and bytes of IP a frame, both ways".to_owned(),
-        head: texts([
-            "rate",
-            "stack",
-            "file",
-            "plain, s",
-            "compressed, s",
-            "saved",
-            "filled, s",
-            "saved",
-            "bytes a frame, plain",
-            "compressed",
-            "filled",
-        ]),
-        rows,
-    }
+    COMPRESSION_PAGE.table("radio-compression-table", rows)
 }
 
 fn compression_row(results: &Results, rate: u64, under: &str, size: u64) -> Vec<String> {

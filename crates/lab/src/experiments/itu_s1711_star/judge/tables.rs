@@ -1,25 +1,18 @@
 //! The tables as arithmetic.
 
-use super::paper;
-use crate::experiments::itu_s1711_star::data::{self, MONTHS};
+use crate::experiments::itu_s1711_star::data::{self, DATA};
+use crate::experiments::publication::page;
 use crate::experiments::statistics::Summary;
-use crate::experiments::{Cell, Expected, Section};
+use crate::experiments::{Cell, Section};
+
+page!(PAGE = "itu-s1711-star/tables");
 
 pub(super) fn section() -> Section {
     let mut cells = years();
     cells.push(hours());
     cells.extend(highest());
     cells.extend(means());
-    Section {
-        title: "The tables as arithmetic".into(),
-        text: vec![
-            "Figures 42 to 44 draw columns of table 16. Tables 14 and 15 are what terminals and \
-             modems are able to; figures 38 to 41 are drawings."
-                .into(),
-        ],
-        cells,
-        ..Section::default()
-    }
+    Section { cells, ..PAGE.section() }
 }
 
 fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
@@ -29,12 +22,16 @@ fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 fn years() -> Vec<Cell> {
-    let cluster = |place: usize| mean(MONTHS.iter().filter_map(|month| month.clusters[place]));
-    let system = |place: usize| mean(MONTHS.iter().map(|month| month.system[place]));
-    let hours = |place: usize| mean(MONTHS.iter().map(|month| month.system_hours[place]));
+    let cluster = |place: usize| {
+        mean(DATA.months.iter().filter_map(|month| month.clusters.get(place).copied()))
+    };
+    let system = |place: usize| mean(DATA.months.iter().map(|month| month.system[place]));
+    let hours = |place: usize| mean(DATA.months.iter().map(|month| month.system_hours[place]));
     let ours = [cluster(0), cluster(1), cluster(2), system(0), system(1), hours(0), hours(1)];
-    let why = "the mean of the months";
-    paper::YEARS.iter().zip(ours).map(|(one, ours)| one.number(Summary::exact(ours), why)).collect()
+    const IDS: [&str; 7] =
+        ["cluster-1", "cluster-2", "cluster-3", "system", "system-out", "hours-out", "hours"];
+    let cell = |(id, ours): (&str, f64)| PAGE.claim(id).number(Summary::exact(ours));
+    IDS.into_iter().zip(ours).map(cell).collect()
 }
 
 fn hours() -> Cell {
@@ -43,46 +40,30 @@ fn hours() -> Cell {
             && (month.hours - month.system_hours[0] - month.system_hours[1]).abs() <= 1e-3
     };
     let wrong: Vec<&str> =
-        MONTHS.iter().filter(|month| !fits(month)).map(|month| month.name).collect();
-    paper::OUT.claim(
+        DATA.months.iter().filter(|month| !fits(month)).map(|month| month.name.as_str()).collect();
+    PAGE.claim("out").holds(
         wrong.is_empty(),
         format!("{} of 12; not {}", 12 - wrong.len(), wrong.join(", ")),
         None,
-        "the document gives April, June and no other month of 30 days 744 hours, and May and July \
-         720: their lengths are exchanged, and nothing was unavailable in them",
     )
 }
 
 fn highest() -> Vec<Cell> {
     let most = |values: &mut dyn Iterator<Item = f64>| Summary::exact(values.fold(0.0, f64::max));
     vec![
-        paper::MAX_2.number(
-            most(&mut data::THROUGHPUT_2.iter().map(|row| row[0])),
-            "the highest day; its third platform has 324.09 four days later, above the 320 kbit/s \
-             of table 14",
-        ),
-        paper::MAX_3.number(most(&mut data::THROUGHPUT_3.iter().map(|row| row[0])), ""),
+        PAGE.claim("max-2").number(most(&mut DATA.throughput_2.iter().map(|row| row[0]))),
+        PAGE.claim("max-3").number(most(&mut DATA.throughput_3.iter().map(|row| row[0]))),
     ]
 }
 
 fn means() -> Vec<Cell> {
     let counts = [
-        fitting(&data::THROUGHPUT_2),
-        fitting(&data::THROUGHPUT_3),
-        fitting(&data::TRAFFIC_2),
-        fitting(&data::TRAFFIC_3),
+        ("means-throughput-2", fitting(&DATA.throughput_2)),
+        ("means-throughput-3", fitting(&DATA.throughput_3)),
+        ("means-traffic-2", fitting(&DATA.traffic_2)),
+        ("means-traffic-3", fitting(&DATA.traffic_3)),
     ];
-    let why = [
-        "",
-        "the column of the fourth platform repeats the third's; the means fit a fourth platform of \
-         some 251 kbit/s",
-        "",
-        "",
-    ];
-    let cell = |((one, count), why): ((&Expected, usize), &str)| {
-        one.number(Summary::exact(count as f64), why)
-    };
-    paper::MEANS.iter().zip(counts).zip(why).map(cell).collect()
+    counts.map(|(id, days)| PAGE.claim(id).number(Summary::exact(days as f64))).into()
 }
 
 /// Rows whose first value is the mean of the others, as far as digits are printed.

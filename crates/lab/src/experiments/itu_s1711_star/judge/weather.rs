@@ -1,26 +1,20 @@
 //! The months' outages.
 
-use super::{Seen, paper, shown};
+use super::{Seen, shown};
 use crate::experiments::itu_s1711_star::WEATHER;
 use crate::experiments::itu_s1711_star::weather::{LENGTHS, USUAL};
+use crate::experiments::publication::{Claim, page};
 use crate::experiments::statistics::Summary;
-use crate::experiments::{Cell, Expected, Published, Section, Table};
+use crate::experiments::{Cell, Section, Table};
 use units::Span;
+
+page!(PAGE = "itu-s1711-star/weather");
 
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     Section {
-        title: "Weather".into(),
-        text: vec![
-            "The year's unavailability as outages of the outbound: users wait, and go on. An outage \
-             is run beside the same users in fair weather, and what they did not fetch for it is \
-             counted in seconds of fair weather; between outages a month is fair. An outage costs \
-             users less than it lasts, since some think meanwhile, and whoever waits is found again \
-             by the next POLL."
-                .into(),
-        ],
         tables: vec![table(seen)],
-        cells: paper::RAIN.iter().map(|expected| month(seen, expected)).collect(),
-        ..Section::default()
+        cells: PAGE.claims().iter().map(|claim| month(seen, claim)).collect(),
+        ..PAGE.section()
     }
 }
 
@@ -28,21 +22,13 @@ fn value(seen: &Seen<'_>, length: Span, name: &str) -> Summary {
     seen.results.summary(WEATHER, &length.as_secs_f64().to_string(), name)
 }
 
-fn month(seen: &Seen<'_>, expected: &Expected) -> Cell {
-    let Published::Number { value: available, .. } = expected.published else {
-        unreachable!("availability is a number")
-    };
-    let away = 100.0 - available;
+/// Objects that users fetch in a month with the outages that its unavailability makes.
+fn month(seen: &Seen<'_>, claim: &Claim) -> Cell {
+    let away = 100.0 - claim.value();
     let cost = value(seen, USUAL, "cost_s").scaled(away / USUAL.as_secs_f64());
-    let kept = Summary { mean: 100.0 - cost.mean, ..cost };
+    let cell = claim.number(Summary { mean: 100.0 - cost.mean, ..cost });
     let lost = value(seen, USUAL, "lost").mean;
-    expected.number(
-        kept,
-        format!(
-            "objects that were fetched, of those in fair weather; outages of two minutes, as many as \
-             the month's unavailability makes; {lost:.0} connections were lost"
-        ),
-    )
+    Cell { reason: cell.reason.replace("{lost}", &format!("{lost:.0}")), ..cell }
 }
 
 fn table(seen: &Seen<'_>) -> Table {
@@ -55,17 +41,5 @@ fn table(seen: &Seen<'_>) -> Table {
             shown(value(seen, length, "back_longest_s"), 2),
         ]
     };
-    let head = [
-        "outage, s",
-        "costs, s of fair weather",
-        "users who waited at its end, %",
-        "their objects came after it, mean, s",
-        "longest, s",
-    ];
-    Table {
-        id: "outages".into(),
-        title: "What an outage costs, by its length".into(),
-        head: head.map(str::to_owned).into(),
-        rows: LENGTHS.map(row).into(),
-    }
+    PAGE.table("outages", LENGTHS.map(row))
 }

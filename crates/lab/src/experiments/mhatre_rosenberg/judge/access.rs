@@ -1,37 +1,21 @@
 //! Other ways of sharing the same link.
 
-use super::expected::{ALOHA, PURE_DEMAND};
 use super::{Seen, shown};
 use crate::experiments::mhatre_rosenberg::ACCESS;
 use crate::experiments::mhatre_rosenberg::access::{Access, LOADS};
+use crate::experiments::publication::page;
 use crate::experiments::statistics::{Summary, relative_gain};
-use crate::experiments::{Axis, Cell, Figure, Section, Series};
+use crate::experiments::{Cell, Figure, Section, Series};
+
+page!(PAGE = "mhatre-rosenberg/access");
 
 pub(super) fn section(seen: &Seen<'_>) -> Section {
-    let delay = figure(
-        seen,
-        ("access-delay", "delay_s", "mean delay (s)"),
-        "Mean delay of a packet of two cells, by the way of sharing",
-        "Shown while nine in ten packets come through. Aloha is fastest while hardly anybody sends. \
-         Where slots are free nobody waits for a grant. Random carriers beside dedicated ones keep \
-         short packets fast as long as they are few.",
-    );
-    let carried = figure(
-        seen,
-        ("access-carried", "carried", "carried (share of the slots)"),
-        "What gets through in time",
-        "",
-    );
+    let delay = figure(seen, "access-delay", "delay_s");
+    let carried = figure(seen, "access-carried", "carried");
     Section {
-        title: "Other ways of sharing".into(),
-        text: vec![
-            "Twenty terminals, packets of two cells at random, 100 kbit/s in all; ten circuits of \
-             10 kbit/s, or 40 kbit/s of random carriers beside 60 kbit/s of dedicated ones."
-                .into(),
-        ],
         figures: vec![delay, carried],
         cells: vec![aloha(seen), pure_demand(seen)],
-        ..Section::default()
+        ..PAGE.section()
     }
 }
 
@@ -39,12 +23,7 @@ fn key(access: Access, load: f64) -> String {
     format!("{load}/{}", access.name())
 }
 
-fn figure(
-    seen: &Seen<'_>,
-    (id, name, unit): (&str, &str, &str),
-    title: &str,
-    note: &str,
-) -> Figure {
+fn figure(seen: &Seen<'_>, id: &str, name: &str) -> Figure {
     let line = |access: Access| {
         let value = |load: f64, name| seen.results.summary(ACCESS, &key(access, load), name);
         // Delays of the few that come through an overloaded channel say nothing.
@@ -52,14 +31,7 @@ fn figure(
         let loads = LOADS.into_iter().filter(whole);
         Series::new(access.name(), loads.map(|load| (load, value(load, name))))
     };
-    Figure {
-        id: id.into(),
-        title: title.into(),
-        x: Axis::log("offered (share of the slots)"),
-        y: Axis::log(unit),
-        series: Access::ALL.map(line).into(),
-        note: note.into(),
-    }
+    PAGE.figure(id, Access::ALL.map(line).into())
 }
 
 /// What one has of the other, in pairs of runs.
@@ -75,20 +47,18 @@ fn aloha(seen: &Seen<'_>) -> Cell {
         .map(|load| part(seen, [Access::Aloha, Access::AskedAndFree], load, "carried"))
         .collect();
     let words: Vec<String> = parts.iter().map(|part| shown(*part, 2)).collect();
-    ALOHA.claim(
+    PAGE.claim("aloha").holds(
         parts.iter().all(|part| part.clearly_below(0.5)),
         format!("{} of it", words.join(", ")),
         parts.last().copied(),
-        "both cells of a packet must come through, and what collided comes again",
     )
 }
 
 fn pure_demand(seen: &Seen<'_>) -> Cell {
     let part = part(seen, [Access::AskedOnly, Access::AskedAndFree], 0.1, "delay_s");
-    PURE_DEMAND.claim(
+    PAGE.claim("pure-demand").holds(
         part.clearly_above(2.0),
         format!("{} times", shown(part, 2)),
         Some(part),
-        "a grant loop before the way up",
     )
 }

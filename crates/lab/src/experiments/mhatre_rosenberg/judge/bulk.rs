@@ -1,10 +1,12 @@
 //! What the paper left to the future: acknowledgements that do not wait for demand.
 
-use super::expected::{SEPARATED, SEPARATED_PACED};
 use super::{Seen, shown};
+use crate::experiments::Section;
 use crate::experiments::mhatre_rosenberg::{BULK, PAGES};
-use crate::experiments::{Section, Table};
+use crate::experiments::publication::page;
 use sim::multi_access::Design;
+
+page!(PAGE = "mhatre-rosenberg/bulk");
 
 pub(super) fn section(seen: &Seen<'_>) -> Section {
     let of =
@@ -20,45 +22,18 @@ pub(super) fn section(seen: &Seen<'_>) -> Section {
             shown(of(PAGES, design, "settled_s"), 3),
         ]
     };
-    let head = [
-        "design",
-        "downloads, kbit/s",
-        "uploads, kbit/s",
-        "slots used",
-        "objects of the paper's load",
-        "their mean response from 20 s on, s",
-    ];
-    let table = Table {
-        id: "bulk".into(),
-        title: "Twenty downloads and twenty uploads at once; and the paper's load".into(),
-        head: head.map(str::to_owned).into(),
-        rows: Design::ALL.map(row).into(),
-    };
+    let table = PAGE.table("bulk", Design::ALL.map(row));
     let gain = |other: Design| {
         let first = Design::Separate.name();
         seen.gain(BULK, first, other.name(), "received_kbps")
     };
-    let cell = |expected: &crate::experiments::Expected, other: Design, why: &str| {
+    let cell = |id: &str, other: Design| {
         let gain = gain(other);
-        let ours = format!("{:.1} times", gain.mean + 1.0);
-        expected.claim(gain.clearly_above(0.3), ours, None, why)
+        PAGE.claim(id).holds(gain.clearly_above(0.3), format!("{:.1} times", gain.mean + 1.0), None)
     };
     Section {
-        title: "Bulk transfers down beside uploads".into(),
-        text: vec![
-            "As published, a STAT stands in its terminal's queue behind whatever an upload put \
-             there, up to the 64 kB of STP's window, which a twentieth of the link carries away in \
-             two minutes; the download stands still meanwhile. Sessions that follow the terminal's \
-             grants keep that queue short. A queue of their own for STATs, and a slot in each frame \
-             that need not be asked for, take the wait away altogether. POLLs stay with the data: \
-             one that overtook data would have it reported missing."
-                .into(),
-        ],
         tables: vec![table],
-        cells: vec![
-            cell(&SEPARATED, Design::Published, "STATs behind up to 64 kB of upload, or ahead of it"),
-            cell(&SEPARATED_PACED, Design::Paced, "STATs behind two frames of upload, or ahead"),
-        ],
-        ..Section::default()
+        cells: vec![cell("separated", Design::Published), cell("separated-paced", Design::Paced)],
+        ..PAGE.section()
     }
 }

@@ -2,22 +2,35 @@
 
 mod access;
 mod bulk;
-mod expected;
 mod predicted;
 mod readings;
 mod scenarios;
-mod set_up;
 mod sweeps;
-mod words;
 
 use super::{SWEEPS, TABLE, key};
+use crate::experiments::publication::paper;
 use crate::experiments::statistics::{Summary, relative_gain, shown};
 use crate::experiments::{Outcome, Results, Setting};
 use sim::multi_access::Scenario;
 
+paper!(PAPER = "mhatre-rosenberg");
+
 /// Judges all results.
 pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
     let seen = Seen { setting, results };
+    let [one, two, three] =
+        [Scenario::Static, Scenario::Equal, Scenario::Weighted].map(|scenario| scenario.name());
+    let value = |key: &str, name: &str, digits| shown(seen.table(key, name), digits);
+    let values = [
+        ("replications", setting.replications.to_string()),
+        ("objects_1", value(one, "objects", 0)),
+        ("objects_2", value(two, "objects", 0)),
+        ("objects_3", value(three, "objects", 0)),
+        ("mean_1", value(one, "mean_s", 2)),
+        ("mean_2", value(two, "mean_s", 2)),
+        ("mean_3", value(three, "mean_s", 2)),
+        ("more", shown(seen.gain(TABLE, three, two, "objects").scaled(100.0), 1)),
+    ];
     let sections = vec![
         scenarios::table(&seen),
         scenarios::sentences(&seen),
@@ -28,8 +41,8 @@ pub(super) fn judge(setting: &Setting, results: &Results) -> Outcome {
         readings::section(&seen),
     ];
     Outcome {
-        summary: words::summary(&seen),
-        set_up: set_up::lines(setting),
+        summary: PAPER.summary(&values),
+        set_up: PAPER.set_up(&values),
         sections,
         ..Outcome::default()
     }

@@ -1,10 +1,13 @@
 //! What the paper leaves open, read otherwise, one thing at a time.
 
-use super::expected::TABLE_I;
+use super::scenarios::entry;
 use super::{Seen, key, shown};
 use crate::experiments::mhatre_rosenberg::{READINGS, TABLE, THREE};
-use crate::experiments::{Published, Section, Table};
+use crate::experiments::publication::page;
+use crate::experiments::{Section, Table};
 use sim::multi_access::{Reading, Scenario};
+
+page!(PAGE = "mhatre-rosenberg/readings");
 
 /// What is shown of each, with its digits.
 const SHOWN: [(&str, &str, usize); 4] = [
@@ -15,26 +18,21 @@ const SHOWN: [(&str, &str, usize); 4] = [
 ];
 
 pub(super) fn section(seen: &Seen<'_>) -> Section {
-    let title = "What the paper leaves open, read otherwise, one thing at a time".to_owned();
     let names = THREE.map(|scenario| scenario.name());
     let table = |(place, (what, value, digits)): (usize, (&str, &str, usize))| {
         let head = ["reading"].into_iter().chain(names).map(str::to_owned).collect();
         let mut rows = vec![base(seen, value, digits)];
         rows.extend(Reading::ALL.map(|reading| row(seen, reading, value, digits)));
-        Table {
-            id: format!("readings-{}", place + 1),
-            title: format!("Readings: {what}"),
-            head,
-            rows,
-        }
+        let table = PAGE.table("readings", rows);
+        let title = format!("{} {what}", table.title);
+        Table { id: format!("readings-{}", place + 1), title, head, ..table }
     };
-    let text = vec![text(seen)];
     let tables = SHOWN.into_iter().enumerate().map(table).collect();
-    Section { title, text, tables, ..Section::default() }
+    Section { tables, ..PAGE.section_with(&values(seen)) }
 }
 
 /// What none of them explains.
-fn text(seen: &Seen<'_>) -> String {
+fn values(seen: &Seen<'_>) -> Vec<(&'static str, String)> {
     let value = |scenario: Scenario, reading: Reading, name: &str| {
         seen.results.summary(READINGS, &key(scenario, reading.name()), name).mean
     };
@@ -51,32 +49,24 @@ fn text(seen: &Seen<'_>) -> String {
     let times = [0, 1, 2].map(|place| 4_096.0 / published(place) * 80.0);
     let [shortest, longest_time] =
         [f64::min, f64::max].map(|pick| times.into_iter().reduce(pick).unwrap_or(0.0));
-    format!(
-        "In a closed loop the longest responses come to {:.1}, {:.1} and {:.1} s at most in the three \
-         scenarios, whatever is read otherwise, and an object costs the downlink {least:.0} to \
-         {most:.0} bytes of IP. The paper's {:.0}, {:.0} and {:.0} bytes, the same in all three within \
-         one in a hundred, are no framing either: cells of ATM around segments of 536 bytes would \
-         make 5.5 kB of an object of 4 kB, MPEG packets 6.0, and both less around longer segments. \
-         Averages over {shortest:.0} to {longest_time:.0} s in place of 80 would be the objects' 4,096 \
-         bytes alone, in all three; but the uplink's rates are those over 80 s.",
-        longest[0],
-        longest[1],
-        longest[2],
-        published(0),
-        published(1),
-        published(2),
-    )
+    let whole = |value: f64| format!("{value:.0}");
+    vec![
+        ("longest_1", format!("{:.1}", longest[0])),
+        ("longest_2", format!("{:.1}", longest[1])),
+        ("longest_3", format!("{:.1}", longest[2])),
+        ("least", whole(least)),
+        ("most", whole(most)),
+        ("bytes_1", whole(published(0))),
+        ("bytes_2", whole(published(1))),
+        ("bytes_3", whole(published(2))),
+        ("shortest", whole(shortest)),
+        ("longest_time", whole(longest_time)),
+    ]
 }
 
 /// Bytes of the downlink for each object of table I.
 fn published(place: usize) -> f64 {
-    let number = |row: &str| {
-        let row = TABLE_I.iter().find(|one| one.value == row).expect("a row of that name");
-        match row.cells[place].published {
-            Published::Number { value, .. } => value,
-            Published::Claim(_) => f64::NAN,
-        }
-    };
+    let number = |value: &str| entry(value, place).value();
     number("down_kbps") * 1e3 / 8.0 * 80.0 / number("objects")
 }
 

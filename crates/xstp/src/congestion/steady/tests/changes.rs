@@ -1,13 +1,13 @@
-//! What errors and changes of the link do to the start and to the way back up.
+//! Corruption and changes of the link at the start, and recovery after a fade.
 
 use super::*;
 
 /// XSTP-14.2.2
 #[test]
-fn one_packet_that_a_train_lost_hides_nothing_of_the_rate() {
+fn one_lost_packet_of_a_train_does_not_lower_the_estimate() {
     for lost in [2, 3, 5, 6, 8, 9] {
-        let mut rig = Rig::auto(|_| GOOD);
-        rig.losing = Some(lost);
+        let mut rig = Rig::auto(|_| USUAL);
+        rig.lost_packet = Some(lost);
         rig.run(1_000);
         assert_eq!(rig.steady.mode(Instant::ZERO), "ramp");
         let half = rig.steady.pace(rig.now).unwrap().as_bps();
@@ -17,20 +17,20 @@ fn one_packet_that_a_train_lost_hides_nothing_of_the_rate() {
 
 /// XSTP-14.2.2
 #[test]
-fn a_train_is_read_by_all_of_its_polls() {
-    let mut rig = Rig::auto(|_| GOOD);
+fn a_train_is_estimated_from_all_of_its_polls() {
+    let mut rig = Rig::auto(|_| USUAL);
     rig.late = Some((2, Span::from_micros(1_500)));
     rig.run(1_000);
     assert_eq!(rig.steady.mode(Instant::ZERO), "ramp");
     let half = rig.steady.pace(rig.now).unwrap().as_bps();
-    assert!(half > 4_900_000, "{half} by one POLL that was seen late");
+    assert!(half > 4_900_000, "{half} with one late POLL");
 }
 
 /// XSTP-14.2.3
 #[test]
-fn a_train_that_shows_too_little_is_made_good_at_once() {
+fn a_low_estimate_is_corrected_by_the_first_probe() {
     for late in [400, 700, 900] {
-        let mut rig = Rig::auto(|_| GOOD);
+        let mut rig = Rig::auto(|_| USUAL);
         rig.late = Some((4, Span::from_micros(late)));
         rig.run(1_000);
         let half = rig.steady.pace(rig.now).unwrap().as_bps();
@@ -38,24 +38,24 @@ fn a_train_that_shows_too_little_is_made_good_at_once() {
         rig.run(1_600);
         let more = rig.steady.pace(rig.now).unwrap().as_bps();
         assert!(more > 9_700_000, "{more} after {late} µs, {}", rig.steady.mode(Instant::ZERO));
-        let arrives = rig.run(4_000);
-        assert!(arrives > 9_200, "{arrives} after {late} µs");
+        let kbps = rig.run(4_000);
+        assert!(kbps > 9_200, "{kbps} after {late} µs");
         assert!(rig.longest_queue < Span::from_millis(300), "{:?}", rig.longest_queue);
     }
 }
 
 /// XSTP-14.3.3 XSTP-14.4.6 XSTP-14.4.7
 #[test]
-fn the_end_of_a_fade_is_found_at_once_and_a_train_shows_how_far_it_went() {
+fn the_end_of_a_fade_is_found_by_a_probe_and_a_train() {
     let mut rig = Rig::auto(|now| {
         let faded = now > at(10_000) && now < at(45_000);
-        Link { bps: if faded { 3 * MBPS } else { 10 * MBPS }, ..GOOD }
+        Link { bps: if faded { 3 * MBPS } else { 10 * MBPS }, ..USUAL }
     });
     rig.run(19_000);
     rig.longest_queue = Span::ZERO;
     rig.run(45_000);
     let longest = rig.longest_queue;
-    assert!(longest < Span::from_millis(280), "too fast while what is left stands: {longest:?}");
+    assert!(longest < Span::from_millis(280), "queue after the fade began: {longest:?}");
     let faded = rig.steady.base_rate_bps;
     assert!((2_800_000..3_200_000).contains(&faded), "{faded}");
     rig.run(52_000);
@@ -66,22 +66,22 @@ fn the_end_of_a_fade_is_found_at_once_and_a_train_shows_how_far_it_went() {
         rig.run(52_000 + millis * 100);
         probes += u32::from(rig.steady.mode(Instant::ZERO) == "train");
     }
-    assert_eq!(probes, 0, "no trains where nothing is to be had");
+    assert_eq!(probes, 0, "no trains without capacity");
 }
 
 /// XSTP-14.4.7
 #[test]
-fn a_train_that_shows_no_more_than_the_rate_changes_nothing() {
-    let mut rig = Rig::auto(|_| GOOD);
+fn a_train_without_a_higher_estimate_has_no_effect() {
+    let mut rig = Rig::auto(|_| USUAL);
     rig.run(9_000);
     let before = rig.steady.base_rate_bps;
     rig.steady.recover_with_train();
     rig.run(10_200);
     assert_eq!((rig.steady.base_rate_bps, rig.steady.mode(Instant::ZERO)), (before, "cruise"));
-    // Nor does one of which nothing arrives, whose successor is answered by a POLL alone.
+    // Nor has a train that is lost completely, after which a standalone POLL is answered.
     rig.steady.recover_with_train();
     for packet in 0..10 {
-        rig.losing = Some(rig.packets + 1);
+        rig.lost_packet = Some(rig.packets + 1);
         rig.run(10_201 + packet);
     }
     rig.run(13_000);
@@ -90,17 +90,17 @@ fn a_train_that_shows_no_more_than_the_rate_changes_nothing() {
 
 /// XSTP-14.4.7
 #[test]
-fn where_others_share_the_rate_before_them_is_nothing_to_go_back_to() {
-    let mut rig = Rig::auto(|_| GOOD);
+fn a_rate_drop_is_not_recovered_with_cross_traffic() {
+    let mut rig = Rig::auto(|_| USUAL);
     rig.run(9_000);
     rig.steady.note_rate_drop(rig.now, 3 * MBPS);
     rig.steady.base_rate_bps = 3 * MBPS;
     assert!(rig.steady.dropped_recently(rig.now));
-    let mut law = CubicCurve::new(CrossTraffic::DelayBased, 3 * MBPS);
-    law.on_event(3 * MBPS, BACK * 2, Span::ZERO);
-    law.begin(rig.now);
-    rig.steady.state = State::Sharing(law);
-    // The next queue is there when the way takes something else.
+    let mut curve = CubicCurve::new(CrossTraffic::DelayBased, 3 * MBPS);
+    curve.on_event(3 * MBPS, ONE_WAY * 2, Span::ZERO);
+    curve.begin(rig.now);
+    rig.steady.state = State::Sharing(curve);
+    // At the next standing queue the bottleneck rate differs.
     rig.run(28_000);
     rig.steady.base_rate_bps = 3 * MBPS;
     assert!(!rig.steady.dropped_recently(rig.now), "{}", rig.steady.mode(Instant::ZERO));
@@ -108,39 +108,39 @@ fn where_others_share_the_rate_before_them_is_nothing_to_go_back_to() {
 
 /// XSTP-14.4.2
 #[test]
-fn room_that_others_may_have_left_is_grown_into_as_they_do() {
-    let mut rig = Rig::auto(|_| GOOD);
+fn capacity_after_sharing_is_probed_by_the_cubic_curve() {
+    let mut rig = Rig::auto(|_| USUAL);
     rig.run(9_000);
     rig.steady.sharing_until = at(60_000);
     rig.steady.base_rate_bps = 5 * MBPS;
     rig.steady.state = State::Cruise;
-    rig.steady.probes.reset(rig.now, BACK * 2);
+    rig.steady.probes.reset(rig.now, ONE_WAY * 2);
     rig.run(18_000);
     let rate = rig.steady.pace(rig.now).unwrap().as_bps();
     assert_eq!(rig.steady.mode(Instant::ZERO), "sharing", "{rate}");
-    assert!((5 * MBPS..7 * MBPS).contains(&rate), "{rate}: by time, and not by halves");
+    assert!((5 * MBPS..7 * MBPS).contains(&rate), "{rate}: growth by the curve, not by probes");
     rig.run(60_000);
     assert!(rig.run(75_000) > 9_000, "{}", rig.steady.mode(Instant::ZERO));
 }
 
-/// Where nothing happens for the last `late` of each `every`.
-fn wakes(at: Instant, every: Span, late: Span) -> Instant {
-    let turn = at.since(Instant::ZERO).as_nanos() / every.as_nanos();
-    let next = Instant::ZERO + every * (turn + 1);
+/// Time at which a process runs that is not scheduled for the last `late` of each `every`.
+fn stalled(at: Instant, every: Span, late: Span) -> Instant {
+    let period = at.since(Instant::ZERO).as_nanos() / every.as_nanos();
+    let next = Instant::ZERO + every * (period + 1);
     if at + late > next { next } else { at }
 }
 
-/// One to three milliseconds of each five, as it happens.
+/// As [`stalled`], for a pseudo-random 1 ms to 3 ms of each 5 ms.
 fn busy(at: Instant, salt: u64) -> Instant {
     const EVERY: Span = Span::from_millis(5);
-    let turn = at.since(Instant::ZERO).as_nanos() / EVERY.as_nanos();
-    let chance = (turn + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    wakes(at, EVERY, Span::from_micros(1_000 + chance % 2_000))
+    let period = at.since(Instant::ZERO).as_nanos() / EVERY.as_nanos();
+    let chance = (period + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    stalled(at, EVERY, Span::from_micros(1_000 + chance % 2_000))
 }
 
-/// XSTP-14.3.10: a short way between hosts whose processors are somebody else's now and then.
+/// XSTP-14.3.10: a path with a short RTT between hosts that are not scheduled at times.
 #[test]
-fn hosts_that_stand_still_are_no_queue() {
+fn scheduling_stalls_are_no_queue() {
     const SHORT: Span = Span::from_millis(5);
     let rig = |bps: u64, link| {
         let max_rate = Some(BitRate::from_bps(bps));
@@ -148,21 +148,21 @@ fn hosts_that_stand_still_are_no_queue() {
         Rig { back: SHORT, ..Rig::new(&config, link) }
     };
     let link = |_| Link { bps: 50 * MBPS, delay: SHORT, room: Span::from_millis(20), lost: 0 };
-    let often: [fn(Instant) -> Instant; 3] = [
-        |at| wakes(at, Span::from_millis(170), Span::from_millis(10)),
-        |at| wakes(at, Span::from_millis(170), Span::from_millis(40)),
-        |at| wakes(at, Span::from_millis(170), Span::from_millis(70)),
+    let stalls: [fn(Instant) -> Instant; 3] = [
+        |at| stalled(at, Span::from_millis(170), Span::from_millis(10)),
+        |at| stalled(at, Span::from_millis(170), Span::from_millis(40)),
+        |at| stalled(at, Span::from_millis(170), Span::from_millis(70)),
     ];
-    for (which, late) in often.into_iter().enumerate() {
-        let mut rig = Rig { awake: [late, |at| at], ..rig(50 * MBPS, link) };
+    for (which, late) in stalls.into_iter().enumerate() {
+        let mut rig = Rig { scheduled: [late, |at| at], ..rig(50 * MBPS, link) };
         rig.run(5_000);
-        let arrives = rig.run(60_000);
-        assert!(arrives > 45_000, "{arrives} of 50,000 with stalls {which}");
+        let kbps = rig.run(60_000);
+        assert!(kbps > 45_000, "{kbps} of 50,000 with stalls {which}");
     }
     let link = |_| Link { bps: 150 * MBPS, delay: SHORT, room: Span::from_millis(20), lost: 0 };
-    let awake: [fn(Instant) -> Instant; 2] = [|at| busy(at, 1), |at| busy(at, 7)];
-    let mut rig = Rig { awake, ..rig(150 * MBPS, link) };
+    let scheduled: [fn(Instant) -> Instant; 2] = [|at| busy(at, 1), |at| busy(at, 7)];
+    let mut rig = Rig { scheduled, ..rig(150 * MBPS, link) };
     rig.run(5_000);
-    let arrives = rig.run(60_000);
-    assert!(arrives > 135_000, "{arrives} of 150,000");
+    let kbps = rig.run(60_000);
+    assert!(kbps > 135_000, "{kbps} of 150,000");
 }

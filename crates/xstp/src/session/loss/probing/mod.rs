@@ -11,7 +11,7 @@
 //! mean congestion, and the window is reduced; otherwise the loss is due to corruption, and
 //! sending continues. The paper leaves details open; each of them is a setting
 //! ([`ProbingConfig`]) whose default is this project's reading (section 13 of
-//! `docs/spec/xstp.md`).
+//! `docs/spec/profiles.md`).
 
 mod map;
 
@@ -37,7 +37,7 @@ pub struct ProbingStatistics {
     /// USTATs received during a cycle.
     pub ustats_ignored: u64,
     /// Responses without a slot in the map.
-    pub answers_ignored: u64,
+    pub responses_ignored: u64,
     /// Cycles that a STAT without gaps ended.
     pub premature: u64,
     /// Cycles that found a corruption loss.
@@ -103,7 +103,7 @@ pub(in crate::session) enum Verdict {
     /// No packet is missing.
     Premature,
     /// The loss was due to corruption.
-    LinkError,
+    Corruption,
     Congestion,
 }
 
@@ -114,7 +114,7 @@ pub(in crate::session) enum Correction {
     /// Set the window and the threshold to their values before the cycle.
     Restore {
         window: u64,
-        threshold: Option<u64>,
+        ssthresh: Option<u64>,
     },
     Halve(Halve),
     SlowStart,
@@ -139,7 +139,6 @@ impl Probing {
         self.config.is_some_and(|config| config.early_timeout) && !self.is_running()
     }
 
-    /// Time at which the last cycle ended.
     pub(in crate::session) fn ended_at(&self) -> Instant {
         self.ended_at
     }
@@ -221,14 +220,14 @@ impl Probing {
             false => cycle.map.on_earlier(seq, rtt),
         });
         if !recorded {
-            statistics.answers_ignored += 1;
+            statistics.responses_ignored += 1;
             return None;
         }
         let longest = cycle.map.longest_of(config.required_probes)?;
         let tolerated = 1_000_000 + u64::from(config.tolerance_millionths);
         let is_longer = longest > cycle.rtt.mul_ratio(tolerated, 1_000_000);
         let slows = is_longer || !config.immediate_recovery;
-        Some(if slows { Verdict::Congestion } else { Verdict::LinkError })
+        Some(if slows { Verdict::Congestion } else { Verdict::Corruption })
     }
 
     /// Ends the cycle with `verdict`, by the STAT for the POLL `poll`; returns the effect on the
@@ -247,7 +246,7 @@ impl Probing {
         statistics.time += took;
         match verdict {
             Verdict::Premature => statistics.premature += 1,
-            Verdict::LinkError => statistics.recovered += 1,
+            Verdict::Corruption => statistics.recovered += 1,
             Verdict::Congestion if took >= config.idle_threshold => {
                 statistics.slow_starts += 1;
                 return Some(Correction::SlowStart);
@@ -258,7 +257,7 @@ impl Probing {
             }
         }
         Some(match cycle.window.filter(|_| config.restore_window) {
-            Some((window, threshold)) => Correction::Restore { window, threshold },
+            Some((window, ssthresh)) => Correction::Restore { window, ssthresh },
             None => Correction::None,
         })
     }

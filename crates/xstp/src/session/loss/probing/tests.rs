@@ -1,4 +1,4 @@
-//! The map alone, as figure 4 of the paper shows it; cycles are in `session/tests/probing.rs`.
+//! Probing map of figure 4 of the paper; `session/tests/probing.rs` tests whole cycles.
 
 use super::map::ProbeMap;
 use super::*;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 const MS: Span = Span::from_millis(1);
 
-/// The slots as milliseconds: -1 for one that waits, -2 for the reserved one while it is empty.
+/// Slots in milliseconds: -1 for an unanswered probe, -2 for the empty reserved slot.
 fn slots(map: &ProbeMap) -> Vec<i64> {
     map.slots()
         .map(|slot| match slot.map(|probe| probe.rtt) {
@@ -27,17 +27,17 @@ fn the_first_slot_is_kept_for_earlier_polls_until_the_map_is_full() {
     }
     assert_eq!(slots(&map), [-2, -1, -1, -1]);
     map.on_sent(14);
-    assert_eq!(slots(&map), [-1; 4], "PROBE 4 takes the reserved slot's place");
-    assert!(!map.on_earlier(9, MS), "which is gone");
+    assert_eq!(slots(&map), [-1; 4], "PROBE 4 replaces the reserved slot");
+    assert!(!map.on_earlier(9, MS), "the reserved slot was discarded");
     map.on_sent(15);
-    assert!(!map.on_response(11, MS), "and then PROBE 1's");
+    assert!(!map.on_response(11, MS), "PROBE 1 was discarded");
     assert!(map.on_response(12, MS * 7));
     assert_eq!(slots(&map), [7, -1, -1, -1]);
 }
 
 /// XSTP-13.3.4
 #[test]
-fn the_newest_of_the_earlier_answers_stays() {
+fn the_newest_response_to_an_earlier_poll_is_kept() {
     let mut map = ProbeMap::new(4, true);
     map.on_sent(11);
     assert!(map.on_earlier(9, MS * 5));
@@ -47,7 +47,7 @@ fn the_newest_of_the_earlier_answers_stays() {
 
 /// XSTP-13.3.5
 #[test]
-fn only_neighbours_make_a_verdict() {
+fn only_consecutive_slots_give_a_verdict() {
     let mut map = ProbeMap::new(4, true);
     for seq in 11..=13 {
         map.on_sent(seq);
@@ -64,12 +64,12 @@ fn only_neighbours_make_a_verdict() {
     map.on_sent(11);
     map.on_earlier(10, MS * 5);
     map.on_response(11, MS * 4);
-    assert_eq!(map.longest_of(2), Some(MS * 5), "the reserved slot is PROBE 1's neighbour");
+    assert_eq!(map.longest_of(2), Some(MS * 5), "the reserved slot is consecutive with PROBE 1");
 }
 
 /// XSTP-13.3.1
 #[test]
-fn the_reserved_slot_is_a_setting() {
+fn the_reserved_slot_is_optional() {
     let mut map = ProbeMap::new(2, false);
     assert!(!map.on_earlier(9, MS));
     map.on_sent(11);

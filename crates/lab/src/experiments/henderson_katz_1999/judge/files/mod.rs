@@ -8,9 +8,8 @@ use super::super::bench::{
     BUFFER_KB, BUFFERS_KB, FEW, Others, QUEUE, QUEUES, RIDE_MS, RIDES_MS, ROUND_TRIPS, Router,
     Trial, Way,
 };
-use crate::experiments::publication::judge;
 use crate::experiments::statistics::relative_gain;
-use crate::experiments::{Axis, Figure, Results, Section, Series, Summary, Table};
+use crate::experiments::{Results, Section, Series, Summary, Table};
 
 const DROP_TAIL: Others = Others::One(Router::DropTail);
 const GEO: u64 = 600;
@@ -80,25 +79,14 @@ pub(super) fn from_end_to_end(results: &Results) -> Section {
         ROUND_TRIPS.map(|at| (at as f64, kbps(results, alone(Way::SackNewReno, at)))),
     );
     let figures = vec![
-        figure("figure-3", "Four TCPs, 10 MB (figure 3)", "throughput (kbit/s)", four.into(), ""),
-        figure(
-            "figure-4",
-            "SACK-NewReno beside one connection over 20 ms (figure 4)",
-            "throughput (kbit/s)",
-            std::iter::once(lone).chain(crowd).collect(),
-            "RED and fair queueing are not in the paper's figure; it hopes for them.",
-        ),
+        end_to_end::PAGE.figure("figure-3", four.into()),
+        end_to_end::PAGE.figure("figure-4", std::iter::once(lone).chain(crowd).collect()),
     ];
     Section {
-        title: "Files from end to end (figures 3 and 4)".into(),
-        text: vec![
-            "A file of 10 MB at 1.3 Mbit/s, with a little of the web beside it, or with one \
-             connection over 20 ms that shares a hop of 10 Mbit/s with it."
-                .into(),
-        ],
         figures,
         tables: vec![queues(results)],
-        cells: judge(end_to_end::END_TO_END, results),
+        cells: end_to_end::PAGE.judge(end_to_end::CLAIMS, results),
+        ..end_to_end::PAGE.section()
     }
 }
 
@@ -113,31 +101,14 @@ pub(super) fn split_up(results: &Results) -> Section {
         ways.iter().map(line).collect()
     };
     let figures = vec![
-        figure(
-            "figure-7a",
-            "Beside one connection over 20 ms, from end to end and split (figures 7a and 9)",
-            "throughput (kbit/s)",
-            lines("kbps", &ways),
-            "",
-        ),
-        figure(
-            "figure-7b",
-            "Return channel of the satellite (figures 7b and 9)",
-            "rate in return (kbit/s)",
-            lines("reverse_kbps", &ways[1..]),
-            "",
-        ),
+        split::PAGE.figure("figure-7a", lines("kbps", &ways)),
+        split::PAGE.figure("figure-7b", lines("reverse_kbps", &ways[1..])),
     ];
     Section {
-        title: "Split connections (figures 7 and 9)".into(),
-        text: vec![
-            "As in figure 4, but a gateway ends the connection before the satellite and carries \
-             on with TCP or STP."
-                .into(),
-        ],
         figures,
         tables: vec![rides(results), buffers(results)],
-        cells: judge(split::SPLIT, results),
+        cells: split::PAGE.judge(split::CLAIMS, results),
+        ..split::PAGE.section()
     }
 }
 
@@ -150,12 +121,7 @@ fn rides(results: &Results) -> Table {
         row.extend(columns.map(|name| format!("{:.2}", of(results, trial, name).mean)));
         row
     };
-    Table {
-        id: "rides".into(),
-        title: "POLLs of split STP at 600 ms, by how long before they are due they ride".into(),
-        head: ["ms", "POLLs a second", "alone", "kbit/s"].map(str::to_owned).into(),
-        rows: RIDES_MS.into_iter().chain([RIDE_MS]).map(row).collect(),
-    }
+    split::PAGE.table("rides", RIDES_MS.into_iter().chain([RIDE_MS]).map(row))
 }
 
 /// A gateway's memory for a connection, varied.
@@ -171,24 +137,7 @@ fn buffers(results: &Results) -> Table {
             format!("{:.0} ± {:.0}", carried.mean, carried.half),
         ]
     };
-    let head = ["kbytes for each side", "most held, kbytes", "in products", "kbit/s"];
-    Table {
-        id: "gateway-buffers".into(),
-        title: "Split TCP at 600 ms beside one connection, by what the gateway has for it".into(),
-        head: head.map(str::to_owned).into(),
-        rows: BUFFERS_KB.into_iter().chain([BUFFER_KB]).map(row).collect(),
-    }
-}
-
-fn figure(id: &str, title: &str, y: &str, series: Vec<Series>, note: &str) -> Figure {
-    Figure {
-        id: id.into(),
-        title: title.into(),
-        x: Axis::linear("round trip (ms)"),
-        y: Axis::linear(y),
-        series,
-        note: note.into(),
-    }
+    split::PAGE.table("gateway-buffers", BUFFERS_KB.into_iter().chain([BUFFER_KB]).map(row))
 }
 
 /// The queue, which is not given, varied.
@@ -218,10 +167,5 @@ fn queues(results: &Results) -> Table {
         ]
         .map(str::to_owned),
     );
-    Table {
-        id: "queues".into(),
-        title: "Queues of routers, which the paper does not give, varied: kbit/s".into(),
-        head,
-        rows: all.into_iter().map(row).collect(),
-    }
+    Table { head, ..end_to_end::PAGE.table("queues", all.into_iter().map(row)) }
 }

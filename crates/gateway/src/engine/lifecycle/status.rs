@@ -1,0 +1,80 @@
+//! The status of one gateway of a pair.
+
+use crate::engine::lifecycle::view::Observed;
+use crate::engine::pair::{Pair, Role};
+use crate::engine::peers::relay_set::RelaySet;
+use crate::engine::transfer::connection::{Connection, Stage};
+use crate::observe::{ConnectionStatus, Counted, Page, PromisedStatus, TerminalStatus};
+use units::Instant;
+
+impl<R: Role> Observed for Pair<R> {
+    fn counted(&mut self, now: Instant) -> Counted {
+        let (udp, traffic) = (self.udp_counters(), self.traffic());
+        let core = &self.core;
+        Counted {
+            open: core.slots.table.len() as u64,
+            limit: core.slots.total(now) as u64,
+            connections: core.counters.clone(),
+            udp,
+            association: core.relays.association(),
+            traffic,
+            resolver: core.resolver.status(),
+            promised: self.role.promised().iter().map(PromisedStatus::of).collect(),
+            single: None,
+        }
+    }
+
+    fn terminals(
+        &mut self,
+        now: Instant,
+        own: &str,
+        unix: &dyn Fn(Instant) -> f64,
+    ) -> Vec<TerminalStatus> {
+        self.core.relays.terminals(now, own, unix)
+    }
+
+    fn page(
+        &self,
+        (now, epoch_unix_ns): (Instant, u64),
+        after: u64,
+        most: usize,
+        only: Option<&str>,
+    ) -> Page {
+        let relays = &self.core.relays;
+        let owner = |one: &Connection<R::Stage>| relays.name_of(one.key?.peer);
+        let mut page: Vec<&Connection<R::Stage>> = (self.core.connections.iter())
+            .map(|(_, connection)| connection)
+            .filter(|connection| connection.id > after)
+            .filter(|connection| only.is_none_or(|only| owner(connection) == Some(only)))
+            .collect();
+        let more = page.len() > most;
+        if more {
+            page.select_nth_unstable_by_key(most, |connection| connection.id);
+            page.truncate(most);
+        }
+        page.sort_unstable_by_key(|connection| connection.id);
+        let describe = |connection: &Connection<R::Stage>| {
+            let info = &connection.info;
+            ConnectionStatus {
+                number: connection.id,
+                terminal: owner(connection).map(str::to_owned),
+                client: info.client.map(|client| client.to_string()),
+                server: info.server.as_ref().map(ToString::to_string),
+                state: connection.stage.name(),
+                since_unix_seconds: (epoch_unix_ns + info.since.as_nanos()) / 1_000_000_000,
+                age_seconds: now.since(info.since).as_secs_f64(),
+                bytes_from_socket: info.from_socket,
+                bytes_to_socket: info.to_socket,
+            }
+        };
+        Page { connections: page.into_iter().map(describe).collect(), more }
+    }
+
+    fn relays(&mut self) -> Option<&mut RelaySet> {
+        Some(&mut self.core.relays)
+    }
+
+    fn is_hub(&self) -> bool {
+        R::IS_HUB
+    }
+}

@@ -1,0 +1,38 @@
+//! What is run.
+
+use super::super::{Draw, Point, Setting};
+use super::{bench, latency, live, networks, web};
+
+/// The study of table I's reckoning.
+pub(super) const ANALYSIS: &str = "analysis";
+
+/// The study of files over the bench.
+pub(super) const FILES: &str = "files";
+/// The study of requests and replies.
+pub(super) const WEB: &str = "web";
+/// The study of commercial networks.
+pub(super) const NETWORKS: &str = "networks";
+
+pub(super) fn plan(setting: &Setting) -> Vec<Point> {
+    let models = std::iter::once(latency::TAKEN).chain(latency::OTHERS);
+    let reckon = |model: latency::Model| {
+        Point::new(ANALYSIS, model.name, 1, move |_: &Draw| Ok(model.table()))
+    };
+    let mut points: Vec<Point> = models.map(reckon).collect();
+    for (trial, most) in bench::trials() {
+        let simulate = move |draw: &Draw| Ok(trial.run(draw));
+        points.push(Point::new(FILES, trial.key(), setting.at_most(most), simulate));
+    }
+    points.extend(live::twins());
+    for web in web::all() {
+        let simulate = move |draw: &Draw| web.run(draw);
+        points.push(Point::new(WEB, web.key(), setting.replications, simulate));
+    }
+    for channel in networks::all() {
+        for (name, carriage) in networks::WAYS {
+            let simulate = move |draw: &Draw| Ok(channel.run(carriage, draw));
+            points.push(Point::new(NETWORKS, channel.key(name), setting.replications, simulate));
+        }
+    }
+    points
+}

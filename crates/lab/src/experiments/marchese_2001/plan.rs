@@ -1,0 +1,44 @@
+//! What is run.
+
+use super::super::{Draw, Point, Setting};
+use super::bench;
+use super::bench::{Bench, Test};
+
+/// The study of the paper's own tests.
+pub(super) const TESTS: &str = "tests";
+/// The study of what its section V leaves for later.
+pub(super) const LATER: &str = "later";
+
+pub(super) fn plan(setting: &Setting) -> Vec<Point> {
+    let mut points = Vec::new();
+    for bench in std::iter::once(bench::TAKEN).chain(bench::OTHERS) {
+        for test in bench::tests() {
+            // There is no chance in them.
+            let simulate = move |draw: &Draw| Ok(bench.run(test, draw));
+            points.push(Point::new(TESTS, bench.key(test), 1, simulate));
+        }
+    }
+    for flows in bench::FLOWS {
+        let bench = Bench { flows, ..bench::TODAY };
+        let simulate = move |draw: &Draw| Ok(bench.several(draw));
+        points.push(Point::new(LATER, later(bench.name, flows), setting.replications, simulate));
+    }
+    for recovery in bench::RECOVERIES {
+        for flows in bench::FLOWS {
+            let bench = Bench { flows, recovery, ..bench::TAKEN };
+            let simulate = move |draw: &Draw| Ok(bench.several(draw));
+            let key = later(recovery.0, flows);
+            points.push(Point::new(LATER, key, setting.replications, simulate));
+        }
+    }
+    points
+}
+
+pub(super) fn later(recovery: &str, flows: u32) -> String {
+    format!("{recovery}/{flows}")
+}
+
+/// The name of a point with the bench that is taken.
+pub(super) fn taken(test: Test) -> String {
+    bench::TAKEN.key(test)
+}

@@ -1,0 +1,242 @@
+//! How sessions end and follow one another inside an association (RLY-10).
+//!
+//! ```text
+//!   drain, GOAWAY of the peer ──▶ END in both directions ─┐
+//!   RST, a frame that cannot be read, a newer BGN ────────┼─▶ `lose` ──▶ the next session
+//!   no response ──────────────────────────────────────────┘              (terminal: BGN;
+//!                                                                          hub: waits for BGN)
+//! ```
+//!
+//! The closed session is kept without its packets, in place of which it answers what is late: END
+//! by ENDAK, POLL by RST. There is one at most. All streams, buffers and tables of a session are
+//! freed at its end, so that a peer which begins session after session holds the memory of one.
+
+use super::Relay;
+use super::session_order::SessionOrder;
+use crate::DisconnectReason;
+use crate::session::session_config;
+use crate::streams::Streams;
+use association::{Capabilities, Limits, SendOrder};
+use units::{Instant, Span};
+use xstp::Seq24;
+use xstp::session::{Event as SessionEvent, Session, State};
+
+/// Minimum duration of a session after which the next one begins in the same association. A hub
+/// that ended or refused sessions at once would otherwise be sent BGN without end; Hellos have an
+/// interval.
+const MIN_SESSION: Span = Span::from_secs(1);
+
+/// How long a hub keeps an association without a session. A terminal that begins the next session
+/// does so at once.
+const NEXT_SESSION_TIME: Span = Span::from_secs(10);
+/// The same of a terminal that has left: only its END may have to be answered again.
+const LAST_END_TIME: Span = Span::from_secs(4);
+
+/// Reasons of a RST (RLY-10.6): the code in the upper octet of the number, a detail in the next.
+const UNREADABLE: u32 = 1;
+const LEFT: u32 = 2;
+
+/// How a peer has announced that no session follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// By GOAWAY, and the session has ended in order.
+    End,
+    /// By RST.
+    Reset,
+}
+
+/// The reason of a RST for a frame that begins with this octet.
+fn unreadable(frame: u8) -> Seq24 {
+    Seq24::new(UNREADABLE << 16 | u32::from(frame) << 8)
+}
+
+impl Relay {
+    /// Ends the session in order: no streams are opened any more, and END is sent when those that
+    /// exist are over and the peer opens no more either. With a peer that cannot do that, the
+    /// session remains. Nothing is begun afterwards.
+    pub fn drain(&mut self) {
+        self.draining = true;
+        if self.can_end_in_order() {
+            self.streams.go_away(true);
+            self.wake();
+        }
+    }
+
+    /// Whether [`drain`](Self::drain) has ended the session, or could not.
+    pub fn has_drained(&self) -> bool {
+        self.draining && (self.session.is_none() || !self.connected || !self.can_end_in_order())
+    }
+
+    /// Whether streams can still be opened in this session, as far as their number allows.
+    pub fn is_draining(&self) -> bool {
+        self.streams.is_draining()
+    }
+
+    /// Whether both sides end sessions in order.
+    fn can_end_in_order(&self) -> bool {
+        let peer = self.peer.map_or(Capabilities::NONE, |limits| limits.capabilities);
+        peer.and(self.config.capabilities).contains(Capabilities::ORDERLY_END)
+    }
+
+    /// Resets the session, so that the peer knows at once that this side stops: poll for what is
+    /// to be sent a last time. Streams are gone without an event.
+    pub fn close(&mut self, now: Instant) {
+        self.closed = true;
+        self.connected = false;
+        if let Some(session) = &mut self.session {
+            session.abort_for(now, Seq24::new(LEFT << 16));
+        }
+    }
+
+    /// How long a hub keeps the association of a session that has ended for this reason, so that
+    /// the terminal can begin another one in it; `None`: not at all.
+    pub(crate) fn association_time(&self, reason: DisconnectReason) -> Option<Span> {
+        match self.peer_left {
+            _ if !self.has_next_session(reason) => None,
+            Some(Left::Reset) => None,
+            Some(Left::End) => Some(LAST_END_TIME),
+            None => Some(NEXT_SESSION_TIME),
+        }
+    }
+
+    /// Whether another session may follow in the association of one that ended for this reason.
+    fn has_next_session(&self, reason: DisconnectReason) -> bool {
+        self.can_end_in_order() && reason != DisconnectReason::NoResponse
+    }
+
+    /// A segment with which the terminal begins a new session: the running one is over.
+    pub(super) fn begin_anew(&mut self, now: Instant, order: SendOrder, payload: &[u8]) {
+        let session = self.session.as_ref().or(self.ended.as_ref());
+        let is_hub = self.terminal.is_none();
+        let Some(session) = session.filter(|session| session.is_begin_anew(payload)) else {
+            return;
+        };
+        let (Some(limits), false) = (self.peer, self.closed || self.draining || !is_hub) else {
+            return;
+        };
+        let last = session.incarnation().unwrap_or_default();
+        if self.session.is_some() {
+            self.lose(now, DisconnectReason::PeerRestarted);
+        }
+        let config = session_config(&self.config, limits, self.remembered);
+        self.streams.set_peer(limits);
+        self.streams.announce_families(self.families);
+        let mut session = Session::listen_after(&config, last);
+        session.block_data(self.is_held);
+        self.session = Some(session);
+        (self.ended, self.peer_left) = (None, None);
+        self.order = SessionOrder::default();
+        self.order.on_begun(order);
+        self.begin_path(limits);
+    }
+
+    /// Begins a terminal's session with a hub that announced `limits`.
+    pub(super) fn begin_session(&mut self, now: Instant, limits: Limits) {
+        (self.peer, self.peer_left) = (Some(limits), None);
+        self.streams.set_peer(limits);
+        self.incarnation += 1;
+        let config = session_config(&self.config, limits, self.remembered);
+        self.session = Some(Session::connect(&config, now, self.incarnation));
+        if self.draining {
+            self.drain();
+        }
+        self.begin_path(limits);
+    }
+
+    pub(super) fn take_session_events(&mut self, now: Instant) {
+        if let Some(len) = self.streams.take_released() {
+            self.path.data_acknowledged(len + association::OVERHEAD + self.config.ip_overhead);
+        }
+        self.fit_path();
+        if let Some(frame) = self.streams.take_unreadable()
+            && let Some(session) = &mut self.session
+        {
+            session.abort_for(now, unreadable(frame));
+            self.end_session(now, DisconnectReason::Unreadable { frame });
+        }
+        while let Some(event) = self.session.as_mut().and_then(Session::poll_event) {
+            let reason = match event {
+                SessionEvent::Established => {
+                    self.connected = true;
+                    self.connected_since = Some(now);
+                    self.connected_news = true;
+                    continue;
+                }
+                SessionEvent::PeerEnded => {
+                    self.streams.on_peer_ended();
+                    continue;
+                }
+                SessionEvent::NoResponse => DisconnectReason::NoResponse,
+                SessionEvent::Superseded | SessionEvent::Refused => DisconnectReason::PeerRestarted,
+                SessionEvent::Reset => self.reset_reason(),
+                SessionEvent::Closed => DisconnectReason::Closed,
+                _ => continue,
+            };
+            self.end_session(now, reason);
+        }
+        if self.connected
+            && self.streams.has_finished()
+            && let Some(session) = &mut self.session
+        {
+            self.streams.finish();
+            session.end(now);
+        }
+    }
+
+    /// What the RST of the peer says.
+    fn reset_reason(&mut self) -> DisconnectReason {
+        let named = self.session.as_ref().and_then(Session::peer_reset_reason);
+        let named = named.map_or(0, Seq24::value);
+        match named >> 16 {
+            UNREADABLE if self.can_end_in_order() => {
+                DisconnectReason::Rejected { frame: (named >> 8) as u8 }
+            }
+            LEFT if self.can_end_in_order() => {
+                self.peer_left = Some(Left::Reset);
+                DisconnectReason::Closed
+            }
+            _ => DisconnectReason::Closed,
+        }
+    }
+
+    /// The session is over. A terminal begins the next one: in the same association if the hub
+    /// keeps that, and otherwise in a new one.
+    fn end_session(&mut self, now: Instant, reason: DisconnectReason) {
+        let lasted = self.connected_since.filter(|_| self.connected).map(|since| now.since(since));
+        self.lose(now, reason);
+        self.closed |= self.draining;
+        if self.closed || self.terminal.is_none() {
+            return;
+        }
+        let may_continue = self.peer_left.is_none()
+            && self.has_next_session(reason)
+            && lasted.is_some_and(|lasted| lasted >= MIN_SESSION);
+        if let Some(limits) = self.peer.filter(|_| may_continue) {
+            self.begin_session(now, limits);
+            self.order = SessionOrder::awaiting_begin_ack();
+        } else if let Some(terminal) = &mut self.terminal {
+            terminal.restart(now);
+        }
+    }
+
+    /// The session is gone, and its streams with it.
+    pub(super) fn lose(&mut self, now: Instant, reason: DisconnectReason) {
+        self.past = self.totals();
+        self.learnt = self.learnt();
+        self.remembered = self.learnt.or(self.remembered);
+        let is_closed = |session: &Session| session.state() == State::Closed;
+        let is_kept = self.has_next_session(reason);
+        self.ended = self.session.take().filter(|session| is_kept && is_closed(session));
+        if self.streams.peer_leaves() {
+            self.peer_left.get_or_insert(Left::End);
+        }
+        if let Some(ended) = &mut self.ended {
+            ended.release();
+        }
+        self.path.stop();
+        self.connected = false;
+        self.connected_news = false;
+        self.streams = Streams::new(&self.config, self.terminal.is_none(), now);
+        self.disconnected = Some(reason);
+    }
+}

@@ -1,0 +1,142 @@
+//! Measurements of the receiver for the controller, and estimates of them for a receiver whose
+//! STATs leave the A block out.
+//!
+//! ```text
+//!   with A:      arrival time and octets as the STAT reports them
+//!   without A:   arrival time = arrival of the STAT on the own clock
+//!                octets       = octets sent up to the POLL − octets reported missing so far
+//! ```
+//!
+//! The first STAT without the block starts the estimates, and they are used to the end of the
+//! session (XSTP-5.3.6): a receiver that left the block out of some of its STATs would otherwise
+//! keep the sender from ever learning the rate of the path. The estimates continue from the last
+//! reported values, so that the controller sees no jump of either.
+
+use crate::wire::Arrival;
+use alloc::collections::VecDeque;
+use units::Instant;
+
+/// Maximum number of unanswered POLLs that are stored.
+const MAX_SENT_POLLS: usize = 64;
+
+/// A POLL that was sent, and the octets of the session up to it.
+#[derive(Clone, Copy, Debug)]
+struct SentPoll {
+    seq: u32,
+    octets: u64,
+}
+
+/// Arrival measurements of one session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals {
+    sent_polls: VecDeque<SentPoll>,
+    /// A STAT left the block out.
+    is_estimating: bool,
+    /// Difference of the last reported values from their estimates.
+    offset: Arrival,
+    /// Octets of the last measurement: their number does not decrease.
+    last_octets: Option<u32>,
+    /// Octets reported missing so far, headers included.
+    missing: u64,
+}
+
+impl Arrivals {
+    /// A POLL was sent; `octets` were sent in this session with it and before it.
+    pub(super) fn on_poll_sent(&mut self, seq: u32, octets: u64) {
+        if self.sent_polls.len() == MAX_SENT_POLLS {
+            self.sent_polls.pop_front();
+        }
+        self.sent_polls.push_back(SentPoll { seq, octets });
+    }
+
+    /// Packets of `octets` in all, headers included, were reported missing.
+    pub(super) fn on_missing(&mut self, octets: u64) {
+        self.missing = self.missing.saturating_add(octets);
+    }
+
+    /// Returns the measurements for the POLL `seq`, whose first STAT arrived at `now`.
+    pub(super) fn measure(
+        &mut self,
+        now: Instant,
+        seq: u32,
+        reported: Option<Arrival>,
+    ) -> Option<Arrival> {
+        let ahead = |poll: &SentPoll| seq.wrapping_sub(poll.seq) as i32;
+        while self.sent_polls.front().is_some_and(|poll| ahead(poll) > 0) {
+            self.sent_polls.pop_front();
+        }
+        let poll = self.sent_polls.pop_front_if(|poll| ahead(poll) == 0);
+        let estimate = poll.map(|poll| Arrival {
+            at: now.since(Instant::ZERO).as_micros() as u32,
+            octets: poll.octets.saturating_sub(self.missing) as u32,
+        });
+        if let Some(reported) = reported.filter(|_| !self.is_estimating) {
+            if let Some(estimate) = estimate {
+                self.offset = Arrival {
+                    at: reported.at.wrapping_sub(estimate.at),
+                    octets: reported.octets.wrapping_sub(estimate.octets),
+                };
+            }
+            self.last_octets = Some(reported.octets);
+            return Some(reported);
+        }
+        self.is_estimating = true;
+        let estimate = estimate?;
+        let octets = estimate.octets.wrapping_add(self.offset.octets);
+        let last = self.last_octets.unwrap_or(octets);
+        let octets = if (octets.wrapping_sub(last) as i32) < 0 { last } else { octets };
+        self.last_octets = Some(octets);
+        Some(Arrival { at: estimate.at.wrapping_add(self.offset.at), octets })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Span;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    /// XSTP-5.3.6
+    #[test]
+    fn estimates_count_what_was_sent_and_not_reported_missing() {
+        let mut arrivals = Arrivals::default();
+        for (seq, octets) in [(1, 1_000), (2, 5_000), (3, 9_000)] {
+            arrivals.on_poll_sent(seq, octets);
+        }
+        assert_eq!(
+            arrivals.measure(at(600), 1, None),
+            Some(Arrival { at: 600_000, octets: 1_000 })
+        );
+        arrivals.on_missing(1_500);
+        assert_eq!(
+            arrivals.measure(at(700), 2, None),
+            Some(Arrival { at: 700_000, octets: 3_500 })
+        );
+        // Later reports of losses do not make the count smaller.
+        arrivals.on_missing(6_000);
+        assert_eq!(
+            arrivals.measure(at(800), 3, None),
+            Some(Arrival { at: 800_000, octets: 3_500 })
+        );
+        assert_eq!(arrivals.measure(at(900), 3, None), None, "it was answered before");
+    }
+
+    /// XSTP-5.3.6
+    #[test]
+    fn estimates_continue_from_what_was_reported_last() {
+        let mut arrivals = Arrivals::default();
+        for (seq, octets) in [(1, 1_000), (2, 5_000), (3, 9_000)] {
+            arrivals.on_poll_sent(seq, octets);
+        }
+        let reported = Arrival { at: 4_000_000_000, octets: 77_000 };
+        assert_eq!(arrivals.measure(at(600), 1, Some(reported)), Some(reported));
+        let expected = Arrival { at: 4_000_100_000, octets: 81_000 };
+        assert_eq!(arrivals.measure(at(700), 2, None), Some(expected));
+        // They are used from then on, whatever is reported.
+        let expected = Arrival { at: 4_000_200_000, octets: 85_000 };
+        assert_eq!(arrivals.measure(at(800), 3, Some(reported)), Some(expected));
+    }
+}
