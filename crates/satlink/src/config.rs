@@ -1,7 +1,7 @@
 //! What a link is: its two directions, and what they share.
 
 use crate::errors::{GilbertElliott, Outage, TwoStateMarkov};
-use crate::queue::{Discipline, Limit, QueueConfig};
+use crate::queue::{Discipline, Limit, QueueConfig, Red};
 use crate::{Direction, Framing};
 use alloc::vec::Vec;
 use core::fmt;
@@ -125,8 +125,21 @@ impl LinkConfig {
         self.forward.delay + self.return_.delay + shared * 2
     }
 
-    /// What `limit` is in this direction, in packets or bytes.
-    pub(crate) fn resolve(&self, direction: Direction, limit: Limit) -> Limit {
+    /// The queue of this direction, its limits in packets or bytes.
+    pub(crate) fn queue(&self, direction: Direction) -> QueueConfig {
+        let QueueConfig { discipline, limit } = self.direction(direction).queue;
+        let resolve = |limit| self.resolve(direction, limit);
+        let discipline = match discipline {
+            Discipline::Red(red) => {
+                let (lower, upper) = (resolve(red.lower), resolve(red.upper));
+                Discipline::Red(Red { lower, upper, ..red })
+            }
+            Discipline::DropTail | Discipline::Fair { .. } => discipline,
+        };
+        QueueConfig { discipline, limit: resolve(limit) }
+    }
+
+    fn resolve(&self, direction: Direction, limit: Limit) -> Limit {
         let Limit::BandwidthDelay(products) = limit else { return limit };
         let Some(rate) = self.direction(direction).rate else { return Limit::Bytes(u64::MAX) };
         let bytes = rate.bytes_in(self.round_trip()) as f64 * products;
@@ -158,10 +171,9 @@ impl LinkConfig {
     }
 
     fn validate_red(&self, direction: Direction) -> Result<(), ConfigError> {
-        let queue = &self.direction(direction).queue;
-        let Discipline::Red(red) = &queue.discipline else { return Ok(()) };
-        let resolve = |limit| self.resolve(direction, limit);
-        match (resolve(queue.limit), resolve(red.lower), resolve(red.upper)) {
+        let queue = self.queue(direction);
+        let Discipline::Red(red) = queue.discipline else { return Ok(()) };
+        match (queue.limit, red.lower, red.upper) {
             (Limit::Packets(_), Limit::Packets(lower), Limit::Packets(upper))
             | (Limit::Bytes(_), Limit::Bytes(lower), Limit::Bytes(upper))
                 if lower < upper =>

@@ -42,7 +42,7 @@ impl<F: Frame> Pipeline<F> {
         let own = config.direction(direction).clone();
         Self {
             direction,
-            queue: Queue::new(config, direction),
+            queue: Queue::new(config.queue(direction)),
             line: own.rate.map(Serializer::new),
             on_line: None,
             errors: Errors::new(seed, run, name),
@@ -70,7 +70,7 @@ impl<F: Frame> Pipeline<F> {
     /// Takes new settings at a time up to which this direction has been advanced.
     pub(crate) fn reconfigure(&mut self, config: &LinkConfig, now: Instant, air: &mut Air) {
         let new = config.direction(self.direction);
-        self.queue.reconfigure(config, self.direction);
+        self.queue.reconfigure(config.queue(self.direction));
         if new.rate != self.config.rate {
             self.line = new.rate.map(|rate| self.line_at(rate));
         }

@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_geo_link_queues_one_bandwidth_delay_product() {
         let link = geo();
-        let limit = link.resolve(crate::Direction::Forward, link.forward.queue.limit);
+        let limit = link.queue(crate::Direction::Forward).limit;
         assert_eq!(limit, Limit::Bytes(750_000));
     }
 

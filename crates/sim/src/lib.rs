@@ -68,6 +68,7 @@ pub mod radio;
 pub mod scenario;
 mod series;
 pub mod storm;
+mod streams;
 pub mod tcp;
 pub mod topology;
 mod trace;
@@ -83,8 +84,8 @@ pub use network::Network;
 pub use path::{Change, Datagram, End, Endpoint, Path, PathConfig};
 pub use pattern::{Broken, Pattern, StreamCheck};
 pub use series::Series;
+pub use streams::Streams;
 pub use trace::TraceHash;
-pub use traffic::Streams;
 
 /// The guide's example, as a test.
 #[cfg(doctest)]

@@ -47,7 +47,9 @@ extern crate alloc;
 extern crate std;
 
 mod config;
+mod counters;
 mod endpoint;
+mod host_cache;
 mod log;
 mod open;
 mod probing;
@@ -59,18 +61,20 @@ mod segment;
 mod sender;
 mod window;
 
-pub use config::{AfterIdle, ConfigError, DelayedAck, InitialWindow, TcpConfig};
-pub use endpoint::{CloseReason, Counters, Endpoint, Event, Snapshot, State};
-pub use open::{HostCache, Opening};
+pub use config::{
+    AfterIdle, ConfigError, DelayedAck, EarlyEnd, InitialWindow, Opening, RecoveryKind,
+    RepairTimer, TcpConfig, WindowKind,
+};
+pub use counters::Counters;
+pub use endpoint::{CloseReason, Endpoint, Event, Snapshot, State};
+pub use host_cache::HostCache;
 pub use probing::Probing;
 pub use receiver::Piece;
-pub use recovery::{RecoveryKind, RepairTimer};
 pub use round_trip::{Estimator, RtoConfig};
 pub use segment::{
     Block, ConnectionCount, Ecn, FastOpen, Flags, IPV4_HEADER, Options, Payload, Ports, Probe,
     SackBlocks, Segment,
 };
-pub use window::{EarlyEnd, WindowKind};
 
 #[cfg(test)]
 mod traces;

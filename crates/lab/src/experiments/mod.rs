@@ -7,7 +7,7 @@
 //!
 //! An [`Entry`] declares what there is to run; a job is a pure function of the seed and its
 //! number, so that jobs may run in any order, on any machine, today or after an interruption.
-//! What was published stands in data files ([`publication`]), with the tolerance, before anything
+//! What was published stands in data files (`publication`), with the tolerance, before anything
 //! is compared.
 
 mod cell;

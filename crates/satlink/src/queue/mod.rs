@@ -5,7 +5,7 @@ mod red;
 
 pub use red::Red;
 
-use crate::{Direction, DropCause, Frame, LinkConfig};
+use crate::{DropCause, Frame};
 use alloc::collections::VecDeque;
 use fair::FairQueue;
 use red::{RedState, Verdict};
@@ -98,8 +98,8 @@ enum Room<F> {
 }
 
 impl<F: Frame> Queue<F> {
-    /// A queue for `direction` of `config`, which has been validated and resolved.
-    pub(crate) fn new(config: &LinkConfig, direction: Direction) -> Self {
+    /// A queue whose settings have been validated, with limits in packets or bytes.
+    pub(crate) fn new(settings: QueueConfig) -> Self {
         let mut queue = Self {
             limit: Limit::default(),
             room: Room::Line(VecDeque::new()),
@@ -107,23 +107,17 @@ impl<F: Frame> Queue<F> {
             bytes: 0,
             packets: 0,
         };
-        queue.reconfigure(config, direction);
+        queue.reconfigure(settings);
         queue
     }
 
     /// Takes new settings. What waits goes on waiting, in the order in which it would have been
     /// served, even above a new limit.
-    pub(crate) fn reconfigure(&mut self, config: &LinkConfig, direction: Direction) {
-        let settings = config.direction(direction).queue;
-        self.limit = config.resolve(direction, settings.limit);
+    pub(crate) fn reconfigure(&mut self, settings: QueueConfig) {
+        self.limit = settings.limit;
         self.red = match settings.discipline {
             Discipline::Red(red) => {
                 let state = self.red.take().map_or_else(RedState::default, |(_, state)| state);
-                let red = Red {
-                    lower: config.resolve(direction, red.lower),
-                    upper: config.resolve(direction, red.upper),
-                    ..red
-                };
                 Some((red, state))
             }
             Discipline::DropTail | Discipline::Fair { .. } => None,

@@ -13,6 +13,7 @@
 //! seed and the time.
 
 mod fabric;
+mod looking;
 mod node;
 mod packet;
 mod routes;
@@ -78,7 +79,7 @@ pub struct Network {
     touched: Vec<NodeId>,
     is_touched: Vec<bool>,
     changes: Agenda<Change>,
-    pub(crate) recorders: Recorders<Self>,
+    recorders: Recorders<Self>,
     now: Instant,
     standing: u32,
     passed: u64,

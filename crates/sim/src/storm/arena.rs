@@ -3,8 +3,8 @@
 use super::clock::{Clock, Leap};
 use super::fault::{Fault, Strikes};
 use super::gateways::Account;
+use super::report::{Damage, Record};
 use super::weather::{Conditions, Flying, Lane};
-use super::{Damage, Record};
 use crate::{Agenda, TraceHash};
 use std::collections::VecDeque;
 use units::{BitRate, Instant, RngStream, Span};

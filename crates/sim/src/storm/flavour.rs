@@ -1,6 +1,6 @@
 //! How the ends are configured.
 
-use super::Subject;
+use super::report::Subject;
 use units::{BitRate, RngStream, Span};
 use xstp::congestion::Controller;
 use xstp::session::{GatewayPolicy, LowRatePolicy, SessionConfig, Spread, StpPolicy};

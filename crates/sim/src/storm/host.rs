@@ -3,8 +3,8 @@
 
 use super::arena::{End, Order};
 use super::fault::{Fault, Strikes};
+use super::report::{Damage, Record};
 use super::weather::Flying;
-use super::{Damage, Record, sizes};
 use units::{BitRate, Instant, RngStream, Span};
 use xstp::session::{Coverage, Event, Session, SessionConfig, State};
 use xstp::wire::Profile;
@@ -439,4 +439,15 @@ pub(crate) fn incarnation_of(rng: &mut RngStream) -> u32 {
         1 => 254 + rng.below(3) as u32,
         _ => rng.next_u64() as u32,
     }
+}
+
+/// How many bytes the client and the server send in the life with this incarnation.
+fn sizes(seed: u64, incarnation: u32, most: u64) -> [u64; 2] {
+    let mut rng = RngStream::new(seed, u64::from(incarnation), "sim/storm/sizes");
+    [(); 2].map(|()| match rng.below(8) {
+        0 => 0,
+        1 => 1 + rng.below(64.min(most)),
+        2 | 3 => 1 + rng.below(most / 16 + 1),
+        _ => most / 4 + rng.below(most * 3 / 4 + 1),
+    })
 }

@@ -1,11 +1,11 @@
 //! What a seed means: which faults, how strong, and when.
 
-use super::Subject;
 use super::arena::{Act, Order};
 use super::clock::{Clock, Leap};
 use super::fault::{Fault, FaultSet, Strikes};
 use super::flavour::Flavour;
 use super::host::{Setup, incarnation_of};
+use super::report::Subject;
 use super::weather::{Conditions, Guard, Lane};
 use units::{BitRate, Instant, RngStream, Span};
 use xstp::Seq24;

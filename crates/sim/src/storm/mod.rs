@@ -26,130 +26,27 @@ mod fault;
 mod flavour;
 mod gateways;
 mod host;
+mod judge;
 mod mix;
 mod packets;
 mod ranges;
+mod report;
 mod stream;
 mod table;
 mod weather;
 
 pub use fault::{Fault, FaultSet, Strikes};
+pub use report::{Damage, Report, Subject};
 pub use table::{Tally, UNREACHABLE};
 
 use crate::scenario;
 use arena::{Arena, Cast, End};
-use core::fmt;
 use host::Host;
 use mix::Mix;
 use packets::PacketLife;
 use stream::StreamLife;
-use units::{Instant, RngStream, Span};
+use units::{Instant, RngStream};
 use xstp::session::Coverage;
-
-/// What a storm rages over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// Two sessions, sealed, with immediate delivery.
-    Sessions,
-    /// Two connections in order, as published.
-    Connections,
-    /// Two gateways with clients and servers, on a satellite link that does all that links and
-    /// networks do, and no more: [`scenario::storm`].
-    Links,
-    /// Two gateways with clients and servers, and all that can befall them.
-    Gateways,
-    /// A hub and terminals on one link, and hostile clients beside honest ones.
-    Fairness,
-}
-
-impl Subject {
-    /// Every subject.
-    pub const ALL: [Self; 5] =
-        [Self::Sessions, Self::Connections, Self::Links, Self::Gateways, Self::Fairness];
-
-    /// What it is called.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sessions => "sessions",
-            Self::Connections => "connections",
-            Self::Links => "links",
-            Self::Gateways => "gateways",
-            Self::Fairness => "fairness",
-        }
-    }
-
-    /// The subject of a seed when all take turns.
-    pub fn of_seed(seed: u64) -> Self {
-        match seed % 16 {
-            // These take many times as long.
-            15 if seed % 64 == 31 => Self::Fairness,
-            // These take several times as long.
-            7 => Self::Links,
-            15 => Self::Gateways,
-            odd if odd % 2 == 1 => Self::Connections,
-            _ => Self::Sessions,
-        }
-    }
-}
-
-/// A promise that a storm broke, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage(String);
-
-impl Damage {
-    pub(crate) fn new(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Damage {}
-
-/// What a storm was like that broke no promise.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// A number that two runs share only if they were the same.
-    pub trace: u64,
-    /// Configuration of the ends.
-    pub flavour: &'static str,
-    /// Datagrams that the ends sent.
-    pub packets: u64,
-    /// How long the storm raged.
-    pub storm: Span,
-    /// How long after it everything was finished.
-    pub healed: Span,
-    /// Sessions that began, and how many of them died.
-    pub lives: u64,
-    /// Sessions that did not come to their end in order.
-    pub deaths: u64,
-    /// Payload bytes that arrived.
-    pub bytes: u64,
-    /// States and events that sessions met.
-    pub coverage: Coverage,
-    /// Faults that struck.
-    pub strikes: Strikes,
-}
-
-/// One life of an end, for the judge.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record {
-    incarnation: Option<u32>,
-    /// Bytes that it had to send, and that its peer had.
-    task: u64,
-    expected: u64,
-    delivered: u64,
-    peer_ended: bool,
-    self_ended: bool,
-    /// Came to its end in order.
-    closed: bool,
-    died: bool,
-    packets: u64,
-}
 
 /// What the storm of `seed` over `subject` is made of, for people.
 pub fn describe(subject: Subject, seed: u64) -> String {
@@ -213,8 +110,8 @@ pub fn run(subject: Subject, seed: u64) -> Result<Report, Damage> {
         let ends = [0, 1].map(|end| arena.ends()[end].describe());
         return Err(Damage::new(format!("{} after the storm: {ends:?}", mix.patience())));
     }
-    judge(&arena)?;
-    Ok(report(&mut arena, &mix))
+    judge::judge(&arena)?;
+    Ok(judge::report(&mut arena, &mix))
 }
 
 /// Gateways on a satellite link.
@@ -232,73 +129,6 @@ fn links(seed: u64) -> Result<Report, Damage> {
         // They are drawn and checked there, and not counted one by one.
         coverage: Coverage::default(),
         strikes: Strikes::default(),
-    })
-}
-
-/// What one end knows of each life must agree with what the other does.
-fn judge(arena: &Arena) -> Result<(), Damage> {
-    let [clients, servers] = arena.ends().each_ref().map(|end| end.records());
-    for (records, others, name) in [(&clients, &servers, "client"), (&servers, &clients, "server")]
-    {
-        for record in records.iter().filter(|record| record.incarnation.is_some()) {
-            let peers = || others.iter().filter(|peer| peer.incarnation == record.incarnation);
-            // A server that forgot its incarnations may have had one more than once.
-            let delivered = peers().map(|peer| peer.delivered).max().unwrap_or(0);
-            // What a server had and nobody had read is gone when it starts anew.
-            let whole = peers().any(|peer| !peer.died);
-            if record.self_ended && whole && delivered != record.task {
-                let text = format!("{name}: ended with {delivered} of {} at the peer", record.task);
-                return Err(Damage::new(text));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn report(arena: &mut Arena, mix: &Mix) -> Report {
-    let records = arena.ends().iter().flat_map(|end| end.records());
-    let wraps = |record: &Record| mix.wraps_after().is_some_and(|after| record.packets > after);
-    for _ in 0..records.filter(wraps).count() {
-        arena.strikes().count(Fault::Wrap);
-    }
-    summary(arena, mix.calm_at, mix.flavour.name())
-}
-
-/// What is told of a storm that has come to its end.
-fn summary(arena: &mut Arena, calm_at: Instant, flavour: &'static str) -> Report {
-    let mut coverage = Coverage::default();
-    let (mut lives, mut deaths, mut bytes) = (0, 0, 0);
-    for end in arena.ends() {
-        coverage.merge(end.coverage());
-        lives += end.lives();
-        for record in end.records() {
-            deaths += u64::from(record.died);
-            bytes += record.delivered;
-        }
-    }
-    let packets: u64 = arena.lanes().iter().map(|lane| lane.counts().offered).sum();
-    Report {
-        trace: arena.trace(),
-        flavour,
-        packets,
-        storm: calm_at.since(Instant::ZERO),
-        healed: arena.now().since(calm_at),
-        lives,
-        deaths,
-        bytes,
-        coverage,
-        strikes: arena.strikes().clone(),
-    }
-}
-
-/// How many bytes the client and the server send in the life with this incarnation.
-pub(crate) fn sizes(seed: u64, incarnation: u32, most: u64) -> [u64; 2] {
-    let mut rng = RngStream::new(seed, u64::from(incarnation), "sim/storm/sizes");
-    [(); 2].map(|()| match rng.below(8) {
-        0 => 0,
-        1 => 1 + rng.below(64.min(most)),
-        2 | 3 => 1 + rng.below(most / 16 + 1),
-        _ => most / 4 + rng.below(most * 3 / 4 + 1),
     })
 }
 

@@ -1,6 +1,7 @@
 //! What many storms reached, added up.
 
-use super::{Fault, Report};
+use super::fault::Fault;
+use super::report::Report;
 use core::fmt;
 use units::Span;
 use xstp::session::{Coverage, State, StateInput};

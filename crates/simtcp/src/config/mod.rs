@@ -1,15 +1,14 @@
 //! What a TCP is made of.
 
+mod axes;
 mod presets;
 mod settings;
 
+pub use axes::{EarlyEnd, Opening, RecoveryKind, RepairTimer, WindowKind};
 pub use settings::{AfterIdle, DelayedAck, InitialWindow};
 
-use crate::open::Opening;
 use crate::probing::Probing;
-use crate::recovery::{RecoveryKind, RepairTimer};
 use crate::round_trip::RtoConfig;
-use crate::window::WindowKind;
 use core::fmt;
 use units::Span;
 

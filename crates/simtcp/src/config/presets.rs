@@ -1,11 +1,11 @@
 //! TCPs that have names.
 
-use super::{AfterIdle, DelayedAck, InitialWindow, TcpConfig};
-use crate::open::Opening;
+use super::{
+    AfterIdle, DelayedAck, EarlyEnd, InitialWindow, Opening, RecoveryKind, RepairTimer, TcpConfig,
+    WindowKind,
+};
 use crate::probing::Probing;
-use crate::recovery::{RecoveryKind, RepairTimer};
 use crate::round_trip::{Estimator, RtoConfig};
-use crate::window::{EarlyEnd, WindowKind};
 use units::Span;
 
 /// Segments that a Linux receiver acknowledges one by one. It does so as long as the window that it

@@ -1,7 +1,8 @@
 //! What an arriving segment does (RFC 9293, section 3.10.7).
 
 use super::{CloseReason, Endpoint, Event, State};
-use crate::open::{Answer, Opening};
+use crate::config::Opening;
+use crate::open::Answer;
 use crate::probing::Prober;
 use crate::segment::{Ecn, Ports, Probe, Segment};
 use crate::sender::AckResult;

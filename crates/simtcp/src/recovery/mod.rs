@@ -12,47 +12,10 @@ pub(crate) use rack::Rack;
 pub(crate) use sack::Sack;
 pub(crate) use vegas::Vegas;
 
-use crate::config::TcpConfig;
+use crate::config::{RecoveryKind, TcpConfig};
 use crate::log::{Delivery, SentLog};
 use crate::segment::Block;
 use units::{Instant, Span};
-
-/// How losses are found and repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RecoveryKind {
-    /// Three duplicates, and over with the first new acknowledgement (RFC 2001, section 4;
-    /// RFC 5681, section 3.2).
-    Reno,
-    /// Three duplicates, then a segment for each partial acknowledgement (RFC 6582).
-    NewReno,
-    /// Reno that sends again what SACK blocks show to be lost (Henderson & Katz 1999, appendix,
-    /// rules 5 to 7); Reno where the peer has no SACK.
-    SackReno,
-    /// NewReno that sends again what SACK blocks show to be lost (Henderson & Katz 1999,
-    /// appendix, rules 1 to 7); rules 1 to 4 where the peer has no SACK.
-    SackNewReno,
-    /// Reno with a finer clock: a duplicate, or one of the first two acknowledgements after a
-    /// retransmission, is reason to look whether the oldest is out for longer than it should
-    /// (Brakmo & Peterson 1995, section III.A).
-    Vegas,
-    /// By the blocks of SACK options (RFC 6675); NewReno where the peer has no SACK.
-    Sack,
-    /// By when segments were sent (RACK, RFC 8985), as Linux; NewReno where the peer has no SACK.
-    Rack,
-}
-
-/// When NewReno's retransmission timer starts anew during a repair (RFC 6582, section 4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RepairTimer {
-    /// With the first partial acknowledgement only: a repair of many segments ends in a timeout,
-    /// and slow start sends the rest. What RFC 6582 has in its section 3.2, step 3.
-    #[default]
-    Impatient,
-    /// With each partial acknowledgement, as with all that acknowledges new data (RFC 6298,
-    /// rule 5.3): a repair takes a round trip for each segment, however many they are.
-    SlowButSteady,
-}
 
 /// The sender's variables that a recovery looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

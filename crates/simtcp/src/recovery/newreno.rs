@@ -12,7 +12,8 @@
 //! again once an acknowledgement went beyond `recover`, or when the acknowledgement before them
 //! moved by so little that a loss is likelier (section 4.1).
 
-use super::{Deflate, Outstanding, RepairTimer, Report, Verdict};
+use super::{Deflate, Outstanding, Report, Verdict};
+use crate::config::RepairTimer;
 use crate::segment::Block;
 
 /// Duplicates that mean a loss (RFC 5681, section 3.2).

@@ -5,7 +5,7 @@ mod output;
 mod prr;
 
 use crate::config::{AfterIdle, TcpConfig};
-use crate::endpoint::Counters;
+use crate::counters::Counters;
 use crate::log::SentLog;
 use crate::probing::Prober;
 use crate::recovery::{Outstanding, Recovery};

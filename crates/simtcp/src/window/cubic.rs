@@ -13,8 +13,10 @@
 //!   Linux        before the first loss, and after a timeout: a segment for each 20 at least
 //! ```
 
-use super::hystart::{EarlyEnd, HyStart, LinuxHyStart};
-use super::{Acked, Levels};
+use super::events::Acked;
+use super::hystart::{HyStart, LinuxHyStart};
+use super::levels::Levels;
+use crate::config::EarlyEnd;
 use units::{Instant, Span};
 
 /// C, in segments per second cubed (section 5.1).

@@ -24,18 +24,6 @@ const SAMPLES: u32 = 8;
 const GROWTH_DIVISOR: u64 = 4;
 const CAREFUL_ROUNDS: u32 = 5;
 
-/// How slow start ends before a loss ends it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EarlyEnd {
-    /// It does not.
-    #[default]
-    Never,
-    /// HyStart++ (RFC 9406).
-    HyStartPlusPlus,
-    /// HyStart as Linux has it.
-    LinuxHyStart,
-}
-
 /// Segments of a window below which Linux does not look.
 const LINUX_LEAST: u64 = 16;
 /// Acknowledgements that follow each other so closely are a train.

@@ -1,6 +1,6 @@
 //! Who had how much, and who should have had it.
 
-use super::super::Damage;
+use super::super::report::Damage;
 use super::PROMISED;
 use super::mix::Mix;
 use super::network::Network;

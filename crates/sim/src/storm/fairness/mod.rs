@@ -38,7 +38,7 @@ mod mix;
 mod network;
 mod users;
 
-use super::{Damage, Report};
+use super::report::{Damage, Report};
 use judge::{Measured, Reading};
 use mix::Mix;
 use network::Network;

@@ -6,8 +6,9 @@
 //!                           └── line down: one rate, one queue┘
 //! ```
 
+use super::super::fault::{Fault, Strikes};
 use super::super::gateways::Books;
-use super::super::{Damage, Fault, Strikes};
+use super::super::report::Damage;
 use super::line::{HEADERS, Line, udp};
 use super::mix::{BEGIN, Client, Direction, Manner, Mix};
 use super::users::{Carried, PRIORITY, Users, add_lost_packets};

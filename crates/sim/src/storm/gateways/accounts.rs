@@ -1,6 +1,6 @@
 //! What an end of a storm over gateways puts into its books, and whether two ends' books agree.
 
-use super::super::{Damage, Record};
+use super::super::report::{Damage, Record};
 use super::users::Tale;
 use crate::invariants::SessionWatch;
 use association::Counters;

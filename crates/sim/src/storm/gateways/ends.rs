@@ -2,8 +2,8 @@
 
 use super::super::arena::{End, Order};
 use super::super::fault::{Fault, Strikes};
+use super::super::report::{Damage, Record};
 use super::super::weather::Flying;
-use super::super::{Damage, Record};
 use super::accounts::{Account, Books};
 use super::users::{Task, Users};
 use relay::{Event, Hub, PeerId, Relay, RelayConfig, TransmitBatch};

@@ -9,9 +9,10 @@ pub(super) use accounts::{Account, Books};
 use super::arena::{Act, Arena, Cast};
 use super::clock::Clock;
 use super::fault::{Fault, FaultSet};
+use super::judge;
 use super::mix::{draw_acts, draw_clock, draw_conditions, draw_faults, is_lethal};
+use super::report::{Damage, Report, Subject};
 use super::weather::{Conditions, Guard, Lane};
-use super::{Damage, Report, Subject};
 use association::{Keys, Known, PresharedKey, PrivateKey, Security};
 use ends::{HubEnd, Setup, TerminalEnd};
 use relay::{Control, PathMetrics, RelayConfig};
@@ -157,7 +158,7 @@ pub(crate) fn run(seed: u64) -> Result<Report, Damage> {
             arena.strikes().count(Fault::Wrap);
         }
     }
-    Ok(super::summary(&mut arena, mix.calm_at, "gateways"))
+    Ok(judge::summary(&mut arena, mix.calm_at, "gateways"))
 }
 
 /// Gives both ends keys.

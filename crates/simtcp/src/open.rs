@@ -9,11 +9,7 @@
 //!                 without any of it for a while where that failed
 //! ```
 
-mod cache;
-
-pub use cache::HostCache;
-pub(crate) use cache::PeerMemory;
-
+use crate::config::Opening;
 use crate::segment::{ConnectionCount, FastOpen, Options, Segment};
 use units::{Instant, Span};
 
@@ -23,20 +19,21 @@ const PATH_AGE: Span = Span::from_secs(600);
 /// RFC 7413, section 4.1.3.1).
 const FAST_OPEN_PAUSE: Span = Span::from_secs(600);
 
-/// How a connection opens.
+/// What is known of one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Opening {
-    /// SYN, SYN and ACK, ACK; data from then on (RFC 9293, section 3.5).
-    #[default]
-    ThreeWay,
-    /// T/TCP: data and FIN with SYN, connection counts to know old SYNs by, and a short TIME-WAIT
-    /// (RFC 1644). Data that goes with SYN is one segment at most. Wants a [`HostCache`] at both
-    /// ends; without one, every connection is the first and opens by three segments, with data.
-    Transaction,
-    /// TCP Fast Open: data with SYN for a client that has the server's cookie (RFC 7413). Wants
-    /// a [`HostCache`] at both ends.
-    FastOpen,
+pub(crate) struct PeerMemory {
+    /// cache.CC: the last valid count of the peer; 0 is undefined (RFC 1644, section 2.1).
+    pub(crate) received_count: u32,
+    /// cache.CCsent: the last count that the peer knows; 0 is undefined.
+    pub(crate) sent_count: u32,
+    /// The peer's Fast Open cookie (RFC 7413, section 4.1).
+    pub(crate) cookie: Option<u64>,
+    /// Fast Open failed toward this port of it, and when (RFC 7413, section 4.1.3.1).
+    pub(crate) fast_open_failed: Option<(u16, Instant)>,
+    /// The size of segments that it takes.
+    pub(crate) max_segment: Option<u16>,
+    /// The MTU of the path to it, and when that was found.
+    pub(crate) path_mtu: Option<(u16, Instant)>,
 }
 
 /// What the answer to a SYN means.

@@ -1,31 +1,13 @@
 //! What a host remembers of others from one connection to the next.
 
-use super::Handshake;
 use crate::config::TcpConfig;
 use crate::endpoint::Endpoint;
+use crate::open::{Handshake, PeerMemory};
 use crate::segment::Ports;
 use alloc::collections::BTreeMap;
-use units::Instant;
 
 /// Peers that are remembered at most; the one that was not used for the longest time goes.
 const PEERS: usize = 4_096;
-
-/// What is known of one peer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PeerMemory {
-    /// cache.CC: the last valid count of the peer; 0 is undefined (RFC 1644, section 2.1).
-    pub(crate) received_count: u32,
-    /// cache.CCsent: the last count that the peer knows; 0 is undefined.
-    pub(crate) sent_count: u32,
-    /// The peer's Fast Open cookie (RFC 7413, section 4.1).
-    pub(crate) cookie: Option<u64>,
-    /// Fast Open failed toward this port of it, and when (RFC 7413, section 4.1.3.1).
-    pub(crate) fast_open_failed: Option<(u16, Instant)>,
-    /// The size of segments that it takes.
-    pub(crate) max_segment: Option<u16>,
-    /// The MTU of the path to it, and when that was found.
-    pub(crate) path_mtu: Option<(u16, Instant)>,
-}
 
 /// A host's memory of its peers, for T/TCP, Fast Open and the
 /// path's MTU.
@@ -147,6 +129,7 @@ fn cookie(secret: u64, peer: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Instant;
 
     #[test]
     fn the_peer_that_was_not_used_for_longest_is_forgotten() {
