@@ -1,25 +1,37 @@
 //! Runs whole gateways through storms: `cargo run --release -p gateway --features simulation
-//! --example storm -- FIRST COUNT`. Prints the seeds that broke a promise, and what became of all.
+//! --example storm -- FIRST COUNT [DEFECT]`. Prints the seeds in which something did not hold, and a
+//! summary; with the name of a seeded defect, gateways have it. With `watch` instead of a defect,
+//! prints what gateways show of their peers four times a second, and what they log.
 
-use gateway::simulation;
+use gateway::simulation::{self, DEFECTS, Report, Violation};
 use std::process::ExitCode;
+use units::Span;
 
 fn main() -> ExitCode {
-    let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
-    let (first, count) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(100));
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |place: usize| words.get(place).and_then(|word| word.parse::<u64>().ok());
+    let (first, count) = (number(0).unwrap_or(0), number(1).unwrap_or(100));
+    let last = words.get(2).map(String::as_str);
+    let defect = DEFECTS.into_iter().find(|defect| last == Some(&format!("{defect:?}")));
+    let run = |seed: u64| match (defect, last) {
+        (Some(defect), _) => simulation::with_defect(defect, || simulation::run(seed)),
+        (None, Some("watch")) => watch(seed),
+        (None, _) => simulation::run(seed),
+    };
     let (mut broken, mut connections, mut complete, mut bytes, mut rounds) = (0, 0, 0, 0, 0);
+    let mut empty_rounds = 0;
     for seed in first..first.saturating_add(count) {
-        let outcome = std::panic::catch_unwind(|| simulation::run(seed));
-        match outcome {
+        match std::panic::catch_unwind(|| run(seed)) {
             Ok(Ok(report)) => {
                 connections += report.connections;
                 complete += report.complete;
                 bytes += report.bytes;
                 rounds += report.rounds;
+                empty_rounds = empty_rounds.max(report.empty_rounds);
             }
-            Ok(Err(damage)) => {
+            Ok(Err(violation)) => {
                 broken += 1;
-                println!("{damage}");
+                println!("{violation}");
             }
             Err(_) => {
                 broken += 1;
@@ -28,8 +40,15 @@ fn main() -> ExitCode {
         }
     }
     println!(
-        "{count} storms, {broken} broke a promise; {connections} connections, {complete} complete, \
-         {bytes} bytes, {rounds} rounds"
+        "{count} storms, {broken} with a violation; {connections} connections, {complete} complete, \
+         {bytes} bytes, {rounds} rounds, at most {empty_rounds} in a row with nothing to do"
     );
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn watch(seed: u64) -> Result<Report, Violation> {
+    tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).without_time().init();
+    simulation::watch(seed, Span::from_millis(250), |now, node, status| {
+        println!("{now:?} {node} {status}");
+    })
 }

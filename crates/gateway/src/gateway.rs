@@ -2,7 +2,7 @@
 
 use crate::driver::{self, Driver};
 use crate::engine::{
-    self, Admission, Engine, Host, Kind, LinkSocket, Listener, PathPlan, RelaySet, Route,
+    self, Admission, Engine, HeldSyns, Host, Kind, LinkSocket, Listener, PathPlan, RelaySet, Route,
 };
 use crate::forward::Forwarding;
 use crate::intercept::{self, HubRules, Interception, TerminalRules};
@@ -211,7 +211,7 @@ fn open_terminal(
         sockets,
         section,
         bounds,
-        (listeners, gate),
+        (listeners, gate.map(|gate| Box::new(gate) as Box<dyn HeldSyns>)),
         state,
     )?;
     log_control(config);

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::config::Change;
-use crate::engine::{Admission, Kind, Listener};
+use crate::engine::{Admission, HeldSyns, Kind, Listener};
 use crate::gateway::{hub_rules, listen, log_promises, terminal_rules, transparent_listeners};
 use crate::intercept::Interception;
 use crate::syn_gate;
@@ -173,6 +173,7 @@ impl Gateway {
         self.rules = Some(rules);
         // If new connections were let pass, that is done again under these.
         self.engine.set_bypass(false, true);
+        let gate = gate.map(|gate| Box::new(gate) as Box<dyn HeldSyns>);
         self.engine.set_syn_gate(gate, intercept.confirm);
         Ok(())
     }

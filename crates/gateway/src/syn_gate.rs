@@ -2,14 +2,40 @@
 //! filter.
 
 use crate::Error;
-use crate::intercept::{ConfirmRules, InterceptError, Interception, SynGate, TerminalRules};
+use crate::engine::{HeldSyns, SocketId};
+use crate::intercept::{
+    ConfirmRules, Heard, InterceptError, Interception, Syn, SynGate, TerminalRules,
+};
 use crate::{AcceptMode, AcceptRules};
+use relay::RefuseReason;
 
 /// The gate in use, as the packet filter refers to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActiveGate {
     group: u16,
     mark: u32,
+}
+
+impl HeldSyns for SynGate {
+    fn id(&self) -> SocketId {
+        SocketId(self.descriptor())
+    }
+
+    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> Heard {
+        Self::receive(self, limit, take)
+    }
+
+    fn is_forged(&mut self, syn: &Syn) -> bool {
+        Self::is_forged(self, syn)
+    }
+
+    fn reinject(&self, syn: &Syn) {
+        Self::reinject(self, syn);
+    }
+
+    fn reject(&self, syn: &Syn, reason: RefuseReason) {
+        self.refuse(syn, reason);
+    }
 }
 
 /// Adds `accept` to `rules`. Opens a gate if one is needed and none with the rules' mark is open;

@@ -12,6 +12,7 @@ use relay::Families;
 use rt::Clock;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use units::Instant;
 
 /// The kernel, and the poll in which sockets are watched.
@@ -43,6 +44,16 @@ impl Host for KernelHost {
             Some(client) => intercept::connect_from(client, server).map(KernelTcp::from_std),
             None => TcpStream::connect(server).map(KernelTcp::from_mio),
         }
+    }
+
+    fn connect_tuned(
+        &mut self,
+        client: Option<SocketAddr>,
+        server: SocketAddr,
+        tune: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
+    ) -> io::Result<Socket> {
+        let prepare = |socket: &socket2::Socket| tune(socket.as_fd());
+        intercept::connect_prepared(client, server, prepare).map(KernelTcp::from_std)
     }
 
     fn bind(

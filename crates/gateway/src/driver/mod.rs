@@ -23,6 +23,7 @@ pub(crate) use descriptors::{KernelReserve, descriptors, raise_descriptor_limit}
 pub(crate) use host::KernelHost;
 pub(crate) use listener::{bind, from_std, listen_on, to_keep};
 pub(crate) use route::mtu;
+#[cfg(test)]
 pub(crate) use tcp::KernelTcp;
 #[cfg(test)]
 pub(crate) use tcp::unacknowledged;

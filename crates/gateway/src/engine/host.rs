@@ -12,8 +12,9 @@
 //! with the errors of the kernel. Time is an argument of the engine's methods.
 
 use crate::Limits;
+use crate::intercept::{Heard, Syn};
 use crate::report::UdpCounters;
-use relay::Families;
+use relay::{Families, RefuseReason};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -87,6 +88,17 @@ pub(crate) trait Host: fmt::Debug + Send {
     /// # Errors
     /// Those of `connect` that are known at once, and those of having no descriptor.
     fn connect(&mut self, client: Option<SocketAddr>, server: SocketAddr) -> io::Result<Socket>;
+
+    /// As [`Host::connect`], and applies `tune` to the kernel's socket before its first packet.
+    ///
+    /// # Errors
+    /// As [`Host::connect`], and those of `tune`.
+    fn connect_tuned(
+        &mut self,
+        client: Option<SocketAddr>,
+        server: SocketAddr,
+        tune: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
+    ) -> io::Result<Socket>;
 
     /// Opens a datagram socket on `address`, whose datagrams leave by `interface` if one is named.
     ///
@@ -216,6 +228,25 @@ pub(crate) enum Sent {
     Full,
     /// A datagram exceeds the MTU of the first link.
     TooBig,
+}
+
+/// Clients' SYNs that the packet filter holds back until their servers have answered.
+pub(crate) trait HeldSyns: fmt::Debug + Send {
+    /// What the host knows it by.
+    fn id(&self) -> SocketId;
+
+    /// Hands the SYNs that have arrived since to `take`, at most `limit` of them.
+    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> Heard;
+
+    /// Returns whether the SYN claims to come from this host, or from no host at all.
+    fn is_forged(&mut self, syn: &Syn) -> bool;
+
+    /// Passes the SYN on to the listener.
+    fn reinject(&self, syn: &Syn);
+
+    /// Sends the client what the network would have sent for `reason`: a RST, an ICMP message or
+    /// nothing.
+    fn reject(&self, syn: &Syn, reason: RefuseReason);
 }
 
 /// A UDP socket.

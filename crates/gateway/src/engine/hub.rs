@@ -7,6 +7,7 @@
 
 use crate::engine::connect::server_connect::{Reached, ServerConnect, reason_of};
 use crate::engine::connect::terminal_admission::Admission;
+use crate::engine::defect::{self, Defect};
 use crate::engine::forward::PacketDenied;
 use crate::engine::host::{Host, Socket, Source};
 use crate::engine::limits::client_network::client_network;
@@ -173,7 +174,9 @@ impl Hub {
                 core.counters.own_address_instead += u64::from(own && source.is_some());
                 // The same source: news of any of the sockets is a turn for all of them.
                 // One that is given up when its server has just answered is not ended in good order.
-                socket.prepare(&core.limits)?;
+                if !defect::has(Defect::OrderlyAbandonment) {
+                    socket.prepare(&core.limits)?;
+                }
                 core.host.watch(socket.id(), Source::Connection(index))?;
                 Ok(socket)
             });

@@ -13,6 +13,7 @@
 
 mod accept;
 mod connect;
+pub(crate) mod defect;
 mod forward;
 pub(crate) mod host;
 mod hub;
@@ -28,7 +29,6 @@ mod terminal;
 mod transfer;
 
 use crate::forward::{ForwardError, Forwarding};
-use crate::intercept::SynGate;
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
@@ -45,8 +45,8 @@ use units::{BitRate, Instant, Span};
 pub(crate) use accept::listener::{Kind, Listener};
 pub(crate) use connect::terminal_admission::Admission;
 pub(crate) use host::{
-    Close, DatagramSocket, Descriptors, Host, ListenSocket, Readiness, Reserve, Route, Sent,
-    Socket, SocketId, Source, TcpSocket,
+    Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Readiness, Reserve, Route,
+    Sent, Socket, SocketId, Source, TcpSocket,
 };
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use lifecycle::held::Held;
@@ -163,7 +163,7 @@ impl Engine {
         link_sockets: Vec<LinkSocket>,
         config: &crate::TerminalSection,
         (limits, fail): (&crate::Limits, crate::FailSection),
-        (listeners, gate): (Vec<Listener>, Option<SynGate>),
+        (listeners, gate): (Vec<Listener>, Option<Box<dyn HeldSyns>>),
         state: State,
     ) -> io::Result<Self> {
         let mut core = transfer::connections::Core::new(relays, platform, limits.clone(), now);
@@ -264,7 +264,7 @@ impl Engine {
     ///
     /// # Errors
     /// Those of watching its socket.
-    pub(crate) fn watch_syn_gate(&mut self, gate: &SynGate) -> io::Result<()> {
+    pub(crate) fn watch_syn_gate(&mut self, gate: &dyn HeldSyns) -> io::Result<()> {
         match self {
             Self::Terminal(pair) => pair.watch_syn_gate(gate),
             Self::Hub(_) => Ok(()),
@@ -272,7 +272,7 @@ impl Engine {
     }
 
     /// Defers intercepted connections by `gate`, if it is a new one, within `bounds`.
-    pub(crate) fn set_syn_gate(&mut self, gate: Option<SynGate>, bounds: ConfirmSection) {
+    pub(crate) fn set_syn_gate(&mut self, gate: Option<Box<dyn HeldSyns>>, bounds: ConfirmSection) {
         if let Self::Terminal(pair) = self {
             pair.set_syn_gate(gate, bounds);
         }

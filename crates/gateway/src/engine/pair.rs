@@ -7,6 +7,7 @@
 //!
 //! Every part of a round has a budget, so that no client holds up the pacing of the link.
 
+use crate::engine::defect::{self, Defect};
 use crate::engine::forward::{PacketDenied, Tunnel};
 use crate::engine::host::{Readiness, Source};
 use crate::engine::lifecycle::view::EngineView;
@@ -351,7 +352,10 @@ impl<R: Role> Machine for Pair<R> {
             if moved == self.moved() { self.idle_rounds.saturating_add(1) } else { 0 };
         let more_datagrams = self.link_sockets.iter().any(|link_socket| link_socket.readable);
         let more = more_clients || more_packets || more_to_send || more_datagrams;
-        more || self.core.waiting() > 0 || (self.draining.is_none() && self.role.wants_change(now))
+        let busy = defect::has(Defect::BusyLoop) && !self.core.connections.is_empty();
+        more || busy
+            || self.core.waiting() > 0
+            || (self.draining.is_none() && self.role.wants_change(now))
     }
 
     fn poll_timeout(&self, now: Instant) -> Instant {

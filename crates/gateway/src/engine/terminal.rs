@@ -22,7 +22,7 @@ use crate::engine::accept::{
     pause::Pause,
 };
 use crate::engine::connect::hub_lookup::HubLookups;
-use crate::engine::host::{Host, SocketId, Source};
+use crate::engine::host::{HeldSyns, Host, Source};
 use crate::engine::limits::{
     client_network::client_network, slots::reserve::is_out_of_descriptors,
 };
@@ -31,7 +31,6 @@ use crate::engine::peers::relay_set::{Peer, StreamKey};
 use crate::engine::resolver::Answer;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::forward::{Homes, packet::Ends};
-use crate::intercept::SynGate;
 use crate::proxy::RefuseReason;
 use crate::{FailSection, Limits, TerminalSection};
 use relay::{Event, ResetReason};
@@ -82,10 +81,10 @@ impl Terminal {
         host: &mut dyn Host,
         config: &TerminalSection,
         (limits, fail): (&Limits, FailSection),
-        (listeners, gate): (Vec<Listener>, Option<SynGate>),
+        (listeners, gate): (Vec<Listener>, Option<Box<dyn HeldSyns>>),
     ) -> io::Result<Self> {
         if let Some(gate) = &gate {
-            host.watch(SocketId(gate.descriptor()), Source::HeldSyns)?;
+            host.watch(gate.id(), Source::HeldSyns)?;
         }
         let bounds = config.intercept.as_ref().map(|section| section.confirm).unwrap_or_default();
         let confirm = gate.map(|gate| ConfirmQueue::new(gate, bounds));

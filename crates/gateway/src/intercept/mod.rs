@@ -46,7 +46,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
-pub(crate) use confirm::{Neighbour, Syn, SynGate};
+pub(crate) use confirm::{Heard, Neighbour, Syn, SynGate};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use confirm::{Unreachable, logged_packets};
 pub(crate) use families::is_global;

@@ -415,6 +415,8 @@ impl Streams {
         if complete {
             self.remove(id);
         }
+        // What it held of the shared credit is free again, and nothing else may be about to tell.
+        self.shared_changed();
     }
 
     /// Cuts this side's half off, and tells the peer.

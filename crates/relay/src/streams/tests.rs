@@ -229,6 +229,21 @@ fn an_announcement_goes_in_a_note_or_else_in_a_frame() {
     assert_eq!(at(&mut hub, start, 900), [0x04, 40]);
 }
 
+/// RLY-4.6: other streams may wait for that credit, and have nothing to send without it.
+#[test]
+fn shared_credit_of_a_stream_that_this_side_resets_is_announced() {
+    let mut hub = hub();
+    for at in 0..4 {
+        hub.deliver(&stream(theirs(0), at * MINIMUM, &[1; MINIMUM as usize], false, at > 0));
+    }
+    events(&mut hub);
+    hub.reset(theirs(0), ResetReason::Aborted).expect("open");
+    assert_eq!(sent(&mut hub)[0] & 0x3f, 0x02, "the reset");
+    let mut note = [0; 20];
+    let len = hub.note(&mut note);
+    assert_eq!(note[..len], [0, 12], "12 KiB are given back");
+}
+
 /// RLY-4.6
 #[test]
 fn what_a_lost_note_said_is_said_again_before_the_peer_runs_dry() {

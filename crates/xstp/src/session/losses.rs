@@ -74,9 +74,12 @@ impl Session {
     /// A POLL is answered: ends an outage, and takes an RTT sample from the first STAT.
     fn take_rtt_sample(&mut self, now: Instant, matched: PollMatch) {
         let sent = matched.sent_at.filter(|_| matched.first);
+        // Also of a POLL sent before the outage: with several of them in flight it is the first to be
+        // answered, and where the RTT exceeds the timeout it ends each outage before those sent
+        // during it, which alone would be samples, have their answers.
         if self.config.gateway.low_rate.is_some()
-            && let Some((sent, silent)) = sent.zip(self.liveness.outage_since())
-            && sent >= silent
+            && self.liveness.outage_since().is_some()
+            && let Some(sent) = sent
         {
             self.rtt.extend_after_outage(now.since(sent));
         }

@@ -52,6 +52,8 @@ pub(crate) fn accept_client(
     };
     if let Err(error) = stream.prepare(&core.limits) {
         tracing::debug!(%client, %error, "client disconnected when it was accepted");
+        // Without its options, closing the socket would end the connection in good order.
+        stream.close(Close::Reset);
         return;
     }
     let (stage, due) = match listener.kind {

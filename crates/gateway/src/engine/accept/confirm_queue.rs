@@ -16,11 +16,13 @@ mod pending_table;
 use crate::engine::accept::client_admission::ClientAdmission;
 use crate::engine::accept::fallback::Disposition;
 use crate::engine::accept::stage::{PendingSyn, TerminalCore, TerminalStage};
+use crate::engine::defect::{self, Defect};
+use crate::engine::host::HeldSyns;
 use crate::engine::limits::client_network::client_network;
 use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::peers::naming::target;
 use crate::engine::transfer::connection_info::ConnectionInfo;
-use crate::intercept::{Syn, SynGate};
+use crate::intercept::Syn;
 use crate::proxy::{Destination, RefuseReason};
 use crate::{ConfirmSection, WhenFull};
 use pending_table::{AdmitDecision, Ends, PendingTable};
@@ -39,7 +41,7 @@ const ENTERING: Span = Span::from_secs(8);
 /// The held SYNs, and the gate that holds and reinjects them.
 #[derive(Debug)]
 pub(crate) struct ConfirmQueue {
-    gate: SynGate,
+    gate: Box<dyn HeldSyns>,
     /// Clients with held SYNs, at most as many as `bounds` permits.
     waiting: PendingTable,
     bounds: ConfirmSection,
@@ -49,12 +51,12 @@ pub(crate) struct ConfirmQueue {
 
 impl ConfirmQueue {
     /// A queue for the SYNs that `gate` holds, within `bounds`.
-    pub(crate) fn new(gate: SynGate, bounds: ConfirmSection) -> Self {
+    pub(crate) fn new(gate: Box<dyn HeldSyns>, bounds: ConfirmSection) -> Self {
         Self { gate, waiting: PendingTable::default(), bounds, readable: true, closed: false }
     }
 
     /// Replaces the gate.
-    pub(crate) fn replace_gate(&mut self, gate: SynGate) {
+    pub(crate) fn replace_gate(&mut self, gate: Box<dyn HeldSyns>) {
         (self.gate, self.readable) = (gate, true);
     }
 
@@ -79,7 +81,7 @@ impl ConfirmQueue {
             return false;
         }
         let mut syns = Vec::new();
-        let readable = self.gate.receive(BUDGET, |syn| syns.push(syn));
+        let readable = self.gate.receive(BUDGET, &mut |syn| syns.push(syn));
         self.readable = readable.more;
         core.counters.knocks_lost += u64::from(readable.lost);
         for syn in syns {
@@ -181,14 +183,16 @@ impl ConfirmQueue {
         match core.open_stream(now, &owner, wanted) {
             Ok(key) => {
                 core.counters.opened += 1;
-                let quota_owner = QuotaOwner::Client(owner.client);
                 let pending = PendingSyn { syn, reinjected: false };
                 let index = core.add(None, Some(key), TerminalStage::SynHeld(pending));
-                let wanted = relay::Destination::Address(server);
-                core.connections[index].info = ConnectionInfo::new(now, Some(client), Some(wanted));
-                core.hold(now, index, owner, quota_owner);
+                let wanted = Some(relay::Destination::Address(server));
+                core.connections[index].info = ConnectionInfo::new(now, Some(client), wanted);
+                core.hold(now, index, owner.clone(), QuotaOwner::Client(owner.client));
                 core.set_due(index, Some(now + core.limits.connect + GRACE));
                 self.waiting.insert(now, ends(client, server), who, index);
+                if defect::has(Defect::EarlyAccept) {
+                    self.accepted(core, now, index);
+                }
             }
             Err(reason) => self.reject(core, &syn, reason),
         }
@@ -196,7 +200,7 @@ impl ConfirmQueue {
 
     fn reject(&self, core: &mut TerminalCore, syn: &Syn, reason: RefuseReason) {
         core.counters.refused(reason);
-        self.gate.refuse(syn, reason);
+        self.gate.reject(syn, reason);
     }
 
     /// Reinjects the SYN, because the hub has connected to the server.
@@ -215,7 +219,7 @@ impl ConfirmQueue {
     pub(crate) fn refused(&mut self, core: &mut TerminalCore, index: usize, reason: RefuseReason) {
         let TerminalStage::SynHeld(pending) = &core.connections[index].stage else { return };
         if !pending.reinjected {
-            self.gate.refuse(&pending.syn, reason);
+            self.gate.reject(&pending.syn, reason);
             self.forget(core, index);
         }
     }
@@ -229,7 +233,7 @@ impl ConfirmQueue {
             core.relays.reset(key, ResetReason::Local);
         }
         core.counters.refused(RefuseReason::Limit);
-        self.gate.refuse(&pending.syn, RefuseReason::Limit);
+        self.gate.reject(&pending.syn, RefuseReason::Limit);
         self.forget(core, index);
     }
 
@@ -246,7 +250,7 @@ impl ConfirmQueue {
         } else {
             tracing::debug!(server = %pending.syn.server, "no response from the hub");
             core.counters.refused(RefuseReason::NetworkUnreachable);
-            self.gate.refuse(&pending.syn, RefuseReason::NetworkUnreachable);
+            self.gate.reject(&pending.syn, RefuseReason::NetworkUnreachable);
             core.set_close_cause(index, "no response from the hub");
         }
         self.forget(core, index);

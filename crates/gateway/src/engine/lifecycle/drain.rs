@@ -1,5 +1,6 @@
 //! Graceful shutdown: no new connections are accepted, and running ones have time to finish.
 
+use crate::engine::defect::{self, Defect};
 use crate::engine::pair::{Pair, Role};
 use crate::report::PeerReport;
 use units::{Instant, Span};
@@ -33,7 +34,7 @@ impl<R: Role> Pair<R> {
     /// Whether a drain is over because all connections have ended or the time limit has passed.
     pub(crate) fn has_drained(&mut self, now: Instant) -> bool {
         let Some(limit) = self.draining else { return false };
-        if now >= limit {
+        if now >= limit || defect::has(Defect::HastyDrain) {
             return true;
         }
         // A connection is removed when its last byte is in the stream; the stream is removed when

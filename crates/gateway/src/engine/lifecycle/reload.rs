@@ -4,7 +4,7 @@ use crate::config::promised;
 use crate::engine::accept::confirm_queue::ConfirmQueue;
 use crate::engine::accept::listener::Listener;
 use crate::engine::connect::terminal_admission::Admission;
-use crate::engine::host::{DatagramSocket, SocketId, Source};
+use crate::engine::host::{DatagramSocket, HeldSyns, Source};
 use crate::engine::hub::Hub;
 use crate::engine::pair::{Pair, Role};
 use crate::engine::peers::classes::Classes;
@@ -12,7 +12,6 @@ use crate::engine::peers::link_socket::LinkSocket;
 use crate::engine::peers::scheduler_notifier::SchedulerNotifier;
 use crate::engine::terminal::Terminal;
 use crate::engine::transfer::close_cause::ConnectionLog;
-use crate::intercept::SynGate;
 use crate::{Config, ConfirmSection, HubSection, Promised, ResolverSection, TerminalSection};
 use std::io;
 use units::{BitRate, Instant};
@@ -106,12 +105,12 @@ impl Pair<Terminal> {
     ///
     /// # Errors
     /// Those of watching its socket.
-    pub(crate) fn watch_syn_gate(&mut self, gate: &SynGate) -> io::Result<()> {
-        self.core.host.watch(SocketId(gate.descriptor()), Source::HeldSyns)
+    pub(crate) fn watch_syn_gate(&mut self, gate: &dyn HeldSyns) -> io::Result<()> {
+        self.core.host.watch(gate.id(), Source::HeldSyns)
     }
 
     /// Holds SYNs by `gate`, if there is a new one (which is watched already), within `bounds`.
-    pub(crate) fn set_syn_gate(&mut self, gate: Option<SynGate>, bounds: ConfirmSection) {
+    pub(crate) fn set_syn_gate(&mut self, gate: Option<Box<dyn HeldSyns>>, bounds: ConfirmSection) {
         if let Some(gate) = gate {
             match &mut self.role.confirm_queue {
                 Some(confirm) => confirm.replace_gate(gate),

@@ -3,7 +3,6 @@
 use super::Single;
 use super::pair::Pair;
 use crate::SourceMode;
-use crate::driver::KernelTcp;
 use crate::engine::accept::listener::Accepted;
 use crate::engine::connect::server_connect::reason_of;
 use crate::engine::host::{Close, Socket};
@@ -144,10 +143,9 @@ impl Single {
             SourceMode::Own => None,
         };
         let tuning = &self.tuning;
-        let prepare = |socket: &socket2::Socket| match satellite {
-            Side::Server => tuning.apply(socket),
+        self.kernel.connect_tuned(source, server, &|socket| match satellite {
+            Side::Server => tuning.apply(&socket),
             Side::Client => Ok(()),
-        };
-        intercept::connect_prepared(source, server, prepare).map(KernelTcp::from_std)
+        })
     }
 }

@@ -194,6 +194,17 @@ impl Single {
         self.pairs.len()
     }
 
+    /// Counts what is held for connections, to see that all of it is given back.
+    #[cfg(any(test, feature = "simulation"))]
+    pub(crate) fn held(&self) -> super::Held {
+        super::Held {
+            connections: self.pairs.len(),
+            slots: self.slots.table.len(),
+            deadlines: self.deadlines.len(),
+            ..Default::default()
+        }
+    }
+
     /// Resets all connections.
     pub(crate) fn end(&mut self) {
         if !self.pairs.is_empty() {

@@ -1,6 +1,7 @@
 //! Table of connections, their turns and their ends.
 
 use crate::Limits;
+use crate::engine::defect::{self, Defect};
 use crate::engine::host::{Close, Host, Socket, Source};
 use crate::engine::limits::rates::Quotas;
 use crate::engine::limits::slots::{SlotPool, SlotTable};
@@ -232,7 +233,9 @@ impl<S: Stage> Core<S> {
     pub(crate) fn remove(&mut self, index: usize) -> Option<Socket> {
         self.set_due(index, None);
         self.cancel_query(index);
-        self.vacate(index, self.connections[index].key);
+        if !defect::has(Defect::LeakedSlot) {
+            self.vacate(index, self.connections[index].key);
+        }
         self.detach(index);
         self.room_again = true;
         let connection = self.connections.remove(index);
@@ -242,7 +245,9 @@ impl<S: Stage> Core<S> {
 
     /// Cancels the connection's query.
     pub(crate) fn cancel_query(&mut self, index: usize) {
-        if let Some(query) = self.connections[index].stage.query() {
+        if let Some(query) = self.connections[index].stage.query()
+            && !defect::has(Defect::LeakedLookup)
+        {
             self.resolver.cancel(query);
         }
     }

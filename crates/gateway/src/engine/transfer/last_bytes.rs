@@ -11,6 +11,7 @@
 //! not in those that are left: the reset end may yield more bytes meanwhile, so that what is left
 //! grows although the other end receives.
 
+use crate::engine::defect::{self, Defect};
 use crate::engine::transfer::pipe::{Pipe, Sink};
 use crate::engine::transfer::socket_pair::Tally;
 use std::io::Read;
@@ -111,7 +112,7 @@ impl LastBytes {
         }
         let left = sink.undelivered();
         let delivered = self.written.saturating_sub(left);
-        if delivered > self.delivered {
+        if delivered > self.delivered && !defect::has(Defect::ImpatientReset) {
             (self.delivered, self.progress_at) = (delivered, now);
             self.deadline = now + patience(self.towards);
         } else if sink.is_in_outage(now.since(self.progress_at)) {

@@ -10,6 +10,7 @@
 //! Each direction ends by itself after its last byte. Sockets are watched edge-triggered, so
 //! readiness is stored here until a call returns [`io::ErrorKind::WouldBlock`].
 
+use crate::engine::defect::{self, Defect};
 use crate::engine::host::TcpSocket;
 use crate::engine::transfer::pipe::Pipe;
 use crate::engine::transfer::unresponsive;
@@ -83,7 +84,7 @@ impl Splice {
 
     /// Notes that the socket is writable.
     pub(crate) fn socket_is_writable(&mut self) {
-        self.writable = true;
+        self.writable |= !defect::has(Defect::LostWakeup);
     }
 
     /// Notes the stream's end, which follows the bytes that can be peeked at.
@@ -154,7 +155,7 @@ impl Splice {
                 Ok(count) => {
                     budget = budget.saturating_sub(count);
                     let taken = stream.write(&scratch[..count]);
-                    if taken < count {
+                    if taken < count && !defect::has(Defect::LostBytes) {
                         self.pending_input.extend_from_slice(&scratch[taken..count]);
                         return Ok(false);
                     }
@@ -177,7 +178,7 @@ impl Splice {
         while self.writable && !self.output_closed {
             let from_stream = self.pending_reply.is_empty();
             let bytes = if from_stream { stream.peek() } else { &self.pending_reply };
-            if bytes.is_empty() {
+            if bytes.is_empty() || self.stream_ended && defect::has(Defect::EarlyShutdown) {
                 if self.stream_ended {
                     self.output_closed = true;
                     socket.shutdown_write()?;

@@ -1,5 +1,6 @@
 //! Turns of connections whose bytes are being moved, and what follows when one of their ends fails.
 
+use crate::engine::defect::{self, Defect};
 use crate::engine::host::Close;
 use crate::engine::transfer::connection::{Stage, Transfer};
 use crate::engine::transfer::connections::Core;
@@ -77,6 +78,11 @@ impl<S: Stage> Core<S> {
     /// Handles a failed socket. The stream is reset once the bytes that came before are delivered
     /// to the peer gateway.
     pub(crate) fn on_socket_error(&mut self, now: Instant, index: usize, error: &io::Error) {
+        if defect::has(Defect::ResetAsEnd) {
+            self.connections[index].key.inspect(|&key| self.relays.end(key));
+            self.finish(index);
+            return;
+        }
         let connection = &mut self.connections[index];
         tracing::debug!(connection = connection.id, %error, "socket failed");
         self.counters.reset_by_sockets += 1;

@@ -29,7 +29,7 @@ use rt::netlink::Netlink;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::InterceptError;
-use nflog::Heard;
+pub(crate) use nflog::Heard;
 use nflog::Nflog;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use nflog::packets as logged_packets;

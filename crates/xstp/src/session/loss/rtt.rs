@@ -54,7 +54,7 @@ impl RttEstimator {
         });
     }
 
-    /// A POLL sent during an outage was answered after `span`: the RTT may have become longer. Sets
+    /// A POLL was answered after `span`, which ended an outage: the RTT may have become longer. Sets
     /// SRTT to `span`, to at most twice its value.
     pub(in crate::session) fn extend_after_outage(&mut self, span: Span) {
         if let Some(m) = &mut self.measured {

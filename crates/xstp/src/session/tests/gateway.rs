@@ -240,6 +240,20 @@ fn a_longer_rtt_does_not_cause_repeated_outages() {
     assert!(session.srtt() > Some(Span::from_secs(7)), "{:?}", session.srtt());
 }
 
+/// XSTP-10.5.3: the same with several POLLs in flight, of which the one that ends an outage was sent
+/// before it.
+#[test]
+fn a_queue_longer_than_the_timeout_is_not_taken_for_one_outage_after_another() {
+    let faults = Faults { delay: Span::from_millis(5), ..geo(0.0) };
+    let mut world = download(400_000, faults).without_log();
+    world.run(world.now + Span::from_secs(2), |_| false);
+    world.faults.delay = Span::from_millis(200);
+    world.run(world.now + Span::from_secs(10), |_| false);
+    let session = &world.ends[1].session;
+    assert!(session.statistics().outages <= 8, "{}", session.statistics().outages);
+    assert!(session.srtt() > Some(Span::from_millis(350)), "{:?}", session.srtt());
+}
+
 /// XSTP-8.1.8
 #[test]
 fn blocked_data_waits_and_control_does_not() {

@@ -18,6 +18,7 @@ pub(crate) mod reserve;
 
 pub(crate) use pool::{SlotPool, descriptors_for};
 
+use crate::engine::defect::{self, Defect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use units::{Instant, Span};
@@ -162,9 +163,9 @@ impl<G: Ord + Clone> SlotTable<G> {
         let from = larger_group.filter(|_| !group_is_full).and_then(|name| self.group(name));
         let from = from.or(own.filter(|_| has_larger_client));
         match from.and_then(Group::idlest_of_largest) {
-            Some(index) => Verdict::Reclaim(index),
-            None if group_is_full => Verdict::Refused(Full::Group),
-            None => Verdict::Refused(Full::Table),
+            Some(index) if !defect::has(Defect::NoReclaim) => Verdict::Reclaim(index),
+            Some(_) | None if group_is_full => Verdict::Refused(Full::Group),
+            Some(_) | None => Verdict::Refused(Full::Table),
         }
     }
 

@@ -4,24 +4,24 @@ use units::{BitRate, Instant, RngStream, Span};
 
 /// What a direction of a link does to datagrams.
 #[derive(Clone, Debug)]
-pub(super) struct Link {
-    pub(super) rate: BitRate,
-    pub(super) delay: Span,
+pub(in crate::simulation) struct Link {
+    pub(in crate::simulation) rate: BitRate,
+    pub(in crate::simulation) delay: Span,
     /// Datagrams wait for so long at most; more are dropped.
-    pub(super) queue: Span,
+    pub(in crate::simulation) queue: Span,
     /// In parts per thousand.
-    pub(super) loss: u64,
-    pub(super) duplicate: u64,
-    pub(super) corrupt: u64,
-    pub(super) reorder: u64,
+    pub(in crate::simulation) loss: u64,
+    pub(in crate::simulation) duplicate: u64,
+    pub(in crate::simulation) corrupt: u64,
+    pub(in crate::simulation) reorder: u64,
     /// Until when nothing passes.
-    pub(super) dark_until: Instant,
+    pub(in crate::simulation) dark_until: Instant,
     busy_until: Instant,
 }
 
 impl Link {
     /// A link without faults.
-    pub(super) fn calm(rate: BitRate, delay: Span) -> Self {
+    pub(in crate::simulation) fn calm(rate: BitRate, delay: Span) -> Self {
         Self {
             rate,
             delay,
@@ -36,13 +36,13 @@ impl Link {
     }
 
     /// The storm is over.
-    pub(super) fn calm_down(&mut self) {
+    pub(in crate::simulation) fn calm_down(&mut self) {
         (self.loss, self.duplicate, self.corrupt, self.reorder) = (0, 0, 0, 0);
         self.dark_until = Instant::ZERO;
     }
 
     /// When copies of a datagram sent at `now` arrive; corruption changes `bytes`.
-    pub(super) fn carry(
+    pub(in crate::simulation) fn carry(
         &mut self,
         now: Instant,
         rng: &mut RngStream,

@@ -19,7 +19,7 @@ const KEEPALIVE: Span = Span::from_secs(75);
 
 /// Who holds an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(in crate::simulation) enum Owner {
     /// A gateway's socket.
     Node(usize),
     /// The client of a task, or its server.
@@ -28,7 +28,7 @@ pub(super) enum Owner {
 
 /// The bytes on their way from one end to the other.
 #[derive(Debug)]
-pub(super) struct Half {
+pub(in crate::simulation) struct Half {
     flight: VecDeque<(Instant, Vec<u8>)>,
     /// Octets in flight or waiting for the receiver's window.
     queued: usize,
@@ -43,15 +43,15 @@ pub(super) struct Half {
 
 /// One end.
 #[derive(Debug)]
-pub(super) struct End {
-    pub(super) owner: Owner,
-    pub(super) source: Option<Source>,
-    pub(super) address: SocketAddr,
-    pub(super) connected: bool,
+pub(in crate::simulation) struct End {
+    pub(in crate::simulation) owner: Owner,
+    pub(in crate::simulation) source: Option<Source>,
+    pub(in crate::simulation) address: SocketAddr,
+    pub(in crate::simulation) connected: bool,
     /// A close that says nothing else sends a RST.
-    pub(super) resets: bool,
+    pub(in crate::simulation) resets: bool,
     /// Its host is gone: nothing is received or acknowledged any more.
-    pub(super) vanished: Option<Instant>,
+    pub(in crate::simulation) vanished: Option<Instant>,
     closed: bool,
     dead: bool,
     error: Option<i32>,
@@ -60,9 +60,9 @@ pub(super) struct End {
 
 /// A connection: end 0 has opened it.
 #[derive(Debug)]
-pub(super) struct Conn {
+pub(in crate::simulation) struct Conn {
     halves: [Half; 2],
-    pub(super) ends: [End; 2],
+    pub(in crate::simulation) ends: [End; 2],
     delay: Span,
     /// When the opener learns what became of its SYN: nothing, or an error.
     outcome: Option<(Instant, Option<i32>)>,
@@ -78,7 +78,7 @@ fn later<T>() -> io::Result<T> {
 
 impl Conn {
     /// A SYN at `now`, whose outcome the opener learns after `patience` at the error's cost.
-    pub(super) fn new(
+    pub(in crate::simulation) fn new(
         now: Instant,
         (owners, addresses): ([Owner; 2], [SocketAddr; 2]),
         delay: Span,
@@ -111,8 +111,28 @@ impl Conn {
         Self { halves: [half(), half()], ends: [end(0), end(1)], delay, outcome }
     }
 
+    /// Whether the opener's SYN was not answered yet, and may be.
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.outcome.is_some_and(|(_, error)| error == Some(libc::ETIMEDOUT))
+    }
+
+    /// The opener's SYN is answered at `now`: with an error, or by accepting.
+    pub(super) fn answer(&mut self, now: Instant, error: Option<i32>) {
+        self.outcome = Some((now + self.delay, error));
+    }
+
+    /// The connection breaks at an end, whose call returns the error; the other receives a RST.
+    pub(super) fn break_down(&mut self, now: Instant, end: usize) {
+        self.ends[end].dead = true;
+        for half in &mut self.halves {
+            half.discard(0);
+        }
+        self.halves[1 - end].buffer.clear();
+        self.ends[1 - end].reset_at.get_or_insert(now + self.delay);
+    }
+
     /// Moves what is due at `now`; tells at which ends something has changed.
-    pub(super) fn advance(&mut self, now: Instant) -> [bool; 2] {
+    pub(in crate::simulation) fn advance(&mut self, now: Instant) -> [bool; 2] {
         let mut edges = [false; 2];
         if let Some((at, error)) = self.outcome
             && at <= now
@@ -186,7 +206,7 @@ impl Conn {
     }
 
     /// When [`Conn::advance`] has something to do.
-    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+    pub(in crate::simulation) fn due(&self, now: Instant) -> Option<Instant> {
         let outcome = self.outcome.map(|(at, _)| at);
         let halves = (0..2).flat_map(|from: usize| {
             let (half, to) = (&self.halves[from], &self.ends[1 - from]);
@@ -201,7 +221,7 @@ impl Conn {
     }
 
     /// What an end is ready for.
-    pub(super) fn readiness(&self, end: usize) -> Readiness {
+    pub(in crate::simulation) fn readiness(&self, end: usize) -> Readiness {
         let (own, coming, going) = (&self.ends[end], &self.halves[1 - end], &self.halves[end]);
         let room = own.connected && going.queued < going.send_room;
         Readiness {
@@ -211,7 +231,12 @@ impl Conn {
         }
     }
 
-    pub(super) fn read(&mut self, end: usize, out: &mut [u8], consume: bool) -> io::Result<usize> {
+    pub(in crate::simulation) fn read(
+        &mut self,
+        end: usize,
+        out: &mut [u8],
+        consume: bool,
+    ) -> io::Result<usize> {
         let coming = &mut self.halves[1 - end];
         let count = out.len().min(coming.buffer.len());
         if count > 0 {
@@ -234,7 +259,12 @@ impl Conn {
         }
     }
 
-    pub(super) fn write(&mut self, now: Instant, end: usize, bytes: &[u8]) -> io::Result<usize> {
+    pub(in crate::simulation) fn write(
+        &mut self,
+        now: Instant,
+        end: usize,
+        bytes: &[u8],
+    ) -> io::Result<usize> {
         let (own, going) = (&mut self.ends[end], &mut self.halves[end]);
         if let Some(error) = own.error.take() {
             return Err(errno(error));
@@ -252,7 +282,11 @@ impl Conn {
         Ok(count)
     }
 
-    pub(super) fn shutdown_write(&mut self, now: Instant, end: usize) -> io::Result<()> {
+    pub(in crate::simulation) fn shutdown_write(
+        &mut self,
+        now: Instant,
+        end: usize,
+    ) -> io::Result<()> {
         if self.ends[end].dead {
             return Err(errno(libc::ENOTCONN));
         }
@@ -260,20 +294,25 @@ impl Conn {
         Ok(())
     }
 
-    pub(super) fn take_error(&mut self, end: usize) -> Option<io::Error> {
+    pub(in crate::simulation) fn take_error(&mut self, end: usize) -> Option<io::Error> {
         self.ends[end].error.take().map(errno)
     }
 
-    pub(super) fn is_connected(&self, end: usize) -> bool {
+    /// Takes the error of an attempt to connect.
+    pub(in crate::simulation) fn take_refusal(&mut self, end: usize) -> Option<io::Error> {
+        if self.ends[end].connected { None } else { self.take_error(end) }
+    }
+
+    pub(in crate::simulation) fn is_connected(&self, end: usize) -> bool {
         self.ends[end].connected && !self.ends[end].dead
     }
 
-    pub(super) fn unacknowledged(&self, end: usize) -> u64 {
+    pub(in crate::simulation) fn unacknowledged(&self, end: usize) -> u64 {
         self.halves[end].queued as u64
     }
 
     /// For how long the other end's host has been gone, when it owes an answer.
-    pub(super) fn unanswered_for(&self, now: Instant, end: usize) -> Option<Span> {
+    pub(in crate::simulation) fn unanswered_for(&self, now: Instant, end: usize) -> Option<Span> {
         let silent = self.ends[1 - end].vanished.map_or(Span::ZERO, |since| now.since(since));
         let half = &self.halves[end];
         let owes = half.queued > 0 || half.fin.is_some() && !half.fin_arrived;
@@ -282,7 +321,7 @@ impl Conn {
 
     /// Closes an end: with a RST when `reset`, or when bytes were not read. Returns whether it was a
     /// RST.
-    pub(super) fn close(&mut self, now: Instant, end: usize, reset: bool) -> bool {
+    pub(in crate::simulation) fn close(&mut self, now: Instant, end: usize, reset: bool) -> bool {
         let unread = !self.halves[1 - end].buffer.is_empty();
         if std::mem::replace(&mut self.ends[end].closed, true) || self.ends[end].dead {
             return reset;
@@ -302,12 +341,12 @@ impl Conn {
     }
 
     /// Whether the opener's SYN has arrived by `now`: it takes half of a round trip.
-    pub(super) fn has_arrived(&self, now: Instant) -> bool {
+    pub(in crate::simulation) fn has_arrived(&self, now: Instant) -> bool {
         self.outcome.is_none_or(|(at, _)| at <= now + self.delay)
     }
 
     /// Whether the socket of an end is still held.
-    pub(super) fn is_open(&self, end: usize) -> bool {
+    pub(in crate::simulation) fn is_open(&self, end: usize) -> bool {
         !self.ends[end].closed
     }
 }

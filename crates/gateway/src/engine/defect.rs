@@ -1,0 +1,80 @@
+//! Defects that are seeded by hand, one at a time, to see that storms find them. Where neither tests
+//! nor the simulation are built, nothing of this is there.
+
+/// A defect.
+#[cfg_attr(
+    not(any(test, feature = "simulation")),
+    expect(unreachable_pub, reason = "exported by the simulation")
+)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// A splice ends its socket's half as soon as it knows that the stream has an end, although
+    /// bytes are still to be written.
+    EarlyShutdown,
+    /// A splice forgets what it has read from its socket and the stream did not take.
+    LostBytes,
+    /// A splice does not hear that its socket is writable again.
+    LostWakeup,
+    /// A socket that breaks is taken for one that has ended.
+    ResetAsEnd,
+    /// A connection that is over keeps its slot.
+    LeakedSlot,
+    /// A lookup for which nobody waits any more goes on.
+    LeakedLookup,
+    /// The client of a held SYN is let in before its server has answered.
+    EarlyAccept,
+    /// The loop goes on at once while a connection runs.
+    BusyLoop,
+    /// Nobody's idle connection makes way for a client that has fewer.
+    NoReclaim,
+    /// A drain does not wait for connections that run.
+    HastyDrain,
+    /// A hub that gives up connecting ends the connection in good order.
+    OrderlyAbandonment,
+    /// The last bytes of a connection that was reset have no more time although others of them
+    /// arrive meanwhile.
+    ImpatientReset,
+}
+
+/// All of them.
+#[cfg(any(test, feature = "simulation"))]
+pub const DEFECTS: [Defect; 12] = [
+    Defect::EarlyShutdown,
+    Defect::LostBytes,
+    Defect::LostWakeup,
+    Defect::ResetAsEnd,
+    Defect::LeakedSlot,
+    Defect::LeakedLookup,
+    Defect::EarlyAccept,
+    Defect::BusyLoop,
+    Defect::NoReclaim,
+    Defect::HastyDrain,
+    Defect::OrderlyAbandonment,
+    Defect::ImpatientReset,
+];
+
+#[cfg(any(test, feature = "simulation"))]
+std::thread_local! {
+    static SEEDED: std::cell::Cell<Option<Defect>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether the gateways of this thread have `defect`.
+#[cfg(any(test, feature = "simulation"))]
+pub(in crate::engine) fn has(defect: Defect) -> bool {
+    SEEDED.get() == Some(defect)
+}
+
+/// Gateways have no seeded defects.
+#[cfg(not(any(test, feature = "simulation")))]
+pub(in crate::engine) const fn has(_: Defect) -> bool {
+    false
+}
+
+/// Has the gateways of this thread have `defect` while `run` does.
+#[cfg(any(test, feature = "simulation"))]
+pub fn with_defect<T>(defect: Defect, run: impl FnOnce() -> T) -> T {
+    SEEDED.set(Some(defect));
+    let result = run();
+    SEEDED.set(None);
+    result
+}

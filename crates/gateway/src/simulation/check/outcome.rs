@@ -1,0 +1,122 @@
+//! Whether a connection that is over has ended as it had to: complete, refused as its server
+//! refused, or reset as one of its sides has reset.
+
+use crate::simulation::draw::Storm;
+use crate::simulation::draw::site::Layout;
+use crate::simulation::net::{Answer, Net};
+use crate::simulation::task::{ClientKind, Ending, Reading, Stage, Task};
+use crate::simulation::world::Act;
+
+/// Reply codes of SOCKS5 (RFC 1928, section 6).
+const NO_NETWORK: u16 = 3;
+const NO_HOST: u16 = 4;
+const REFUSED: u16 = 5;
+const TIMED_OUT: u16 = 6;
+
+/// # Errors
+/// What is wrong with the end of `task`.
+pub(in crate::simulation) fn judge(task: &Task, storm: &Storm, net: &Net) -> Result<(), String> {
+    let [client, server] = &task.sides;
+    let bad = |what: &str| Err(format!("{what}: {task:?}"));
+    if matches!(task.kind, ClientKind::Silent | ClientKind::Malformed) {
+        return match client.end_seen || client.error.is_some() || client.has_reset {
+            true => Ok(()),
+            false => bad("a proxy's client was never told that it is not heard"),
+        };
+    }
+    let is_reachable = storm.is_reachable(task);
+    if !is_reachable && server.id.is_some() {
+        return bad("a server that cannot be reached was reached");
+    }
+    let faults = &net.faults;
+    let struck =
+        faults.struck.contains(&task.number) || faults.struck_servers.contains(&task.server);
+    if task.excuses.lost || task.hostile || struck {
+        return Ok(());
+    }
+    // Connections are refused when descriptors have run out, and idle ones make way.
+    let was_opened = server.id.is_some();
+    let is_broken = client.error.is_some() || server.error.is_some();
+    let may_be_refused = storm.is_short() || storm.harsh && storm.options.fail[0] == "refuse";
+    let was_refused = is_broken || client.end_seen && !was_opened;
+    if storm.is_short() && was_refused || may_be_refused && was_refused && !was_opened {
+        return Ok(());
+    }
+    if !is_reachable {
+        return judge_refusal(task, storm);
+    }
+    let resets = client.plan.ending != Ending::Fin || server.plan.ending != Ending::Fin;
+    match task.stage {
+        // The opening of a stream, or its answer, may wait too long where the link is slow or out.
+        Stage::Refused(TIMED_OUT | 504) if storm.harsh && !was_opened => Ok(()),
+        Stage::Open if storm.harsh && client.error == Some(libc::ENETUNREACH) => Ok(()),
+        // A server that resets at once has refused.
+        Stage::Refused(_) if server.has_reset => Ok(()),
+        Stage::Refused(_) => bad("refused without a reason"),
+        _ if resets => judge_reset(task, storm),
+        _ if !task.is_complete() => bad("not complete"),
+        _ => Ok(()),
+    }
+}
+
+/// A client whose server cannot be reached: it is told so, and why as far as that can be said.
+fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
+    let client = &task.sides[0];
+    let answer = storm.answer(task);
+    let bad = |what: &str| Err(format!("{what} ({answer:?}): {task:?}"));
+    let wanted = match (storm.has_address(task), answer) {
+        (false, _) => NO_HOST,
+        (true, Answer::Refuse | Answer::Accept) => REFUSED,
+        (true, Answer::Unreachable) => NO_NETWORK,
+        (true, Answer::Discard) => TIMED_OUT,
+    };
+    match (&task.stage, client.error) {
+        (Stage::Refused(TIMED_OUT | 504), _) if storm.harsh => Ok(()),
+        (Stage::Refused(code), _) if matches!(task.kind, ClientKind::Socks(_)) => {
+            if *code == wanted { Ok(()) } else { bad("another refusal than there was") }
+        }
+        (Stage::Refused(_), _) => Ok(()),
+        (_, None) if client.plan.ending == Ending::Fin => bad("a refusal that was not told"),
+        // A client that was not answered before its server is told what the server said; or, where
+        // the hub is slow to answer, that there is no way, or nothing.
+        (Stage::Open, Some(code)) if is_held(task, storm) => {
+            let right = match answer {
+                Answer::Accept | Answer::Refuse => code == libc::ECONNREFUSED,
+                Answer::Unreachable => code == libc::ENETUNREACH,
+                Answer::Discard => code == libc::ETIMEDOUT,
+            };
+            let slow = storm.harsh && matches!(code, libc::ENETUNREACH | libc::ETIMEDOUT);
+            if right || slow { Ok(()) } else { bad("another refusal than there was") }
+        }
+        (_, _) => Ok(()),
+    }
+}
+
+/// Whether the client's SYN is held until its server has answered, from the first to the last.
+fn is_held(task: &Task, storm: &Storm) -> bool {
+    let changes = |act: &Act| matches!(act, Act::Reload(_) | Act::Restart(_) | Act::Drain(..));
+    let is_constant = !storm.acts.values().any(changes);
+    let pair = storm.options.layout != Layout::Single;
+    task.kind == ClientKind::Intercepted && storm.options.confirms && is_constant && pair
+}
+
+/// A side that resets behind its last byte: the other has all bytes, and an error.
+fn judge_reset(task: &Task, storm: &Storm) -> Result<(), String> {
+    let bad = |what: &str| Err(format!("{what}: {task:?}"));
+    for own in 0..2 {
+        let (side, other) = (&task.sides[own], &task.sides[1 - own]);
+        let has_reset = other.has_reset && other.error.is_none();
+        if !has_reset || side.plan.ending != Ending::Fin || side.id.is_none() {
+            continue;
+        }
+        if side.error.is_none() {
+            return bad("a RST that was not told");
+        }
+        // Who reads slowly, or over a link that is out, may lose the last bytes to a bound of time.
+        let is_quick = side.plan.reading == Reading::All && !storm.harsh;
+        if is_quick && other.sent == other.plan.bytes && side.got < other.plan.bytes {
+            return bad("bytes before a RST were lost");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Which clients there are, what they and their servers do, and which of them are hostile.
+
+use crate::simulation::net::{Answer, Record};
+use crate::simulation::task::{ClientKind, Ending, Plan, Reading, Task};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use units::{Instant, RngStream, Span};
+
+/// A server that never accepts is shared by clients, so that one's failure is remembered when the
+/// next comes.
+const SHARED: [u8; 4] = [192, 0, 2, 200];
+
+/// What clients are drawn from.
+pub(super) struct Clients<'a> {
+    pub(super) rng: &'a mut RngStream,
+    /// How many gateways have clients.
+    pub(super) terminals: usize,
+    /// Whether all connections are intercepted.
+    pub(super) intercepted: bool,
+    /// Octets of a connection in each direction, on average.
+    pub(super) most: u64,
+    pub(super) names: BTreeMap<String, Record>,
+    pub(super) tasks: Vec<(Task, Answer)>,
+}
+
+impl Clients<'_> {
+    /// One more client, which comes at `start`.
+    pub(super) fn add(&mut self, start: Instant) {
+        let number = self.tasks.len();
+        let answer = self.answer();
+        let server = self.server(number, answer);
+        let node = self.rng.below(self.terminals as u64) as usize;
+        let mut kind = self.kind(number, server);
+        let [mut client, mut service] = [(); 2].map(|()| self.plan());
+        // At most one of the two waits for the other, or both would.
+        match self.rng.below(4) {
+            0 => client.answers = true,
+            1 | 2 => service.answers = true,
+            _ => {}
+        }
+        let hostile = self.rng.chance(0.12);
+        if hostile {
+            self.make_hostile(&mut kind, &mut client, &mut service);
+        }
+        let host = 1 + self.rng.below(5) as u8;
+        let from = SocketAddr::from(([10, 1, node as u8, host], 30_000 + number as u16));
+        let ends = (node, from, server);
+        let task = Task::new((number, start), kind, ends, [client, service]);
+        self.tasks.push((Task { hostile, ..task }, answer));
+    }
+
+    /// A crowd of one hostile client, which comes from `start` on, one after the other.
+    pub(super) fn add_crowd(&mut self, start: Instant, attack: Attack, count: usize) {
+        let node = self.rng.below(self.terminals as u64) as usize;
+        for place in 0..count {
+            let number = self.tasks.len();
+            let start = start + Span::from_millis(10) * place as u64;
+            let (mut kind, answer, plans) = attack.connection(number);
+            if self.intercepted {
+                kind = match kind {
+                    ClientKind::HalfOpen => ClientKind::HalfOpen,
+                    _ => ClientKind::Intercepted,
+                };
+            }
+            if let ClientKind::Socks(Some(name)) = &kind {
+                // A name server that never answers.
+                let record = Record { addresses: Vec::new(), after: Span::from_secs(3600) };
+                self.names.insert(name.clone(), record);
+            }
+            let server = SocketAddr::from(([192, 0, 2, 100], 2000 + number as u16));
+            let host = 66 + (place % attack.addresses()) as u8;
+            let from = SocketAddr::from(([10, 1, node as u8, host], 30_000 + number as u16));
+            let task = Task::new((number, start), kind, (node, from, server), plans);
+            self.tasks.push((Task { hostile: true, ..task }, answer));
+        }
+    }
+
+    fn answer(&mut self) -> Answer {
+        match self.rng.below(20) {
+            0 | 1 => Answer::Refuse,
+            2 => Answer::Discard,
+            3 => Answer::Unreachable,
+            _ => Answer::Accept,
+        }
+    }
+
+    fn server(&mut self, number: usize, answer: Answer) -> SocketAddr {
+        if answer != Answer::Accept && self.rng.chance(0.5) {
+            return SocketAddr::from((SHARED, 1 + answer as u16));
+        }
+        let host = 1 + self.rng.below(9) as u8;
+        SocketAddr::from(([192, 0, 2, host], 2000 + number as u16))
+    }
+
+    fn kind(&mut self, number: usize, server: SocketAddr) -> ClientKind {
+        match self.rng.below(10) {
+            0..=2 => return ClientKind::Intercepted,
+            _ if self.intercepted => return ClientKind::Intercepted,
+            3 | 4 => return ClientKind::Connect,
+            _ => {}
+        }
+        if !self.rng.chance(0.4) {
+            return ClientKind::Socks(None);
+        }
+        let name = format!("s{number}.test");
+        let addresses = if self.rng.chance(0.85) { vec![server.ip()] } else { Vec::new() };
+        // A name server that never answers is given up long before this.
+        let never = addresses.is_empty() && self.rng.chance(0.5);
+        let millis = if never { 3_600_000 } else { 1 << self.rng.below(12) };
+        self.names.insert(name.clone(), Record { addresses, after: Span::from_millis(millis) });
+        ClientKind::Socks(Some(name))
+    }
+
+    fn plan(&mut self) -> Plan {
+        let bytes = match self.rng.below(6) {
+            0 => 0,
+            1 => 1 + self.rng.below(20),
+            _ => self.rng.below(self.most.max(1) * 2),
+        };
+        let ending = match self.rng.below(12) {
+            0 => Ending::Reset,
+            1 => Ending::Close,
+            _ => Ending::Fin,
+        };
+        let reading = match self.rng.below(10) {
+            0 => Reading::Slowly(500 << self.rng.below(6)),
+            _ => Reading::All,
+        };
+        Plan { bytes, ending, reading, answers: false }
+    }
+
+    fn make_hostile(&mut self, kind: &mut ClientKind, client: &mut Plan, service: &mut Plan) {
+        match self.rng.below(6) {
+            0 if !self.intercepted => *kind = ClientKind::Silent,
+            1 if !self.intercepted => *kind = ClientKind::Malformed,
+            2 => *kind = ClientKind::HalfOpen,
+            3 => {
+                client.reading = Reading::Never;
+                service.bytes = 300_000;
+                client.ending = Ending::Reset;
+                client.answers = false;
+            }
+            4 => client.ending = Ending::Vanish,
+            _ => service.ending = Ending::Vanish,
+        }
+    }
+}
+
+/// What a hostile client does many times over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::simulation) enum Attack {
+    /// Downloads that it does not read.
+    StalledReaders,
+    /// Uploads to servers that do not read.
+    TarpitServers,
+    /// Names whose servers never answer.
+    DeadNames,
+    /// Servers that a filter hides.
+    DeadServers,
+    /// Connections that stay idle.
+    Hoarding,
+    /// Connections that are opened and closed at once.
+    Churn,
+    /// SYNs without anything behind them.
+    HalfOpen,
+    /// Clients of a proxy that say nothing.
+    Silence,
+    /// Downloads that it reads as fast as they come.
+    Greed,
+}
+
+pub(in crate::simulation) const ATTACKS: [Attack; 9] = [
+    Attack::StalledReaders,
+    Attack::TarpitServers,
+    Attack::DeadNames,
+    Attack::DeadServers,
+    Attack::Hoarding,
+    Attack::Churn,
+    Attack::HalfOpen,
+    Attack::Silence,
+    Attack::Greed,
+];
+
+impl Attack {
+    /// How many addresses it has: alone it cannot fill a table of connections.
+    const fn addresses(self) -> usize {
+        match self {
+            Self::Hoarding => 32,
+            _ => 1,
+        }
+    }
+
+    /// One of its connections.
+    fn connection(self, number: usize) -> (ClientKind, Answer, [Plan; 2]) {
+        let plan = |bytes, ending, reading| Plan { bytes, ending, reading, answers: false };
+        let idle = plan(0, Ending::Never, Reading::All);
+        let socks = ClientKind::Socks(None);
+        let named = ClientKind::Socks(Some(format!("s{number}.dead")));
+        match self {
+            Self::StalledReaders => {
+                let plans = [plan(0, Ending::Never, Reading::Never), bulk()];
+                (socks, Answer::Accept, plans)
+            }
+            Self::TarpitServers => {
+                let plans = [bulk(), plan(0, Ending::Never, Reading::Never)];
+                (socks, Answer::Accept, plans)
+            }
+            Self::Greed => (socks, Answer::Accept, [idle, bulk()]),
+            Self::DeadNames => (named, Answer::Accept, [idle; 2]),
+            Self::DeadServers => (socks, Answer::Discard, [idle; 2]),
+            Self::Hoarding => (socks, Answer::Accept, [idle; 2]),
+            Self::Churn => {
+                let brief = plan(0, Ending::Fin, Reading::All);
+                (ClientKind::Intercepted, Answer::Accept, [brief; 2])
+            }
+            Self::HalfOpen => (ClientKind::HalfOpen, Answer::Accept, [idle; 2]),
+            Self::Silence => (ClientKind::Silent, Answer::Accept, [idle; 2]),
+        }
+    }
+}
+
+/// More than a link carries in the time of a storm.
+fn bulk() -> Plan {
+    Plan { bytes: 1 << 40, ending: Ending::Never, reading: Reading::All, answers: false }
+}

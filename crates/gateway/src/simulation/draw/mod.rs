@@ -1,0 +1,200 @@
+//! What a seed stands for: gateways and their configurations, clients and servers, faults.
+
+pub(super) mod clients;
+pub(super) mod contest;
+pub(super) mod site;
+mod trouble;
+
+use super::host::DESCRIPTORS;
+use super::net::faults::{Call, Faults};
+use super::net::link::Link;
+use super::net::{Answer, Record};
+use super::task::{ClientKind, Ending, Task};
+use super::world::{Act, World};
+use clients::{ATTACKS, Clients};
+use site::{Layout, Options, Site};
+use std::collections::BTreeMap;
+use std::fmt;
+use units::{BitRate, Instant, RngStream, Span};
+
+/// A storm before it begins.
+#[derive(Clone)]
+pub(super) struct Storm {
+    pub(super) seed: u64,
+    pub(super) options: Options,
+    pub(super) site: Site,
+    pub(super) tasks: Vec<(Task, Answer)>,
+    pub(super) names: BTreeMap<String, Record>,
+    pub(super) acts: BTreeMap<Instant, Act>,
+    pub(super) faults: Faults,
+    pub(super) room: usize,
+    /// When everything that goes wrong has ended.
+    pub(super) calm_at: Instant,
+    /// Links or gateways fail in a way that costs time.
+    pub(super) harsh: bool,
+}
+
+impl fmt::Display for Storm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { layout, confirms, told, fail, rates: [back, forward], .. } = &self.options;
+        let accept = if *confirms { "confirm" } else { "early" };
+        let hostile = self.tasks.iter().filter(|(task, _)| task.hostile).count();
+        let loss: Vec<u64> = self.site.links.iter().map(|(_, link)| link.loss).collect();
+        write!(
+            f,
+            "seed {}: {layout:?}, {accept}, {forward} forward, {back} back, told {told}, delay {}, \
+             loss {loss:?} per thousand, buffers of {} octets, {} connections, {hostile} hostile, \
+             partial {}, errors {:?}, fail {fail:?}, calm at {:?}, {:?}",
+            self.seed,
+            self.options.delay,
+            self.room,
+            self.tasks.len(),
+            self.faults.partial,
+            self.faults.errors,
+            self.calm_at,
+            self.acts
+        )
+    }
+}
+
+impl Storm {
+    /// The storm of `seed`.
+    pub(super) fn draw(seed: u64) -> Self {
+        let mut rng = RngStream::new(seed, 0, "gateway/simulation/storm");
+        let rng = &mut rng;
+        let options = options(rng);
+        let reloaded = reloaded(rng, &options);
+        let delay = options.delay;
+        let site = Site::new(rng, &options, &reloaded, |rng, rate| trouble::link(rng, rate, delay));
+        let calm_at = Instant::ZERO + Span::from_secs(6 + rng.below(10));
+        let (acts, harsh) = trouble::acts(rng, &site, calm_at);
+        let budget = options.rates[1].bytes_in(Span::from_secs(10)).min(1_500_000);
+        let count = 2 + rng.below(22);
+        let crowd = rng.chance(0.2).then(|| draw_start(rng, calm_at));
+        let starts: Vec<Instant> =
+            (0..count).map(|_| crowd.unwrap_or_else(|| draw_start(rng, calm_at))).collect();
+        let attack = rng.chance(0.08).then(|| ATTACKS[rng.below(ATTACKS.len() as u64) as usize]);
+        let faults = trouble::faults(rng);
+        let room = 1024 << rng.below(9);
+        let mut clients = Clients {
+            rng,
+            terminals: site.terminals(),
+            intercepted: options.layout == Layout::Single,
+            most: budget / count,
+            names: BTreeMap::new(),
+            tasks: Vec::new(),
+        };
+        starts.into_iter().for_each(|start| clients.add(start));
+        if let Some(attack) = attack {
+            let (start, count) = (draw_start(clients.rng, calm_at), 5 + clients.rng.below(30));
+            clients.add_crowd(start, attack, count as usize);
+        }
+        let Clients { names, tasks, .. } = clients;
+        let slow = |(_, link): &(_, Link)| link.loss > 30 || link.rate < BitRate::from_mbps(1);
+        let harsh = harsh || site.links.iter().any(slow);
+        Self { seed, options, site, tasks, names, acts, faults, room, calm_at, harsh }
+    }
+
+    /// The world in which it takes place.
+    ///
+    /// # Errors
+    /// Where a configuration is wrong.
+    pub(super) fn world(&self) -> Result<World, String> {
+        let mut world = World::new(self.seed, &self.site)?;
+        world.acts = self.acts.clone();
+        {
+            let mut net = world.net.net();
+            net.room = self.room;
+            net.faults = self.faults.clone();
+            net.names = self.names.clone();
+            for (task, answer) in &self.tasks {
+                net.servers.insert(task.server, (*answer, task.number));
+            }
+        }
+        world.tasks = self.tasks.iter().map(|(task, _)| task.clone()).collect();
+        // A client that is let in late comes out of the listener as a new one, and one whose SYN was
+        // not answered in time sends it again.
+        let may_come_again = self.harsh || self.is_short();
+        world.tasks.iter_mut().for_each(|task| task.excuses.opened_again = may_come_again);
+        Ok(world)
+    }
+
+    /// The storm is over: links, calls and descriptors are as they should be, and clients that
+    /// would stay for ever leave.
+    pub(super) fn calm(&self, world: &mut World) {
+        let mut net = world.net.net();
+        net.links.values_mut().for_each(Link::calm_down);
+        net.faults.calm_down();
+        net.path_mtu = 1500;
+        net.nodes.iter_mut().for_each(|node| node.limit = DESCRIPTORS);
+        let stays =
+            |task: &&mut Task| task.sides.iter().any(|side| side.plan.ending == Ending::Never);
+        for task in world.tasks.iter_mut().filter(stays) {
+            task.leave(&mut net);
+        }
+    }
+
+    /// Whether the server of a task accepts, and its name has an address.
+    pub(super) fn is_reachable(&self, task: &Task) -> bool {
+        self.answer(task) == Answer::Accept && self.has_address(task)
+    }
+
+    /// What the server of a task does with a SYN.
+    pub(super) fn answer(&self, task: &Task) -> Answer {
+        self.tasks[task.number].1
+    }
+
+    /// Whether the name that the client of a task asks for has an address, if it asks for one.
+    pub(super) fn has_address(&self, task: &Task) -> bool {
+        let ClientKind::Socks(Some(name)) = &task.kind else { return true };
+        self.names.get(name).is_some_and(|record| !record.addresses.is_empty())
+    }
+
+    /// Whether descriptors run out, so that connections may be refused and idle ones reset.
+    pub(super) fn is_short(&self) -> bool {
+        let fails = |call| self.faults.errors.contains_key(&call);
+        let acts = self.acts.values().any(|act| matches!(act, Act::Descriptors(..)));
+        acts || fails(Call::Accept) || fails(Call::Connect)
+    }
+}
+
+/// A time while it storms, after the gateways have begun.
+fn draw_start(rng: &mut RngStream, calm_at: Instant) -> Instant {
+    let within = calm_at.since(Instant::ZERO).as_millis().saturating_sub(1_500).max(1);
+    Instant::ZERO + Span::from_millis(1_200 + rng.below(within))
+}
+
+fn options(rng: &mut RngStream) -> Options {
+    const FAIL: [&str; 3] = ["wait", "refuse", "open"];
+    let forward = BitRate::from_kbps(500 << rng.below(6));
+    let back = if rng.chance(0.4) { BitRate::from_kbps(64 << rng.below(5)) } else { forward };
+    let layout = match rng.below(10) {
+        0..=4 => Layout::Pair,
+        5 | 6 => Layout::TwoHubs,
+        7 | 8 => Layout::TwoTerminals,
+        _ => Layout::Single,
+    };
+    Options {
+        layout,
+        confirms: rng.chance(0.5),
+        told: rng.chance(0.6),
+        secret: rng.chance(0.5),
+        first_bytes: Span::from_millis(if rng.chance(0.3) { 0 } else { 4 }),
+        memory: rng.chance(0.3).then_some("4mb"),
+        connections: 4096,
+        fail: [FAIL[rng.below(3) as usize], FAIL[rng.below(2) as usize]],
+        priorities: [1, 1 + rng.below(2) as u32],
+        rates: [back, forward],
+        delay: Span::from_millis([5, 40, 280, 600][rng.below(4) as usize]),
+    }
+}
+
+/// What is different when the configuration is read again.
+fn reloaded(rng: &mut RngStream, options: &Options) -> Options {
+    Options {
+        confirms: options.confirms != rng.chance(0.5),
+        first_bytes: Span::from_millis(rng.below(10)),
+        connections: if rng.chance(0.5) { 2048 } else { 4096 },
+        ..options.clone()
+    }
+}

@@ -1,0 +1,233 @@
+//! Which gateways there are, how they are linked, and how they are configured.
+//!
+//! ```text
+//!   pair:          terminal ═══ hub        two terminals:  terminal ═╦═ hub
+//!   two hubs:      terminal ═╦═ hub                        terminal ═╝
+//!                            ╚═ hub        single:         a gateway without a partner
+//! ```
+
+use crate::simulation::net::link::Link;
+use crate::{PrivateKey, PublicKey};
+use std::net::SocketAddr;
+use units::{BitRate, RngStream, Span};
+
+/// How gateways are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::simulation) enum Layout {
+    /// A terminal and its hub.
+    Pair,
+    /// A terminal with a path to each of two hubs; new connections take the one that is well.
+    TwoHubs,
+    /// Two terminals of one hub.
+    TwoTerminals,
+    /// A gateway without a partner.
+    Single,
+}
+
+/// What the gateways are told, and what the links are like.
+#[derive(Clone, Debug)]
+pub(in crate::simulation) struct Options {
+    pub(in crate::simulation) layout: Layout,
+    /// Clients are answered when their servers have answered.
+    pub(in crate::simulation) confirms: bool,
+    /// The gateways are told the links' rates.
+    pub(in crate::simulation) told: bool,
+    /// Datagrams are encrypted.
+    pub(in crate::simulation) secret: bool,
+    pub(in crate::simulation) first_bytes: Span,
+    /// `limits.memory`, where it is told.
+    pub(in crate::simulation) memory: Option<&'static str>,
+    pub(in crate::simulation) connections: u32,
+    /// `fail.unreachable` and `fail.full`.
+    pub(in crate::simulation) fail: [&'static str; 2],
+    /// Priorities of the two paths of a terminal with two hubs.
+    pub(in crate::simulation) priorities: [u32; 2],
+    /// From terminals to hubs, and back.
+    pub(in crate::simulation) rates: [BitRate; 2],
+    pub(in crate::simulation) delay: Span,
+}
+
+/// Gateways and links; the first nodes are those with clients.
+#[derive(Clone, Debug)]
+pub(in crate::simulation) struct Site {
+    pub(in crate::simulation) layout: Layout,
+    pub(in crate::simulation) configs: Vec<String>,
+    /// What each reads when it is told to read its configuration again.
+    pub(in crate::simulation) reloads: Vec<String>,
+    /// Whether the gateway can hold SYNs.
+    pub(in crate::simulation) can_hold: Vec<bool>,
+    /// By sender and receiver; of each pair the terminal's comes first.
+    pub(in crate::simulation) links: Vec<((SocketAddr, SocketAddr), Link)>,
+}
+
+impl Layout {
+    /// How many gateways have clients, and how many do not.
+    const fn sizes(self) -> (usize, usize) {
+        match self {
+            Self::Pair => (1, 1),
+            Self::TwoHubs => (1, 2),
+            Self::TwoTerminals => (2, 1),
+            Self::Single => (1, 0),
+        }
+    }
+}
+
+impl Site {
+    /// A site of `options`, with a link made by `link` for each direction.
+    pub(in crate::simulation) fn new(
+        rng: &mut RngStream,
+        options: &Options,
+        reloaded: &Options,
+        mut link: impl FnMut(&mut RngStream, BitRate) -> Link,
+    ) -> Self {
+        let (terminals, hubs) = options.layout.sizes();
+        let keys: Vec<PrivateKey> =
+            (0..terminals + hubs).map(|_| PrivateKey::generate(rng)).collect();
+        let mut links = Vec::new();
+        for terminal in 0..terminals {
+            for hub in 0..hubs {
+                let (own, peer) = (terminal_address(terminal, hub), hub_address(hub));
+                links.push(((own, peer), link(rng, options.rates[0])));
+                links.push(((peer, own), link(rng, options.rates[1])));
+            }
+        }
+        let texts = |options: &Options| match options.layout {
+            Layout::Single => vec![single(options)],
+            _ => {
+                let terminals = (0..terminals).map(|it| terminal(options, it, &keys));
+                terminals.chain((0..hubs).map(|it| hub(options, it, &keys))).collect()
+            }
+        };
+        let (configs, reloads) = (texts(options), texts(reloaded));
+        let holds = options.confirms || rng.chance(0.7);
+        let can_hold = (0..terminals + hubs)
+            .map(|node| node < terminals && holds && options.layout != Layout::Single)
+            .collect();
+        Self { layout: options.layout, configs, reloads, can_hold, links }
+    }
+
+    pub(in crate::simulation) fn terminals(&self) -> usize {
+        self.layout.sizes().0
+    }
+
+    pub(in crate::simulation) fn is_terminal(&self, node: usize) -> bool {
+        node < self.terminals()
+    }
+
+    /// The gateways with which `node` has links.
+    pub(in crate::simulation) fn peers_of(&self, node: usize) -> Vec<usize> {
+        let (terminals, hubs) = self.layout.sizes();
+        if self.is_terminal(node) {
+            (terminals..terminals + hubs).collect()
+        } else {
+            (0..terminals).collect()
+        }
+    }
+}
+
+fn terminal_address(terminal: usize, path: usize) -> SocketAddr {
+    SocketAddr::from(([10, 3, terminal as u8, 10 + path as u8], 7000))
+}
+
+fn hub_address(hub: usize) -> SocketAddr {
+    SocketAddr::from(([10, 4, hub as u8, 1], 7000))
+}
+
+/// `[link]` but for its addresses.
+fn rates(options: &Options) -> String {
+    let round_trip = format!("round_trip = \"{}ms\"\n", options.delay.as_millis() * 2);
+    let kbps = |rate: BitRate| rate.as_bps() / 1000;
+    let [up, down] = options.rates.map(kbps);
+    match options.told {
+        true => format!("rate_up = \"{up}kbit\"\nrate_down = \"{down}kbit\"\n{round_trip}"),
+        false => round_trip,
+    }
+}
+
+fn limits(options: &Options) -> String {
+    let memory = options.memory.map(|memory| format!("memory = \"{memory}\"\n"));
+    format!(
+        "[limits]\nconnect = \"5s\"\nvanished = \"15s\"\ndrain = \"20s\"\nconnections = {}\n{}",
+        options.connections,
+        memory.unwrap_or_default()
+    )
+}
+
+fn key(options: &Options, own: &PrivateKey) -> String {
+    match options.secret {
+        true => format!("private_key = \"{}\"\n", own.to_text()),
+        false => "security = \"none\"\n".to_owned(),
+    }
+}
+
+fn peer_key(options: &Options, public: PublicKey) -> String {
+    if options.secret { format!("peer_public_key = \"{public}\"\n") } else { String::new() }
+}
+
+fn terminal(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
+    let (terminals, hubs) = options.layout.sizes();
+    let accept = if options.confirms { "confirm" } else { "early" };
+    let place = |hub: usize| {
+        let (own, peer) = (terminal_address(number, hub), hub_address(hub));
+        let key = peer_key(options, keys[terminals + hub].public());
+        format!("listen = \"{own}\"\npeer = \"{peer}\"\n{key}")
+    };
+    let mut text = format!(
+        "role = \"terminal\"\nname = \"{}\"\naccept = \"{accept}\"\n{}[link]\n",
+        name(number),
+        key(options, &keys[number])
+    );
+    let rates = rates(options);
+    if hubs == 1 {
+        text += &place(0);
+        text += &rates;
+    } else {
+        text += &rates;
+        for hub in 0..hubs {
+            let priority = options.priorities[hub];
+            text += &format!("[[path]]\nname = \"p{hub}\"\npriority = {priority}\n{}", place(hub));
+        }
+        text += "[health]\nprobe = \"500ms\"\nhold = \"2s\"\n";
+    }
+    let [unreachable, full] = options.fail;
+    text += &format!("[fail]\nunreachable = \"{unreachable}\"\nfull = \"{full}\"\n");
+    text += "[socks5]\nlisten = \"127.0.0.1:1080\"\n[connect]\nlisten = \"127.0.0.1:8080\"\n";
+    text += &limits(options);
+    text + &format!("first_bytes = \"{}ms\"\n", options.first_bytes.as_millis())
+}
+
+fn hub(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
+    let (terminals, _) = options.layout.sizes();
+    let known = |terminal: usize| {
+        let public = keys[terminal].public();
+        format!("[[terminal]]\nname = \"{}\"\npublic_key = \"{public}\"\n", name(terminal))
+    };
+    let known = match options.secret {
+        true => (0..terminals).map(known).collect(),
+        false => String::new(),
+    };
+    format!(
+        "role = \"hub\"\n{}[link]\nlisten = \"{}\"\n{}{}memory_total = \"64mb\"\n{known}",
+        key(options, &keys[terminals + number]),
+        hub_address(number),
+        rates(options),
+        limits(options)
+    )
+}
+
+fn single(options: &Options) -> String {
+    let rate = match options.told {
+        true => format!("rate = \"{}kbit\"\n", options.rates[1].as_bps() / 1000),
+        false => String::new(),
+    };
+    let source = if options.secret { "client" } else { "own" };
+    format!(
+        "role = \"single\"\n[single]\nsatellite = [\"sat0\"]\nsource = \"{source}\"\n{rate}{}",
+        limits(options)
+    )
+}
+
+/// What a terminal is called.
+pub(in crate::simulation) fn name(terminal: usize) -> &'static str {
+    if terminal == 0 { "boat" } else { "ship" }
+}

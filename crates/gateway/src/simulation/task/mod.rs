@@ -1,0 +1,293 @@
+//! One connection of a client through gateways to its server, and what each of the two sees.
+//!
+//! ```text
+//!   Waiting ─start─▶ Asking (a proxy) ──granted──▶ Open ──▶ both sides closed
+//!      └─ intercepted ─────────────────────────────▶ │
+//!                        └──────────refused─────────▶ Refused
+//! ```
+
+mod dialog;
+mod transfer;
+
+use super::net::Net;
+use crate::engine::{Kind, SocketId};
+use std::io;
+use std::net::SocketAddr;
+use units::Instant;
+
+/// How a side ends what it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// By a FIN.
+    Fin,
+    /// By a RST, once its peer's kernel has all bytes.
+    Reset,
+    /// By closing its socket, whatever it has not read.
+    Close,
+    /// Its host vanishes without a word.
+    Vanish,
+    /// It stays connected and idle until [`Task::leave`].
+    Never,
+}
+
+/// How a side reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// All that arrives, at once.
+    All,
+    /// So many octets every 20 ms.
+    Slowly(usize),
+    /// Nothing.
+    Never,
+}
+
+/// What a side does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) bytes: u64,
+    pub(super) ending: Ending,
+    pub(super) reading: Reading,
+    /// It sends only after the other side has sent everything.
+    pub(super) answers: bool,
+}
+
+/// How a client asks for its server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ClientKind {
+    /// Its connection is intercepted.
+    Intercepted,
+    /// By SOCKS5, with the server's address or its name.
+    Socks(Option<String>),
+    /// By HTTP CONNECT.
+    Connect,
+    /// It connects to the SOCKS5 proxy and sends nothing.
+    Silent,
+    /// It sends what no proxy understands.
+    Malformed,
+    /// It sends a SYN that is intercepted, and is gone.
+    HalfOpen,
+}
+
+/// A client's view of how its connection began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its time has not come.
+    Waiting,
+    /// The proxy has not answered yet; what it has sent so far.
+    Asking(Vec<u8>),
+    /// It talks with the server.
+    Open,
+    /// The proxy has refused, with this code.
+    Refused(u16),
+}
+
+/// One side of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    pub(super) plan: Plan,
+    pub(super) id: Option<SocketId>,
+    pub(super) sent: u64,
+    pub(super) got: u64,
+    /// It has sent a FIN.
+    pub(super) ended: bool,
+    /// It has read the other's FIN.
+    pub(super) end_seen: bool,
+    pub(super) error: Option<i32>,
+    /// It has closed its socket with a RST.
+    pub(super) has_reset: bool,
+    /// Its socket is closed.
+    pub(super) closed: bool,
+    pub(super) wake: Option<Instant>,
+}
+
+/// What happened to gateways that a connection cannot be blamed for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Excuses {
+    /// A gateway that carried it is gone, or took no new connections when it came: it may break.
+    pub(super) lost: bool,
+    /// Its client's SYN was held, and goes past the gateway now: there may be two connections to
+    /// the server, of which the first is reset.
+    pub(super) opened_again: bool,
+}
+
+/// A client and its server.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    pub(super) number: usize,
+    pub(super) start: Instant,
+    pub(super) kind: ClientKind,
+    /// The gateway beside its client.
+    pub(super) node: usize,
+    pub(super) from: SocketAddr,
+    pub(super) server: SocketAddr,
+    pub(super) stage: Stage,
+    /// The client's side, the server's.
+    pub(super) sides: [Side; 2],
+    pub(super) excuses: Excuses,
+    /// It is there to be in the way of others.
+    pub(super) hostile: bool,
+    /// When the first byte arrived at the client, and when both sides were over.
+    pub(super) first_byte: Option<Instant>,
+    pub(super) finished: Option<Instant>,
+}
+
+impl Side {
+    pub(super) fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            id: None,
+            sent: 0,
+            got: 0,
+            ended: false,
+            end_seen: false,
+            error: None,
+            has_reset: false,
+            closed: false,
+            wake: None,
+        }
+    }
+
+    fn close(&mut self, net: &mut Net, reset: bool) {
+        if let Some(id) = self.id
+            && !std::mem::replace(&mut self.closed, true)
+        {
+            self.has_reset = net.close(id, reset);
+            self.ended |= !self.has_reset;
+        }
+    }
+
+    fn fail(&mut self, net: &mut Net, error: &io::Error) {
+        self.error = Some(error.raw_os_error().unwrap_or(-1));
+        self.close(net, true);
+    }
+}
+
+impl Task {
+    /// A connection from `from`, beside the gateway `node`, to `server`.
+    pub(super) fn new(
+        (number, start): (usize, Instant),
+        kind: ClientKind,
+        (node, from, server): (usize, SocketAddr, SocketAddr),
+        plans: [Plan; 2],
+    ) -> Self {
+        Self {
+            number,
+            start,
+            kind,
+            node,
+            from,
+            server,
+            stage: Stage::Waiting,
+            sides: plans.map(Side::new),
+            excuses: Excuses::default(),
+            hostile: false,
+            first_byte: None,
+            finished: None,
+        }
+    }
+
+    /// When it is to be driven although nothing has happened.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let start = matches!(self.stage, Stage::Waiting).then_some(self.start);
+        self.sides.iter().filter_map(|side| side.wake).chain(start).min()
+    }
+
+    /// Whether it has begun and is not over.
+    pub(super) fn is_running(&self) -> bool {
+        self.stage != Stage::Waiting && self.finished.is_none()
+    }
+
+    /// Whether both sides are over, or the server's will never be.
+    pub(super) fn is_over(&self) -> bool {
+        let [client, server] = &self.sides;
+        client.closed && (server.closed || server.id.is_none())
+    }
+
+    /// Whether all bytes have arrived in both directions, and both ends were read.
+    pub(super) fn is_complete(&self) -> bool {
+        let [client, server] = &self.sides;
+        let whole = |own: &Side, other: &Side| own.end_seen && own.got == other.plan.bytes;
+        whole(client, server) && whole(server, client)
+    }
+
+    /// Does what can be done now.
+    ///
+    /// # Errors
+    /// What a gateway has done wrong.
+    pub(super) fn drive(&mut self, net: &mut Net) -> Result<(), String> {
+        let now = net.now;
+        if self.stage == Stage::Waiting {
+            if now < self.start {
+                return Ok(());
+            }
+            self.begin(net);
+        }
+        while let Some(id) = net.accepted(self.number) {
+            self.serve(net, id)?;
+        }
+        if let Stage::Asking(_) = self.stage {
+            self.ask(net);
+        }
+        if matches!(self.stage, Stage::Open | Stage::Refused(_)) {
+            self.exchange(net, 0)?;
+        }
+        if self.sides[1].id.is_some() {
+            self.exchange(net, 1)?;
+        }
+        if self.is_over() && self.finished.is_none() {
+            self.finished = Some(now);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, net: &mut Net) {
+        let (number, from, node) = (self.number, self.from, self.node);
+        let asking = Stage::Asking(Vec::new());
+        let (id, stage) = match self.kind {
+            ClientKind::Intercepted | ClientKind::HalfOpen => {
+                (net.dial_through(number, (from, self.server), node), Stage::Open)
+            }
+            ClientKind::Connect => (net.dial(number, from, node, Kind::HttpConnect), asking),
+            ClientKind::Socks(_) | ClientKind::Silent | ClientKind::Malformed => {
+                (net.dial(number, from, node, Kind::Socks5), asking)
+            }
+        };
+        self.stage = stage;
+        self.sides[0].id = Some(id);
+        if self.kind == ClientKind::HalfOpen {
+            net.vanish(id);
+            self.sides[0].closed = true;
+        }
+    }
+
+    /// A connection has come to its server.
+    fn serve(&mut self, net: &mut Net, id: SocketId) -> Result<(), String> {
+        let side = &mut self.sides[1];
+        if side.id.is_some() {
+            if !self.excuses.opened_again && !self.excuses.lost && !self.hostile {
+                return Err(format!("task {}: its server was connected to twice", self.number));
+            }
+            side.close(net, true);
+            *side = Side::new(side.plan);
+        }
+        side.id = Some(id);
+        self.finished = None;
+        Ok(())
+    }
+
+    /// Both sides leave at once, and do not come back.
+    pub(super) fn leave(&mut self, net: &mut Net) {
+        if self.stage == Stage::Waiting {
+            self.stage = Stage::Open;
+        }
+        for side in &mut self.sides {
+            side.close(net, true);
+            (side.closed, side.wake) = (true, None);
+        }
+        self.finished.get_or_insert(net.now);
+    }
+}
+
+fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected)
+}
