@@ -3,9 +3,7 @@
 //! An arrow runs from a file to the file that defines what it names: re-exports are followed to
 //! the definition, and a re-export alone is no arrow. A module's file counts to the folder of its
 //! submodules, whether it is `folder/mod.rs` or `folder.rs`. Files of one folder may name each
-//! other as they like; files of different folders that reach each other both ways are a violation,
-//! but for those that `xtask/cycles.txt` lists. What is listed there without need is one as well,
-//! so the list only shrinks.
+//! other as they like; files of different folders that reach each other both ways are a violation.
 
 mod modules;
 mod names;
@@ -18,38 +16,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const EXCEPTIONS: &str = "xtask/cycles.txt";
-
 /// Arrows by file: which files it names, and one name of each as an example.
 type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
 pub(crate) fn check() -> Result<Report, String> {
-    let excepted = read_exceptions()?;
-    let mut unused = excepted.clone();
     let mut violations = Vec::new();
     let mut files = 0;
     for root in roots()? {
         let arrows = arrows(&root)?;
         files += arrows.len();
         for cycle in cycles(&arrows) {
-            let open: Vec<&&str> = cycle.iter().filter(|file| !excepted.contains(**file)).collect();
-            unused.retain(|file| !cycle.contains(file.as_str()));
-            if !open.is_empty() {
-                let arrows = between_folders(&arrows, &cycle);
-                let open: Vec<String> = open.iter().map(|file| file.to_string()).collect();
-                violations.push(format!(
-                    "{} files in a cycle; not in {EXCEPTIONS}: {}; arrows: {}",
-                    cycle.len(),
-                    open.join(" "),
-                    arrows.join(", ")
-                ));
-            }
+            let files: Vec<&str> = cycle.iter().copied().collect();
+            let arrows = between_folders(&arrows, &cycle).join(", ");
+            violations.push(format!("files in a cycle: {}; arrows: {arrows}", files.join(" ")));
         }
     }
-    for file in &unused {
-        violations.push(format!("{file}: in no cycle any more; take it off {EXCEPTIONS}"));
-    }
-    let looked_at = format!("{files} files, {} excepted", excepted.len());
+    let looked_at = format!("{files} files");
     Ok(Report { name: "cycles", looked_at, violations, remarks: Vec::new() })
 }
 
@@ -127,14 +109,6 @@ fn between_folders(arrows: &Arrows, cycle: &BTreeSet<&str>) -> Vec<String> {
         }
     }
     found
-}
-
-/// A path on each line; `#` begins a comment.
-fn read_exceptions() -> Result<BTreeSet<String>, String> {
-    let path = sources::root().join(EXCEPTIONS);
-    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
 #[cfg(test)]
