@@ -41,15 +41,26 @@ pub(crate) fn check() -> Result<Report, String> {
     for place in LOOKED_AT {
         files_below(&sources::root().join(place), &mut files)?;
     }
-    let mut violations = Vec::new();
-    let mut used: Vec<Vec<bool>> = terms.iter().map(|one| vec![false; one.places.len()]).collect();
-    for path in &files {
+    let read = |path: &PathBuf| {
         let shown = sources::relative(path);
         let text = fs::read_to_string(path).map_err(|e| format!("{shown}: {e}"))?;
-        let prose = Prose::of(&text);
+        Ok((shown, text))
+    };
+    let texts = files.iter().map(read).collect::<Result<Vec<_>, String>>()?;
+    let looked_at = format!("{} terms in {} files", terms.len(), files.len());
+    let violations = violations(&terms, &texts);
+    Ok(Report { name: "terms", looked_at, violations, remarks: Vec::new() })
+}
+
+/// Uses of a term outside its places, and places that do not use it; `files` have paths and texts.
+fn violations(terms: &[Term], files: &[(String, String)]) -> Vec<String> {
+    let mut violations = Vec::new();
+    let mut used: Vec<Vec<bool>> = terms.iter().map(|one| vec![false; one.places.len()]).collect();
+    for (shown, text) in files {
+        let prose = Prose::of(text);
         for (term, used) in terms.iter().zip(&mut used) {
             let lines = prose.lines_with(&term.retired);
-            let place = term.places.iter().position(|place| Path::new(&shown).starts_with(place));
+            let place = term.places.iter().position(|place| Path::new(shown).starts_with(place));
             match place {
                 Some(place) => used[place] |= !lines.is_empty(),
                 None => violations.extend(lines.into_iter().map(|line| {
@@ -64,8 +75,7 @@ pub(crate) fn check() -> Result<Report, String> {
             violations.push(format!("{TERMS}: {place} does not use {retired:?} any more"));
         }
     }
-    let looked_at = format!("{} terms in {} files", terms.len(), files.len());
-    Ok(Report { name: "terms", looked_at, violations, remarks: Vec::new() })
+    violations
 }
 
 /// `retired -> standard`, or `retired -> standard | places`; `#` begins a comment.
@@ -167,5 +177,16 @@ mod tests {
             [term("way back", "reverse path", &["crates/a", "docs/b.md"]), term("x", "y", &[])];
         assert_eq!(terms.unwrap(), expected);
         assert!(parse("way back\n").unwrap_err().contains("terms.txt:1"));
+    }
+    #[test]
+    fn a_use_outside_its_places_and_a_place_without_a_use_are_violations() {
+        let terms = parse("way back -> reverse path | crates/a crates/b\n").unwrap();
+        let files = ["crates/a/c.rs", "crates/ab.rs"].map(|path| (path.to_owned(), "\nway back"));
+        let found = violations(&terms, &files.map(|(path, text)| (path, text.to_owned())));
+        let expected = [
+            "crates/ab.rs:2: \"way back\"; say \"reverse path\"",
+            "xtask/terms.txt: crates/b does not use \"way back\" any more",
+        ];
+        assert_eq!(found, expected);
     }
 }
