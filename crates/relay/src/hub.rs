@@ -10,7 +10,7 @@ mod shaping;
 
 pub use shaping::{Plans, Standing};
 
-use crate::memory::Memory;
+use crate::path_cache::PathCache;
 use crate::plan::{Shaper, Turn};
 use crate::relay::payload_of;
 use crate::session::association_config;
@@ -63,7 +63,7 @@ pub struct Hub {
     /// The address families that are announced to terminals.
     families: Families,
     /// What sessions found out, for the next ones with the same terminals.
-    memory: Memory,
+    path_cache: PathCache,
     /// Buffers of terminals for which they are not the usual.
     buffers: Vec<Buffers>,
     /// Which of them, by the names of the paths.
@@ -90,7 +90,7 @@ impl Hub {
             plans: Plans::default(),
             grants: Grants::default(),
             families: Families::default(),
-            memory: Memory::default(),
+            path_cache: PathCache::default(),
             buffers: Vec::new(),
             buffered: BTreeMap::new(),
             past: Totals::default(),
@@ -131,28 +131,31 @@ impl Hub {
         self.association.address(peer)
     }
 
-    /// Tells of what an earlier life found out about the way to the terminal called `name`: its
-    /// next session begins there.
-    pub fn remember(&mut self, name: &str, learnt: PathMetrics) {
-        self.memory.put(name.to_owned(), learnt, None);
+    /// Stores `metrics`, which an earlier process measured on the path to the terminal called
+    /// `name`: the next session with it begins with them.
+    pub fn cache_path_metrics(&mut self, name: &str, metrics: PathMetrics) {
+        self.path_cache.put(name.to_owned(), metrics, None);
     }
 
-    /// What sessions of this life found out about the ways to terminals, by name, and when:
-    /// what to remember.
-    pub fn learnt(&mut self, now: Instant) -> impl Iterator<Item = (&str, PathMetrics, Instant)> {
+    /// Path metrics that sessions have measured since this hub was made, by the terminal's name,
+    /// and when they did.
+    pub fn path_metrics(
+        &mut self,
+        now: Instant,
+    ) -> impl Iterator<Item = (&str, PathMetrics, Instant)> {
         let ids: Vec<PeerId> = self.peers.keys().copied().collect();
         for id in ids {
             self.keep(now, id);
         }
-        self.memory.news()
+        self.path_cache.measured()
     }
 
-    /// Notes what the session with a terminal has found out.
+    /// Stores what the session with a terminal has measured.
     fn keep(&mut self, now: Instant, id: PeerId) {
-        if let Some(learnt) = self.peers.get(&id).and_then(|peer| peer.relay.learnt())
+        if let Some(metrics) = self.peers.get(&id).and_then(|peer| peer.relay.path_metrics())
             && let Some(name) = self.association.name(id)
         {
-            self.memory.put(name.to_owned(), learnt, Some(now));
+            self.path_cache.put(name.to_owned(), metrics, Some(now));
         }
     }
 
@@ -251,8 +254,9 @@ impl Hub {
             && let Some(peer) = self.take_out(old)
         {
             // The new association has the old one's name.
-            if let Some((learnt, name)) = peer.relay.learnt().zip(self.association.name(id)) {
-                self.memory.put(name.to_owned(), learnt, Some(now));
+            if let Some((metrics, name)) = peer.relay.path_metrics().zip(self.association.name(id))
+            {
+                self.path_cache.put(name.to_owned(), metrics, Some(now));
             }
             self.past.add(&peer.relay.totals());
             let reason = DisconnectReason::PeerRestarted;
@@ -260,8 +264,8 @@ impl Hub {
         }
         if !self.peers.contains_key(&id) {
             let Some(limits) = self.association.limits(id) else { return Ok(Some(id)) };
-            let learnt = self.association.name(id).and_then(|name| self.memory.get(name));
-            let mut relay = Relay::peer(&self.config_for(id), limits, learnt, now);
+            let cached = self.association.name(id).and_then(|name| self.path_cache.get(name));
+            let mut relay = Relay::peer(&self.config_for(id), limits, cached, now);
             relay.announce_families(self.families);
             let address = self.association.address(id);
             self.peers.insert(id, Peer { relay, session_by: now + CONNECT_TIME, address });

@@ -351,7 +351,7 @@ impl Hub {
                 null::answer(heard.index, &ephemeral, &welcome, self.entropy.as_mut())
             }
             From::Key { key, answer } => {
-                let terminal = self.terminal(key).ok_or(OpenError::Stranger { key })?;
+                let terminal = self.terminal(key).ok_or(OpenError::UnknownKey { key })?;
                 terminal.latest = said.timestamp;
                 answer.welcome(heard.index, &terminal.preshared, &welcome)
             }
@@ -374,7 +374,7 @@ impl Hub {
         let (owner, latest) = match &heard.from {
             From::Name { name, .. } => (Owner { name: name.as_str().into(), key: None }, 0),
             From::Key { key, .. } => {
-                let terminal = self.terminal(*key).ok_or(OpenError::Stranger { key: *key })?;
+                let terminal = self.terminal(*key).ok_or(OpenError::UnknownKey { key: *key })?;
                 let owner = Owner { name: terminal.name.clone(), key: Some(*key) };
                 (owner, terminal.latest)
             }
