@@ -67,7 +67,7 @@ pub enum OpenError {
     Stale,
     /// The hub is under load.
     Busy,
-    /// The maximum number of terminals is reached.
+    /// The maximum number of terminals is reached, or the hub accepts no more because it stops.
     Full,
 }
 

@@ -47,14 +47,14 @@ pub struct Hub {
     config: RelayConfig,
     association: association::Hub,
     peers: BTreeMap<PeerId, Peer>,
-    /// Last words of relays that are gone.
-    farewells: VecDeque<(PeerId, Event)>,
+    /// Events of sessions that are over, which precede those of others.
+    final_events: VecDeque<(PeerId, Event)>,
     /// Terminals that may have carried packets here.
     carried: BTreeSet<PeerId>,
     /// Who wants attention.
     due: Due,
-    /// Who has told of something last; the next one is first.
-    told: Option<PeerId>,
+    /// The terminal that reported an event last; the next one is polled first.
+    polled: Option<PeerId>,
     plans: Plans,
     /// Shares the link among terminals, where its rate is known.
     shaper: Option<Shaper<PeerId>>,
@@ -82,10 +82,10 @@ impl Hub {
             config: config.clone(),
             association: association::Hub::new(association_config(config), entropy),
             peers: BTreeMap::new(),
-            farewells: VecDeque::new(),
+            final_events: VecDeque::new(),
             carried: BTreeSet::new(),
             due: Due::default(),
-            told: None,
+            polled: None,
             shaper: shaping::shaper(config.send_rate, &Plans::default()),
             plans: Plans::default(),
             grants: Grants::default(),
@@ -199,7 +199,7 @@ impl Hub {
             if let Some(peer) = self.take_out(id) {
                 self.past.add(&peer.relay.totals());
                 let reason = DisconnectReason::Closed;
-                self.farewells.push_back((id, Event::Disconnected { reason }));
+                self.final_events.push_back((id, Event::Disconnected { reason }));
             }
         }
     }
@@ -214,8 +214,9 @@ impl Hub {
         self.tap.as_deref_mut()
     }
 
-    /// Ends all sessions in order; see [`Relay::drain`].
+    /// Ends all sessions in order, and makes no association any more; see [`Relay::drain`].
     pub fn drain(&mut self) {
+        self.association.drain();
         for (&id, peer) in &mut self.peers {
             peer.relay.drain();
             self.due.touch(id);
@@ -260,13 +261,17 @@ impl Hub {
             }
             self.past.add(&peer.relay.totals());
             let reason = DisconnectReason::PeerRestarted;
-            self.farewells.push_back((old, Event::Disconnected { reason }));
+            self.final_events.push_back((old, Event::Disconnected { reason }));
         }
         if !self.peers.contains_key(&id) {
             let Some(limits) = self.association.limits(id) else { return Ok(Some(id)) };
             let cached = self.association.name(id).and_then(|name| self.path_cache.get(name));
             let mut relay = Relay::peer(&self.config_for(id), limits, cached, now);
             relay.announce_families(self.families);
+            if self.association.is_draining() {
+                // It was welcomed before.
+                relay.drain();
+            }
             let address = self.association.address(id);
             self.peers.insert(id, Peer { relay, session_by: now + CONNECT_TIME, address });
             self.join(id);
@@ -283,18 +288,22 @@ impl Hub {
             peer.address = address;
             peer.relay.moved();
         }
-        let was_here = peer.relay.is_connected();
+        let connected_since = peer.relay.connected_since();
         let result = peer.relay.handle_payload(now, (kind, order), payload);
-        if self.config.receive_rate.is_some() {
-            self.grants.came(now, id, octets as u64, peer.relay.take_need());
-            if !was_here && peer.relay.is_connected() {
-                self.grants.look_at_once(now);
-            }
-        }
         if peer.relay.has_datagram() {
             self.carried.insert(id);
         }
+        // The next session of the same terminal may have begun.
         self.part_if_lost(now, id);
+        if self.config.receive_rate.is_some()
+            && let Some(peer) = self.peers.get_mut(&id)
+        {
+            self.grants.came(now, id, octets as u64, peer.relay.take_need());
+            let since = peer.relay.connected_since();
+            if since.is_some() && since != connected_since {
+                self.grants.look_at_once(now);
+            }
+        }
         result.map(|()| Some(id))
     }
 
@@ -309,14 +318,14 @@ impl Hub {
                 self.keep(now, id);
                 self.grants.forget(id);
                 self.share_memory();
-                self.farewells.push_back((id, Event::Disconnected { reason }));
+                self.final_events.push_back((id, Event::Disconnected { reason }));
                 return;
             }
             self.past.add(&peer.relay.totals());
             self.keep(now, id);
             self.take_out(id);
             self.association.remove(id);
-            self.farewells.push_back((id, Event::Disconnected { reason }));
+            self.final_events.push_back((id, Event::Disconnected { reason }));
         }
     }
 
@@ -444,12 +453,12 @@ impl Hub {
 
     /// The next thing that happened, and with which terminal. Terminals take turns.
     pub fn poll_event(&mut self) -> Option<(PeerId, Event)> {
-        if let Some(farewell) = self.farewells.pop_front() {
-            return Some(farewell);
+        if let Some(event) = self.final_events.pop_front() {
+            return Some(event);
         }
-        while let Some(id) = self.due.teller(self.told) {
+        while let Some(id) = self.due.teller(self.polled) {
             if let Some(event) = self.peers.get_mut(&id).and_then(|peer| peer.relay.poll_event()) {
-                self.told = Some(id);
+                self.polled = Some(id);
                 return Some((id, event));
             }
             self.due.told_all(id);

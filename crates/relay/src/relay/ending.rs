@@ -202,7 +202,7 @@ impl Relay {
     /// The session is over. A terminal begins the next one: in the same association if the hub
     /// keeps that, and otherwise in a new one.
     fn end_session(&mut self, now: Instant, reason: DisconnectReason) {
-        let lasted = self.connected_since.filter(|_| self.connected).map(|since| now.since(since));
+        let lasted = self.connected_since().map(|since| now.since(since));
         self.lose(now, reason);
         self.closed |= self.draining;
         if self.closed || self.terminal.is_none() {
