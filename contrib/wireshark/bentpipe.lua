@@ -142,7 +142,7 @@ local e = {
     expert.severity.ERROR),
   types = ProtoExpert.new("xstp.illegal_types", "Types that do not go together",
     expert.group.MALFORMED, expert.severity.ERROR),
-  again = ProtoExpert.new("xstp.again", "Packet sent again", expert.group.SEQUENCE,
+  again = ProtoExpert.new("xstp.again", "Packet retransmitted", expert.group.SEQUENCE,
     expert.severity.NOTE),
   gaps = ProtoExpert.new("xstp.gaps", "Packets are missing", expert.group.SEQUENCE,
     expert.severity.CHAT),
@@ -703,7 +703,7 @@ local function ustat_part(c, tree, header)
 end
 
 -- A packet that was sent under this number before, in this session.
-local function sent_again(pinfo, tree, us, number)
+local function is_retransmission(pinfo, tree, us, number)
   if not pinfo.visited then
     local before = us.sent[number]
     if before then
@@ -711,7 +711,7 @@ local function sent_again(pinfo, tree, us, number)
     else
       us.sent[number] = pinfo.number
     end
-    -- Numbers come round again: what is half a circle behind is forgotten.
+    -- Sequence numbers wrap: entries that are half the number space behind are removed.
     us.sent[(number + HALF) % FULL] = nil
   end
   local before = us.again[pinfo.number]
@@ -723,9 +723,9 @@ local function sent_again(pinfo, tree, us, number)
 end
 
 local function data_part(c, tree, pinfo, number, us, is_relay, words)
-  local again = sent_again(pinfo, tree, us, number)
+  local retransmitted = is_retransmission(pinfo, tree, us, number)
   tree:add(f["xstp.data.length"], c:left()):set_generated()
-  table.insert(words, 1, string.format("SD %d%s", number, again and " again" or ""))
+  table.insert(words, 1, string.format("SD %d%s", number, retransmitted and " retransmission" or ""))
   if c:left() == 0 then
     return
   end

@@ -75,7 +75,7 @@ class Sender:
         return number
 
     def on_retransmission(self, number: int) -> None:
-        """Counts a packet as sent again."""
+        """Counts a retransmission."""
         out = self.outstanding[number]
         out.count, out.queued = self.vt_ps, False
         out.transmissions += 1

@@ -34,7 +34,7 @@ class Upper(Protocol):
         """Returns the payload of a new packet, at most `room` octets."""
 
     def refill(self, number: int, room: int) -> bytes:
-        """Returns the payload of a packet that is sent again (XSTP-7.2.3)."""
+        """Returns the payload of a retransmission (XSTP-7.2.3)."""
 
     def deliver(self, payload: bytes) -> None:
         """Takes the payload of a packet that arrived, in whatever order."""

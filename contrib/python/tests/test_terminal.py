@@ -53,6 +53,15 @@ class Setting:
         assert digest(down) == digest(DOWN)
         assert digest(self.server.uploads.pop()) == digest(UP)
 
+    async def end_in_mid_transfer(self) -> None:
+        """Ends the session during a download, which loses nothing."""
+        stream = self.open()
+        stream.end()
+        first = await stream.read()
+        ended = asyncio.create_task(self.terminal.end(8))
+        assert digest(first + await read_all(stream)) == digest(DOWN)
+        assert await ended
+
 
 async def read_all(stream: StreamIO) -> bytes:
     parts = []
@@ -297,12 +306,7 @@ def test_end(tmp_path: Path, run: Runner) -> None:
 
     async def test() -> None:
         async with setting(tmp_path, BAD) as s:
-            stream = s.open()
-            stream.end()
-            first = await stream.read()
-            ended = asyncio.create_task(s.terminal.end(8))
-            assert digest(first + await read_all(stream)) == digest(DOWN)
-            assert await ended
+            await s.end_in_mid_transfer()
             session = s.terminal.connection.session  # type: ignore[union-attr]
             await wait_for(lambda: session.state is State.CLOSED)
             assert session.reason == ""
@@ -323,12 +327,7 @@ def test_last_release(tmp_path: Path, run: Runner, suite: Suite) -> None:
         async with setting(tmp_path, BAD, suite, limits=limits) as s:
             assert s.terminal.association.peer_limits.capabilities  # type: ignore[union-attr]
             await s.transfer()
-            stream = s.open()
-            stream.end()
-            first = await stream.read()
-            ended = asyncio.create_task(s.terminal.end(8))
-            assert digest(first + await read_all(stream)) == digest(DOWN)
-            assert await ended
+            await s.end_in_mid_transfer()
             assert not s.terminal.connection.relay.errors  # type: ignore[union-attr]
 
     run(test())

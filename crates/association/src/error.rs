@@ -59,7 +59,7 @@ pub enum OpenError {
     /// Its tag is invalid: it is damaged, or not from the peer.
     Tag,
     /// The key of the terminal is not configured.
-    Stranger {
+    UnknownKey {
         /// The key, whose possession the terminal has proved.
         key: PublicKey,
     },
@@ -67,7 +67,7 @@ pub enum OpenError {
     Stale,
     /// The hub is under load.
     Busy,
-    /// The maximum number of terminals is reached.
+    /// The maximum number of terminals is reached, or the hub accepts no more because it stops.
     Full,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for OpenError {
             }
             Self::Replayed { counter } => write!(f, "datagram {counter} was seen before"),
             Self::Tag => write!(f, "datagram is damaged, or not from the peer"),
-            Self::Stranger { key } => write!(f, "terminal whose key is not known here: {key}"),
+            Self::UnknownKey { key } => write!(f, "terminal whose key is not known here: {key}"),
             Self::Stale => write!(f, "Hello that is not later than one before it"),
             Self::Busy => write!(f, "too many Hellos"),
             Self::Full => write!(f, "no room for another terminal"),
@@ -130,7 +130,7 @@ pub struct Counters {
     /// Datagrams with an invalid tag.
     pub bad_tag: u64,
     /// Hellos with an unknown key.
-    pub strangers: u64,
+    pub unknown_keys: u64,
     /// Hellos that were not newer than one before.
     pub stale: u64,
     /// Cookies sent (hub) or accepted (terminal): the hub was under load.
@@ -161,7 +161,7 @@ impl Counters {
             unknown_index,
             replayed,
             bad_tag,
-            strangers,
+            unknown_keys,
             stale,
             cookies,
             cookies_withheld,
@@ -179,7 +179,7 @@ impl Counters {
         self.unknown_index += unknown_index;
         self.replayed += replayed;
         self.bad_tag += bad_tag;
-        self.strangers += strangers;
+        self.unknown_keys += unknown_keys;
         self.stale += stale;
         self.cookies += cookies;
         self.cookies_withheld += cookies_withheld;
@@ -202,7 +202,7 @@ impl Counters {
             OpenError::UnknownIndex { .. } => self.unknown_index += 1,
             OpenError::Replayed { .. } => self.replayed += 1,
             OpenError::Tag => self.bad_tag += 1,
-            OpenError::Stranger { .. } => self.strangers += 1,
+            OpenError::UnknownKey { .. } => self.unknown_keys += 1,
             OpenError::Stale => self.stale += 1,
             OpenError::Busy => self.busy += 1,
             OpenError::Full => self.full += 1,

@@ -31,8 +31,8 @@ fn who_has_no_known_key_is_turned_away_without_an_answer() {
     let mut stranger = terminal_with(terminal_config(Suite::Noise, "stranger"), at(0));
     let hello = hello_of(&mut stranger, at(0)).expect("hello");
     let key = key("stranger").public();
-    assert_eq!(said(&mut hub, at(0), &hello), Err(OpenError::Stranger { key }));
-    assert_eq!(hub.counters().strangers, 1);
+    assert_eq!(said(&mut hub, at(0), &hello), Err(OpenError::UnknownKey { key }));
+    assert_eq!(hub.counters().unknown_keys, 1);
     assert!(!hub.has_answers());
 }
 
@@ -377,7 +377,7 @@ fn a_flood_of_forged_hellos_is_cheap_and_keeps_no_newcomer_out() {
         let mut hello = hellos[(number % 20) as usize].clone();
         sent += hello.len();
         match hub.handle_datagram(now, from(number), &mut hello) {
-            Err(OpenError::Stranger { .. }) => worked += 1,
+            Err(OpenError::UnknownKey { .. }) => worked += 1,
             Ok(HubReceived::Nothing) | Err(OpenError::Busy) => {}
             other => panic!("{other:?}"),
         }
@@ -421,7 +421,7 @@ fn who_holds_one_address_has_one_addresss_share() {
     let mut worked = 0;
     for _ in 0..40 {
         match hub.handle_datagram(at(1), home(), &mut hello.clone()) {
-            Err(OpenError::Stranger { .. }) => worked += 1,
+            Err(OpenError::UnknownKey { .. }) => worked += 1,
             Err(OpenError::Busy) => {}
             other => panic!("{other:?}"),
         }
@@ -468,7 +468,7 @@ fn who_is_struck_off_the_list_is_out() {
     terminals[1].handle_datagram(at(1_000), &mut unknown).expect("heeded");
     let hello = hello_of(&mut terminals[1], at(1_000)).expect("hello");
     let result = said(&mut hub, at(1_000), &hello);
-    assert_eq!(result, Err(OpenError::Stranger { key: key("buoy").public() }));
+    assert_eq!(result, Err(OpenError::UnknownKey { key: key("buoy").public() }));
     // What the others had said before is remembered.
     renew(&mut terminals[0], &mut hub, at(130_000));
 }

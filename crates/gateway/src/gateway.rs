@@ -366,7 +366,7 @@ pub(crate) fn path_plans(
             relay.name = format!("{}/{name}", section.name);
         }
         let mut plan = PathPlan { name, relay, route, hub_name, priority, weight };
-        plan.relay.learnt = state.get(&plan.cache_key());
+        plan.relay.path_metrics = state.get(&plan.cache_key());
         Ok(plan)
     };
     config.ways().into_iter().map(plan).collect()
@@ -396,7 +396,7 @@ pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     }
     // A stream lives on for a round trip after its connection is closed.
     relay.max_streams = config.limits.connections as usize * 2;
-    relay.initial_round_trip = *round_trip;
+    relay.initial_rtt = *round_trip;
     relay.no_response = config.limits.outage;
     relay.wall_clock_ns = Clock::new().epoch_unix_ns();
     relay

@@ -68,7 +68,7 @@ impl PeerReport {
             peer,
             mode: seen.mode,
             rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
-            learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
+            learnt_bits_per_second: relay.path_metrics().map(|metrics| metrics.rate.as_bps()),
             round_trip_seconds: seen.srtt.map(Span::as_secs_f64),
             mtu: relay.mtu(),
         })

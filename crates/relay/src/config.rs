@@ -89,9 +89,9 @@ pub struct RelayConfig {
     pub receive_rate: Option<BitRate>,
     /// What decides how fast this side sends.
     pub control: Control,
-    /// What an earlier session with the peer found out, if there was one: where the first one
-    /// begins. At a hub see [`Hub::remember`](crate::Hub::remember).
-    pub learnt: Option<PathMetrics>,
+    /// Path metrics that an earlier session with the peer has measured, if there was one: the first
+    /// session begins with them. At a hub see [`Hub::cache_path_metrics`](crate::Hub::cache_path_metrics).
+    pub path_metrics: Option<PathMetrics>,
     /// Largest IP packet on the path, bytes; at least [`MIN_MTU`].
     pub mtu: usize,
     /// Whether what the path takes is found by probing, below [`mtu`](Self::mtu). Without that it
@@ -123,7 +123,7 @@ pub struct RelayConfig {
     /// Time without an answer after which the session is given up.
     pub no_response: Span,
     /// The round trip assumed before one has been measured.
-    pub initial_round_trip: Span,
+    pub initial_rtt: Span,
     /// The wall clock at [`units::Instant::ZERO`], nanoseconds since 1970.
     pub wall_clock_ns: u64,
     /// Optional features that this side announces.
@@ -145,7 +145,7 @@ impl RelayConfig {
             send_rate: None,
             receive_rate: None,
             control: Control::default(),
-            learnt: None,
+            path_metrics: None,
             mtu: 1500,
             probe_mtu: false,
             ip_overhead: IPV4_UDP,
@@ -159,7 +159,7 @@ impl RelayConfig {
             unsent_limit: 8 << 20,
             keep_alive: Span::from_secs(10),
             no_response: Span::from_secs(120),
-            initial_round_trip: Span::from_millis(600),
+            initial_rtt: Span::from_millis(600),
             wall_clock_ns: 0,
             capabilities: Capabilities::ALL,
             max_terminals: 256,

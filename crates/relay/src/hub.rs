@@ -10,7 +10,7 @@ mod shaping;
 
 pub use shaping::{Plans, Standing};
 
-use crate::memory::Memory;
+use crate::path_cache::PathCache;
 use crate::plan::{Shaper, Turn};
 use crate::relay::payload_of;
 use crate::session::association_config;
@@ -47,14 +47,14 @@ pub struct Hub {
     config: RelayConfig,
     association: association::Hub,
     peers: BTreeMap<PeerId, Peer>,
-    /// Last words of relays that are gone.
-    farewells: VecDeque<(PeerId, Event)>,
+    /// Events of sessions that are over, which precede those of others.
+    final_events: VecDeque<(PeerId, Event)>,
     /// Terminals that may have carried packets here.
     carried: BTreeSet<PeerId>,
     /// Who wants attention.
     due: Due,
-    /// Who has told of something last; the next one is first.
-    told: Option<PeerId>,
+    /// The terminal that reported an event last; the next one is polled first.
+    polled: Option<PeerId>,
     plans: Plans,
     /// Shares the link among terminals, where its rate is known.
     shaper: Option<Shaper<PeerId>>,
@@ -63,7 +63,7 @@ pub struct Hub {
     /// The address families that are announced to terminals.
     families: Families,
     /// What sessions found out, for the next ones with the same terminals.
-    memory: Memory,
+    path_cache: PathCache,
     /// Buffers of terminals for which they are not the usual.
     buffers: Vec<Buffers>,
     /// Which of them, by the names of the paths.
@@ -82,15 +82,15 @@ impl Hub {
             config: config.clone(),
             association: association::Hub::new(association_config(config), entropy),
             peers: BTreeMap::new(),
-            farewells: VecDeque::new(),
+            final_events: VecDeque::new(),
             carried: BTreeSet::new(),
             due: Due::default(),
-            told: None,
+            polled: None,
             shaper: shaping::shaper(config.send_rate, &Plans::default()),
             plans: Plans::default(),
             grants: Grants::default(),
             families: Families::default(),
-            memory: Memory::default(),
+            path_cache: PathCache::default(),
             buffers: Vec::new(),
             buffered: BTreeMap::new(),
             past: Totals::default(),
@@ -131,28 +131,31 @@ impl Hub {
         self.association.address(peer)
     }
 
-    /// Tells of what an earlier life found out about the way to the terminal called `name`: its
-    /// next session begins there.
-    pub fn remember(&mut self, name: &str, learnt: PathMetrics) {
-        self.memory.put(name.to_owned(), learnt, None);
+    /// Stores `metrics`, which an earlier process measured on the path to the terminal called
+    /// `name`: the next session with it begins with them.
+    pub fn cache_path_metrics(&mut self, name: &str, metrics: PathMetrics) {
+        self.path_cache.put(name.to_owned(), metrics, None);
     }
 
-    /// What sessions of this life found out about the ways to terminals, by name, and when:
-    /// what to remember.
-    pub fn learnt(&mut self, now: Instant) -> impl Iterator<Item = (&str, PathMetrics, Instant)> {
+    /// Path metrics that sessions have measured since this hub was made, by the terminal's name,
+    /// and when they did.
+    pub fn path_metrics(
+        &mut self,
+        now: Instant,
+    ) -> impl Iterator<Item = (&str, PathMetrics, Instant)> {
         let ids: Vec<PeerId> = self.peers.keys().copied().collect();
         for id in ids {
             self.keep(now, id);
         }
-        self.memory.news()
+        self.path_cache.measured()
     }
 
-    /// Notes what the session with a terminal has found out.
+    /// Stores what the session with a terminal has measured.
     fn keep(&mut self, now: Instant, id: PeerId) {
-        if let Some(learnt) = self.peers.get(&id).and_then(|peer| peer.relay.learnt())
+        if let Some(metrics) = self.peers.get(&id).and_then(|peer| peer.relay.path_metrics())
             && let Some(name) = self.association.name(id)
         {
-            self.memory.put(name.to_owned(), learnt, Some(now));
+            self.path_cache.put(name.to_owned(), metrics, Some(now));
         }
     }
 
@@ -196,7 +199,7 @@ impl Hub {
             if let Some(peer) = self.take_out(id) {
                 self.past.add(&peer.relay.totals());
                 let reason = DisconnectReason::Closed;
-                self.farewells.push_back((id, Event::Disconnected { reason }));
+                self.final_events.push_back((id, Event::Disconnected { reason }));
             }
         }
     }
@@ -211,8 +214,9 @@ impl Hub {
         self.tap.as_deref_mut()
     }
 
-    /// Ends all sessions in order; see [`Relay::drain`].
+    /// Ends all sessions in order, and makes no association any more; see [`Relay::drain`].
     pub fn drain(&mut self) {
+        self.association.drain();
         for (&id, peer) in &mut self.peers {
             peer.relay.drain();
             self.due.touch(id);
@@ -251,18 +255,23 @@ impl Hub {
             && let Some(peer) = self.take_out(old)
         {
             // The new association has the old one's name.
-            if let Some((learnt, name)) = peer.relay.learnt().zip(self.association.name(id)) {
-                self.memory.put(name.to_owned(), learnt, Some(now));
+            if let Some((metrics, name)) = peer.relay.path_metrics().zip(self.association.name(id))
+            {
+                self.path_cache.put(name.to_owned(), metrics, Some(now));
             }
             self.past.add(&peer.relay.totals());
             let reason = DisconnectReason::PeerRestarted;
-            self.farewells.push_back((old, Event::Disconnected { reason }));
+            self.final_events.push_back((old, Event::Disconnected { reason }));
         }
         if !self.peers.contains_key(&id) {
             let Some(limits) = self.association.limits(id) else { return Ok(Some(id)) };
-            let learnt = self.association.name(id).and_then(|name| self.memory.get(name));
-            let mut relay = Relay::peer(&self.config_for(id), limits, learnt, now);
+            let cached = self.association.name(id).and_then(|name| self.path_cache.get(name));
+            let mut relay = Relay::peer(&self.config_for(id), limits, cached, now);
             relay.announce_families(self.families);
+            if self.association.is_draining() {
+                // It was welcomed before.
+                relay.drain();
+            }
             let address = self.association.address(id);
             self.peers.insert(id, Peer { relay, session_by: now + CONNECT_TIME, address });
             self.join(id);
@@ -279,18 +288,22 @@ impl Hub {
             peer.address = address;
             peer.relay.moved();
         }
-        let was_here = peer.relay.is_connected();
+        let connected_since = peer.relay.connected_since();
         let result = peer.relay.handle_payload(now, (kind, order), payload);
-        if self.config.receive_rate.is_some() {
-            self.grants.came(now, id, octets as u64, peer.relay.take_need());
-            if !was_here && peer.relay.is_connected() {
-                self.grants.look_at_once(now);
-            }
-        }
         if peer.relay.has_datagram() {
             self.carried.insert(id);
         }
+        // The next session of the same terminal may have begun.
         self.part_if_lost(now, id);
+        if self.config.receive_rate.is_some()
+            && let Some(peer) = self.peers.get_mut(&id)
+        {
+            self.grants.came(now, id, octets as u64, peer.relay.take_need());
+            let since = peer.relay.connected_since();
+            if since.is_some() && since != connected_since {
+                self.grants.look_at_once(now);
+            }
+        }
         result.map(|()| Some(id))
     }
 
@@ -305,14 +318,14 @@ impl Hub {
                 self.keep(now, id);
                 self.grants.forget(id);
                 self.share_memory();
-                self.farewells.push_back((id, Event::Disconnected { reason }));
+                self.final_events.push_back((id, Event::Disconnected { reason }));
                 return;
             }
             self.past.add(&peer.relay.totals());
             self.keep(now, id);
             self.take_out(id);
             self.association.remove(id);
-            self.farewells.push_back((id, Event::Disconnected { reason }));
+            self.final_events.push_back((id, Event::Disconnected { reason }));
         }
     }
 
@@ -440,12 +453,12 @@ impl Hub {
 
     /// The next thing that happened, and with which terminal. Terminals take turns.
     pub fn poll_event(&mut self) -> Option<(PeerId, Event)> {
-        if let Some(farewell) = self.farewells.pop_front() {
-            return Some(farewell);
+        if let Some(event) = self.final_events.pop_front() {
+            return Some(event);
         }
-        while let Some(id) = self.due.teller(self.told) {
+        while let Some(id) = self.due.teller(self.polled) {
             if let Some(event) = self.peers.get_mut(&id).and_then(|peer| peer.relay.poll_event()) {
-                self.told = Some(id);
+                self.polled = Some(id);
                 return Some((id, event));
             }
             self.due.told_all(id);

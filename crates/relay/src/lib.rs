@@ -72,7 +72,7 @@ mod frame;
 pub mod fuzzing;
 pub mod health;
 mod hub;
-mod memory;
+mod path_cache;
 mod path_mtu;
 pub mod plan;
 mod pool;

@@ -69,10 +69,10 @@ pub struct Relay {
     /// Sessions begun so far.
     incarnation: u32,
     path: PathMtu,
-    /// What the last session found out, if it did.
-    learnt: Option<PathMetrics>,
-    /// Where the next session begins: what was found out here or in an earlier life.
-    remembered: Option<PathMetrics>,
+    /// What the last session has measured, if it did.
+    path_metrics: Option<PathMetrics>,
+    /// What the next session begins with: measured by this relay, or in an earlier process.
+    cached_metrics: Option<PathMetrics>,
     pub(crate) streams: Streams,
     connected: bool,
     connected_since: Option<Instant>,
@@ -104,16 +104,17 @@ impl Relay {
         Self::new(config, Some(terminal), false, now)
     }
 
-    /// A hub's relay with a terminal that announced `limits`, and of which `learnt` is remembered.
+    /// A hub's relay with a terminal that announced `limits`, and of whose path `cached` was
+    /// measured before.
     pub(crate) fn peer(
         config: &RelayConfig,
         limits: Limits,
-        learnt: Option<PathMetrics>,
+        cached: Option<PathMetrics>,
         now: Instant,
     ) -> Self {
-        let mut relay = Self { remembered: learnt, ..Self::new(config, None, true, now) };
+        let mut relay = Self { cached_metrics: cached, ..Self::new(config, None, true, now) };
         relay.streams.set_peer(limits);
-        let session = session_config(config, limits, relay.remembered);
+        let session = session_config(config, limits, relay.cached_metrics);
         relay.session = Some(Session::listen(&session));
         relay.peer = Some(limits);
         relay.begin_path(limits);
@@ -133,8 +134,8 @@ impl Relay {
             families: Families::default(),
             incarnation: 0,
             path: PathMtu::new(config.mtu),
-            learnt: None,
-            remembered: config.learnt,
+            path_metrics: None,
+            cached_metrics: config.path_metrics,
             streams: Streams::new(config, is_hub, now),
             connected: false,
             connected_since: None,
@@ -391,7 +392,7 @@ impl Relay {
         let session = self.session.as_ref().filter(|_| self.connected);
         let round_trip = session.and_then(Session::srtt);
         Conditions {
-            round_trip: round_trip.unwrap_or(self.config.initial_round_trip),
+            round_trip: round_trip.unwrap_or(self.config.initial_rtt),
             rate: session.and_then(|session| session.rate(now)),
             back: self.config.receive_rate,
             overhead: self.config.ip_overhead + OVERHEAD,
@@ -517,15 +518,19 @@ mod tests {
     #[test]
     fn what_is_remembered_is_where_sessions_begin_and_is_not_news() {
         let rate = BitRate::from_mbps(3);
-        let learnt = Some(PathMetrics { rate, min_rtt: Span::from_millis(500) });
-        let config = RelayConfig { learnt, ..RelayConfig::new("boat") };
+        let path_metrics = Some(PathMetrics { rate, min_rtt: Span::from_millis(500) });
+        let config = RelayConfig { path_metrics, ..RelayConfig::new("boat") };
         let now = Instant::ZERO + Span::from_secs(1);
         let mut relay = Relay::terminal(&config, now, RngStream::new(1, 0, "terminal"));
         let mut hub = association::Hub::new(association_config(&config), RngStream::new(1, 0, "h"));
         greet(&mut relay, &mut hub, now);
         assert_eq!(relay.rate(now), Some(rate));
-        assert_eq!(relay.learnt(), None, "nothing was found out yet");
+        assert_eq!(relay.path_metrics(), None, "nothing was found out yet");
         relay.lose(now, DisconnectReason::NoResponse);
-        assert_eq!((relay.learnt(), relay.remembered), (None, learnt), "nor in that session");
+        assert_eq!(
+            (relay.path_metrics(), relay.cached_metrics),
+            (None, path_metrics),
+            "nor in that session"
+        );
     }
 }

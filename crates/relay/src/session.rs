@@ -28,7 +28,7 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
     let usual = association::Config::new(&config.name);
     // Where a Hello takes long to leave, its answer is not there after a second.
     let hello = config.send_rate.map_or(Span::ZERO, |rate| rate.time_for(HELLO * 2));
-    let hello = hello + config.initial_round_trip;
+    let hello = hello + config.initial_rtt;
     let (part, [least, most]) = ANSWERS;
     let answers = |rate: BitRate| rate.mul_ratio(1, part).clamp(least, most);
     association::Config {
@@ -44,11 +44,11 @@ pub(crate) fn association_config(config: &RelayConfig) -> association::Config {
 }
 
 /// The session's share of the configuration, with a peer that announced `limits`, after one that
-/// found out `learnt`.
+/// measured `cached`.
 pub(crate) fn session_config(
     config: &RelayConfig,
     limits: Limits,
-    learnt: Option<PathMetrics>,
+    cached: Option<PathMetrics>,
 ) -> SessionConfig {
     let rate = lower(config.send_rate, announced_rate(limits));
     let mut session = match (config.control, rate) {
@@ -61,7 +61,7 @@ pub(crate) fn session_config(
             session
         }
     };
-    session.initial_rate = learnt.map(|learnt| learnt.rate);
+    session.initial_rate = cached.map(|metrics| metrics.rate);
     session.reverse_rate = config.receive_rate;
     session.max_segment = largest(config, limits) - config.ip_overhead - OVERHEAD;
     session.packet_overhead = config.ip_overhead + OVERHEAD + config.link_overhead;
@@ -72,10 +72,10 @@ pub(crate) fn session_config(
     let tries = config.no_response.as_nanos() / session.handshake_timeout.as_nanos().max(1);
     session.handshake_tries = session.handshake_tries.max(u32::try_from(tries).unwrap_or(u32::MAX));
     // It was measured by a clock, which may have been set back meanwhile.
-    session.initial_rtt = learnt
-        .map(|learnt| learnt.min_rtt)
+    session.initial_rtt = cached
+        .map(|metrics| metrics.min_rtt)
         .filter(|round_trip| *round_trip >= LEAST_ROUND_TRIP)
-        .unwrap_or(config.initial_round_trip);
+        .unwrap_or(config.initial_rtt);
     // The peer is a gateway too, and takes what the memory allows in its first round trip.
     session.initial_peer_window = session.number_window.min(ASSUMED);
     session

@@ -4,7 +4,7 @@ mod rig;
 
 use association::{Config, HEADER_LEN, OVERHEAD, Sealed, Terminal, TerminalReceived};
 use relay::{
-    Capabilities, DisconnectReason, Event, Hub, OpenError, PeerId, Priority, RelayConfig,
+    Capabilities, DisconnectReason, Event, Hub, OpenError, PeerId, Priority, Relay, RelayConfig,
     TransmitBatch,
 };
 use rig::{App, Faults, Rig, Side};
@@ -48,7 +48,11 @@ fn an_orderly_end_in_mid_transfer_loses_nothing() {
         rig.run(Span::from_secs(3), |_| false);
         let reasons: Vec<_> = rig.disconnected.iter().map(|(_, reason)| *reason).collect();
         assert_eq!(reasons, [DisconnectReason::Closed; 2], "both sides, no RST");
-        if side == Side::Terminal {
+        if side == Side::Hub {
+            let has_ended = |(_, relay): (PeerId, &Relay)| relay.has_drained();
+            assert!(rig.hub.relays().all(has_ended), "it accepts no session either");
+            assert!(!rig.terminal.is_connected());
+        } else {
             assert!(rig.terminal.has_drained());
             rig.run(Span::from_secs(8), |_| false);
             assert_eq!(rig.hub.peers().count(), 0, "a terminal that has left keeps no place");

@@ -97,6 +97,8 @@ pub struct Hub {
     /// Under which addresses stand for numbers there.
     seed: u64,
     counters: Counters,
+    /// No association is made any more.
+    draining: bool,
 }
 
 impl Hub {
@@ -124,7 +126,19 @@ impl Hub {
             answers: ResponseQueue::default(),
             limits: BTreeMap::new(),
             counters: Counters::default(),
+            draining: false,
         }
+    }
+
+    /// Makes no association from now on: drops the Hellos for one, which terminals repeat until
+    /// the successor of this hub answers. Those that exist continue, with new keys when due.
+    pub fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Whether no association is made any more.
+    pub fn is_draining(&self) -> bool {
+        self.draining
     }
 
     /// This hub's public key, where it has keys.
@@ -340,6 +354,9 @@ impl Hub {
         }
         let hub_index = self.table.free_index(self.entropy.as_mut());
         let continues = self.table.find(&owner, said.continues);
+        if self.draining && continues.is_none() {
+            return Err(OpenError::Full);
+        }
         let association = match continues {
             Some(_) => said.continues,
             None => u64::from_be_bytes(draw(self.entropy.as_mut())).max(1),
@@ -351,7 +368,7 @@ impl Hub {
                 null::answer(heard.index, &ephemeral, &welcome, self.entropy.as_mut())
             }
             From::Key { key, answer } => {
-                let terminal = self.terminal(key).ok_or(OpenError::Stranger { key })?;
+                let terminal = self.terminal(key).ok_or(OpenError::UnknownKey { key })?;
                 terminal.latest = said.timestamp;
                 answer.welcome(heard.index, &terminal.preshared, &welcome)
             }
@@ -374,7 +391,7 @@ impl Hub {
         let (owner, latest) = match &heard.from {
             From::Name { name, .. } => (Owner { name: name.as_str().into(), key: None }, 0),
             From::Key { key, .. } => {
-                let terminal = self.terminal(*key).ok_or(OpenError::Stranger { key: *key })?;
+                let terminal = self.terminal(*key).ok_or(OpenError::UnknownKey { key: *key })?;
                 let owner = Owner { name: terminal.name.clone(), key: Some(*key) };
                 (owner, terminal.latest)
             }

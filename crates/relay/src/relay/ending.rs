@@ -118,7 +118,7 @@ impl Relay {
         if self.session.is_some() {
             self.lose(now, DisconnectReason::PeerRestarted);
         }
-        let config = session_config(&self.config, limits, self.remembered);
+        let config = session_config(&self.config, limits, self.cached_metrics);
         self.streams.set_peer(limits);
         self.streams.announce_families(self.families);
         let mut session = Session::listen_after(&config, last);
@@ -135,7 +135,7 @@ impl Relay {
         (self.peer, self.peer_left) = (Some(limits), None);
         self.streams.set_peer(limits);
         self.incarnation += 1;
-        let config = session_config(&self.config, limits, self.remembered);
+        let config = session_config(&self.config, limits, self.cached_metrics);
         self.session = Some(Session::connect(&config, now, self.incarnation));
         if self.draining {
             self.drain();
@@ -202,7 +202,7 @@ impl Relay {
     /// The session is over. A terminal begins the next one: in the same association if the hub
     /// keeps that, and otherwise in a new one.
     fn end_session(&mut self, now: Instant, reason: DisconnectReason) {
-        let lasted = self.connected_since.filter(|_| self.connected).map(|since| now.since(since));
+        let lasted = self.connected_since().map(|since| now.since(since));
         self.lose(now, reason);
         self.closed |= self.draining;
         if self.closed || self.terminal.is_none() {
@@ -222,8 +222,8 @@ impl Relay {
     /// The session is gone, and its streams with it.
     pub(super) fn lose(&mut self, now: Instant, reason: DisconnectReason) {
         self.past = self.totals();
-        self.learnt = self.learnt();
-        self.remembered = self.learnt.or(self.remembered);
+        self.path_metrics = self.path_metrics();
+        self.cached_metrics = self.path_metrics.or(self.cached_metrics);
         let is_closed = |session: &Session| session.state() == State::Closed;
         let is_kept = self.has_next_session(reason);
         self.ended = self.session.take().filter(|session| is_kept && is_closed(session));

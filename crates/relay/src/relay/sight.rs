@@ -26,13 +26,18 @@ impl Relay {
     pub fn sight(&self) -> Sight {
         let [receive_pool, send_pool] = self.streams.pools();
         Sight {
-            connected_since: self.connected_since.filter(|_| self.connected),
+            connected_since: self.connected_since(),
             heard: self.heard,
             mtu: self.path.current(),
             send_pool,
             receive_pool,
             receive_memory: self.receive_allocated(),
         }
+    }
+
+    /// When the session with the peer was established, while there is one.
+    pub(crate) fn connected_since(&self) -> Option<Instant> {
+        self.connected_since.filter(|_| self.connected)
     }
 
     /// Copies from now on what a terminal's association opens and seals into `tap`; `None`: no

@@ -232,12 +232,12 @@ impl Relay {
         self.session.as_ref().and_then(Session::srtt)
     }
 
-    /// What the session, or the last one while there is none, found out about the way: what to
-    /// remember for the next one. What it was told from an earlier life is not found out.
-    pub fn learnt(&self) -> Option<PathMetrics> {
+    /// What the session, or the last one while there is none, has measured on the path: to be
+    /// cached for the next one. Metrics that it began with are not measurements.
+    pub fn path_metrics(&self) -> Option<PathMetrics> {
         match &self.session {
             Some(session) => session.path_metrics(),
-            None => self.learnt,
+            None => self.path_metrics,
         }
     }
 

@@ -137,7 +137,7 @@ impl Streams {
             events: VecDeque::new(),
             statistics: Statistics::default(),
             now,
-            round_trip: config.initial_round_trip,
+            round_trip: config.initial_rtt,
             rate: config.send_rate,
         }
     }

@@ -163,7 +163,7 @@ impl<'a> World<'a> {
         let round_trip = (star.mac.terminals[0].up + star.mac.hub_leg) * 2;
         let config = |name: &str| RelayConfig {
             control,
-            initial_round_trip: round_trip,
+            initial_rtt: round_trip,
             probe_mtu: true,
             max_terminals: star.mac.terminals.len().max(256),
             ..RelayConfig::new(name)

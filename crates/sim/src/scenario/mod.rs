@@ -38,8 +38,8 @@ pub struct Setting {
     pub rates: [BitRate; 2],
     /// Whether the gateways are told neither, and find them.
     pub auto: bool,
-    /// What the hub remembers of the way to the terminal.
-    pub learnt: Option<PathMetrics>,
+    /// Path metrics that the hub has cached for the terminal.
+    pub path_metrics: Option<PathMetrics>,
     /// What decides how fast the gateways send.
     pub control: Control,
     /// Whether keys secure the link, as they do unless an operator says otherwise.
@@ -64,7 +64,7 @@ impl Setting {
     /// This link; the gateways are told these rates, forward and return.
     pub fn on(link: LinkConfig, rates: [BitRate; 2]) -> Self {
         let control = Control::default();
-        Self { link, rates, auto: false, learnt: None, control, secure: true, seed: 1 }
+        Self { link, rates, auto: false, path_metrics: None, control, secure: true, seed: 1 }
     }
 
     /// The same with other chance.
@@ -91,7 +91,7 @@ impl Setting {
     /// The same with a hub that remembers `rate` and the round trip.
     #[must_use]
     pub fn remembering(mut self, rate: BitRate) -> Self {
-        self.learnt = Some(PathMetrics { rate, min_rtt: self.round_trip() });
+        self.path_metrics = Some(PathMetrics { rate, min_rtt: self.round_trip() });
         self
     }
 
@@ -120,8 +120,8 @@ impl Setting {
             acquaint(&mut terminal, &mut hub, self.seed);
         }
         let mut hub = HubSide::new(&hub, rng("hub"));
-        if let Some(learnt) = self.learnt {
-            hub.hub.remember("terminal", learnt);
+        if let Some(metrics) = self.path_metrics {
+            hub.hub.cache_path_metrics("terminal", metrics);
         }
         let mut config = PathConfig::new(self.link.clone());
         config.seed = self.seed;

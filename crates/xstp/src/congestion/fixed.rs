@@ -60,9 +60,6 @@ impl CongestionController for Fixed {
 
     /// A rate cap keeps its ratio to the granted rate (XSTP-9.3.7).
     fn apply_grant(&mut self, rate: Option<BitRate>) {
-        if let (Some(rate_cap), Some(old), Some(new)) = (&mut self.rate_cap, self.rate, rate) {
-            rate_cap.scale(old, new);
-        }
         self.rate = rate;
     }
 

@@ -7,17 +7,17 @@
 //!                octets       = octets sent up to the POLL − octets reported missing so far
 //! ```
 //!
-//! The first STAT without the block starts the estimates, and they are used to the end of the
+//! The first list without the block starts the estimates, and they are used to the end of the
 //! session (XSTP-5.3.6): a receiver that left the block out of some of its STATs would otherwise
 //! keep the sender from ever learning the rate of the path. The estimates continue from the last
 //! reported values, so that the controller sees no jump of either.
 
-use crate::wire::Arrival;
+use crate::wire::{Arrival, Stat};
 use alloc::collections::VecDeque;
 use units::Instant;
 
 /// Maximum number of unanswered POLLs that are stored.
-const MAX_SENT_POLLS: usize = 64;
+const MAX_SENT_POLLS: usize = 256;
 
 /// A POLL that was sent, and the octets of the session up to it.
 #[derive(Clone, Copy, Debug)]
@@ -54,13 +54,13 @@ impl Arrivals {
         self.missing = self.missing.saturating_add(octets);
     }
 
-    /// Returns the measurements for the POLL `seq`, whose first STAT arrived at `now`.
-    pub(super) fn measure(
-        &mut self,
-        now: Instant,
-        seq: u32,
-        reported: Option<Arrival>,
-    ) -> Option<Arrival> {
+    /// Returns the measurements for the POLL whose first STAT, `stat`, arrived at `now`. The
+    /// continuation of a list, which may overtake its beginning or outlive it, has none.
+    pub(super) fn measure(&mut self, now: Instant, stat: &Stat<'_>) -> Option<Arrival> {
+        let (seq, reported) = (stat.echo.seq, stat.arrival);
+        if reported.is_none() && stat.runs.skip() > 0 {
+            return None;
+        }
         let ahead = |poll: &SentPoll| seq.wrapping_sub(poll.seq) as i32;
         while self.sent_polls.front().is_some_and(|poll| ahead(poll) > 0) {
             self.sent_polls.pop_front();
@@ -93,10 +93,23 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seq::Seq24;
+    use crate::wire::{Echo, RunList};
     use units::Span;
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Span::from_millis(millis)
+    }
+
+    /// The first STAT of the POLL `seq`, whose list begins `skip` packets after N(R).
+    fn stat(seq: u32, skip: u32, arrival: Option<Arrival>) -> Stat<'static> {
+        Stat {
+            echo: Echo { seq, timestamp: 0 },
+            received_below: Seq24::ZERO,
+            window: 100,
+            arrival,
+            runs: RunList::new(skip, &[1]).expect("within the window"),
+        }
     }
 
     /// XSTP-5.3.6
@@ -107,21 +120,21 @@ mod tests {
             arrivals.on_poll_sent(seq, octets);
         }
         assert_eq!(
-            arrivals.measure(at(600), 1, None),
+            arrivals.measure(at(600), &stat(1, 0, None)),
             Some(Arrival { at: 600_000, octets: 1_000 })
         );
         arrivals.on_missing(1_500);
         assert_eq!(
-            arrivals.measure(at(700), 2, None),
+            arrivals.measure(at(700), &stat(2, 0, None)),
             Some(Arrival { at: 700_000, octets: 3_500 })
         );
         // Later reports of losses do not make the count smaller.
         arrivals.on_missing(6_000);
         assert_eq!(
-            arrivals.measure(at(800), 3, None),
+            arrivals.measure(at(800), &stat(3, 0, None)),
             Some(Arrival { at: 800_000, octets: 3_500 })
         );
-        assert_eq!(arrivals.measure(at(900), 3, None), None, "it was answered before");
+        assert_eq!(arrivals.measure(at(900), &stat(3, 0, None)), None, "it was answered before");
     }
 
     /// XSTP-5.3.6
@@ -132,11 +145,22 @@ mod tests {
             arrivals.on_poll_sent(seq, octets);
         }
         let reported = Arrival { at: 4_000_000_000, octets: 77_000 };
-        assert_eq!(arrivals.measure(at(600), 1, Some(reported)), Some(reported));
+        assert_eq!(arrivals.measure(at(600), &stat(1, 0, Some(reported))), Some(reported));
         let expected = Arrival { at: 4_000_100_000, octets: 81_000 };
-        assert_eq!(arrivals.measure(at(700), 2, None), Some(expected));
+        assert_eq!(arrivals.measure(at(700), &stat(2, 0, None)), Some(expected));
         // They are used from then on, whatever is reported.
         let expected = Arrival { at: 4_000_200_000, octets: 85_000 };
-        assert_eq!(arrivals.measure(at(800), 3, Some(reported)), Some(expected));
+        assert_eq!(arrivals.measure(at(800), &stat(3, 0, Some(reported))), Some(expected));
+    }
+
+    /// XSTP-5.3.5, XSTP-5.3.6: the first segment of the list was lost, or arrives later.
+    #[test]
+    fn the_continuation_of_a_list_starts_no_estimates() {
+        let mut arrivals = Arrivals::default();
+        arrivals.on_poll_sent(1, 1_000);
+        arrivals.on_poll_sent(2, 5_000);
+        assert_eq!(arrivals.measure(at(600), &stat(1, 7, None)), None);
+        let reported = Arrival { at: 4_000_000_000, octets: 77_000 };
+        assert_eq!(arrivals.measure(at(700), &stat(2, 0, Some(reported))), Some(reported));
     }
 }

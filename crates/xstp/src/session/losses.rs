@@ -106,7 +106,7 @@ impl Session {
 
     /// Reports the measurements of the receiver, or estimates of them, to the controller.
     fn report_poll_answered(&mut self, now: Instant, stat: &Stat<'_>) {
-        let Some(arrival) = self.arrivals.measure(now, stat.echo.seq, stat.arrival) else { return };
+        let Some(arrival) = self.arrivals.measure(now, stat) else { return };
         self.congestion.on_poll_answered(&PollAnswered {
             now,
             seq: stat.echo.seq,

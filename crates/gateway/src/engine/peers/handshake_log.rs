@@ -31,7 +31,7 @@ impl HandshakeLog {
         tracing::debug!(%from, %error, "datagram rejected");
         let ReceiveError::Association(error) = error else { return };
         match error {
-            OpenError::Stranger { key } if self.keys.allow(now) => {
+            OpenError::UnknownKey { key } if self.keys.allow(now) => {
                 tracing::warn!(%from, %key, "handshake rejected: unknown terminal key");
             }
             OpenError::Suite { .. } if now >= self.other_security_again => {
@@ -109,7 +109,7 @@ mod tests {
                     rejected.log_rejected(now, from, &ReceiveError::Association(suite));
                 }
                 let key = PrivateKey::generate(&mut rng).public();
-                let unknown = OpenError::Stranger { key };
+                let unknown = OpenError::UnknownKey { key };
                 rejected.log_rejected(now, from, &ReceiveError::Association(unknown));
                 let version = OpenError::Version { found: 2, expected: 1 };
                 rejected.log_rejected(now, from, &ReceiveError::Association(version));

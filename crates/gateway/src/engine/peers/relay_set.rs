@@ -86,8 +86,8 @@ impl RelaySet {
         entropy: impl Entropy + 'static,
     ) -> Self {
         let mut hub = Box::new(Hub::new(config, entropy));
-        for (name, learnt) in state.all() {
-            hub.remember(name, learnt);
+        for (name, metrics) in state.all() {
+            hub.cache_path_metrics(name, metrics);
         }
         for (names, bytes) in memory {
             hub.set_memory(names, *bytes);

@@ -224,7 +224,7 @@ impl Account {
             + association.unknown_index
             + association.replayed
             + association.bad_tag
-            + association.strangers
+            + association.unknown_keys
             + association.stale
             + association.busy
             + association.full;

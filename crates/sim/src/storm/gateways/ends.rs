@@ -71,8 +71,8 @@ impl TerminalEnd {
 
     fn restart(&mut self, now: Instant) {
         self.books.bury(&self.relay.totals(), 1);
-        let learnt = self.relay.learnt();
-        self.setup.config.learnt = learnt.or(self.setup.config.learnt);
+        let metrics = self.relay.path_metrics();
+        self.setup.config.path_metrics = metrics.or(self.setup.config.path_metrics);
         let rng = self.setup.rng(self.books.restarts());
         self.relay = Relay::terminal(&self.setup.config, now, rng);
         self.relay.set_mtu(now, self.mtu);
@@ -204,8 +204,8 @@ impl HubEnd {
     pub(crate) fn new(setup: Setup, now: Instant) -> Self {
         let _ = now;
         let mut hub = Hub::new(&setup.config, setup.rng(0));
-        if let Some(learnt) = setup.config.learnt {
-            hub.remember("terminal", learnt);
+        if let Some(metrics) = setup.config.path_metrics {
+            hub.cache_path_metrics("terminal", metrics);
         }
         Self {
             hub,
@@ -259,12 +259,15 @@ impl HubEnd {
         for peer in self.users.keys().copied().collect::<Vec<_>>() {
             self.part(now, peer);
         }
-        let learnt: Vec<_> =
-            self.hub.learnt(now).map(|(name, learnt, _)| (name.to_owned(), learnt)).collect();
+        let measured: Vec<_> = self
+            .hub
+            .path_metrics(now)
+            .map(|(name, metrics, _)| (name.to_owned(), metrics))
+            .collect();
         self.hub = Hub::new(&self.setup.config, self.setup.rng(self.books.restarts()));
-        for (name, learnt) in learnt {
+        for (name, metrics) in measured {
             if !amnesia {
-                self.hub.remember(&name, learnt);
+                self.hub.cache_path_metrics(&name, metrics);
             }
         }
     }

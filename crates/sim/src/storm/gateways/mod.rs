@@ -222,7 +222,7 @@ fn draw_configs(
             // From a 64th of the rate to 64 times as much.
             let rate = rates[usize::from(name == "hub")].mul_ratio(1 << rng.below(13), 64);
             let round_trip = Span::from_millis(2 + rng.below(1_500));
-            config.learnt = Some(PathMetrics { rate, min_rtt: round_trip });
+            config.path_metrics = Some(PathMetrics { rate, min_rtt: round_trip });
         }
         if on.has(Fault::TinySegment) {
             config.mtu = 576 + rng.below(100) as usize;

@@ -58,10 +58,26 @@ struct Sample {
     delay: i64,
 }
 
+/// A rate that was measured while the configured rate was `of_bps`. When a grant changes that, it
+/// keeps its ratio; what was measured is stored, so that no change of the grant rounds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    bps: u64,
+    of_bps: u64,
+}
+
+impl Share {
+    /// The rate, with a configured rate of `rate`.
+    fn at(self, rate: BitRate) -> u64 {
+        let bps = u128::from(self.bps) * u128::from(rate.as_bps()) / u128::from(self.of_bps);
+        u64::try_from(bps).unwrap_or(u64::MAX)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Free,
-    Draining { until: Instant, queue: i64, link_bps: u64 },
+    Draining { until: Instant, queue: i64, link: Share },
     Settling { since: Instant, queue: i64 },
 }
 
@@ -73,7 +89,7 @@ pub(crate) struct RateCap {
     /// Difference of the two clocks in the first sample.
     clock_offset: Option<u32>,
     base_delay: WindowedMin,
-    cap_bps: Option<u64>,
+    cap: Option<Share>,
     phase: Phase,
     hold: Span,
     /// Number of times that the rate cap was raised.
@@ -89,7 +105,7 @@ impl RateCap {
             samples: VecDeque::new(),
             clock_offset: None,
             base_delay: WindowedMin::default(),
-            cap_bps: None,
+            cap: None,
             phase: Phase::Free,
             hold: Span::ZERO,
             raises: 0,
@@ -100,27 +116,13 @@ impl RateCap {
     /// Minimum of `rate` and the rate cap; at least an eighth of `rate`.
     pub(crate) fn apply(&self, now: Instant, rate: BitRate) -> BitRate {
         let cap = match self.phase {
-            Phase::Draining { until, link_bps, .. } if now < until => Some(link_bps / 4 * 3),
-            Phase::Draining { link_bps, .. } => Some(below(link_bps)),
-            Phase::Free | Phase::Settling { .. } => self.cap_bps,
+            Phase::Draining { until, link, .. } if now < until => Some(link.at(rate) / 4 * 3),
+            Phase::Draining { link, .. } => Some(below(link.at(rate))),
+            Phase::Free | Phase::Settling { .. } => self.cap.map(|cap| cap.at(rate)),
         };
         cap.map_or(rate, |bps| {
             BitRate::from_bps(bps.clamp(rate.as_bps() / 8, rate.as_bps()).max(1))
         })
-    }
-
-    /// The hub has changed the granted rate from `old` to `new`: scales the measured rates by the
-    /// same ratio.
-    pub(crate) fn scale(&mut self, old: BitRate, new: BitRate) {
-        let scaled = |bps: u64| {
-            let scaled =
-                u128::from(bps) * u128::from(new.as_bps()) / u128::from(old.as_bps().max(1));
-            u64::try_from(scaled).unwrap_or(u64::MAX)
-        };
-        self.cap_bps = self.cap_bps.map(scaled);
-        if let Phase::Draining { link_bps, .. } = &mut self.phase {
-            *link_bps = scaled(*link_bps);
-        }
     }
 
     /// Name of the phase.
@@ -128,7 +130,7 @@ impl RateCap {
         match self.phase {
             Phase::Draining { until, .. } if now < until => "draining",
             Phase::Draining { .. } | Phase::Settling { .. } => "settling",
-            Phase::Free if self.cap_bps.is_some() => "capped",
+            Phase::Free if self.cap.is_some() => "capped",
             Phase::Free => "configured",
         }
     }
@@ -180,14 +182,16 @@ impl RateCap {
                 {
                     let queue = recent.queue_at(now);
                     let until = now + micros(queue) * 4;
-                    self.phase = Phase::Draining { until, queue, link_bps: recent.link_bps() };
+                    let link = Share { bps: recent.link_bps(), of_bps: rate.as_bps().max(1) };
+                    self.phase = Phase::Draining { until, queue, link };
                 } else {
-                    self.raise(now, rate, min_rtt);
+                    self.raise(now, min_rtt);
                 }
             }
-            Phase::Draining { until, queue, link_bps } => {
+            Phase::Draining { until, queue, link } => {
                 if now >= until {
-                    self.cap_bps = Some(below(link_bps));
+                    let bps = below(link.bps).max(link.of_bps / 8);
+                    self.cap = Some(Share { bps, ..link });
                     self.phase = Phase::Settling { since: until, queue };
                 }
             }
@@ -208,7 +212,7 @@ impl RateCap {
         if !is_drained {
             // The path delay has increased, or another sender fills the queue: only a longer
             // delay is a queue of this sender.
-            self.cap_bps = None;
+            self.cap = None;
             self.base_delay.reset(now, last.delay);
         }
         let first = min_rtt * 4;
@@ -217,15 +221,15 @@ impl RateCap {
         self.samples.clear();
     }
 
-    fn raise(&mut self, now: Instant, rate: BitRate, min_rtt: Span) {
-        let Some(cap) = self.cap_bps else { return };
+    fn raise(&mut self, now: Instant, min_rtt: Span) {
+        let Some(Share { bps, of_bps }) = self.cap else { return };
         let hold = if self.raises == 0 { self.hold } else { min_rtt * 4 };
         if now < self.wait_until + hold {
             return;
         }
-        let higher = cap + (cap >> 7_u32.saturating_sub(self.raises).max(3));
+        let higher = bps + (bps >> 7_u32.saturating_sub(self.raises).max(3));
         self.raises += 1;
-        self.cap_bps = (higher < rate.as_bps()).then_some(higher);
+        self.cap = (higher < of_bps).then_some(Share { bps: higher, of_bps });
         self.wait_until = now;
     }
 

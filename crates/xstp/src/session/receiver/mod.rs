@@ -260,7 +260,8 @@ impl Receiver {
             echo: pending.echo,
             received_below: Seq24::from_extended(next),
             window: (self.window_edge - next) as u32,
-            arrival: pending.resume.is_none().then_some(pending.arrival),
+            // Without a skip it looks like the beginning of a list.
+            arrival: (pending.resume.is_none() || skip == 0).then_some(pending.arrival),
             runs: RunList::new(skip, &self.lengths).expect("runs lie within a window"),
         })
     }

@@ -81,7 +81,7 @@ impl RelaySet {
             + counters.unknown_index
             + counters.replayed
             + counters.bad_tag
-            + counters.strangers
+            + counters.unknown_keys
             + counters.stale
             + counters.busy
             + counters.full;
@@ -90,7 +90,7 @@ impl RelaySet {
             ("unknown_index", counters.unknown_index),
             ("replayed", counters.replayed),
             ("bad_tag", counters.bad_tag),
-            ("stranger", counters.strangers),
+            ("stranger", counters.unknown_keys),
             ("stale_hello", counters.stale),
             ("busy", counters.busy),
             ("full", counters.full),
@@ -197,7 +197,7 @@ fn terminal(
         granted_bits_per_second: relay.granted().map(BitRate::as_bps),
         beyond_grant: 0,
         rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
-        learnt_bits_per_second: relay.learnt().map(|learnt| learnt.rate.as_bps()),
+        learnt_bits_per_second: relay.path_metrics().map(|metrics| metrics.rate.as_bps()),
         round_trip_seconds: seconds(relay.round_trip()),
         least_round_trip_seconds: seconds(seen.and_then(|seen| seen.min_rtt)),
         queue_seconds: seconds(seen.and_then(|seen| seen.queuing_delay)),

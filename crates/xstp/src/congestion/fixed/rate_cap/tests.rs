@@ -1,6 +1,8 @@
 //! Tests of the rate cap on a fluid model of a link with a queue, loss and delay.
 
+use super::super::Fixed;
 use super::*;
+use crate::congestion::controller::CongestionController;
 use std::vec::Vec;
 
 const CONFIGURED: BitRate = BitRate::from_mbps(12);
@@ -171,17 +173,19 @@ fn a_rate_cap_is_at_least_an_eighth_of_the_rate() {
 
 /// XSTP-9.3.7
 #[test]
-fn a_rate_cap_keeps_its_ratio_to_the_grant() {
-    let mut run = run(20, CONFIGURED, |_| GOOD);
-    let ratio = |run: &Run, grant: BitRate| {
-        run.rate_cap.apply(run.now, grant).as_bps() as f64 / grant.as_bps() as f64
-    };
-    let before = ratio(&run, CONFIGURED);
-    assert!((0.7..0.9).contains(&before), "{before}");
-    let low = BitRate::from_mbps(3);
-    for (old, grant) in [(CONFIGURED, low), (low, CONFIGURED)] {
-        run.rate_cap.scale(old, grant);
-        let after = ratio(&run, grant);
-        assert!((after - before).abs() < 1e-3, "{after} after {before}");
+fn a_rate_cap_keeps_its_ratio_through_thousands_of_grants() {
+    let run = run(20, CONFIGURED, |_| GOOD);
+    let rate_cap = Some(run.rate_cap);
+    let mut fixed = Fixed { rate: Some(CONFIGURED), min_rate: None, rate_cap };
+    let paced = |fixed: &Fixed| fixed.pace(run.now).expect("a rate").as_bps();
+    let before = paced(&fixed);
+    let ratio = before as f64 / CONFIGURED.as_bps() as f64;
+    assert!((0.7..0.9).contains(&ratio), "{ratio}");
+    for grant in [8_000, 13, 2_999_999].into_iter().cycle().take(10_000) {
+        fixed.apply_grant(Some(BitRate::from_bps(grant)));
+        let expected = (grant as f64 * ratio) as u64;
+        assert!(paced(&fixed).abs_diff(expected) <= 1, "{} of {grant}", paced(&fixed));
     }
+    fixed.apply_grant(Some(CONFIGURED));
+    assert_eq!(paced(&fixed), before);
 }
