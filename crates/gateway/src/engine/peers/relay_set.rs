@@ -86,8 +86,8 @@ impl RelaySet {
         entropy: impl Entropy + 'static,
     ) -> Self {
         let mut hub = Box::new(Hub::new(config, entropy));
-        for (name, learnt) in state.all() {
-            hub.remember(name, learnt);
+        for (name, metrics) in state.all() {
+            hub.remember(name, metrics);
         }
         for (names, bytes) in memory {
             hub.set_memory(names, *bytes);
@@ -307,10 +307,10 @@ impl RelaySet {
             },
             (Side::Terminal(paths), Peer::Path(number)) => match paths.all.get(number) {
                 Some(path) => path.cache_key(),
-                None => "nobody".into(),
+                None => "unknown".into(),
             },
             (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), Peer::Terminal(_)) => {
-                "nobody".into()
+                "unknown".into()
             }
         }
     }

@@ -19,14 +19,14 @@ impl RelaySet {
         match &mut self.side {
             Side::Terminal(paths) => {
                 for path in paths.all.iter().filter(|path| path.relay.is_connected()) {
-                    if let Some(learnt) = path.relay.learnt() {
-                        state.put(&path.cache_key(), learnt, unix(now));
+                    if let Some(metrics) = path.relay.learnt() {
+                        state.put(&path.cache_key(), metrics, unix(now));
                     }
                 }
             }
             Side::Hub(hub) => {
-                for (name, learnt, at) in hub.learnt(now) {
-                    state.put(name, learnt, unix(at));
+                for (name, metrics, at) in hub.learnt(now) {
+                    state.put(name, metrics, unix(at));
                 }
             }
         }
