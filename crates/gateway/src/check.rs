@@ -140,7 +140,7 @@ fn ways(found: &mut Findings, config: &Config) {
     for path in config.ways() {
         let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
         if let Some(HubAddress::Name(name, port)) = &path.link.peer {
-            // Other name servers than the system's are asked by the gateway alone.
+            // Name servers other than the system's are queried by the gateway only.
             if config.resolver.nameservers.is_empty()
                 && let Err(error) = (&**name, *port).to_socket_addrs()
             {

@@ -1,4 +1,4 @@
-//! Why a gateway does not run.
+//! Errors that end a gateway.
 
 use crate::KeyError;
 use crate::intercept::InterceptError;
@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a gateway does not start, or stops before it was asked to.
+/// Why a gateway does not start, or stops without a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,7 +17,7 @@ pub enum Error {
         key: &'static str,
         /// The address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// The transparent listeners, or the kernel's tables.
@@ -30,7 +30,7 @@ pub enum Error {
         key: &'static str,
         /// The port.
         port: u16,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
         /// What to do about it.
         advice: &'static str,
@@ -40,16 +40,16 @@ pub enum Error {
     Control {
         /// Its place.
         path: PathBuf,
-        /// What stood in the way.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// A terminal without its hub's address; [`Config::parse`](crate::Config::parse) lets none pass.
     #[error("link.peer: a terminal needs its hub's address")]
     NoPeer,
-    /// The kernel does not tell which addresses are the hub's own.
+    /// The kernel did not list the hub's own addresses.
     #[error("hub.own_addresses: {0}; \"allow\" would do without")]
     Addresses(rt::netlink::NetlinkError),
-    /// What carries packets as they are.
+    /// Forwarding of other packets.
     #[error(transparent)]
     Forward(#[from] crate::ForwardError),
     /// The keys that the configuration names.
@@ -58,7 +58,7 @@ pub enum Error {
     /// [`Gateway`](crate::Gateway) is one of a pair; for the other kind there is [`SingleGateway`](crate::SingleGateway).
     #[error("role = \"single\" has no partner")]
     NoPartner,
-    /// What two-segment splitting asks of the kernel.
+    /// What two-segment splitting needs of the kernel.
     #[error("{0}")]
     Single(String),
     /// The readiness loop itself.

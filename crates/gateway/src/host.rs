@@ -114,7 +114,7 @@ impl HostAddresses {
             if is_there {
                 tracing::info!(%address, keys, "this host has the address now");
             } else {
-                tracing::warn!(%address, keys, "waiting for an address that this host has not");
+                tracing::warn!(%address, keys, "waiting for an address that this host does not have");
             }
         }
     }

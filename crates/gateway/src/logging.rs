@@ -1,5 +1,7 @@
 //! Logs, on standard error: for people, for journald, or as JSON.
 
+#[cfg(test)]
+pub(crate) mod captured;
 mod limit;
 mod queue;
 

@@ -158,7 +158,7 @@ impl Traffic {
     }
 }
 
-/// Returns the counters of connections.
+/// Counters of connections.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counters {
     /// Clients accepted, at a terminal.
@@ -171,7 +171,7 @@ pub struct Counters {
     pub connect_attempts: u64,
     /// Connections refused, by reason.
     pub refused: BTreeMap<&'static str, u64>,
-    /// Connections refused or clients turned away because somebody had his share, by what of it.
+    /// Connections refused because a limit was reached, by limit.
     pub limited: BTreeMap<&'static str, u64>,
     /// Connections whose both halves ended after their last byte.
     pub completed: u64,
@@ -213,7 +213,7 @@ pub struct Counters {
     pub forwarded: ForwardCounters,
     /// Messages to a MAC scheduler about connections, at a hub.
     pub mac_messages: u64,
-    /// Such messages that nobody took.
+    /// Such messages without a receiver.
     pub mac_unheard: u64,
     /// Rounds of the readiness loop.
     pub rounds: u64,

@@ -1,4 +1,4 @@
-//! What was learnt about the ways to peers, on disk, so that a restart begins at speed.
+//! Path metrics of peers, cached on disk, so that a restart begins at speed.
 //!
 //! ```toml
 //! # What bentpipe found out about its links. It may be deleted.
@@ -24,7 +24,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 use units::{BitRate, Instant, Span};
 
-/// Peers in the file; those learnt longest ago make room.
+/// Maximum number of peers in the file; the oldest are removed.
 const MOST: usize = 1024;
 /// A file of so many bytes is not ours.
 const MOST_BYTES: u64 = 1 << 20;
@@ -54,7 +54,7 @@ struct Peer {
 /// What is known of one peer, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    learnt: PathMetrics,
+    metrics: PathMetrics,
     unix: u64,
 }
 
@@ -91,20 +91,20 @@ impl State {
 
     /// What is remembered of all peers.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, PathMetrics)> {
-        self.entries.iter().map(|(name, entry)| (name.as_str(), entry.learnt))
+        self.entries.iter().map(|(name, entry)| (name.as_str(), entry.metrics))
     }
 
     /// What is remembered of one.
     pub(crate) fn get(&self, name: &str) -> Option<PathMetrics> {
-        self.entries.get(name).map(|entry| entry.learnt)
+        self.entries.get(name).map(|entry| entry.metrics)
     }
 
-    /// Takes what was learnt at `unix` seconds.
-    pub(crate) fn put(&mut self, name: &str, learnt: PathMetrics, unix: u64) {
+    /// Stores what was measured at `unix` seconds.
+    pub(crate) fn put(&mut self, name: &str, metrics: PathMetrics, unix: u64) {
         if self.path.is_none() {
             return;
         }
-        self.entries.insert(name.to_owned(), Entry { learnt, unix });
+        self.entries.insert(name.to_owned(), Entry { metrics, unix });
         if self.entries.len() > MOST {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.unix);
             if let Some(name) = oldest.map(|(name, _)| name.clone()) {
@@ -148,7 +148,7 @@ impl State {
         self.entries.iter().any(|(name, entry)| match self.written.get(name) {
             None => true,
             Some(old) => {
-                let (new, old_rate) = (entry.learnt.rate.as_bps(), old.learnt.rate.as_bps());
+                let (new, old_rate) = (entry.metrics.rate.as_bps(), old.metrics.rate.as_bps());
                 new.abs_diff(old_rate) > old_rate / 20 || entry.unix >= old.unix + CONFIRMED
             }
         })
@@ -176,10 +176,10 @@ impl State {
 fn text_of(entries: &BTreeMap<String, Entry>) -> String {
     let peer = entries
         .iter()
-        .map(|(name, Entry { learnt, unix })| Peer {
+        .map(|(name, Entry { metrics, unix })| Peer {
             name: name.clone(),
-            rate_bits_per_second: learnt.rate.as_bps(),
-            round_trip_ms: learnt.min_rtt.as_millis(),
+            rate_bits_per_second: metrics.rate.as_bps(),
+            round_trip_ms: metrics.min_rtt.as_millis(),
             learnt_unix_seconds: *unix,
         })
         .collect();
@@ -191,7 +191,7 @@ fn text_of(entries: &BTreeMap<String, Entry>) -> String {
 /// What still says something, with rates and times that can be.
 fn fresh(content: Content, unix: u64) -> BTreeMap<String, Entry> {
     let mut peers: Vec<Peer> = content.peer;
-    // Those learnt last are kept where there are too many.
+    // The latest are kept where there are too many.
     peers.sort_by_key(|peer| std::cmp::Reverse(peer.learnt_unix_seconds));
     let entry = |peer: Peer| {
         let rate =
@@ -199,7 +199,7 @@ fn fresh(content: Content, unix: u64) -> BTreeMap<String, Entry> {
         let round_trip = Span::from_millis(peer.round_trip_ms.clamp(1, 60_000));
         // A clock that was set back makes nothing older.
         let at = peer.learnt_unix_seconds.min(unix);
-        let entry = Entry { learnt: PathMetrics { rate, min_rtt: round_trip }, unix: at };
+        let entry = Entry { metrics: PathMetrics { rate, min_rtt: round_trip }, unix: at };
         (unix - at <= OLD && peer.name.len() <= 256).then_some((peer.name, entry))
     };
     peers.into_iter().filter_map(entry).take(MOST).collect()
@@ -259,7 +259,7 @@ mod tests {
 
     const NOW: u64 = 1_800_000_000;
 
-    fn learnt(kbps: u64) -> PathMetrics {
+    fn metrics(kbps: u64) -> PathMetrics {
         PathMetrics { rate: BitRate::from_kbps(kbps), min_rtt: Span::from_millis(603) }
     }
 
@@ -270,19 +270,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learnt_comes_back_until_it_is_old() {
+    fn metrics_are_read_back_until_they_are_old() {
         let folder = folder("state");
         let path = folder.join("below").join("peers.toml");
         let mut state = State::open(Some(&path), NOW);
         assert_eq!(state.get("boat"), None);
-        state.put("boat", learnt(9_900), NOW);
-        state.put("a \"strange\"\\ name", learnt(5), NOW - OLD);
+        state.put("boat", metrics(9_900), NOW);
+        state.put("a \"strange\"\\ name", metrics(5), NOW - OLD);
         state.close();
         let again = State::open(Some(&path), NOW);
         assert_eq!(again.all().count(), 2);
-        assert_eq!(again.get("boat"), Some(learnt(9_900)));
+        assert_eq!(again.get("boat"), Some(metrics(9_900)));
         let later = State::open(Some(&path), NOW + 1);
-        assert_eq!(later.all().collect::<Vec<_>>(), [("boat", learnt(9_900))]);
+        assert_eq!(later.all().collect::<Vec<_>>(), [("boat", metrics(9_900))]);
         let set_back = State::open(Some(&path), 0);
         assert_eq!(set_back.all().count(), 2);
         fs::remove_dir_all(&folder).unwrap();
@@ -300,12 +300,12 @@ mod tests {
         }
         fs::write(&path, [0xff, 0xfe]).unwrap();
         let mut state = State::open(Some(&path), NOW);
-        state.put("boat", learnt(100), NOW);
+        state.put("boat", metrics(100), NOW);
         state.close();
-        assert_eq!(State::open(Some(&path), NOW).get("boat"), Some(learnt(100)));
+        assert_eq!(State::open(Some(&path), NOW).get("boat"), Some(metrics(100)));
         // Nor is a place where nothing can be written.
         let mut nowhere = State::open(Some(Path::new("/proc/nowhere/peers.toml")), NOW);
-        nowhere.put("boat", learnt(100), NOW);
+        nowhere.put("boat", metrics(100), NOW);
         nowhere.close();
         fs::remove_dir_all(&folder).unwrap();
     }
@@ -315,13 +315,13 @@ mod tests {
         let folder = folder("half-state");
         let path = folder.join("peers.toml");
         let mut state = State::open(Some(&path), NOW);
-        state.put("boat", learnt(100), NOW);
-        state.put("barge", learnt(200), NOW);
+        state.put("boat", metrics(100), NOW);
+        state.put("barge", metrics(200), NOW);
         state.close();
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replacen("rate_bits_per_second = 200000", "rate = -4", 1)).unwrap();
         let state = State::open(Some(&path), NOW);
-        assert_eq!(state.all().collect::<Vec<_>>(), [("boat", learnt(100))]);
+        assert_eq!(state.all().collect::<Vec<_>>(), [("boat", metrics(100))]);
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -343,10 +343,10 @@ mod tests {
         fs::write(&other, "precious").unwrap();
         std::os::unix::fs::symlink(&other, folder.join("peers.toml.part")).unwrap();
         let mut state = State::open(Some(&path), NOW);
-        state.put("boat", learnt(100), NOW);
+        state.put("boat", metrics(100), NOW);
         state.close();
         assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
-        assert_eq!(State::open(Some(&path), NOW).get("boat"), Some(learnt(100)));
+        assert_eq!(State::open(Some(&path), NOW).get("boat"), Some(metrics(100)));
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -356,18 +356,18 @@ mod tests {
         let path = folder.join("peers.toml");
         let mut state = State::open(Some(&path), NOW);
         let at = |secs| Instant::ZERO + Span::from_secs(secs);
-        state.put("boat", learnt(1_000), NOW);
+        state.put("boat", metrics(1_000), NOW);
         assert!(state.has_news());
         state.save_rarely(at(1));
         assert!(!state.has_news());
-        state.put("boat", learnt(1_040), NOW + 10);
+        state.put("boat", metrics(1_040), NOW + 10);
         assert!(!state.has_news(), "by 4 %");
-        state.put("boat", learnt(1_060), NOW + 20);
+        state.put("boat", metrics(1_060), NOW + 20);
         assert!(state.has_news());
         state.save_rarely(at(30));
         assert!(state.has_news(), "too early");
         state.close();
-        assert_eq!(State::open(Some(&path), NOW).get("boat"), Some(learnt(1_060)));
+        assert_eq!(State::open(Some(&path), NOW).get("boat"), Some(metrics(1_060)));
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -375,7 +375,7 @@ mod tests {
     fn the_file_has_a_bound() {
         let mut state = State::open(Some(Path::new("/nonexistent/peers.toml")), NOW);
         for number in 0..MOST as u64 + 5 {
-            state.put(&format!("boat {number}"), learnt(9), NOW + number);
+            state.put(&format!("boat {number}"), metrics(9), NOW + number);
         }
         assert_eq!(state.all().count(), MOST);
         assert_eq!(state.get("boat 4"), None);

@@ -36,7 +36,7 @@ impl QuicMode {
     }
 }
 
-/// Reads it. What `[forward]` carries is not refused unless the file says so.
+/// Reads it. What `[forward]` carries is not refused unless the file has it so.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     intercept: &mut Section<'_>,

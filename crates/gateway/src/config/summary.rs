@@ -20,34 +20,39 @@ impl fmt::Display for Config {
         writeln!(f, "controller {}", self.link.controller)?;
         if self.paths.is_empty() {
             let LinkSection { rate_up, rate_down, .. } = self.link;
-            writeln!(f, "rate up {}, rate down {}", told(rate_up), told(rate_down))?;
+            writeln!(
+                f,
+                "rate up {}, rate down {}",
+                rate_or_auto(rate_up),
+                rate_or_auto(rate_down)
+            )?;
         }
         beside(f, self)?;
         match &self.state {
-            Some(path) => writeln!(f, "rates are remembered in {}", path.display())?,
-            None => writeln!(f, "rates are not remembered: there is no `state`")?,
+            Some(path) => writeln!(f, "path metrics are cached in {}", path.display())?,
+            None => writeln!(f, "path metrics are not cached: there is no `state`")?,
         }
         let limits = &self.limits;
         writeln!(
             f,
-            "at most {} connections; asked to stop, those that run have {} to finish",
+            "at most {} connections; at exit, running ones have {} to finish",
             limits.connections, limits.drain
         )?;
         if let Some(idle) = limits.idle {
             writeln!(f, "connections that move no byte for {idle} are ended")?;
         }
         if let Some(user) = &self.user {
-            writeln!(f, "started by root it becomes {user}")?;
+            writeln!(f, "started by root, it switches to the user {user}")?;
         }
         Ok(())
     }
 }
 
-/// What secures the link, and each path with its own.
+/// Keys of the link, or of each path.
 fn secured(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
     config.paths.iter().try_for_each(|path| write_path(f, path))?;
     let SecuritySection::Noise(noise) = &config.security else {
-        return writeln!(f, "NOTHING secures the link");
+        return writeln!(f, "the link is NOT encrypted");
     };
     match &config.role {
         Role::Terminal(_) if config.paths.is_empty() => {
@@ -72,20 +77,25 @@ fn write_path(f: &mut fmt::Formatter<'_>, path: &PathSection) -> fmt::Result {
         write!(f, " by {interface}")?;
     }
     writeln!(f, ", priority {priority}, weight {weight}")?;
-    writeln!(f, "  rate up {}, rate down {}", told(link.rate_up), told(link.rate_down))?;
+    writeln!(
+        f,
+        "  rate up {}, rate down {}",
+        rate_or_auto(link.rate_up),
+        rate_or_auto(link.rate_down)
+    )?;
     let Some(noise) = keys else { return Ok(()) };
     let hub = noise.hub.as_ref().map(|key| key.public.to_string()).unwrap_or_default();
     writeln!(f, "  own key in {}, the hub's public key is {hub}", noise.private)
 }
 
-/// What a gateway of a pair does beside carrying connections.
+/// Functions of a gateway of a pair other than relaying connections.
 fn beside(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
     if let Some(forward) = &config.forward {
         match &config.role {
-            Role::Hub(_) => writeln!(f, "other packets are carried, as they are")?,
+            Role::Hub(_) => writeln!(f, "other packets are forwarded unsplit")?,
             Role::Terminal(_) | Role::Single(_) => {
                 let interfaces = forward.interfaces.join(", ");
-                writeln!(f, "other packets from {interfaces} are carried, as they are")?;
+                writeln!(f, "other packets from {interfaces} are forwarded unsplit")?;
             }
         }
     }
@@ -93,7 +103,7 @@ fn beside(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
         let word = match config.fail.unreachable {
             WhenFail::Wait => "wait",
             WhenFail::Refuse => "are refused",
-            WhenFail::Open => "go their ordinary way, UNSEALED",
+            WhenFail::Open => "bypass the gateway, NOT encrypted",
         };
         writeln!(f, "while no hub answers, new connections {word}")?;
     }
@@ -107,9 +117,9 @@ fn beside(f: &mut fmt::Formatter<'_>, config: &Config) -> fmt::Result {
     }
 }
 
-/// A rate, as it was told or not.
-fn told(rate: Option<BitRate>) -> String {
-    rate.map_or_else(|| "to be found".to_owned(), |rate| rate.to_string())
+/// A configured rate, or `auto`.
+fn rate_or_auto(rate: Option<BitRate>) -> String {
+    rate.map_or_else(|| "auto".to_owned(), |rate| rate.to_string())
 }
 
 fn terminal(
@@ -123,7 +133,7 @@ fn terminal(
     }
     for (name, addresses) in [("SOCKS5", &section.socks5), ("HTTP CONNECT", &section.connect)] {
         for address in addresses {
-            writeln!(f, "clients ask by {name} on {address}")?;
+            writeln!(f, "{name} proxy on {address}")?;
         }
     }
     if let Some(intercept) = &section.intercept {
@@ -142,12 +152,14 @@ fn terminal(
         writeln!(f, "QUIC (UDP port 443) from these {quic}")?;
     }
     match section.accept.others {
-        AcceptMode::Early => writeln!(f, "clients hear at once that they are connected")?,
-        AcceptMode::Confirm => writeln!(f, "clients hear so when the server has answered")?,
+        AcceptMode::Early => {
+            writeln!(f, "clients are accepted early, before the server has accepted")?;
+        }
+        AcceptMode::Confirm => writeln!(f, "clients are accepted when the server has accepted")?,
     }
     match section.accept.rules.len() {
         0 => {}
-        rules => writeln!(f, "  unless one of {rules} rules on that says otherwise")?,
+        rules => writeln!(f, "  unless one of {rules} rules decides otherwise")?,
     }
     for (index, rule) in section.accept.rules.iter().enumerate() {
         if !rule.protocols.is_empty() {
@@ -165,7 +177,7 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
         SourceMode::Client => writeln!(f, "servers see the client's address")?,
     }
     if let Some(path) = &section.mac {
-        writeln!(f, "tells a MAC scheduler at {} of connections", path.display())?;
+        writeln!(f, "connection counts are sent to a MAC scheduler at {}", path.display())?;
     }
     for promised in super::promised(link, section).iter().filter(|one| one.is_too_much()) {
         writeln!(f, "{}", promised.words())?;
@@ -178,29 +190,29 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
     }
 }
 
-/// Each plan that is told, in words, and whose it is.
+/// Each configured plan in words, with its terminals.
 fn plans(f: &mut fmt::Formatter<'_>, section: &HubSection) -> fmt::Result {
     let all = super::for_relay(&section.plans, &section.terminals);
     for PlanSection { plan, .. } in &section.plans {
         let Plan { name, down, up, weight, together } = plan;
         let whose = if *together { "of all together" } else { "of each" };
         writeln!(f, "plan {name:?}, weight {weight} {whose}")?;
-        for (way, rates) in [("down", down), ("up", up)] {
+        for (direction, rates) in [("down", down), ("up", up)] {
             let Rates { committed, peak, total } = *rates;
             let each = [("committed", committed), ("at most", peak), ("in all at most", total)];
             let each = each.iter().filter_map(|(what, rate)| Some(format!("{what} {}", (*rate)?)));
             let each: Vec<String> = each.collect();
             if !each.is_empty() {
-                writeln!(f, "  {way}: {}", each.join(", "))?;
+                writeln!(f, "  {direction}: {}", each.join(", "))?;
             }
         }
         let number = all.plans.iter().position(|other| other.name == *name);
-        let told = all.terminals.iter().filter(|(_, its)| Some(**its) == number);
-        let told: Vec<&str> = told.map(|(terminal, _)| terminal.as_str()).collect();
-        match (told.is_empty(), number) {
+        let members = all.terminals.iter().filter(|(_, its)| Some(**its) == number);
+        let members: Vec<&str> = members.map(|(terminal, _)| terminal.as_str()).collect();
+        match (members.is_empty(), number) {
             (_, Some(0)) => writeln!(f, "  of all terminals that have no other")?,
             (true, _) => writeln!(f, "  NO terminal has it")?,
-            (false, _) => writeln!(f, "  of {}", told.join(", "))?,
+            (false, _) => writeln!(f, "  of {}", members.join(", "))?,
         }
     }
     Ok(())
@@ -210,13 +222,13 @@ fn write_single(f: &mut fmt::Formatter<'_>, section: &SingleSection) -> fmt::Res
     writeln!(f, "single, with the satellite behind {}", section.satellite.join(", "))?;
     match section.rate {
         Some(rate) => writeln!(f, "sends at most {rate} over it, {} at once", section.burst)?,
-        None => writeln!(f, "sends over it as fast as the congestion control lets it")?,
+        None => writeln!(f, "sends over it as fast as the congestion control permits")?,
     }
     let congestion = section.congestion.as_deref().unwrap_or("the system's");
     writeln!(f, "congestion control: {congestion}")?;
     let known = available_congestion_controls();
     if section.congestion.as_ref().is_some_and(|wanted| !known.contains(wanted)) {
-        writeln!(f, "which this kernel does not have at present: it has {}", known.join(", "))?;
+        writeln!(f, "this kernel does not have it at present, but {}", known.join(", "))?;
     }
     match section.initial_window {
         Some(window) => writeln!(f, "initial window: {window} segments"),

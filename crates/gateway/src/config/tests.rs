@@ -126,7 +126,7 @@ fn rates_may_be_left_to_be_found() {
     let config = Config::parse("g.toml", &auto).unwrap();
     assert_eq!((config.link.rate_up, config.link.rate_down), (None, None));
     let summary = config.to_string();
-    assert!(summary.contains("rate up to be found, rate down to be found"), "{summary}");
+    assert!(summary.contains("rate up auto, rate down auto"), "{summary}");
     assert!(summary.contains("controller "), "{summary}");
     let config = Config::parse("g.toml", TERMINAL).unwrap().to_string();
     assert!(config.contains("rate up 1.000 Mbit/s, rate down 10.000 Mbit/s"), "{config}");

@@ -35,7 +35,7 @@ impl Host for KernelHost {
 
     fn unwatch(&mut self, socket: SocketId) {
         if let Err(error) = self.registry.deregister(&mut SourceFd(&socket.0)) {
-            tracing::debug!(%error, "watching a socket failed");
+            tracing::debug!(%error, "unwatching a socket failed");
         }
     }
 

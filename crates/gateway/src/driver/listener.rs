@@ -19,7 +19,7 @@ pub(crate) fn bind(address: SocketAddr, kind: Kind) -> io::Result<Listener> {
     Ok(Listener::new(KernelListener::from_std(socket), kind, (local, address)))
 }
 
-/// Takes a listener that somebody else has made; it must not block.
+/// Takes a listener that was opened elsewhere; it is nonblocking.
 pub(crate) fn from_std(socket: std::net::TcpListener, kind: Kind) -> io::Result<Listener> {
     let address = socket.local_addr()?;
     Ok(Listener::new(KernelListener::from_std(socket), kind, (address, address)))

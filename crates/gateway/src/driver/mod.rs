@@ -5,7 +5,7 @@
 //!              KernelHost: sockets · routes · name servers · descriptors
 //! ```
 //!
-//! Nothing here blocks but the wait, and nothing is handed to another thread but names to look up.
+//! Only the wait blocks, and only name lookups are handed to another thread.
 
 mod descriptors;
 mod host;
@@ -63,7 +63,7 @@ pub(crate) struct Driver {
     alarm: Alarm,
     observer: Option<Observer>,
     memory: Memory,
-    /// A stop, a reload or a drain may have been asked for.
+    /// A stop, a reload or a drain may have been requested.
     asked: bool,
     /// When the loop last woke.
     woke: Instant,
@@ -121,7 +121,7 @@ impl Driver {
         })
     }
 
-    /// Serves those who ask `observer` from here on.
+    /// Serves the clients of `observer` from now on.
     ///
     /// # Errors
     /// The kernel's, where its sockets cannot be watched.
@@ -131,7 +131,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Wakes for what `stop` is asked for from here on.
+    /// Wakes for requests to `stop` from now on.
     ///
     /// # Errors
     /// The kernel's, where it is watched already.
@@ -143,17 +143,17 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether `stop` may have been asked for something since the last call.
+    /// Whether `stop` may have received a request since the last call.
     pub(crate) fn take_asked(&mut self) -> bool {
         std::mem::take(&mut self.asked)
     }
 
-    /// Has [`Driver::take_asked`] answer yes once more.
+    /// Has [`Driver::take_asked`] return true once more.
     pub(crate) fn ask_again(&mut self) {
         self.asked = true;
     }
 
-    /// Has `machine` do what can be done now, and waits for more, `until` then at the latest.
+    /// Runs a round of `machine`, and waits for the next one, until `until` at most.
     ///
     /// # Errors
     /// Those of waiting.
@@ -199,7 +199,7 @@ impl Driver {
         }
     }
 
-    /// Hands on what has become ready.
+    /// Passes readiness events to `machine`.
     pub(crate) fn dispatch(&mut self, machine: &mut impl Machine) {
         let now = self.clock.now();
         for event in &self.events {
@@ -229,13 +229,13 @@ impl Driver {
         }
     }
 
-    /// Lets the observer see to its clients; true when it has more to do.
+    /// Serves the clients of the observer; true when it has more to do.
     pub(crate) fn observe(&mut self, machine: &mut impl Machine, now: Instant) -> bool {
         let Some(observer) = &mut self.observer else { return false };
         observer.has_work(now) && observer.turn(view(machine, now, &self.clock))
     }
 
-    /// The observer's clients are told of the end, as far as that can be done at once.
+    /// Informs the observer's clients of the end, as far as that does not block.
     pub(crate) fn close_observer(&mut self, machine: &mut impl Machine) {
         if let Some(mut observer) = self.observer.take() {
             observer.close(view(machine, self.clock.now(), &self.clock));

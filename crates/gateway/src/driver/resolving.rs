@@ -48,7 +48,7 @@ impl NameServer {
         self.address
     }
 
-    /// How often it was asked for a name, in either family.
+    /// Number of queries for a name, in either family.
     pub(crate) fn asked_for(&self, name: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|asked| *asked == name).count()
     }

@@ -1,4 +1,4 @@
-//! Which name servers are asked, and what `/etc/hosts` says.
+//! The name servers that are queried, and the addresses in `/etc/hosts`.
 
 use crate::ResolverSection;
 use crate::engine::resolver::name;
@@ -69,7 +69,7 @@ impl System {
         changed
     }
 
-    /// What is asked for addresses; `None` when the configuration is of no use.
+    /// The resolver that is queried; `None` if the configuration cannot be used.
     pub(super) fn resolver(&self) -> Option<&TokioResolver> {
         self.resolver.as_ref()
     }
@@ -133,7 +133,7 @@ fn configuration(section: &ResolverSection) -> (ResolverConfig, ResolverOpts) {
     (config, options)
 }
 
-/// What `resolv.conf` says. Without a name server in it the one on this machine is asked, as by
+/// The contents of `resolv.conf`. Without a name server in it the one on this machine is queried, as by
 /// the C library.
 fn of_system(text: &[u8]) -> (ResolverConfig, ResolverOpts) {
     let with_local = [text, b"\nnameserver 127.0.0.1\n"].concat();

@@ -26,7 +26,7 @@ impl Alarm {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let timer = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self { timer, due: None })
     }
@@ -53,7 +53,7 @@ impl Alarm {
         };
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let setting = libc::itimerspec { it_interval: zero, it_value: value };
-        // SAFETY: `setting` is valid to read, and the old setting is not asked for.
+        // SAFETY: `setting` is valid to read, and the old setting is not requested.
         let status = unsafe {
             libc::timerfd_settime(
                 self.timer.as_raw_fd(),

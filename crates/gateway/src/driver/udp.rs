@@ -36,7 +36,7 @@ impl KernelUdp {
     pub(crate) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
         if let Some(socket) = handed::datagrams(address, interface.is_none()) {
             if let Some(interface) = interface {
-                // While the manager has it nobody else can have the port.
+                // While the service manager has it, no other process can bind the port.
                 SockRef::from(&socket).bind_device(Some(interface.as_bytes()))?;
             }
             return Self::from_std(socket);
@@ -54,7 +54,7 @@ impl KernelUdp {
         Self::from_std(socket.into())
     }
 
-    /// A socket that somebody else has made; it must not block.
+    /// A socket that was opened elsewhere; it is nonblocking.
     fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
         let address = socket.local_addr()?;
         let socket = UdpSocket::from_std(socket);
@@ -171,24 +171,24 @@ impl DatagramSocket for KernelUdp {
     }
 }
 
-/// Which of this host's addresses others write to, and are answered from.
+/// Local address at which the datagrams of each source arrive, and from which it is answered.
 #[derive(Debug, Default)]
 struct AnsweredFrom {
-    /// Peers: what came from there had opened.
+    /// Peers, whose datagrams were authenticated.
     peers: BTreeMap<SocketAddr, IpAddr>,
-    /// Those heard last who have proved nothing, for as long as it takes to answer them.
+    /// The latest unvalidated sources, until they are answered.
     unvalidated: VecDeque<(SocketAddr, IpAddr)>,
 }
 
 /// Peers whose address here is remembered; beyond that the route decides, as it does at first.
 const MAX_PEERS: usize = 4096;
-/// Maximum number of unvalidated sources of which that is stored: as many as there may be answers that wait to be sent, and
-/// those heard meanwhile.
+/// Maximum number of unvalidated sources of which that is stored: as many as answers can be queued,
+/// and sources of datagrams that arrive meanwhile.
 const MAX_UNVALIDATED: usize = 256;
 
 impl AnsweredFrom {
-    /// A datagram from `from` came to `here`. Without proof it changes nothing for a peer: whoever
-    /// sends in its name gets none of its answers sent from elsewhere.
+    /// Notes that a datagram from `from` was received at `here`. An unvalidated datagram changes
+    /// nothing for a peer: a forged one must not move the source address of its answers.
     fn note(&mut self, from: SocketAddr, here: IpAddr, is_peer: bool) {
         if is_peer {
             if self.peers.len() >= MAX_PEERS && !self.peers.contains_key(&from) {
@@ -382,7 +382,7 @@ mod tests {
     fn a_socket_that_the_manager_has_kept_is_bound_to_an_interface_and_not_kept_again() {
         let kept = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = kept.local_addr().unwrap();
-        // The manager has it as well, and nobody else gets the port while it does.
+        // The service manager has it as well, and no other process can bind the port meanwhile.
         let _manager = kept.try_clone().unwrap();
         handed::hand_over(kept, "link-of-before");
         let udp = KernelUdp::bind(address, Some("lo")).unwrap();

@@ -139,7 +139,7 @@ struct Thread {
     report: Report,
 }
 
-/// How tasks tell the loop.
+/// Channel from tasks to the loop.
 #[derive(Clone)]
 struct Report {
     updates: Sender<Update>,
@@ -148,7 +148,7 @@ struct Report {
 
 impl Report {
     async fn tell(&self, update: Update) {
-        // The loop has gone when nobody receives.
+        // Without a receiver the loop has ended.
         if self.updates.send(update).await.is_ok() {
             wake(&self.waker);
         }
@@ -213,7 +213,7 @@ impl Thread {
             }
         }
         let found = match (self.system.of_hosts(name), self.system.resolver()) {
-            // The file is there to be asked again.
+            // The file is read again later.
             (Some(addresses), _) => Found::Complete(Ok(addresses), Span::ZERO),
             (None, None) => Found::Complete(Err(Failure::NoAnswer), Span::ZERO),
             (None, Some(resolver)) => {
@@ -263,7 +263,7 @@ async fn look_up(resolver: TokioResolver, names: Vec<Name>, lookup: u64, report:
     report.tell(Update::Lookup { lookup, found: Found::Complete(outcome, ttl) }).await;
 }
 
-/// Asks for both families at once; tells of the first one that has addresses.
+/// Queries both families at once; reports the first one that has addresses.
 async fn look_up_one(
     resolver: &TokioResolver,
     name: &Name,

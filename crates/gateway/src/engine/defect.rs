@@ -8,24 +8,24 @@
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
-    /// A splice ends its socket's half as soon as it knows that the stream has an end, although
-    /// bytes are still to be written.
+    /// A splice shuts down its socket when the stream's end is announced, although bytes are
+    /// still to be written.
     EarlyShutdown,
-    /// A splice forgets what it has read from its socket and the stream did not take.
+    /// A splice discards bytes that it has read from its socket and the stream did not take.
     LostBytes,
-    /// A splice does not hear that its socket is writable again.
+    /// A splice ignores that its socket is writable.
     LostWakeup,
     /// A socket that breaks is taken for one that has ended.
     ResetAsEnd,
     /// A connection that is over keeps its slot.
     LeakedSlot,
-    /// A lookup for which nobody waits any more goes on.
+    /// A lookup without a connection that needs it is not cancelled.
     LeakedLookup,
-    /// The client of a held SYN is let in before its server has answered.
+    /// A held SYN is reinjected before the server has answered.
     EarlyAccept,
-    /// The loop goes on at once while a connection runs.
+    /// The loop does not wait while there is a connection.
     BusyLoop,
-    /// Nobody's idle connection makes way for a client that has fewer.
+    /// No idle connection is reclaimed for a client that has fewer.
     NoReclaim,
     /// A drain does not wait for connections that run.
     HastyDrain,

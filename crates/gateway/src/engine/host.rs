@@ -232,7 +232,7 @@ pub(crate) enum Sent {
 
 /// Clients' SYNs that the packet filter holds back until their servers have answered.
 pub(crate) trait HeldSyns: fmt::Debug + Send {
-    /// What the host knows it by.
+    /// Returns its identifier at the host.
     fn id(&self) -> SocketId;
 
     /// Hands the SYNs that have arrived since to `take`, at most `limit` of them.

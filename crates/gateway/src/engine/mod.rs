@@ -231,7 +231,7 @@ impl Engine {
         self.as_terminal().is_some_and(Pair::is_bypassing)
     }
 
-    /// Notes that the kernel has refused what [`Engine::wants_passing`] has asked for.
+    /// Notes that the kernel has refused the change of [`Engine::wanted_bypass`].
     pub(crate) fn on_bypass_refused(&mut self, now: Instant) {
         if let Self::Terminal(pair) = self {
             pair.on_bypass_refused(now);

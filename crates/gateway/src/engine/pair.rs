@@ -282,7 +282,7 @@ impl<R: Role> Pair<R> {
         self.core.queue(index);
     }
 
-    /// Rebinds sockets whose interfaces have come or gone, at intervals.
+    /// Rebinds sockets whose interfaces have appeared or disappeared, at intervals.
     fn review_link_sockets(&mut self, now: Instant) {
         if !self.addresses.review(now, |address| self.core.host.has_address(address)) {
             return;
@@ -331,8 +331,8 @@ impl<R: Role> Machine for Pair<R> {
         self.expire(now);
         self.review_link_sockets(now);
         self.receive(now);
-        // The next session numbers its streams anew: connections of the last one are told of its
-        // end before any opens.
+        // Stream numbers begin again with each session: the end of the last one is handled before
+        // streams of the next one open.
         self.events(now);
         self.core.relays.review(now);
         self.carry_in(now);

@@ -293,7 +293,7 @@ impl Terminal {
         }
     }
 
-    /// Tells the client as well as it can be told that its stream is gone.
+    /// Informs the client of the loss of its stream, by a reply where its stage permits one.
     fn stream_gone(
         &mut self,
         core: &mut TerminalCore,

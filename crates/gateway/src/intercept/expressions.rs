@@ -168,7 +168,7 @@ impl Expressions {
         self.meta(Meta::Mark).compare(Compare::Equal, &mark.to_ne_bytes())
     }
 
-    /// `log group GROUP`: a copy goes to whoever has the group.
+    /// `log group GROUP`: a copy goes to the socket that has the group.
     pub(super) fn log(self, group: u16) -> Self {
         let data = Attributes::new().put(1, &group.to_be_bytes()); // NFTA_LOG_GROUP
         self.expression("log", &data)
@@ -181,9 +181,9 @@ impl Expressions {
     }
 
     /// `socket transparent 1 socket wildcard 1`: as above, and the socket is bound to no address
-    /// at all. No connection is such a socket, only somebody's listener, and to follow it would
-    /// take everything on its port, whoever it is for. (The kernel does not answer `wildcard`
-    /// for a connection that is about to be accepted, so this cannot be asked the other way
+    /// at all. No connection is such a socket, only a listener, and to follow it would
+    /// take everything on its port, for any destination. (The kernel does not answer `wildcard`
+    /// for a connection that is about to be accepted, so this cannot be tested the other way
     /// round.)
     pub(super) fn wildcard_listener(self) -> Self {
         self.socket(SocketKey::Transparent, 1).socket(SocketKey::Wildcard, 1)

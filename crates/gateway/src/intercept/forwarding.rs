@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! prerouting ── from a LAN interface ─▶ lan
-//! lan        marked by somebody: leave
+//! lan        marked already: leave
 //!            to this host, or to many: leave
 //!            excluded network: leave
 //!            refused: ICMP "port unreachable"
@@ -13,7 +13,7 @@
 //! carry      mark, accept
 //! ```
 //! The policy route turns the mark into the way out by the TUN interface. Interception marks what
-//! it takes, so each packet goes one way only, in whichever order the two tables are asked.
+//! it takes, so each packet goes one way only, in either order of the two tables.
 
 use super::InterceptError;
 use super::expressions::{Expressions, Verdict};
@@ -48,7 +48,7 @@ pub(crate) struct ForwardRules {
 }
 
 impl ForwardRules {
-    /// Everything from `interfaces` that nobody intercepts.
+    /// Everything from `interfaces` that is not intercepted.
     pub(crate) fn new(id: &str, interfaces: &[String], device: &str) -> Self {
         Self {
             id: id.into(),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Which gateway asks.
+/// Role of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Terminal,

@@ -104,7 +104,7 @@ pub enum InterceptError {
         /// Its owner's netlink port, by custom the process id.
         port: u32,
     },
-    /// What was asked for makes no sense.
+    /// The request is inconsistent.
     #[error("interception: {0}")]
     Configuration(String),
 }
@@ -200,7 +200,7 @@ impl Interception {
         &self.notes
     }
 
-    /// Takes everything away, as dropping does, and tells what could not be.
+    /// Removes everything, as dropping does, and returns the first failure.
     ///
     /// # Errors
     /// The first refusal; the rest was tried all the same.
@@ -293,7 +293,7 @@ impl Interception {
         rules.retain(|rule| !self.rules.contains(rule));
         routes.retain(|route| !self.routes.contains(route));
         if let Err(error) = self.delete_routing(&rules, &routes) {
-            // What is in force is whole; what stays behind leads nobody anywhere without its mark.
+            // The rules in force are complete; what is left over has no effect without its mark.
             tracing::warn!(%error, "a rule or route of before stays behind");
         }
         result
@@ -387,7 +387,7 @@ impl Interception {
         table.and(self.delete_routing(&rules, &routes))
     }
 
-    /// Deletes all of these; tells the first refusal.
+    /// Deletes all of these; returns the first refusal.
     fn delete_routing(
         &mut self,
         rules: &[MarkRule],

@@ -80,7 +80,7 @@ pub struct TerminalRules {
 /// Which connections are kept back until their servers have answered.
 #[derive(Clone, Debug)]
 pub struct ConfirmRules {
-    /// The NFLOG group that is told of them.
+    /// The NFLOG group that receives them.
     pub group: u16,
     /// The first that fits decides.
     pub rules: Vec<ConfirmRule>,
@@ -398,7 +398,7 @@ impl Plan {
         Ok(Self { table, chains, mark, routing_table, priority, device, deferred })
     }
 
-    /// The same, but for the beginning of new connections: whoever comes to the end of the
+    /// The same, but for the beginning of new connections: a packet that reaches the end of the
     /// picture goes on as if there were no rules.
     pub(super) fn without_capture(&self) -> Self {
         let mut plan = self.clone();

@@ -19,7 +19,7 @@ pub struct Listeners {
 }
 
 /// Listens for intercepted connections on `port` (0: one that is free) of the loopback addresses
-/// only: the packet filter leads intercepted connections there, and nobody else on the network
+/// only: the packet filter leads intercepted connections there, and no other host on the network
 /// can reach it. The listeners are non-blocking.
 ///
 /// # Errors
@@ -52,7 +52,7 @@ fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Where an intercepted client wanted to go: the accepted socket's own address. `None` when the
-/// client connected to the listener itself, which is nobody's server.
+/// client connected to the listener itself, which is no server.
 pub fn original_destination(local: SocketAddr, listener: SocketAddr) -> Option<SocketAddr> {
     (local != listener).then(|| SocketAddr::new(local.ip().to_canonical(), local.port()))
 }

@@ -107,26 +107,12 @@ fn tell(places: &Places) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{self, Write};
+    use crate::logging::captured::Captured;
     use tracing_subscriber::layer::SubscriberExt;
-
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     #[test]
     fn a_place_that_says_too_much_is_cut_short_and_told_of() {
-        let written = Written::default();
+        let written = Captured::default();
         let writer = written.clone();
         let lines =
             tracing_subscriber::fmt::layer().with_ansi(false).with_writer(move || writer.clone());
@@ -143,7 +129,7 @@ mod tests {
             }
             tell(&places);
         });
-        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let text = written.text();
         let count = |words: &str| text.lines().filter(|line| line.contains(words)).count();
         assert_eq!(count("a client that nobody asked"), MOST as usize);
         assert_eq!(count("another place"), 1);

@@ -1,8 +1,8 @@
-//! The control socket: local clients ask, one JSON object a line, and are answered in turn.
+//! The control socket: local clients send requests, one JSON object a line, answered in order.
 //!
 //! Whoever may connect may see what the gateway knows, and by a capture what users send; the
 //! socket's owner and group decide who that is. Nothing here is waited for: a client that does
-//! not read is asked nothing more, and what a capture has no room for is dropped and counted.
+//! not read has its requests left unread, and packets without room in a capture are dropped and counted.
 
 use super::capture::{Capture, MAX_PENDING, MAX_ROUND};
 use super::pipe::Pipe;
@@ -22,7 +22,7 @@ use std::io;
 use std::path::Path;
 use units::{Instant, Span};
 
-/// Clients at once; one more is told so.
+/// Maximum number of concurrent clients; a further one receives an error.
 pub(super) const MAX_CLIENTS: usize = 16;
 /// Clients accepted in one round.
 const ACCEPTS: usize = 4;
@@ -40,7 +40,7 @@ pub(super) struct Control {
     /// Cleared away when this goes.
     _place: Place,
     ready: bool,
-    /// A client has asked more than was answered in the last turn.
+    /// A client has sent more requests than were answered in the last turn.
     more: bool,
     clients: Slab<Client>,
     first: usize,
@@ -121,7 +121,7 @@ impl Control {
             || self.clients.iter().any(|(_, one)| one.pipe.has_work() || due(Some(one.until)))
     }
 
-    /// When it wants a turn although nobody says anything.
+    /// Returns when it needs a turn without an event.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let capture = self.capture.as_ref().and_then(|running| running.until);
         self.clients.iter().map(|(_, client)| client.until).chain(capture).chain(self.retry).min()
@@ -151,7 +151,7 @@ impl Control {
         self.more
     }
 
-    /// The gateway ends: whoever captures has a file that is whole.
+    /// Ends the capture, so that its file is complete.
     pub(super) fn close(&mut self, desk: &mut Desk<'_, '_>) {
         self.end_capture(desk);
         for (_, client) in &mut self.clients {
@@ -174,7 +174,7 @@ impl Control {
                     if self.reserve.give_up() {
                         continue;
                     }
-                    // Until one who has come in by the reserve has gone.
+                    // Until the client that has the reserved descriptor has closed.
                     self.ready = false;
                     self.retry = Some(now + RETRY);
                     return;
@@ -358,7 +358,7 @@ enum Served {
     Over,
 }
 
-/// Who is at the other end, for the log.
+/// Describes the client for the log.
 fn who(stream: &UnixStream) -> String {
     use std::os::fd::AsRawFd;
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };

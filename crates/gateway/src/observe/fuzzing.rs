@@ -1,5 +1,5 @@
-//! The control socket and the metrics in the hands of a script: clients that connect, more than may,
-//! send words whole, in parts and many at once, read or do not, and close at any moment.
+//! Scripts against the control socket and the metrics: clients connect, more than permitted, send
+//! words whole, in parts and many at once, read or do not, and close at any moment.
 
 use super::control::{self, Control, Desk};
 use super::metrics::{self, Http};
@@ -24,7 +24,7 @@ const TURNS: usize = 64;
 const MOST_PENDING: usize = 1 << 20;
 /// A page that fits into no socket's buffer with certainty.
 const PAGE: usize = 256 << 10;
-/// A client that says nothing is gone after this time at either server.
+/// Time after which either server has removed a client that sends nothing.
 const SILENCE: Span = Span::from_secs(301);
 
 /// Words for the control socket, which make questions also when they are put together.
@@ -62,17 +62,17 @@ struct Client<S> {
     over: bool,
 }
 
-/// What both servers are to a script.
+/// Operations of both servers that a script uses.
 trait Server {
     type Stream: Read + Write;
     const WORDS: &'static [&'static [u8]];
     fn connect(&mut self) -> Option<Self::Stream>;
     fn shut(stream: &Self::Stream);
-    /// Hands on what the kernel says, and does what can be done; false when nothing was to do.
+    /// Handles events of the kernel and does what can be done; false if there was nothing to do.
     fn turn(&mut self, now: Instant) -> bool;
     /// How many clients there are, and how many there may be.
     fn clients(&self) -> [usize; 2];
-    /// Octets of input and of output that wait, the most of any client.
+    /// Maximum octets of pending input and output of any client.
     fn waiting(&self) -> [usize; 2];
     fn poll_timeout(&self) -> Option<Instant>;
     /// Holds that what a client got is right.
@@ -83,14 +83,14 @@ trait Server {
 ///
 /// # Panics
 /// When a client has more or fewer answers than questions, or one that is no line of JSON; when
-/// there are more clients or more octets of one than may be, or one that is gone is kept.
+/// there are more clients or more octets of one than may be, or one that has closed is kept.
 pub(crate) fn control(script: &[u8]) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("bentpipe-{}-{number}", std::process::id()));
     let config = Config::parse("fuzz.toml", "role = \"single\"\n[single]\nsatellite = [\"lo\"]\n");
     let config = config.expect("a configuration");
-    let Role::Single(section) = &config.role else { unreachable!("it says so") };
+    let Role::Single(section) = &config.role else { panic!("role = \"single\" was parsed") };
     let mut control = Control::listen(&path).expect("a place for a socket");
     let poll = Poll::new().expect("a poll");
     control.register(poll.registry(), Token(0), 1).expect("registered");
@@ -104,7 +104,7 @@ pub(crate) fn control(script: &[u8]) {
 ///
 /// # Panics
 /// When a client is answered without end or beside HTTP; when there are more clients or more octets
-/// of one than may be, or one that is gone is kept.
+/// of one than may be, or one that has closed is kept.
 pub(crate) fn metrics(script: &[u8]) {
     let mut http = Http::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
     let poll = Poll::new().expect("a poll");
@@ -136,15 +136,15 @@ fn play<V: Server>(mut server: V, script: &[u8]) {
         }
         serve(&mut server, now);
     }
-    // All that was asked is answered to those that read.
-    let asked: usize = clients.iter().flatten().map(|client| client.lines).sum();
-    for _ in 0..asked + TURNS {
+    // Clients that read receive an answer to each line.
+    let lines: usize = clients.iter().flatten().map(|client| client.lines).sum();
+    for _ in 0..lines + TURNS {
         clients.iter_mut().flatten().for_each(|client| client.read(usize::MAX));
         serve(&mut server, now);
     }
     clients.iter().flatten().for_each(V::check);
     serve(&mut server, now + SILENCE);
-    assert_eq!(server.clients()[0], 0, "clients that are gone are kept");
+    assert_eq!(server.clients()[0], 0, "closed clients are kept");
 }
 
 /// Does what can be done, and holds the bounds.
@@ -199,7 +199,7 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-/// Hands what the kernel has to say to `listener` and `client`; true when it had something.
+/// Hands events of the kernel to `ready`; true if there were any.
 fn events(poll: &mut Poll, mut ready: impl FnMut(usize, &mio::event::Event)) -> bool {
     let mut events = Events::with_capacity(64);
     poll.poll(&mut events, Some(Duration::ZERO)).expect("polled");

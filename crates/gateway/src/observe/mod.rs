@@ -7,7 +7,7 @@
 //! ```
 //!
 //! All of it is served by the gateway's own loop, which never waits for a client: what a client
-//! may leave unread is bounded, and how much it may ask in one round.
+//! may leave unread is bounded, and how much it may request in one round.
 
 mod capture;
 mod control;
@@ -67,7 +67,7 @@ pub(crate) struct Identity {
     started: Instant,
 }
 
-/// Serves who wants to know.
+/// Serves status, captures and metrics.
 #[derive(Debug)]
 pub(crate) struct Observer {
     identity: Identity,
@@ -80,7 +80,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Opens what `config` names. A control socket that nobody asked for is done without.
+    /// Opens what `config` names. A control socket that is not configured may be missing.
     pub(crate) fn open(config: &Config, now: Instant) -> Result<Self, Error> {
         let (role, name) = match &config.role {
             Role::Terminal(terminal) => ("terminal", terminal.name.clone()),
@@ -150,7 +150,7 @@ impl Observer {
         }
     }
 
-    /// Whether a turn would do anything; asked in each round.
+    /// Whether a turn would have an effect; called in each round.
     pub(crate) fn has_work(&self, now: Instant) -> bool {
         self.control.as_ref().is_some_and(|control| control.has_work(now))
             || self.metrics.as_ref().is_some_and(|metrics| metrics.has_work(now))
@@ -173,7 +173,7 @@ impl Observer {
         self.rounds.busy.count(to.since(from));
     }
 
-    /// Sees to the clients; true when there is more to do at once.
+    /// Serves the clients; true when there is more to do at once.
     pub(crate) fn turn(&mut self, mut view: EngineView<'_>) -> bool {
         let Some(registry) = &self.registry else { return false };
         let (identity, rounds) = (&self.identity, &self.rounds);

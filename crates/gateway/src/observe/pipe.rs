@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Read, Write};
 /// Room for one read.
 const READ: usize = 4096;
 
-/// A connection whose readiness is remembered, because it is told of only once.
+/// A connection whose readiness is stored, because it is reported only once.
 #[derive(Debug)]
 pub(super) struct Pipe<S> {
     stream: S,
@@ -15,7 +15,7 @@ pub(super) struct Pipe<S> {
     writable: bool,
     /// The client will send no more.
     ended: bool,
-    /// What it said and nobody has looked at.
+    /// Received octets that were not parsed yet.
     pub(super) input: Vec<u8>,
     output: Vec<u8>,
     written: usize,

@@ -3,7 +3,7 @@
 use super::ProcessStatus;
 use std::fs;
 
-/// As the kernel has it now; what it does not tell is left out.
+/// Present values of the kernel; those that it does not provide are left out.
 pub(super) fn status() -> ProcessStatus {
     let (open_descriptors, most_descriptors) = descriptors();
     ProcessStatus {

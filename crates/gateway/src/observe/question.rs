@@ -41,7 +41,7 @@ fn usual_page() -> usize {
     100
 }
 
-/// What a line asks.
+/// A request line.
 pub(crate) fn parse(line: &[u8]) -> Result<Question, String> {
     serde_json::from_slice(line).map_err(|error| format!("not understood: {error}"))
 }

@@ -1,4 +1,4 @@
-//! A unix socket at a place in the file system, made so that nobody gets in on the way.
+//! A Unix socket in the file system, created so that it never has wider permissions.
 
 use mio::net::UnixListener;
 use std::fs::{self, Permissions};
@@ -18,14 +18,14 @@ pub(super) struct Place {
     made: (u64, u64),
 }
 
-/// Listens at `path`. A socket that nobody answers at is replaced; anything else that is there
+/// Listens at `path`. A socket without a listener is replaced; anything else that is there
 /// stays. The folder is made if only it is missing.
 pub(super) fn listen(path: &Path) -> io::Result<(UnixListener, Place)> {
     if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
         fs::create_dir(folder)?;
     }
     make_way(path)?;
-    // Made beside its place and given its mode there: nobody can connect before it has it.
+    // Created under another name until it has its mode, so that no client connects before.
     let beside = path.with_extension(format!("{}.new", std::process::id()));
     let _ = fs::remove_file(&beside);
     let listener = UnixListener::bind(&beside)?;
@@ -88,9 +88,9 @@ mod tests {
         let (listener, place) = listen(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, MODE);
         UnixStream::connect(&path).unwrap();
-        // A second gateway is told, and the first keeps its place.
+        // A second gateway gets an error, and the first keeps its socket.
         assert_eq!(listen(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
-        // Killed: the socket is there and nobody answers.
+        // Killed: the socket is there without a listener.
         drop(listener);
         std::mem::forget(place);
         assert!(path.exists());

@@ -1,4 +1,4 @@
-//! What a running gateway tells of itself: on the control socket as JSON, and as metrics.
+//! Status of a running gateway: on the control socket as JSON, and as metrics.
 
 use crate::Promised;
 use crate::report::{AssociationCounters, Counters, SingleReport, Traffic, UdpCounters};
@@ -51,7 +51,7 @@ pub struct Counted {
     pub open: u64,
     /// Connections at once, at most.
     pub limit: u64,
-    /// Returns the counters of connections.
+    /// Counters of connections.
     pub connections: Counters,
     /// The datagram socket.
     pub udp: UdpCounters,
@@ -96,7 +96,7 @@ impl PromisedStatus {
 /// Names that are looked up, for connections by name.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ResolverStatus {
-    /// Names asked for.
+    /// Queries for names.
     pub queries: u64,
     /// Of these, answered from the cache.
     pub cache_hits: u64,
@@ -148,7 +148,7 @@ pub struct TerminalStatus {
     pub share_bits_per_second: Option<u64>,
     /// What is committed to it on the way from the hub.
     pub committed_bits_per_second: Option<u64>,
-    /// What it was told to send at most: at a hub each terminal, at a terminal itself.
+    /// Configured maximum send rate: at a hub to each terminal, at a terminal its own.
     pub granted_bits_per_second: Option<u64>,
     /// Times that it sent more than that, for seconds on end.
     pub beyond_grant: u64,

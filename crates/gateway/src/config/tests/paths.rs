@@ -58,7 +58,7 @@ fn what_becomes_of_connections_that_cannot_be_carried_is_read() {
     assert_eq!((fail.unreachable, fail.full), (WhenFail::Open, WhenFail::Refuse));
     assert_eq!(parse(OPEN).fail, FailSection::default());
     let said_of = |text: &str, words: &str| parse(text).to_string().contains(words);
-    assert!(said_of(&text, "while no hub answers, new connections go their ordinary way"));
+    assert!(said_of(&text, "while no hub answers, new connections bypass the gateway"));
     assert!(said_of(OPEN, "path \"sat\" to the hub at 192.0.2.1:7000 by wan0, priority 1"));
     let wrong = said(&text, "\"open\"", "\"opne\"");
     assert!(wrong.contains("fail.unreachable: found \"opne\""), "{wrong}");

@@ -104,12 +104,12 @@ impl ClientAdmission {
             return None;
         }
         let total = core.max_handshakes(now);
-        let makes_way = match core.handshakes.judge(&owner, Bounds { total, ..Bounds::NONE }) {
+        let reclaimed = match core.handshakes.judge(&owner, Bounds { total, ..Bounds::NONE }) {
             Verdict::Free => None,
             Verdict::Reclaim(index) => Some(index),
             Verdict::Refused(_) => core.handshakes.idlest_of(&owner),
         };
-        if let Some(index) = makes_way {
+        if let Some(index) = reclaimed {
             core.handshakes.release(index);
             core.counters.bad_requests += 1;
             core.reclaim(index);
@@ -129,7 +129,7 @@ impl ClientAdmission {
         }
     }
 
-    /// How a client is answered that asks for `destination` by `protocol`.
+    /// Returns how a client that requests `destination` by `protocol` is answered.
     pub(crate) fn decide(
         &self,
         now: Instant,

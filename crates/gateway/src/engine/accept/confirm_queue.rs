@@ -2,7 +2,7 @@
 //! the server.
 //!
 //! ```text
-//!   SYN ──▶ SynHeld ──accepted──▶ SYN sent in ──the listener accepts──▶ Spliced
+//!   SYN ──▶ SynHeld ──accepted──▶ SYN reinjected ──the listener accepts──▶ Spliced
 //!              └──────refused────▶ RST, ICMP or silence
 //! ```
 //!

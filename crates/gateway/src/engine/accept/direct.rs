@@ -2,8 +2,8 @@
 //! acceleration.
 //!
 //! ```text
-//!   Connecting ──▶ Open: client ⇄ server ──one breaks──▶ Breaking: the other gets what came
-//!        └─ refused, as the hub would have told           before, and a reset
+//!   DirectConnect ──▶ client ⇄ server ──a socket fails──▶ last bytes to the other, and a reset
+//!        └─ no address is reached: refused, as by a hub
 //! ```
 //!
 //! They serve clients that were accepted early or that use a proxy. For all others the kernel

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!                     no path answers                 one has answered for health.hold
-//!   carried ─────────────────────────────▶ wait, refuse, ─────────────────▶ carried
-//!           ◀──below nine tenths── full ──▶ or open: the kernel lets them pass,
-//!                                           and proxies connect by themselves
+//!   relayed ─────────────────────────────▶ wait, refuse, ─────────────────▶ relayed
+//!           ◀──below nine tenths── full ──▶ or open: they bypass the gateway,
+//!                                           and proxies connect directly
 //! ```
 
 use crate::{FailSection, WhenFail};

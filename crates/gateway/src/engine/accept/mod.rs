@@ -1,5 +1,5 @@
-//! Clients, from `accept(2)` or their SYN to an open stream: which of them are admitted, what a
-//! proxy is asked for, and when the client is answered.
+//! Clients, from `accept(2)` or their SYN to an open stream: which of them are admitted, what
+//! they request of a proxy, and when they are answered.
 
 pub(crate) mod client_accept;
 pub(crate) mod client_admission;

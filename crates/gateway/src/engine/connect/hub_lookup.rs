@@ -3,7 +3,7 @@
 //! ```text
 //!   due ──look-up──▶ pending ──addresses──▶ trying each in turn ──the hub answers──▶ settled
 //!    ▲                  └──none: later again      │ no address left                    │
-//!    └──────────────────────────────────────────┴────────────── silent ◀─────────────┘
+//!    └──────────────────────────────────────────┴────────── no answer ◀────────────────┘
 //! ```
 //!
 //! Addresses are sorted by RFC 6724 and their families alternate (RFC 8305 §4). They are tried one
@@ -19,16 +19,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use units::{Instant, Span};
 
-/// How long an address may be silent before the next one is tried, and a failed look-up is
+/// Time without an answer after which the next address is tried, and a failed look-up is
 /// repeated: the longest interval between two Hellos (5 s, `association::Config`) and a round trip.
 const ATTEMPT: Span = Span::from_secs(6);
-/// Addresses of one name that are tried at most.
-const MOST: usize = 16;
+/// Maximum number of addresses of one name that are tried.
+const MAX_ADDRESSES: usize = 16;
 
 /// The look-ups of all paths.
 #[derive(Debug, Default)]
 pub(crate) struct HubLookups {
-    /// Those of paths whose hubs have names; `None`: it was not looked yet which have.
+    /// Those of paths whose hubs have names; `None` before the first review.
     all: Option<Vec<HubLookup>>,
 }
 
@@ -41,7 +41,7 @@ struct HubLookup {
     state: State,
     /// Addresses that were not tried yet, the next one last.
     untried: Vec<SocketAddr>,
-    /// Whether the log was told that there is no address.
+    /// Whether the lack of an address was logged.
     complained: bool,
 }
 
@@ -58,7 +58,7 @@ enum State {
 }
 
 impl HubLookups {
-    /// Looks names up that are to be, and goes on to the next address of a silent hub.
+    /// Looks up the names that are due, and tries the next address of a hub that does not answer.
     pub(crate) fn review(
         &mut self,
         relays: &mut RelaySet,
@@ -82,7 +82,7 @@ impl HubLookups {
         }
     }
 
-    /// Takes an answer of the resolver; false when it is not one to a look-up of a hub.
+    /// Handles an answer of the resolver; false if it is not for one of these look-ups.
     pub(crate) fn answered(
         &mut self,
         relays: &mut RelaySet,
@@ -101,7 +101,7 @@ impl HubLookups {
         true
     }
 
-    /// When [`HubLookups::review`] wants to be called.
+    /// Returns when to call [`HubLookups::review`].
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let each = self.all.iter().flatten().filter_map(|lookup| match lookup.state {
             State::Due(due) | State::Trying(due) => Some(due),
@@ -127,7 +127,7 @@ impl HubLookup {
         match self.state {
             State::Settled => self.state = State::Trying(now + ATTEMPT),
             State::Trying(until) if until <= now => {
-                // What waits for the end of an outage would be lost at another hub of the name.
+                // Streams that wait for the end of an outage would be lost with another address.
                 let next = self.untried.pop().filter(|_| !relays.is_path_connected(self.path));
                 match next {
                     Some(address) => self.attempt(relays, host, now, address),
@@ -138,10 +138,9 @@ impl HubLookup {
         }
     }
 
-    /// Takes the result of a look-up.
+    /// Handles the result of a look-up.
     fn found(&mut self, relays: &mut RelaySet, host: &dyn Host, now: Instant, outcome: &Outcome) {
         if relays.is_path_answered(self.path) {
-            // The hub has answered in the meantime.
             self.state = State::Settled;
             return;
         }
@@ -164,7 +163,7 @@ impl HubLookup {
             self.state = State::Trying(now + ATTEMPT);
             return;
         }
-        all.truncate(MOST);
+        all.truncate(MAX_ADDRESSES);
         all.reverse();
         self.untried = all;
         match self.untried.pop() {

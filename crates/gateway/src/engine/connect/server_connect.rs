@@ -35,7 +35,7 @@ pub(crate) struct ServerConnect {
 pub(crate) enum Reached {
     /// Attempts are in progress or the name is being resolved; to be called again at this time.
     Pending(Instant),
-    /// The SYN was reinjected because the hub has connected to the server.
+    /// An attempt has succeeded.
     Connected(Socket),
     /// No address could be reached.
     Failed(RefuseReason),

@@ -1,6 +1,6 @@
 //! The status of one gateway of a pair.
 
-use crate::engine::lifecycle::view::Observed;
+use crate::engine::lifecycle::view::{Observed, page_of};
 use crate::engine::pair::{Pair, Role};
 use crate::engine::peers::relay_set::RelaySet;
 use crate::engine::transfer::connection::{Connection, Stage};
@@ -42,17 +42,10 @@ impl<R: Role> Observed for Pair<R> {
     ) -> Page {
         let relays = &self.core.relays;
         let owner = |one: &Connection<R::Stage>| relays.name_of(one.key?.peer);
-        let mut page: Vec<&Connection<R::Stage>> = (self.core.connections.iter())
+        let all = (self.core.connections.iter())
             .map(|(_, connection)| connection)
-            .filter(|connection| connection.id > after)
-            .filter(|connection| only.is_none_or(|only| owner(connection) == Some(only)))
-            .collect();
-        let more = page.len() > most;
-        if more {
-            page.select_nth_unstable_by_key(most, |connection| connection.id);
-            page.truncate(most);
-        }
-        page.sort_unstable_by_key(|connection| connection.id);
+            .filter(|connection| only.is_none_or(|only| owner(connection) == Some(only)));
+        let (page, more) = page_of(all, |connection| connection.id, after, most);
         let describe = |connection: &Connection<R::Stage>| {
             let info = &connection.info;
             ConnectionStatus {

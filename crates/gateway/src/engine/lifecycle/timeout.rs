@@ -22,7 +22,8 @@ impl<R: Role> Pair<R> {
         let mut due = self
             .sweep_at()
             .min(self.draining.unwrap_or(Instant::FAR_FUTURE))
-            .min(self.sessions_end_by.unwrap_or(Instant::FAR_FUTURE))
+            // Later than that it is the end of a connection that ends the drain.
+            .min(self.sessions_end_by.filter(|by| *by > now).unwrap_or(Instant::FAR_FUTURE))
             .min(self.addresses.due());
         if let Some(deadline) = self.core.deadlines.next() {
             due = due.min(deadline);

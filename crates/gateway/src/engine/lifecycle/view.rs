@@ -32,6 +32,24 @@ pub(crate) trait Observed: Debug {
     fn is_hub(&self) -> bool;
 }
 
+/// Returns at most `most` of `all` with a `number` above `after`, in the order of their numbers, and
+/// whether there are more.
+pub(crate) fn page_of<'a, T>(
+    all: impl Iterator<Item = &'a T>,
+    number: impl Fn(&T) -> u64,
+    after: u64,
+    most: usize,
+) -> (Vec<&'a T>, bool) {
+    let mut page: Vec<&T> = all.filter(|one| number(one) > after).collect();
+    let more = page.len() > most;
+    if more {
+        page.select_nth_unstable_by_key(most, |one| number(one));
+        page.truncate(most);
+    }
+    page.sort_unstable_by_key(|one| number(one));
+    (page, more)
+}
+
 /// What an observer may read and request.
 #[derive(Debug)]
 pub(crate) struct EngineView<'a> {

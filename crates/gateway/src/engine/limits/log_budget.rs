@@ -10,8 +10,8 @@ const WINDOW: Span = Span::from_secs(10);
 #[derive(Debug, Default)]
 pub(crate) struct LogBudget {
     until: Instant,
-    said: u32,
-    withheld: u64,
+    logged: u32,
+    suppressed: u64,
 }
 
 impl LogBudget {
@@ -19,16 +19,16 @@ impl LogBudget {
     /// first, if there were any.
     pub(crate) fn allow(&mut self, now: Instant) -> bool {
         if now >= self.until {
-            if self.withheld > 0 {
-                tracing::warn!(refusals = self.withheld, "further refusals not logged");
+            if self.suppressed > 0 {
+                tracing::warn!(refusals = self.suppressed, "further refusals not logged");
             }
-            *self = Self { until: now + WINDOW, said: 0, withheld: 0 };
+            *self = Self { until: now + WINDOW, logged: 0, suppressed: 0 };
         }
-        if self.said < MOST {
-            self.said += 1;
+        if self.logged < MOST {
+            self.logged += 1;
             return true;
         }
-        self.withheld += 1;
+        self.suppressed += 1;
         false
     }
 }
@@ -40,13 +40,13 @@ mod tests {
     #[test]
     fn the_log_is_not_filled() {
         let mut log_budget = LogBudget::default();
-        let said = |ms: u64, log_budget: &mut LogBudget| {
+        let logged = |ms: u64, log_budget: &mut LogBudget| {
             let now = Instant::ZERO + Span::from_millis(ms);
             (0..1000).filter(|_| log_budget.allow(now)).count()
         };
-        assert_eq!(said(0, &mut log_budget), MOST as usize);
-        assert_eq!(said(9_999, &mut log_budget), 0);
-        assert_eq!(log_budget.withheld, 1990);
-        assert_eq!(said(10_000, &mut log_budget), MOST as usize);
+        assert_eq!(logged(0, &mut log_budget), MOST as usize);
+        assert_eq!(logged(9_999, &mut log_budget), 0);
+        assert_eq!(log_budget.suppressed, 1990);
+        assert_eq!(logged(10_000, &mut log_budget), MOST as usize);
     }
 }

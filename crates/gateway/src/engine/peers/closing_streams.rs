@@ -51,7 +51,7 @@ mod tests {
     use units::{Instant, RngStream};
 
     #[test]
-    fn closing_streams_count_until_both_sides_have_forgotten_them() {
+    fn closing_streams_count_until_both_sides_have_removed_them() {
         let (now, random) = (Instant::ZERO, RngStream::new(1, 0, "closing"));
         let mut relay = Relay::terminal(&RelayConfig::new("boat"), now, random);
         let mut key = |_| {

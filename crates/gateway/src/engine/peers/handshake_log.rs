@@ -19,7 +19,7 @@ pub(crate) struct HandshakeLog {
     keys: LogBudget,
     other_security_again: Instant,
     other_version_again: Instant,
-    /// Number of Hellos when the association was last established.
+    /// Number of Hellos when the association was last established, or the hub had no address.
     answered: u64,
     /// Number of Hellos since then at which the next message is due; 0: [`FIRST`].
     most: u64,
@@ -48,24 +48,24 @@ impl HandshakeLog {
         }
     }
 
-    /// Logs a hub that does not respond to Hellos.
-    pub(crate) fn log_unanswered(&mut self, relay: &Relay, hub: SocketAddr) {
+    /// Logs a hub that does not respond to Hellos. To one without an address none are sent.
+    pub(crate) fn log_unanswered(&mut self, relay: &Relay, hub: Option<SocketAddr>) {
         let Some(counters) = relay.association_counters() else { return };
-        if relay.is_connected() {
+        let Some(hub) = hub.filter(|_| !relay.is_connected()) else {
             self.answered = counters.hellos;
             self.most = FIRST;
             return;
-        }
-        let said = counters.hellos - self.answered;
-        if said < self.most.max(FIRST) {
+        };
+        let hellos = counters.hellos - self.answered;
+        if hellos < self.most.max(FIRST) {
             return;
         }
-        self.most = said * 2;
+        self.most = hellos * 2;
         let bad_tag = counters.bad_tag;
         tracing::warn!(
-            %hub, said, bad_tag,
+            %hub, hellos, bad_tag,
             "no response from the hub: check that it runs, link.peer_public_key and its \
-             preshared key, and that it knows this terminal's key"
+             preshared key, and that its list has this terminal's key"
         );
     }
 }
@@ -73,32 +73,22 @@ impl HandshakeLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use relay::PrivateKey;
-    use std::io;
-    use std::sync::{Arc, Mutex};
+    use crate::logging::captured::Captured;
+    use relay::{PrivateKey, RelayConfig, TransmitBatch};
 
-    /// What the log hears.
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn an_unknown_key_is_told_whatever_others_send() {
-        let log = Log::default();
+    /// Returns what `run` logs.
+    fn logged(run: impl FnOnce()) -> String {
+        let log = Captured::default();
         let writer = log.clone();
         let subscriber =
             tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-        tracing::subscriber::with_default(subscriber, || {
+        tracing::subscriber::with_default(subscriber, run);
+        log.text()
+    }
+
+    #[test]
+    fn unknown_keys_are_logged_whatever_others_send() {
+        let log = logged(|| {
             let mut rejected = HandshakeLog::default();
             let from = "192.0.2.1:7000".parse().unwrap();
             let mut rng = units::RngStream::new(1, 0, "keys");
@@ -115,9 +105,33 @@ mod tests {
                 rejected.log_rejected(now, from, &ReceiveError::Association(version));
             }
         });
-        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert_eq!(log.matches("unknown terminal key").count(), 60);
         assert_eq!(log.matches("another security suite").count(), 6);
         assert_eq!(log.matches("another protocol version").count(), 6);
+    }
+
+    #[test]
+    fn a_hub_is_missed_from_the_time_when_its_address_is_known() {
+        let random = units::RngStream::new(1, 0, "hub");
+        let mut relay = Relay::terminal(&RelayConfig::new("boat"), Instant::ZERO, random);
+        let (mut log, hub) = (HandshakeLog::default(), "192.0.2.1:7000".parse().unwrap());
+        let mut run = |seconds: std::ops::Range<u64>, hub| {
+            logged(|| {
+                for second in seconds {
+                    let now = Instant::ZERO + Span::from_secs(second);
+                    relay.handle_timeout(now);
+                    let mut room = [0; 2_000];
+                    while relay.poll_transmit(now, &mut TransmitBatch::new(&mut room, 1)).is_some()
+                    {
+                    }
+                    log.log_unanswered(&relay, hub);
+                }
+            })
+        };
+        assert_eq!(run(0..100, None), "", "no Hello has left this host");
+        assert_eq!(run(100..102, Some(hub)), "", "it has time to answer");
+        let said = run(102..200, Some(hub));
+        assert!(said.contains("no response from the hub"), "{said}");
+        assert!(said.contains("hub=192.0.2.1:7000 hellos=4 "), "{said}");
     }
 }

@@ -109,7 +109,7 @@ impl LinkSocket {
         self.place.address
     }
 
-    /// Whether it may have to be bound anew although nothing is reported of that.
+    /// Whether it may have to be rebound without an event that reports so.
     pub(crate) fn may_move(&self) -> bool {
         self.udp.is_none() || self.place.interface.is_some()
     }

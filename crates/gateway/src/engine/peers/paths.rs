@@ -65,9 +65,9 @@ impl Path {
         known_as(self.hub_name.as_deref(), self.route.peer)
     }
 
-    /// Whether the hub's address is known.
-    pub(crate) fn has_address(&self) -> bool {
-        !self.route.peer.ip().is_unspecified()
+    /// Returns the hub's address, once it is known.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        Some(self.route.peer).filter(|peer| !peer.ip().is_unspecified())
     }
 }
 
@@ -195,7 +195,7 @@ impl Paths {
         batch: &mut TransmitBatch<'_>,
     ) -> Option<Outgoing> {
         let path = self.all.get_mut(number)?;
-        path.handshake_log.log_unanswered(&path.relay, path.route.peer);
+        path.handshake_log.log_unanswered(&path.relay, path.address());
         let transmit = path.relay.poll_transmit(now, batch)?;
         let destination = path.route.peer;
         Some(Outgoing { destination, len: transmit.len, segment_size: transmit.segment_size })
@@ -222,7 +222,8 @@ impl Paths {
 
     /// Updates the MTU hints of all paths.
     pub(crate) fn check(&mut self, host: &dyn Host) {
-        for Path { relay, route, .. } in self.all.iter_mut().filter(|path| path.has_address()) {
+        for Path { relay, route, .. } in self.all.iter_mut().filter(|path| path.address().is_some())
+        {
             update_mtu_hint(host, relay, route);
         }
     }
@@ -236,7 +237,7 @@ fn cache_key(name: &str, hub: &str) -> String {
     if name.is_empty() { hub.to_owned() } else { format!("{hub} by {name}") }
 }
 
-/// Passes the MTU of the first link of `route`, as far as the host knows it, to `relay`.
+/// Passes the MTU of the first link of `route`, to `relay`, if the host has it.
 pub(crate) fn update_mtu_hint(host: &dyn Host, relay: &mut Relay, route: &Route) {
     match host.path_mtu(route) {
         Ok(mtu) => relay.hint_mtu(mtu),

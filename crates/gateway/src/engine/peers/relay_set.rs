@@ -307,10 +307,10 @@ impl RelaySet {
             },
             (Side::Terminal(paths), Peer::Path(number)) => match paths.all.get(number) {
                 Some(path) => path.cache_key(),
-                None => "nobody".into(),
+                None => "unknown".into(),
             },
             (Side::Hub(_), Peer::Path(_)) | (Side::Terminal(_), Peer::Terminal(_)) => {
-                "nobody".into()
+                "unknown".into()
             }
         }
     }

@@ -86,7 +86,7 @@ impl Cache {
         self.entries.insert(name, entry);
     }
 
-    /// Number of entries, including those that have expired since and were not asked for.
+    /// Number of entries, including those that have expired since their last use.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

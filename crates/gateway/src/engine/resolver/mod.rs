@@ -62,7 +62,7 @@ pub(crate) enum Failure {
     NotFound,
     /// No name server has given a usable answer in time.
     NoAnswer,
-    /// Too many queries wait.
+    /// Too many queries are queued.
     Refused,
 }
 
@@ -159,7 +159,7 @@ impl Resolver {
         }
     }
 
-    /// Asks for the addresses of `name` on behalf of `owner`; answers carry `token`.
+    /// Queries the addresses of `name` on behalf of `owner`; answers carry `token`.
     pub(crate) fn resolve(
         &mut self,
         now: Instant,
@@ -215,12 +215,12 @@ impl Resolver {
         self.flush();
     }
 
-    /// The next answer, in the order in which they were found.
+    /// Returns the next answer.
     pub(crate) fn poll_answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
     }
 
-    /// What was counted, and what there is at present.
+    /// Returns the counters and the present numbers.
     pub(crate) fn status(&self) -> ResolverStatus {
         ResolverStatus {
             in_flight: self.schedule.lookups() as u64,
@@ -254,7 +254,7 @@ impl Resolver {
         }
     }
 
-    fn finish(&mut self, now: Instant, id: u64, outcome: Outcome, tell: bool) {
+    fn finish(&mut self, now: Instant, id: u64, outcome: Outcome, report: bool) {
         let Some(Pending { token, since }) = self.pending.remove(&id) else { return };
         self.counted.latency.count(now.since(since));
         match &outcome {
@@ -263,7 +263,7 @@ impl Resolver {
             Err(Failure::NoAnswer) => self.counted.no_answer += 1,
             Err(Failure::Refused) => self.counted.refused += 1,
         }
-        if tell {
+        if report {
             let result = Progress::Complete(outcome);
             self.answers.push_back(Answer { id: QueryId(id), token, result });
             self.worker.wake();

@@ -4,7 +4,7 @@ use hickory_resolver::proto::rr::Name;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// The addresses of `name` where no server is asked for them: those of a literal address, and the
+/// The addresses of `name` where no server is queried: those of a literal address, and the
 /// loopback addresses for `localhost` and all below it (RFC 6761, section 6.3).
 pub(crate) fn without_lookup(name: &str) -> Option<Arc<[IpAddr]>> {
     if let Ok(address) = name.parse::<IpAddr>() {

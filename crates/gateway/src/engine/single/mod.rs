@@ -328,6 +328,7 @@ impl Single {
         let progress = self.pairs[index].run_last_bytes(now, &mut self.scratch, &mut tally);
         self.count(now, index, tally);
         match progress {
+            Progress::More => self.queue(index),
             Progress::Pending(at) => self.set_due(index, Some(at)),
             Progress::Delivered | Progress::Expired | Progress::Failed => {
                 self.remove(index).reset();

@@ -3,7 +3,7 @@
 use super::Single;
 use super::pair::Pair;
 use crate::Config;
-use crate::engine::lifecycle::view::Observed;
+use crate::engine::lifecycle::view::{Observed, page_of};
 use crate::engine::peers::relay_set::RelaySet;
 use crate::observe::{
     AssociationCounters, ConnectionStatus, Counted, Page, ResolverStatus, TerminalStatus,
@@ -54,13 +54,9 @@ impl Observed for Single {
         most: usize,
         only: Option<&str>,
     ) -> Page {
-        let all = self.pairs.iter().map(|(_, pair)| pair);
         // None of them is a terminal's.
-        let chosen = all.filter(|pair| pair.number > after && only.is_none());
-        let mut page: Vec<&Pair> = chosen.collect();
-        page.sort_unstable_by_key(|pair| pair.number);
-        let more = page.len() > most;
-        page.truncate(most);
+        let all = self.pairs.iter().map(|(_, pair)| pair).filter(|_| only.is_none());
+        let (page, more) = page_of(all, |pair| pair.number, after, most);
         let describe = |pair: &&Pair| ConnectionStatus {
             number: pair.number,
             terminal: None,

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const PAGE: &str = include_str!("../../../../../docs/guide/other-traffic.md");
-/// What the name server knows of every name.
+/// Address of every name at the name server.
 const ADDRESS: [u8; 4] = [192, 0, 2, 7];
 /// What a test in one directory and without privileges needs besides. Names below `test` would
-/// not be asked for at all (RFC 6761 §6.2).
+/// not be queried at all (RFC 6761 §6.2).
 const BESIDE: &str = "    username: \"\"\n    chroot: \"\"\n    pidfile: \"\"\n    use-syslog: no\n\
                       \x20   do-daemonize: no\n    local-zone: \"test.\" nodefault\n";
 
@@ -138,7 +138,7 @@ fn the_guides_name_server_resolves_through_the_gateways_and_caches() {
     let Some(_unbound) = start("/usr/sbin/unbound", &["-d", "-c", file]) else { return };
     assert!(soon(|| resolves(here, "www.good.test")), "within some attempts");
     let before = asked.load(Ordering::Relaxed);
-    assert!(before > 0, "the name server behind the hub was asked");
+    assert!(before > 0, "the name server behind the hub was queried");
     assert!(resolves(here, "www.good.test"));
     assert_eq!(asked.load(Ordering::Relaxed), before, "the second time from the cache");
     assert!(resolves(here, "mail.good.test"), "another name on the same connection");

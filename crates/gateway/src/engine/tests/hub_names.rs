@@ -17,7 +17,7 @@ fn terminal(peer: &str, names: SocketAddr, link: &str) -> Running {
     ))
 }
 
-/// The control socket of the terminal that asks `names`.
+/// The control socket of the terminal whose name server is `names`.
 fn socket(names: SocketAddr) -> std::path::PathBuf {
     let name = format!("bentpipe-{}-hub-{}.sock", std::process::id(), names.port());
     std::env::temp_dir().join(name)

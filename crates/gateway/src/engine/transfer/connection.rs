@@ -39,7 +39,7 @@ pub(crate) struct Connection<S> {
     pub(crate) pending_input: Vec<u8>,
     /// Deadline of the stage, as registered with the table's deadlines.
     pub(crate) due: Option<Instant>,
-    /// Time since which the socket's peer has owed TCP an acknowledgment.
+    /// Time since which data to the socket's peer has been unacknowledged.
     pub(crate) unacked_since: Option<Instant>,
     /// Whether it is queued for a turn.
     pub(crate) is_queued: bool,

@@ -12,7 +12,7 @@
 //! grows although the other end receives.
 
 use crate::engine::defect::{self, Defect};
-use crate::engine::transfer::pipe::{Pipe, Sink};
+use crate::engine::transfer::pipe::{BUDGET, Pipe, Sink};
 use crate::engine::transfer::socket_pair::Tally;
 use std::io::Read;
 use units::{Instant, Span};
@@ -48,6 +48,8 @@ pub(crate) trait LastSink: Sink {
 /// How far the delivery is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
+    /// More can be moved at once, after the turns of others.
+    More,
     /// Octets are still undelivered: to be run again at this time.
     Pending(Instant),
     /// All octets are delivered.
@@ -99,13 +101,18 @@ impl LastBytes {
         scratch: &mut [u8],
         tally: &mut Tally,
     ) -> Progress {
-        // Readiness of the two ends is not told apart here.
+        // The caller does not distinguish the readiness of the two ends.
         self.pipe.source_is_readable();
         self.pipe.sink_is_writable();
+        let mut budget = BUDGET;
         while self.pipe.has_work() {
-            let Ok(moved) = self.pipe.step(source, sink, usize::MAX, scratch) else {
+            if budget == 0 {
+                return Progress::More;
+            }
+            let Ok(moved) = self.pipe.step(source, sink, budget, scratch) else {
                 return Progress::Failed;
             };
+            budget -= moved.written;
             tally.read += moved.read as u64;
             tally.written += moved.written as u64;
             self.written += moved.written as u64;
@@ -209,6 +216,24 @@ mod tests {
         let now = Instant::ZERO + Span::from_secs(100);
         let progress = last.run(now, &mut source, &mut sink, &mut scratch, &mut tally);
         assert_eq!((progress, tally.written), (Progress::Delivered, 100_000));
+    }
+
+    #[test]
+    fn a_fast_receiver_leaves_turns_to_others() {
+        let (mut source, mut sink) =
+            (Source { left: 10 * BUDGET }, Taker { held: 0, room: usize::MAX });
+        let mut last = LastBytes::new(Instant::ZERO, broken(), Towards::Socket, 0);
+        let mut scratch = [0; 4_096];
+        for turn in 1..=10 {
+            let mut tally = Tally::default();
+            let progress =
+                last.run(Instant::ZERO, &mut source, &mut sink, &mut scratch, &mut tally);
+            assert_eq!((progress, tally.written), (Progress::More, BUDGET as u64), "turn {turn}");
+        }
+        sink.held = 0;
+        let (now, mut tally) = (Instant::ZERO, Tally::default());
+        let progress = last.run(now, &mut source, &mut sink, &mut scratch, &mut tally);
+        assert_eq!((progress, tally.written), (Progress::Delivered, 0));
     }
 
     #[test]

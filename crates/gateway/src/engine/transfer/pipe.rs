@@ -3,6 +3,8 @@
 use crate::engine::transfer::unresponsive::is_later;
 use std::io::{self, Read, Write};
 
+/// Bytes that one connection moves in each direction before others have their turn.
+pub(crate) const BUDGET: usize = 64 * 1024;
 /// Maximum octets that are buffered between the ends.
 const ROOM: usize = 64 * 1024;
 

@@ -2,14 +2,12 @@
 
 use crate::engine::host::TcpSocket;
 use crate::engine::transfer::last_bytes::{LastBytes, LastSink, Progress, Towards};
-use crate::engine::transfer::pipe::{Broken, Moved, Pipe, Sink};
+use crate::engine::transfer::pipe::{BUDGET, Broken, Moved, Pipe, Sink};
 use crate::engine::transfer::token_bucket::TokenBucket;
 use crate::engine::transfer::unresponsive;
 use std::io::{self, Read, Write};
 use units::{Instant, Span};
 
-/// Bytes that one connection moves in each direction before others have their turn.
-const BUDGET: usize = 64 * 1024;
 /// Full segments that one connection sends in a shaped direction before others have their turn.
 const QUANTUM: u64 = 8;
 
@@ -74,7 +72,7 @@ pub(crate) struct SocketPair {
     down: Pipe,
     /// Set once a socket has failed: the side that receives the last bytes, and these.
     last: Option<(Side, LastBytes)>,
-    /// Time since which each socket's peer has owed TCP an acknowledgment.
+    /// Time since which data to each socket's peer has been unacknowledged.
     unacked_since: [Option<Instant>; 2],
 }
 

@@ -1,10 +1,8 @@
 //! Copying between a TCP socket and a relay stream.
 //!
 //! ```text
-//!             take in                       
-//!   socket ────────────▶ stream      read until the stream is full, then leave the rest to TCP
-//!          ◀────────────             write until the socket is full, then leave it to credit
-//!            hand out                
+//!   socket ──read──▶ stream      until the stream is full, then leave the rest to TCP
+//!          ◀─write──             until the socket is full, then leave it to credit
 //! ```
 //!
 //! Each direction ends by itself after its last byte. Sockets are watched edge-triggered, so
@@ -12,12 +10,9 @@
 
 use crate::engine::defect::{self, Defect};
 use crate::engine::host::TcpSocket;
-use crate::engine::transfer::pipe::Pipe;
+use crate::engine::transfer::pipe::{BUDGET, Pipe};
 use crate::engine::transfer::unresponsive;
 use std::io;
-
-/// Bytes that one connection moves in each direction before others have their turn.
-const BUDGET: usize = 64 * 1024;
 
 /// A relay's stream, as a splice uses it.
 pub(crate) trait Stream {

@@ -21,7 +21,7 @@ pub(crate) struct StreamEndpoint<'a> {
 }
 
 impl<'a> StreamEndpoint<'a> {
-    /// The stream `key` of `carrier`.
+    /// The stream `key` of `relays`.
     pub(crate) fn new(
         relays: &'a mut RelaySet,
         key: StreamKey,

@@ -14,7 +14,7 @@ pub(crate) struct TokenBucket {
     rate: BitRate,
     /// How long a full bucket lasts.
     depth: Span,
-    /// Since when tokens have come; in the future while some are owed.
+    /// Time since which tokens were added; in the future while there is a deficit.
     empty_at: Instant,
     /// Bytes of payload in a full segment.
     segment: u64,
@@ -47,8 +47,8 @@ impl TokenBucket {
         tokens / packet * self.segment + (tokens % packet).saturating_sub(self.overhead)
     }
 
-    /// Takes the tokens of `payload` bytes in segments as large as they can be. It may owe some
-    /// afterwards: what the kernel repeats was not asked for beforehand.
+    /// Takes the tokens of `payload` bytes in segments as large as they can be. There may be a
+    /// deficit afterwards: the kernel retransmits without a permission.
     pub(crate) fn take(&mut self, now: Instant, payload: u64) {
         self.spill(now);
         let bytes = payload + payload.div_ceil(self.segment) * self.overhead;
@@ -113,11 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_repeated_is_owed() {
+    fn retransmissions_of_the_kernel_are_charged() {
         let mut bucket = bucket();
         bucket.take(START, 20 * 1448);
         assert_eq!(bucket.payload(START), 0);
-        // Ten packets are owed, 12 ms of the link, and one more has to be there.
+        // The deficit is ten packets, 12 ms of the link, and one more is to be sent.
         let due = bucket.when(1448);
         assert_eq!(due, START + BitRate::from_mbps(10).time_for(11 * 1500));
         assert_eq!(bucket.payload(due), 1448);

@@ -173,6 +173,7 @@ impl<S: Stage> Core<S> {
             Towards::Socket => self.count(now, index, 0, tally.written),
         }
         match progress {
+            Progress::More => self.queue(index),
             Progress::Pending(at) => self.set_due(index, Some(at)),
             Progress::Expired if towards == Towards::Socket => {
                 self.abort(index, ResetReason::TimedOut);
@@ -243,6 +244,7 @@ impl<S: Stage> Core<S> {
         };
         self.count_directly(now, index, tally);
         match progress {
+            Progress::More => self.queue(index),
             Progress::Pending(at) => self.set_due(index, Some(at)),
             Progress::Delivered | Progress::Expired | Progress::Failed => self.reset_socket(index),
         }

@@ -3,8 +3,8 @@
 use std::io;
 use units::{Instant, Span};
 
-/// Whether the peer has been silent for `longest` and has owed an acknowledgment for as long. A
-/// peer that was idle and owes one only now still has that time. `owing` is stored between calls.
+/// Whether the peer has sent nothing for `longest`, and data to it has been unacknowledged for as
+/// long. After an idle time the peer still has that time. `unacked_since` is stored between calls.
 pub(crate) fn has_vanished(
     now: Instant,
     unanswered: Option<Span>,
@@ -29,16 +29,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_idle_for_long_has_not_vanished_when_asked() {
+    fn a_peer_that_was_idle_for_long_has_its_time() {
         let longest = Span::from_secs(120);
         let at = |seconds| Instant::ZERO + Span::from_secs(seconds);
         let silent = |seconds| Some(Span::from_secs(seconds));
         let mut unacked_since = None;
-        // Idle for an hour, then a byte is sent, and a moment later someone looks.
+        // Idle for an hour, then a byte is sent, and the first check follows.
         assert!(!has_vanished(at(3600), silent(3600), &mut unacked_since, longest));
         assert!(!has_vanished(at(3719), silent(3719), &mut unacked_since, longest));
         assert!(has_vanished(at(3720), silent(3720), &mut unacked_since, longest));
-        // An answer begins it all anew; a steady stream owes for ever and is never silent.
+        // An answer restarts the time; with a steady stream there is always unacknowledged data.
         assert!(!has_vanished(at(3725), None, &mut unacked_since, longest));
         for seconds in (3730..4000).step_by(5) {
             assert!(!has_vanished(at(seconds), silent(1), &mut unacked_since, longest));

@@ -1,18 +1,18 @@
-//! Keeping clients' SYNs back until their server has answered.
+//! Clients whose SYNs are held until their server has answered.
 //!
 //! ```text
 //! client ─SYN→ [prerouting: a port that is confirmed: log to us, drop]
 //!                                     │
 //!                                     ▼
-//!                            SynGate::receive ──▶ the engine asks the hub to connect
+//!                            SynGate::receive ──▶ the engine has the hub connect
 //!                                                        │ connected       │ refused
-//!                      SynGate::let_in  ◀─────────────┘                 ▼
-//!                                     │                  SynGate::refuse: RST, ICMP, silence
+//!                      SynGate::reinject ◀───────────────┘                 ▼
+//!                                     │                            SynGate::refuse: RST, ICMP, silence
 //!                                     ▼
 //!  the client's own SYN ─▶ [output, with our mark] ─▶ lo ─▶ [prerouting: tproxy] ─▶ listener
 //! ```
 //!
-//! A listener answers a SYN before anybody can be asked, so the SYN must not reach it earlier. What
+//! A listener answers a SYN before its server can, so the SYN must not reach it earlier. What
 //! is sent in is the packet that the client has sent, with all its options, so the kernel speaks
 //! with the client as if nothing had been between; what is kept from the listener is only the
 //! first packet of a connection, never one that follows.

@@ -19,7 +19,7 @@ const CONFIG: u16 = (SUBSYSTEM << 8) | 1; // NFULNL_MSG_CONFIG
 const PAYLOAD: u16 = 9;
 /// `NFULA_HWADDR`: how long an address is, two bytes of nothing, and the address.
 const HARDWARE: u16 = 8;
-/// Groups that are tried before giving up: somebody else may have the first.
+/// Groups that are tried before giving up: another program may have the first.
 const TRIES: u16 = 8;
 /// How long the kernel may take to answer; it answers before `send` returns.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -159,7 +159,7 @@ fn listen(
     Heard { more: true, lost }
 }
 
-/// The packets of one datagram of the kernel's, and who has sent each on the wire.
+/// The packets of one datagram of the kernel, each with its link-layer sender.
 pub(crate) fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8], Option<Neighbour>)) {
     while let Some((header, payload, next)) = split_message(rest) {
         rest = next;

@@ -23,7 +23,7 @@ pub(crate) type Neighbour = [u8; 8];
 pub(crate) struct Syn {
     pub(crate) client: SocketAddr,
     pub(crate) server: SocketAddr,
-    /// Who has sent it on the wire, where that was told: the client or a router before it.
+    /// Link-layer sender, if reported: the client or a router before it.
     pub(crate) neighbour: Option<Neighbour>,
     /// From the network header on; its checksum is right.
     packet: Vec<u8>,

@@ -4,7 +4,7 @@ use super::*;
 use crate::intercept::ForwardRules;
 use std::net::UdpSocket;
 
-/// Within what time a refusal has to be there, so that nobody notices the fallback.
+/// Time in which a refusal has to arrive, so that no user notices the fallback.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Whether a datagram from a client to `port` of the server is refused at once, for each family; if
@@ -19,7 +19,7 @@ fn refused(spaces: &Spaces, port: u16) -> [bool; 2] {
         client.connect(at(SERVERS[family], port)).unwrap();
         client.set_read_timeout(Some(AT_ONCE)).unwrap();
         client.send(b"initial").unwrap();
-        let error = client.recv(&mut [0; 16]).expect_err("nobody answers");
+        let error = client.recv(&mut [0; 16]).expect_err("no answer");
         let refused = error.kind() == io::ErrorKind::ConnectionRefused;
         if !refused {
             server.recv(&mut [0; 16]).expect("what is not refused arrives");

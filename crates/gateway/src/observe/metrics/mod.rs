@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: the text format 0.0.4, and OpenMetrics 1.0 for who asks for it.
+//! Metrics for Prometheus: the text format 0.0.4, and OpenMetrics 1.0 on request.
 
 mod http;
 mod table;

@@ -1,6 +1,6 @@
 //! Every metric: its name by Prometheus' conventions, what it is, and where its value stands.
 //!
-//! Who counts something new adds a line here. Names are in base units (seconds, bytes), counters
+//! A new counter has a line here. Names are in base units (seconds, bytes), counters
 //! end in `_total`, and labels take few values: terminals that are there, and words.
 
 use super::super::{Histogram, PromisedStatus, Status, TerminalStatus};
@@ -8,7 +8,7 @@ use super::super::{Histogram, PromisedStatus, Status, TerminalStatus};
 /// How a metric behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Only grows, and begins anew with the gateway.
+    /// Only grows, and starts at 0 with the gateway.
     Counter,
     /// Goes up and down.
     Gauge,
@@ -123,7 +123,7 @@ pub(super) const WHOLE: &[Whole] = &[
     ("bentpipe_mac_messages_total", Counter, "Messages to a MAC about connections.", |s| {
         num(s.counted.connections.mac_messages)
     }),
-    ("bentpipe_mac_unheard_total", Counter, "Such messages that nobody took.", |s| {
+    ("bentpipe_mac_unheard_total", Counter, "Such messages without a receiver.", |s| {
         num(s.counted.connections.mac_unheard)
     }),
     ("bentpipe_socket_received_bytes_total", Counter, "Bytes from clients and servers.", |s| {
@@ -233,7 +233,7 @@ pub(super) const WORDED: &[Worded] = &[
     Worded {
         name: "bentpipe_shares_used_up_total",
         kind: Counter,
-        help: "Connections refused because somebody had his share, by what of it.",
+        help: "Connections refused because a limit was reached, by limit.",
         label: "limit",
         values: |s| words(&s.counted.connections.limited),
     },

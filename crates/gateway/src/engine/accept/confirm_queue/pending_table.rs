@@ -43,7 +43,7 @@ pub(crate) enum AdmitDecision {
     /// The SYN is held. Has the owner of its connection, and the connection whose slot was
     /// reclaimed for it, which is to be reset.
     Hold(Owner<Arc<str>>, Option<usize>),
-    /// The table is full: `when_full` says what follows.
+    /// The table is full: `when_full` decides what follows.
     Full,
     /// The quota of the client is used up.
     OverQuota,
@@ -65,14 +65,14 @@ impl PendingTable {
         let part = |whole: u32| whole.div_ceil(PART);
         let share = |whole: u32| (whole - whole / LEFT).max(1);
         let neighbours = neighbour.map(QuotaOwner::Neighbour);
-        let asked = [
+        let quotas = [
             (Some(&GLOBAL), terms(rate, most)),
             (Some(&QuotaOwner::Client(client)), terms(part(rate), part(most))),
             (neighbours.as_ref(), terms(share(rate), share(most))),
         ];
-        let asked =
-            || asked.iter().filter_map(|(quota_owner, terms)| Some(((*quota_owner)?, terms)));
-        if !asked().all(|(quota_owner, terms)| self.rates.has_token(now, quota_owner, terms)) {
+        let quotas =
+            || quotas.iter().filter_map(|(quota_owner, terms)| Some(((*quota_owner)?, terms)));
+        if !quotas().all(|(quota_owner, terms)| self.rates.has_token(now, quota_owner, terms)) {
             return AdmitDecision::Full;
         }
         let owner = Owner { group: neighbour, client };
@@ -83,7 +83,7 @@ impl PendingTable {
             slots::Verdict::Refused(_) => return AdmitDecision::Full,
         };
         let Some(owner) = may_enter() else { return AdmitDecision::OverQuota };
-        for (quota_owner, terms) in asked() {
+        for (quota_owner, terms) in quotas() {
             self.rates.take(now, quota_owner, terms);
         }
         if let Some(index) = reclaimed {
@@ -172,13 +172,13 @@ mod tests {
         let mut table = PendingTable::default();
         insert(&mut table, at(9), ends(1, 1), 0);
         insert(&mut table, at(9), ends(1, 2), 1);
-        assert!(!table.expects(), "their servers are being asked");
+        assert!(!table.expects(), "their servers have not answered");
         table.reinject(ends(1, 2));
         table.reinject(ends(1, 3));
         table.remove(ends(1, 1));
         assert!(table.expects());
         table.remove(ends(1, 2));
-        assert!(!table.expects(), "whoever has gone is not expected");
+        assert!(!table.expects(), "a client whose SYN was removed is not expected");
     }
 
     #[test]
@@ -242,7 +242,11 @@ mod tests {
                 index += 1;
             }
         }
-        assert_eq!((table.slots.len(), index), (40, 40), "all of them, while nobody else asks");
+        assert_eq!(
+            (table.slots.len(), index),
+            (40, 40),
+            "all of them, while there is no other client"
+        );
         let other = (IpAddr::from([10, 1, 0, 7]), Some([7; 8]));
         for number in 0..20 {
             let now = at(100 + number);
@@ -250,7 +254,7 @@ mod tests {
             let Hold(_, Some(from)) = judge(&mut table, now, other) else {
                 panic!("{number}: the other neighbour has less");
             };
-            assert!(from < 40, "a forged one makes way");
+            assert!(from < 40, "the slot of a forged SYN is reclaimed");
             table.insert(now, ends(7, number as u16), other, 100 + number as usize);
         }
         // Answered at once, it leaves some of the rate.
@@ -281,7 +285,7 @@ mod tests {
             insert(&mut table, now, ends(host, number), usize::from(number));
         }
         assert_eq!(judge(&mut table, at(99), 66, false), OverQuota);
-        assert_eq!(table.slots.len(), 40, "nobody makes way for it");
+        assert_eq!(table.slots.len(), 40, "no slot is reclaimed for it");
         assert_eq!(judge(&mut table, now, 9, true), Full, "no rate is left");
     }
 }

@@ -8,7 +8,7 @@
 //! are free, those that hold most have a share that shrinks as the table fills (the dynamic
 //! threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998), so some stay
 //! free for newcomers. When none is free, a client that holds less than its max-min share takes
-//! the place of the idlest connection of the largest holder; whoever holds its share is refused.
+//! the slot of the idlest connection of the largest holder; one that holds its share is refused.
 //! `docs/decisions/slots.md` has the reasons.
 //!
 //! Every operation takes logarithmic time in the number of slots.

@@ -14,7 +14,7 @@ impl RelaySet {
         }
     }
 
-    /// The paths whose hubs have names, with name and port.
+    /// Returns the paths whose hubs have names, with name and port.
     pub(crate) fn named_hubs(&self) -> Vec<(usize, Arc<str>, u16)> {
         let Side::Terminal(paths) = &self.side else { return Vec::new() };
         let named = paths.all.iter().enumerate().filter_map(|(number, path)| {
@@ -24,17 +24,17 @@ impl RelaySet {
         named.collect()
     }
 
-    /// The names of hubs of which no address is known yet, for the status.
+    /// Returns the names of hubs without a known address, for the status.
     pub(crate) fn unresolved(&self) -> Vec<String> {
         let Side::Terminal(paths) = &self.side else { return Vec::new() };
-        let without = paths.all.iter().filter(|path| !path.has_address());
+        let without = paths.all.iter().filter(|path| path.address().is_none());
         let key = |label: &str| if label.is_empty() { "link.peer" } else { "path.peer" };
         without.map(|path| format!("name {} ({})", path.known_as(), key(&path.label))).collect()
     }
 
-    /// Whether datagrams have somewhere to go by the outlet of this `number`.
+    /// Whether there is an address to which datagrams are sent by the socket of this `number`.
     pub(crate) fn has_destination(&self, number: usize) -> bool {
-        self.path(number).is_none_or(Path::has_address)
+        self.path(number).is_none_or(|path| path.address().is_some())
     }
 
     /// Whether the hub of a path answers.
@@ -47,12 +47,12 @@ impl RelaySet {
         self.path(number).is_some_and(|path| path.relay.is_connected())
     }
 
-    /// The address of a path's hub, once one is known.
+    /// Returns the address of a path's hub, once one is known.
     pub(crate) fn path_address(&self, number: usize) -> Option<SocketAddr> {
-        self.path(number).filter(|path| path.has_address()).map(|path| path.route.peer)
+        self.path(number).and_then(Path::address)
     }
 
-    /// A path's hub is at `address` from here on.
+    /// Sets the address of a path's hub.
     pub(crate) fn set_path_address(&mut self, number: usize, address: SocketAddr, host: &dyn Host) {
         if let Side::Terminal(paths) = &mut self.side {
             if let Some(path) = paths.all.get_mut(number) {

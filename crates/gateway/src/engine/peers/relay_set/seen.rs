@@ -21,10 +21,7 @@ impl RelaySet {
             Side::Terminal(paths) => {
                 let seen = paths.all.iter().enumerate().map(|(number, path)| {
                     let name = if path.label.is_empty() { own } else { &path.label };
-                    let hub = match path.has_address() {
-                        true => hub_name(path.route.peer),
-                        false => path.known_as(),
-                    };
+                    let hub = path.address().map_or_else(|| path.known_as(), hub_name);
                     TerminalStatus {
                         health: Some(paths.verdict(number).word()),
                         failures: paths.failures(number),
