@@ -1,7 +1,8 @@
 //! Runs whole gateways through storms: `cargo run --release -p gateway --features simulation
 //! --example storm -- FIRST COUNT [DEFECT]`. Prints the seeds in which something did not hold, and a
-//! summary; with the name of a seeded defect, gateways have it. With `watch` instead of a defect,
-//! prints what gateways show of their peers four times a second, and what they log.
+//! summary; with the name of a seeded defect, gateways have it. With `contests` instead of
+//! a defect, only the contests among the seeds are run; with `watch`, it prints what gateways show of
+//! their peers four times a second, and what they log.
 
 use gateway::simulation::{self, DEFECTS, Report, Violation};
 use std::process::ExitCode;
@@ -20,7 +21,12 @@ fn main() -> ExitCode {
     };
     let (mut broken, mut connections, mut complete, mut bytes, mut rounds) = (0, 0, 0, 0, 0);
     let mut empty_rounds = 0;
-    for seed in first..first.saturating_add(count) {
+    let seeds = first..first.saturating_add(count);
+    let contests_only = last == Some("contests");
+    let seeds = seeds.filter(|seed| !contests_only || simulation::is_contest(*seed));
+    let mut storms = 0;
+    for seed in seeds {
+        storms += 1;
         match std::panic::catch_unwind(|| run(seed)) {
             Ok(Ok(report)) => {
                 connections += report.connections;
@@ -40,7 +46,7 @@ fn main() -> ExitCode {
         }
     }
     println!(
-        "{count} storms, {broken} with a violation; {connections} connections, {complete} complete, \
+        "{storms} storms, {broken} with a violation; {connections} connections, {complete} complete, \
          {bytes} bytes, {rounds} rounds, at most {empty_rounds} in a row with nothing to do"
     );
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

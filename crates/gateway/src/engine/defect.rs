@@ -29,6 +29,8 @@ pub enum Defect {
     NoReclaim,
     /// A drain does not wait for connections that run.
     HastyDrain,
+    /// A drain does not announce the end of its sessions to the peers.
+    NoGoaway,
     /// A hub that gives up connecting ends the connection in good order.
     OrderlyAbandonment,
     /// The last bytes of a connection that was reset have no more time although others of them
@@ -38,7 +40,7 @@ pub enum Defect {
 
 /// All of them.
 #[cfg(any(test, feature = "simulation"))]
-pub const DEFECTS: [Defect; 12] = [
+pub const DEFECTS: [Defect; 13] = [
     Defect::EarlyShutdown,
     Defect::LostBytes,
     Defect::LostWakeup,
@@ -49,6 +51,7 @@ pub const DEFECTS: [Defect; 12] = [
     Defect::BusyLoop,
     Defect::NoReclaim,
     Defect::HastyDrain,
+    Defect::NoGoaway,
     Defect::OrderlyAbandonment,
     Defect::ImpatientReset,
 ];

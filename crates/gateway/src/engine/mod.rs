@@ -49,7 +49,7 @@ pub(crate) use host::{
     Sent, Socket, SocketId, Source, TcpSocket,
 };
 #[cfg(any(test, feature = "simulation"))]
-pub(crate) use lifecycle::held::Held;
+pub(crate) use lifecycle::{drain::SESSION_END, held::Held};
 pub(crate) use lifecycle::view::EngineView;
 pub(crate) use limits::slots::descriptors_for;
 pub(crate) use limits::slots::reserve::is_out_of_descriptors;
@@ -142,6 +142,15 @@ impl Engine {
             section: &ForwardSection,
             hub: &HubSection
         ) -> Result<(), ForwardError>;
+    }
+
+    /// Whether all sessions have ended in order, with the peers that respond.
+    #[cfg(any(test, feature = "simulation"))]
+    pub(crate) fn has_ended_sessions(&self) -> bool {
+        match self {
+            Self::Terminal(pair) => pair.has_ended_sessions(),
+            Self::Hub(pair) => pair.has_ended_sessions(),
+        }
     }
 
     /// Counts the resources in use.

@@ -112,7 +112,10 @@ pub fn watch(
     every: Span,
     mut show: impl FnMut(units::Instant, usize, &str),
 ) -> Result<Report, Violation> {
-    let storm = Storm::draw(seed);
+    let storm = match is_contest(seed) {
+        true => Contest::draw(seed).storm,
+        false => Storm::draw(seed),
+    };
     let watched = storm.world().and_then(|mut world| {
         let mut storms = true;
         while world.now() < storm.calm_at + CALM && !world.tasks.iter().all(Task::is_over) {
@@ -132,7 +135,8 @@ pub fn watch(
     run(seed)
 }
 
-fn is_contest(seed: u64) -> bool {
+/// Whether the storm of `seed` is a contest.
+pub fn is_contest(seed: u64) -> bool {
     seed % CONTESTS == CONTESTS - 1
 }
 

@@ -9,7 +9,7 @@ use units::{Instant, Span};
 const CLOSE_TIME: Span = Span::from_millis(100);
 /// Maximum time for the orderly end of the sessions, once no connection is left: GOAWAY and END
 /// take two round trips, and more where packets are lost.
-const SESSION_END: Span = Span::from_secs(3);
+pub(crate) const SESSION_END: Span = Span::from_secs(3);
 
 impl<R: Role> Pair<R> {
     /// Stops accepting new connections. The engine ends when all running ones have ended at both
@@ -44,10 +44,18 @@ impl<R: Role> Pair<R> {
         }
         // No stream is opened from here on, at either end.
         let end_by = *self.sessions_end_by.get_or_insert_with(|| {
-            self.core.relays.drain();
+            if !defect::has(Defect::NoGoaway) {
+                self.core.relays.drain();
+            }
             now + SESSION_END
         });
         now >= end_by || self.core.relays.has_drained()
+    }
+
+    /// Whether all sessions have ended in order, with the peers that respond.
+    #[cfg(any(test, feature = "simulation"))]
+    pub(crate) fn has_ended_sessions(&self) -> bool {
+        self.core.relays.has_drained()
     }
 
     /// Returns the path metrics at the stop.

@@ -6,12 +6,18 @@ use crate::simulation::draw::site::Layout;
 use crate::simulation::net::{Answer, Net};
 use crate::simulation::task::{ClientKind, Ending, Reading, Stage, Task};
 use crate::simulation::world::Act;
+use units::Span;
 
 /// Reply codes of SOCKS5 (RFC 1928, section 6).
 const NO_NETWORK: u16 = 3;
 const NO_HOST: u16 = 4;
 const REFUSED: u16 = 5;
 const TIMED_OUT: u16 = 6;
+/// Status codes of HTTP (RFC 9110, sections 15.6.3 and 15.6.5).
+const BAD_GATEWAY: u16 = 502;
+const GATEWAY_TIMEOUT: u16 = 504;
+/// How long a terminal waits for a hub's answer: `limits.connect` and 10 s.
+const NO_ANSWER: Span = Span::from_secs(15);
 
 /// # Errors
 /// What is wrong with the end of `task`.
@@ -47,9 +53,8 @@ pub(in crate::simulation) fn judge(task: &Task, storm: &Storm, net: &Net) -> Res
     }
     let resets = client.plan.ending != Ending::Fin || server.plan.ending != Ending::Fin;
     match task.stage {
-        // The opening of a stream, or its answer, may wait too long where the link is slow or out.
-        Stage::Refused(TIMED_OUT | 504) if storm.harsh && !was_opened => Ok(()),
-        Stage::Open if storm.harsh && client.error == Some(libc::ENETUNREACH) => Ok(()),
+        Stage::Refused(TIMED_OUT | GATEWAY_TIMEOUT) if has_waited(task, storm) => Ok(()),
+        Stage::Open if client.error == Some(libc::ENETUNREACH) && has_waited(task, storm) => Ok(()),
         // A server that resets at once has refused.
         Stage::Refused(_) if server.has_reset => Ok(()),
         Stage::Refused(_) => bad("refused without a reason"),
@@ -57,6 +62,12 @@ pub(in crate::simulation) fn judge(task: &Task, storm: &Storm, net: &Net) -> Res
         _ if !task.is_complete() => bad("not complete"),
         _ => Ok(()),
     }
+}
+
+/// Whether a client is refused because no hub has answered in time: the opening of a stream, or its
+/// answer, may wait too long where the link is slow or out.
+fn has_waited(task: &Task, storm: &Storm) -> bool {
+    storm.harsh && task.finished.is_some_and(|at| at.since(task.start) >= NO_ANSWER)
 }
 
 /// A client whose server cannot be reached: it is told so, and why as far as that can be said.
@@ -71,11 +82,15 @@ fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
         (true, Answer::Discard) => TIMED_OUT,
     };
     match (&task.stage, client.error) {
-        (Stage::Refused(TIMED_OUT | 504), _) if storm.harsh => Ok(()),
-        (Stage::Refused(code), _) if matches!(task.kind, ClientKind::Socks(_)) => {
+        (Stage::Refused(TIMED_OUT | GATEWAY_TIMEOUT), _) if has_waited(task, storm) => Ok(()),
+        (Stage::Refused(code), _) => {
+            let wanted = match (&task.kind, wanted) {
+                (ClientKind::Connect, TIMED_OUT) => GATEWAY_TIMEOUT,
+                (ClientKind::Connect, _) => BAD_GATEWAY,
+                (_, _) => wanted,
+            };
             if *code == wanted { Ok(()) } else { bad("another refusal than there was") }
         }
-        (Stage::Refused(_), _) => Ok(()),
         (_, None) if client.plan.ending == Ending::Fin => bad("a refusal that was not told"),
         // A client that was not answered before its server is told what the server said; or, where
         // the hub is slow to answer, that there is no way, or nothing.
@@ -85,8 +100,8 @@ fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
                 Answer::Unreachable => code == libc::ENETUNREACH,
                 Answer::Discard => code == libc::ETIMEDOUT,
             };
-            let slow = storm.harsh && matches!(code, libc::ENETUNREACH | libc::ETIMEDOUT);
-            if right || slow { Ok(()) } else { bad("another refusal than there was") }
+            let slow = matches!(code, libc::ENETUNREACH | libc::ETIMEDOUT);
+            if right || slow && has_waited(task, storm) { Ok(()) } else { bad("another refusal than there was") }
         }
         (_, _) => Ok(()),
     }

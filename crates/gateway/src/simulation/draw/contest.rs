@@ -22,6 +22,8 @@ const BEGIN: Instant = Instant::from_nanos(2_000_000_000);
 const LEAD: Span = Span::from_secs(8);
 /// What an honest client moves takes this long at its share of the link.
 const LENGTH: Span = Span::from_secs(5);
+/// The gateway of the honest clients.
+const HONEST_NODE: usize = 0;
 
 /// Stream bytes of a full packet on a path of the least size that gateways assume (1,200 octets of
 /// UDP), and its octets on the link.
@@ -33,6 +35,8 @@ pub(in crate::simulation) struct Contest {
     pub(in crate::simulation) attack: Attack,
     rate: BitRate,
     honest: u64,
+    /// The hostile client is at another terminal.
+    is_apart: bool,
 }
 
 impl Contest {
@@ -61,8 +65,9 @@ impl Contest {
             tasks: Vec::new(),
         };
         clients.add_crowd(BEGIN, attack, count as usize);
-        for _ in 0..honest {
-            add_honest(&mut clients, rate.bytes_in(LENGTH) / honest, up);
+        let is_apart = clients.tasks.iter().any(|(task, _)| task.node != HONEST_NODE);
+        for place in 0..honest {
+            add_honest(&mut clients, place as u8, rate.bytes_in(LENGTH) / honest, up);
         }
         let Clients { names, tasks, .. } = clients;
         let storm = Storm {
@@ -77,7 +82,7 @@ impl Contest {
             calm_at: BEGIN + LEAD + LENGTH,
             harsh: false,
         };
-        Self { storm, attack, rate, honest }
+        Self { storm, attack, rate, honest, is_apart }
     }
 
     /// When the honest clients begin.
@@ -89,7 +94,8 @@ impl Contest {
     /// connections that cost `openings` bit/s.
     pub(in crate::simulation) fn share(&self, openings: u64) -> BitRate {
         let rate = self.rate.as_bps();
-        let equal = rate / (self.honest + 1);
+        // A hub divides its link among terminals first, and then among the clients of each.
+        let equal = rate / if self.is_apart { 2 * self.honest } else { self.honest + 1 };
         let share = match self.attack {
             // It takes all that it is given, for as long as kernels and gateways have room for it.
             Attack::StalledReaders | Attack::TarpitServers | Attack::Greed => equal,
@@ -117,7 +123,7 @@ fn options(rng: &mut RngStream, rate: BitRate) -> Options {
 }
 
 /// A client that moves `bytes`, `up` or down, and the server that it moves them with.
-fn add_honest(clients: &mut Clients<'_>, bytes: u64, up: bool) {
+fn add_honest(clients: &mut Clients<'_>, place: u8, bytes: u64, up: bool) {
     let number = clients.tasks.len();
     let server = SocketAddr::from(([192, 0, 2, 10], 2000 + number as u16));
     let kind = match clients.rng.below(4) {
@@ -136,7 +142,9 @@ fn add_honest(clients: &mut Clients<'_>, bytes: u64, up: bool) {
         true => [plan(bytes, false), plan(100, true)],
         false => [plan(100, false), plan(bytes, true)],
     };
-    let from = SocketAddr::from(([10, 1, 0, 10 + number as u8], 30_000 + number as u16));
-    let task = Task::new((number, BEGIN + LEAD), kind, (0, from, server), plans);
+    // Addresses that no hostile client has: slots are counted by address.
+    let from = SocketAddr::from(([10, 1, 100, 1 + place], 30_000 + number as u16));
+    let ends = (HONEST_NODE, from, server);
+    let task = Task::new((number, BEGIN + LEAD), kind, ends, plans);
     clients.tasks.push((task, Answer::Accept));
 }

@@ -115,7 +115,8 @@ impl Storm {
         // A client that is let in late comes out of the listener as a new one, and one whose SYN was
         // not answered in time sends it again.
         let may_come_again = self.harsh || self.is_short();
-        world.tasks.iter_mut().for_each(|task| task.excuses.opened_again = may_come_again);
+        let intercepted = world.tasks.iter_mut().filter(|it| it.kind == ClientKind::Intercepted);
+        intercepted.for_each(|task| task.excuses.opened_again = may_come_again);
         Ok(world)
     }
 

@@ -16,6 +16,8 @@ pub(in crate::simulation) struct Link {
     pub(in crate::simulation) reorder: u64,
     /// Until when nothing passes.
     pub(in crate::simulation) dark_until: Instant,
+    /// When a datagram was lost or damaged last.
+    pub(in crate::simulation) lost_at: Option<Instant>,
     busy_until: Instant,
 }
 
@@ -31,6 +33,7 @@ impl Link {
             corrupt: 0,
             reorder: 0,
             dark_until: Instant::ZERO,
+            lost_at: None,
             busy_until: Instant::ZERO,
         }
     }
@@ -50,16 +53,19 @@ impl Link {
     ) -> Vec<Instant> {
         let start = self.busy_until.max(now);
         if start.since(now) > self.queue {
+            self.lost_at = Some(now);
             return Vec::new();
         }
         self.busy_until = start + self.rate.time_for(bytes.len() as u64 + 28);
         let mut strikes = |parts: u64| rng.below(1000) < parts;
         if now < self.dark_until || strikes(self.loss) {
+            self.lost_at = Some(now);
             return Vec::new();
         }
         let (again, broken, late) =
             (strikes(self.duplicate), strikes(self.corrupt), strikes(self.reorder));
         if broken && !bytes.is_empty() {
+            self.lost_at = Some(now);
             let place = rng.below(bytes.len() as u64) as usize;
             bytes[place] ^= 1 << rng.below(8);
         }

@@ -3,11 +3,14 @@
 
 use super::gateway::confirms;
 use super::{World, parse};
-use crate::engine::Admission;
+use crate::engine::{Admission, SESSION_END};
 use crate::simulation::draw::site::name;
 use crate::simulation::host::DESCRIPTORS;
+use crate::simulation::net::datagrams::Datagrams;
+use crate::simulation::task::{ClientKind, Task};
 use crate::{Role, SecuritySection};
 use relay::Security;
+use std::net::SocketAddr;
 use units::{Instant, Span};
 
 /// Something that happens at its time.
@@ -88,7 +91,7 @@ impl World {
         let is_stale = !self.site.peers_of(node).iter().all(is_there);
         let place = &mut self.places[node];
         drop(place.gateway.take());
-        (place.back_at, place.is_stale) = (now + pause, is_stale);
+        (place.back_at, place.is_stale, place.is_another) = (now + pause, is_stale, true);
         {
             let mut net = self.net.net();
             let node = &mut net.nodes[node];
@@ -107,7 +110,9 @@ impl World {
 
     /// Clients whose SYNs were held go another way when they send them again.
     pub(super) fn excuse_held(&mut self, node: usize) {
-        for task in self.tasks.iter_mut().filter(|task| task.node == node && task.is_running()) {
+        let may_be_held =
+            |task: &&mut Task| task.kind == ClientKind::Intercepted && task.is_running();
+        for task in self.tasks.iter_mut().filter(may_be_held).filter(|task| task.node == node) {
             task.excuses.opened_again = true;
         }
     }
@@ -135,10 +140,9 @@ impl World {
     }
 
     /// Looks after a gateway that has had its round.
-    pub(super) fn review(&mut self, now: Instant, node: usize, drained: bool) {
+    pub(super) fn review(&mut self, now: Instant, node: usize, drained: bool) -> Result<(), String> {
         if drained {
-            self.end(now, node);
-            return;
+            return self.end(now, node);
         }
         if self.places[node].is_stale && self.site.is_terminal(node) {
             let peers = self.site.peers_of(node);
@@ -152,17 +156,39 @@ impl World {
             };
             self.places[node].is_stale = !whole || !peers.iter().all(knows);
         }
+        Ok(())
+    }
+
+    /// Whether a datagram to or from `node` was lost while its sessions ended, or a peer is not the
+    /// one with which they began.
+    fn is_disturbed(&self, now: Instant, node: usize) -> bool {
+        let net = self.net.net();
+        let of_node = |socket: &&Datagrams| socket.node == node && socket.open;
+        let own: Vec<SocketAddr> =
+            net.sockets.iter().filter(of_node).map(|socket| socket.address).collect();
+        let mut links =
+            net.links.iter().filter(|((from, to), _)| own.contains(from) || own.contains(to));
+        links.any(|(_, link)| link.lost_at.is_some_and(|at| at + SESSION_END >= now))
+            || self.site.peers_of(node).iter().any(|&peer| self.places[peer].is_another)
     }
 
     /// A gateway that has drained ends.
-    fn end(&mut self, now: Instant, node: usize) {
+    ///
+    /// # Errors
+    /// When sessions have not ended although nothing has kept them from that.
+    fn end(&mut self, now: Instant, node: usize) -> Result<(), String> {
         // Connections that still run have had their time; before that there are none.
-        if now >= self.places[node].drained_by {
+        let is_cut_off = now >= self.places[node].drained_by;
+        if is_cut_off {
             self.excuse(node, true);
         }
+        let may_be_late = is_cut_off || self.is_disturbed(now, node);
         let pause = self.places[node].pause;
         if let Some(gateway) = &mut self.places[node].gateway {
             if let Some(engine) = gateway.engine() {
+                if !may_be_late && !engine.has_ended_sessions() {
+                    return Err(format!("gateway {node} ended by time, not by END, at {now:?}"));
+                }
                 engine.end(now);
                 let mut at = now;
                 while let Some(due) = engine.transmit_close(at) {
@@ -173,6 +199,7 @@ impl World {
             }
         }
         self.replace(now, node, pause);
+        Ok(())
     }
 
     /// Does what `reload.rs` does with a configuration that has changed.

@@ -33,6 +33,8 @@ struct Place {
     /// This terminal drains, or a hub of it does, or it has no session yet with the hub that has
     /// taken the place of another.
     is_stale: bool,
+    /// The gateway here has taken the place of another.
+    is_another: bool,
 }
 
 /// What is simulated.
@@ -79,6 +81,7 @@ impl World {
                 pause: Span::ZERO,
                 drained_by: Instant::FAR_FUTURE,
                 is_stale: false,
+                is_another: false,
             });
         }
         Ok(world)
@@ -198,8 +201,7 @@ impl World {
         if changed {
             self.excuse_held(node);
         }
-        self.review(now, node, has_drained);
-        Ok(())
+        self.review(now, node, has_drained)
     }
 }
 
