@@ -48,9 +48,9 @@ pub(crate) use host::{
     Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Readiness, Reserve, Route,
     Sent, Socket, SocketId, Source, TcpSocket,
 };
+pub(crate) use lifecycle::view::EngineView;
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use lifecycle::{drain::SESSION_END, held::Held};
-pub(crate) use lifecycle::view::EngineView;
 pub(crate) use limits::slots::descriptors_for;
 pub(crate) use limits::slots::reserve::is_out_of_descriptors;
 pub(crate) use machine::Machine;

@@ -101,7 +101,11 @@ fn judge_refusal(task: &Task, storm: &Storm) -> Result<(), String> {
                 Answer::Discard => code == libc::ETIMEDOUT,
             };
             let slow = matches!(code, libc::ENETUNREACH | libc::ETIMEDOUT);
-            if right || slow && has_waited(task, storm) { Ok(()) } else { bad("another refusal than there was") }
+            if right || slow && has_waited(task, storm) {
+                Ok(())
+            } else {
+                bad("another refusal than there was")
+            }
         }
         (_, _) => Ok(()),
     }

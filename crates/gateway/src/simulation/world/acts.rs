@@ -140,7 +140,12 @@ impl World {
     }
 
     /// Looks after a gateway that has had its round.
-    pub(super) fn review(&mut self, now: Instant, node: usize, drained: bool) -> Result<(), String> {
+    pub(super) fn review(
+        &mut self,
+        now: Instant,
+        node: usize,
+        drained: bool,
+    ) -> Result<(), String> {
         if drained {
             return self.end(now, node);
         }
