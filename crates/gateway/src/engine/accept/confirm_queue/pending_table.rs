@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_was_let_in_is_expected() {
+    fn only_reinjected_syns_are_expected() {
         let mut table = PendingTable::default();
         insert(&mut table, at(9), ends(1, 1), 0);
         insert(&mut table, at(9), ends(1, 2), 1);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn one_client_at_dead_addresses_leaves_places_to_others() {
+    fn one_client_of_dead_servers_leaves_slots_to_others() {
         let mut table = PendingTable::default();
         let (mut taken, mut others) = (0, 0);
         for number in 0..2_000 {
@@ -199,7 +199,7 @@ mod tests {
             }
         }
         assert_eq!((taken, others), (36, 100), "nine tenths of 40");
-        // When others have the rest, they have table in spite of it.
+        // When others have the rest, they get slots nevertheless.
         for number in 0..18 {
             let now = at(200 + u64::from(number));
             let Hold(_, reclaimed) = judge(&mut table, now, 8, true) else {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_makes_addresses_up_leaves_places_and_rate_to_other_neighbours() {
+    fn a_host_that_forges_addresses_leaves_slots_and_rate_to_other_neighbours() {
         let mut table = PendingTable::default();
         let forged = |number: u32| (IpAddr::from(number.to_be_bytes()), Some([6; 8]));
         let judge = |table: &mut PendingTable, now, who: (IpAddr, Option<Neighbour>)| {
@@ -242,11 +242,8 @@ mod tests {
                 index += 1;
             }
         }
-        assert_eq!(
-            (table.slots.len(), index),
-            (40, 40),
-            "all of them, while there is no other client"
-        );
+        let all = (table.slots.len(), index);
+        assert_eq!(all, (40, 40), "all of them, while there is no other client");
         let other = (IpAddr::from([10, 1, 0, 7]), Some([7; 8]));
         for number in 0..20 {
             let now = at(100 + number);
@@ -274,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_enter_takes_nothing_from_others() {
+    fn a_client_over_its_quota_takes_nothing_from_others() {
         let (mut table, now) = (PendingTable::default(), at(9));
         for _ in 0..1_000 {
             assert_eq!(judge(&mut table, now, 66, false), OverQuota);
