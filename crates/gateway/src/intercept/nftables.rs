@@ -57,6 +57,17 @@ pub(super) struct Table {
     pub(super) owner: Option<u32>,
 }
 
+/// Opens a socket to the packet filter and its log.
+pub(super) fn nfnetlink() -> Result<Socket, InterceptError> {
+    let call = "socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER)";
+    let refused = |source| InterceptError::refused(call, source, "nfnetlink");
+    let protocol = Protocol::from(libc::NETLINK_NETFILTER);
+    let socket =
+        Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(protocol)).map_err(refused)?;
+    socket.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
+    Ok(socket)
+}
+
 /// A connection to the packet filter of the network namespace in which it was opened.
 #[derive(Debug)]
 pub(super) struct Nftables {
@@ -66,12 +77,7 @@ pub(super) struct Nftables {
 
 impl Nftables {
     pub(super) fn open() -> Result<Self, InterceptError> {
-        let call = "socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER)";
-        let refused = |source| InterceptError::refused(call, source, "nfnetlink");
-        let protocol = Protocol::from(libc::NETLINK_NETFILTER);
-        let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(protocol))
-            .map_err(refused)?;
-        socket.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
+        let socket = nfnetlink()?;
         // Long lists make long batches; a smaller buffer is only a lower limit on them.
         let _ = socket.set_send_buffer_size(1 << 20);
         Ok(Self { socket, sequence: 0 })

@@ -30,7 +30,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use connect::HttpConnect;
-pub use relay::RefuseReason;
+pub use relay::{Destination, RefuseReason};
 use socks::Socks5;
 
 /// The most bytes of a request that are kept while it is incomplete.
@@ -60,24 +60,6 @@ pub(crate) const PROTOCOLS: [(&str, ClientProtocol); 3] = [
     ("connect", ClientProtocol::Connect),
     ("intercepted", ClientProtocol::Intercepted),
 ];
-
-/// Where a client wants to be connected to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// An address and port, given as such.
-    Address(SocketAddr),
-    /// A name for the hub to look up (1 to 255 of letters, digits, `-`, `.` and `_`), and a port.
-    Name(String, u16),
-}
-
-impl fmt::Display for Destination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(address) => write!(f, "{address}"),
-            Self::Name(name, port) => write!(f, "{name}:{port}"),
-        }
-    }
-}
 
 /// What a handshake wants after it was fed.
 #[derive(Clone, Debug, PartialEq, Eq)]

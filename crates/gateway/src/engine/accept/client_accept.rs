@@ -10,10 +10,10 @@ use crate::engine::accept::stream_open::open_now;
 use crate::engine::host::{Close, Socket, TcpSocket};
 use crate::engine::limits::rates::QuotaOwner;
 use crate::engine::limits::slots::Owner;
-use crate::engine::peers::naming::target;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::intercept;
 use crate::proxy::{Destination, Handshake, RefuseReason};
+use relay::Target;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use units::Instant;
@@ -60,7 +60,7 @@ pub(crate) fn accept_client(
         Kind::Transparent => {
             let Some(server) = wanted else { return };
             let stage = TerminalStage::AwaitingData {
-                target: target(Destination::Address(server), Some(client)),
+                target: Target { destination: Destination::Address(server), source: Some(client) },
                 pending_reply: Vec::new(),
             };
             (stage, core.limits.first_bytes)
@@ -74,7 +74,7 @@ pub(crate) fn accept_client(
             (TerminalStage::ProxyHandshake(proxy_client), core.limits.handshake)
         }
     };
-    let server = wanted.map(relay::Destination::Address);
+    let server = wanted.map(Destination::Address);
     let index = core.add(Some(stream), None, stage);
     match admitted {
         Admitted::Connection(owner) => {

@@ -20,13 +20,12 @@ use crate::engine::defect::{self, Defect};
 use crate::engine::host::HeldSyns;
 use crate::engine::limits::client_network::client_network;
 use crate::engine::limits::rates::QuotaOwner;
-use crate::engine::peers::naming::target;
 use crate::engine::transfer::connection_info::ConnectionInfo;
 use crate::intercept::Syn;
 use crate::proxy::{Destination, RefuseReason};
 use crate::{ConfirmSection, WhenFull};
 use pending_table::{AdmitDecision, Ends, PendingTable};
-use relay::ResetReason;
+use relay::{ResetReason, Target};
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
@@ -179,13 +178,13 @@ impl ConfirmQueue {
             }
         };
         core.counters.knocked += 1;
-        let wanted = target(Destination::Address(server), Some(client));
-        match core.open_stream(now, &owner, wanted) {
+        let target = Target { destination: Destination::Address(server), source: Some(client) };
+        match core.open_stream(now, &owner, target) {
             Ok(key) => {
                 core.counters.opened += 1;
                 let pending = PendingSyn { syn, reinjected: false };
                 let index = core.add(None, Some(key), TerminalStage::SynHeld(pending));
-                let wanted = Some(relay::Destination::Address(server));
+                let wanted = Some(Destination::Address(server));
                 core.connections[index].info = ConnectionInfo::new(now, Some(client), wanted);
                 core.hold(now, index, owner.clone(), QuotaOwner::Client(owner.client));
                 core.set_due(index, Some(now + core.limits.connect + GRACE));

@@ -135,7 +135,7 @@ impl Reachability {
         &mut self,
         now: Instant,
         client: Option<IpAddr>,
-        server: Option<&relay::Destination>,
+        server: Option<&Destination>,
         reason: RefuseReason,
     ) {
         let (Some(client), Some(server)) = (client, server) else { return };
@@ -143,7 +143,7 @@ impl Reachability {
     }
 
     /// The hub has connected a client to `server`.
-    pub(crate) fn succeeded(&mut self, server: Option<&relay::Destination>) {
+    pub(crate) fn succeeded(&mut self, server: Option<&Destination>) {
         if !self.failures.is_empty()
             && let Some(server) = server
         {

@@ -6,7 +6,6 @@ use crate::engine::accept::fallback::Disposition;
 use crate::engine::accept::reachability::Answer;
 use crate::engine::accept::stage::{ProxyClient, TerminalCore, TerminalStage};
 use crate::engine::limits::rates::QuotaOwner;
-use crate::engine::peers::naming::target;
 use crate::engine::peers::relay_set::StreamKey;
 use crate::engine::transfer::final_reply::flush;
 use crate::engine::transfer::unresponsive;
@@ -44,8 +43,7 @@ pub(crate) fn on_proxy_request(
         }
         Disposition::Direct => {
             let proxy = Some((proxy_client.handshake, proxy_client.reply));
-            core.connections[index].info.server =
-                Some(target(destination.clone(), None).destination);
+            core.connections[index].info.server = Some(destination.clone());
             admission.direct.begin(core, now, index, destination, proxy, pending_input);
             return;
         }
@@ -58,7 +56,7 @@ pub(crate) fn on_proxy_request(
         }
     };
     let connection = &mut core.connections[index];
-    let target = target(destination, Some(proxy_client.client));
+    let target = Target { destination, source: Some(proxy_client.client) };
     connection.info.server = Some(target.destination.clone());
     match mode {
         AcceptMode::Early => {

@@ -1,7 +1,5 @@
 //! Names of peers and destinations.
 
-use crate::proxy::Destination;
-use relay::Target;
 use std::net::SocketAddr;
 
 /// Returns the key of a hub's cached path metrics.
@@ -17,13 +15,4 @@ pub(crate) fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
 /// Unmaps an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2).
 pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-/// Returns the relay's target for a destination.
-pub(crate) fn target(destination: Destination, source: Option<SocketAddr>) -> Target {
-    let destination = match destination {
-        Destination::Address(address) => relay::Destination::Address(address),
-        Destination::Name(name, port) => relay::Destination::Name(name, port),
-    };
-    Target { destination, source }
 }

@@ -2,13 +2,12 @@
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
-use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
 use super::super::InterceptError;
 use super::super::attributes::{Attributes, find};
-use super::super::nftables::{errno, split_message};
+use super::super::nftables::{errno, nfnetlink, split_message};
 use super::syn::Neighbour;
 
 /// The subsystem of `NETLINK_NETFILTER` that this is, in the upper byte of message types.
@@ -21,8 +20,6 @@ const PAYLOAD: u16 = 9;
 const HARDWARE: u16 = 8;
 /// Groups that are tried before giving up: another program may have the first.
 const TRIES: u16 = 8;
-/// How long the kernel may take to answer; it answers before `send` returns.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of packets that may wait for us.
 const BUFFER: usize = 1 << 20;
 
@@ -46,32 +43,28 @@ pub(crate) struct Heard {
 impl Nflog {
     /// Takes `first`, or one of the groups behind it.
     pub(super) fn open(first: u16) -> Result<Self, InterceptError> {
-        let call = "socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER)";
-        let refused = |source| InterceptError::refused(call, source, "nfnetlink");
-        let protocol = Protocol::from(libc::NETLINK_NETFILTER);
-        let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(protocol))
-            .map_err(refused)?;
-        socket.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
-        // What does not fit is sent again by its sender.
+        let socket = nfnetlink()?;
+        // Clients retransmit SYNs that do not fit.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let mut this = Self { socket, group: first, buffer: vec![0; 64 * 1024] };
         let mut tries = 0..TRIES;
         loop {
             this.group = first.wrapping_add(tries.next().unwrap_or_default());
-            let taken = this.bind();
-            let somebodys = |source: &io::Error| {
-                // Which of the two depends on whether it is another process's.
+            let bound = this.bind();
+            let is_taken = |source: &io::Error| {
+                // EPERM where the group belongs to another user's process.
                 matches!(source.raw_os_error(), Some(libc::EBUSY | libc::EPERM))
             };
-            match taken {
+            match bound {
                 Ok(()) => break,
-                Err(source) if somebodys(&source) && !tries.is_empty() => {}
+                Err(source) if is_taken(&source) && !tries.is_empty() => {}
                 Err(source) => {
                     let call = format!("NFULNL_MSG_CONFIG (group {})", this.group);
                     return Err(InterceptError::refused(call, source, "nfnetlink_log"));
                 }
             }
         }
+        let refused = |source| InterceptError::refused("O_NONBLOCK", source, "nfnetlink");
         this.socket.set_nonblocking(true).map_err(refused)?;
         Ok(this)
     }

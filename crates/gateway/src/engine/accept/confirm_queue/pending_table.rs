@@ -199,7 +199,6 @@ mod tests {
             }
         }
         assert_eq!((taken, others), (36, 100), "nine tenths of 40");
-        // When others have the rest, they get slots nevertheless.
         for number in 0..18 {
             let now = at(200 + u64::from(number));
             let Hold(_, reclaimed) = judge(&mut table, now, 8, true) else {

@@ -36,15 +36,6 @@ impl From<&Destination> for Server {
     }
 }
 
-impl From<&relay::Destination> for Server {
-    fn from(destination: &relay::Destination) -> Self {
-        match destination {
-            relay::Destination::Address(address) => Self::address(*address),
-            relay::Destination::Name(name, port) => Self::Name(name.to_ascii_lowercase(), *port),
-        }
-    }
-}
-
 /// What is stored of one server.
 #[derive(Clone, Copy, Debug)]
 struct Failure {

@@ -50,7 +50,7 @@ fn what_the_last_session_brought_holds_until_the_next_one_has_had_time() {
 #[test]
 fn servers_that_failed_are_deferred_until_they_answer_or_time_has_passed() {
     let mut known = Reachability::default();
-    let server = relay::Destination::Address("10.3.0.2:80".parse().unwrap());
+    let server = Destination::Address("10.3.0.2:80".parse().unwrap());
     let client = Some("10.1.0.7".parse().unwrap());
     let refused = RefuseReason::ConnectionRefused;
     known.failed(at(0), client, Some(&server), refused);
