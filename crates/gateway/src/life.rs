@@ -138,7 +138,7 @@ impl Gateway {
     /// Lets new connections pass, or intercepts them again.
     fn pass(&mut self, pass: bool) {
         let changed = match (&mut self.interception, &self.rules) {
-            (Some(interception), _) if pass => interception.let_pass(),
+            (Some(interception), _) if pass => interception.stop_intercepting(),
             (Some(interception), Some(rules)) => interception.change_terminal(rules),
             (Some(_) | None, _) => Ok(()),
         };
@@ -187,7 +187,7 @@ impl Gateway {
         tracing::info!(connections, %limit, "draining: running connections may finish");
         // First the kernel's rules, so that nobody is led to a listener that closes.
         if let Some(interception) = &mut self.interception
-            && let Err(error) = interception.let_pass()
+            && let Err(error) = interception.stop_intercepting()
         {
             tracing::warn!(%error, "interception not removed: new connections are still intercepted");
         }

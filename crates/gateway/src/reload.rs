@@ -146,7 +146,7 @@ impl Gateway {
         let Some(intercept) = &section.intercept else {
             // Connections that were intercepted before still need theirs.
             if let Some(interception) = &mut self.interception {
-                interception.let_pass()?;
+                interception.stop_intercepting()?;
             }
             self.rules = None;
             self.engine.set_bypass(false, false);

@@ -36,9 +36,9 @@ struct Around {
 
 impl Around {
     /// New connections are to go their ordinary way from now on.
-    fn let_pass(&mut self) {
+    fn stop_intercepting(&mut self) {
         for interception in &mut self.interceptions {
-            if let Err(error) = interception.let_pass() {
+            if let Err(error) = interception.stop_intercepting() {
                 tracing::warn!(%error, "interception not removed: new connections are still intercepted");
             }
         }
@@ -154,7 +154,7 @@ impl SingleGateway {
                     let limit = self.around.config.limits.drain;
                     self.service.stopping(limit);
                     // Who is in the queues, or half-way over the satellite, still comes in.
-                    self.around.let_pass();
+                    self.around.stop_intercepting();
                     self.engine.drain(now, limit);
                 }
                 Asked::Drain => {}

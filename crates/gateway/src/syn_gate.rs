@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::engine::{HeldSyns, SocketId};
 use crate::intercept::{
-    ConfirmRules, Heard, InterceptError, Interception, Syn, SynGate, TerminalRules,
+    ConfirmRules, InterceptError, Interception, ReceiveStatus, Syn, SynGate, TerminalRules,
 };
 use crate::{AcceptMode, AcceptRules};
 use relay::RefuseReason;
@@ -21,7 +21,7 @@ impl HeldSyns for SynGate {
         SocketId(self.descriptor())
     }
 
-    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> Heard {
+    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> ReceiveStatus {
         Self::receive(self, limit, take)
     }
 

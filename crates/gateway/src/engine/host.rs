@@ -12,7 +12,7 @@
 //! with the errors of the kernel. Time is an argument of the engine's methods.
 
 use crate::Limits;
-use crate::intercept::{Heard, Syn};
+use crate::intercept::{ReceiveStatus, Syn};
 use crate::report::UdpCounters;
 use relay::{Families, RefuseReason};
 use std::fmt;
@@ -236,7 +236,7 @@ pub(crate) trait HeldSyns: fmt::Debug + Send {
     fn id(&self) -> SocketId;
 
     /// Hands the SYNs that have arrived since to `take`, at most `limit` of them.
-    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> Heard;
+    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> ReceiveStatus;
 
     /// Returns whether the SYN claims to come from this host, or from no host at all.
     fn is_forged(&mut self, syn: &Syn) -> bool;

@@ -84,7 +84,7 @@ impl Forwarding {
     /// The kernel's refusal; everything is as before then.
     pub(crate) fn set_bypass(&mut self, passing: bool) -> Result<(), InterceptError> {
         match &mut self.rules {
-            Some((installed, _)) if passing => installed.let_pass(),
+            Some((installed, _)) if passing => installed.stop_intercepting(),
             Some((installed, rules)) => installed.change_forward(rules),
             None => Ok(()),
         }

@@ -11,7 +11,7 @@
 /// Marks an attribute whose payload is attributes.
 const NESTED: u16 = 1 << 15;
 
-/// A run of attributes.
+/// Encoded attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes(Vec<u8>);
 
@@ -27,8 +27,7 @@ impl Attributes {
     /// Appends one attribute.
     ///
     /// # Panics
-    /// When the payload is longer than a netlink attribute can say (64 KB): what is written
-    /// here is bounded far below.
+    /// If the payload is longer than a netlink attribute (64 KB). All callers bound it.
     pub(super) fn put(mut self, kind: u16, payload: &[u8]) -> Self {
         let length = u16::try_from(payload.len() + 4).expect("an attribute below 64 KB");
         self.0.extend_from_slice(&length.to_ne_bytes());

@@ -1,9 +1,9 @@
-//! What a rule of nf_tables is made of: expressions that load, compare and act.
+//! Expressions of nf_tables rules, which load, compare and act.
 //!
-//! A rule runs its expressions from left to right until a comparison fails. They hand values
-//! on in registers: here register 1 holds whatever was loaded last, and register 2 the port
-//! that `tproxy` wants besides an address. Names and numbers are those of
-//! `linux/netfilter/nf_tables.h`; nested attribute types are given in comments by their names.
+//! A rule runs its expressions from left to right until a comparison fails. They pass values
+//! in registers: here register 1 holds the last loaded value, and register 2 the port of
+//! `tproxy`. Names and numbers are those of `linux/netfilter/nf_tables.h`; comments name the
+//! types of nested attributes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -51,25 +51,25 @@ enum Compare {
     AtLeast = 5,
 }
 
-/// Where a `payload` expression counts its offset from.
+/// Base of the offset of a `payload` expression.
 #[derive(Clone, Copy)]
 enum Header {
     Network = 1,
     Transport = 2,
 }
 
-/// What becomes of a packet that a rule matched.
+/// Verdict on a packet that a rule matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Out of this table; other tables still see the packet.
+    /// Accepts the packet in this table; other tables still process it.
     Accept,
-    /// The end of the packet.
+    /// Drops the packet.
     Drop,
-    /// Back to the rule behind the jump; out of the table from its first chain.
+    /// Returns to the rule after the jump; in the base chain, leaves the table.
     Return,
-    /// On to another chain, and back at its end.
+    /// Continues in another chain and returns at its end.
     Jump(&'static str),
-    /// On to another chain, for good.
+    /// Continues in another chain without returning.
     Goto(&'static str),
 }
 
@@ -137,13 +137,13 @@ impl Expressions {
         self.meta(Meta::NetworkProtocol).compare(Compare::Equal, &[family])
     }
 
-    /// `iifname "name"`; a name that ends in `*` stands for all that begin so.
+    /// `iifname "name"`; a name that ends in `*` matches by prefix.
     pub(super) fn arrived_on(self, name: &str) -> Self {
         let mut wanted = name.as_bytes().to_vec();
         if wanted.last() == Some(&b'*') {
             wanted.pop();
         } else {
-            // The whole of the kernel's name buffer, with the NULs that end the name.
+            // The kernel compares its whole name buffer, including the padding.
             wanted.resize(libc::IFNAMSIZ, 0);
         }
         self.meta(Meta::InterfaceName).compare(Compare::Equal, &wanted)
@@ -168,23 +168,22 @@ impl Expressions {
         self.meta(Meta::Mark).compare(Compare::Equal, &mark.to_ne_bytes())
     }
 
-    /// `log group GROUP`: a copy goes to the socket that has the group.
+    /// `log group GROUP`: sends a copy to the socket that has bound the group.
     pub(super) fn log(self, group: u16) -> Self {
         let data = Attributes::new().put(1, &group.to_be_bytes()); // NFTA_LOG_GROUP
         self.expression("log", &data)
     }
 
-    /// `socket transparent 1`: the packet belongs to a socket here that may use foreign
-    /// addresses, or to a connection that such a listener is about to accept.
+    /// `socket transparent 1`: the packet belongs to a local transparent socket, or to a connection
+    /// in the accept queue of a transparent listener.
     pub(super) fn transparent_socket(self) -> Self {
         self.socket(SocketKey::Transparent, 1)
     }
 
-    /// `socket transparent 1 socket wildcard 1`: as above, and the socket is bound to no address
-    /// at all. No connection is such a socket, only a listener, and to follow it would
-    /// take everything on its port, for any destination. (The kernel does not answer `wildcard`
-    /// for a connection that is about to be accepted, so this cannot be tested the other way
-    /// round.)
+    /// `socket transparent 1 socket wildcard 1`: as above, and the socket is bound to no address.
+    /// Only a listener is; to accept by it would take all packets to its port, for any destination.
+    /// (The kernel does not set `wildcard` for a connection in an accept queue, so the opposite
+    /// cannot be tested.)
     pub(super) fn wildcard_listener(self) -> Self {
         self.socket(SocketKey::Transparent, 1).socket(SocketKey::Wildcard, 1)
     }

@@ -1,16 +1,16 @@
-//! Global destinations that a terminal's hub does not reach (RLY-9), and destinations that are
-//! confirmed because they have failed lately, as rules of the packet filter.
+//! Packet filter rules for global destinations that the hub does not reach (RLY-9), and for
+//! destinations that are confirmed because they have failed recently.
 //!
 //! ```text
-//! capture    ─▶ families: of a family that the hub lacks, and global: refused by a reset
-//!            global IPv6 that the hub may reach or not: confirm
-//!            address and port in the set of those that have failed lately: confirm
-//!            (then what is configured)
+//! capture    ─▶ families: global address of a family that the hub lacks: refuse by a reset
+//!            global IPv6 address while the hub's reach is unknown: confirm
+//!            address and port in the set of recent failures: confirm
+//!            (then the configured rules)
 //! ```
 //!
 //! A listener answers a SYN by itself, so only the packet filter can refuse a connection. It
-//! refuses by a TCP reset, not by ICMP: every client takes a reset for final, while many retry
-//! after an ICMP "no route" (RFC 5461 §2.2), and would fall back late.
+//! refuses by a TCP reset, not by ICMP: a reset is final for every client, while many retry
+//! after an ICMP "no route" (RFC 5461, section 2.2) and fall back late.
 
 use super::expressions::{Expressions, Verdict};
 use super::prefix::Prefix;
@@ -19,7 +19,7 @@ use relay::{Families, FamilyReach};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 
-/// The chain that refuses.
+/// Name of the chain that refuses.
 const FAMILIES: &str = "families";
 /// The sets of addresses and ports that are confirmed, for IPv4 and IPv6.
 const DEFERRED: [&str; 2] = ["deferred4", "deferred6"];
@@ -47,7 +47,7 @@ static LOCAL_V4_PREFIXES: LazyLock<Vec<Prefix>> =
     LazyLock::new(|| LOCAL_V4.iter().filter_map(|text| text.parse().ok()).collect());
 static GLOBAL_V6_PREFIX: LazyLock<Option<Prefix>> = LazyLock::new(|| GLOBAL_V6.parse().ok());
 
-/// Whether `address` is one of the Internet's, so that announced address families apply to it.
+/// Whether `address` is global, so that announced address families apply to it.
 pub(crate) fn is_global(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(_) => !LOCAL_V4_PREFIXES.iter().any(|local| local.contains(address)),
@@ -61,7 +61,7 @@ pub(super) fn set_for(address: IpAddr) -> &'static str {
 }
 
 /// Names and key lengths of the sets of destinations that are confirmed. A key is an address and
-/// a port, each filled up to a multiple of 4 octets.
+/// a port, each padded to a multiple of 4 octets.
 pub(super) const SETS: [(&str, u32); 2] = [(DEFERRED[0], 4 + 4), (DEFERRED[1], 16 + 4)];
 
 /// The key of a destination in its set.
@@ -75,7 +75,7 @@ pub(super) fn key(destination: SocketAddr) -> Vec<u8> {
     key
 }
 
-/// The chain that refuses what the hub does not reach; `None` when it reaches both families.
+/// Returns the chain that refuses families that the hub lacks; `None` if it reaches both.
 pub(super) fn refusals(families: Families) -> Option<Chain> {
     let refuse = |matched: Expressions| Rule {
         needs: "nft_reject_inet",
@@ -97,19 +97,20 @@ pub(super) fn refusals(families: Families) -> Option<Chain> {
     (!rules.is_empty()).then_some(Chain { name: FAMILIES, hooked: false, rules })
 }
 
-/// The rule that sends packets through the chain of [`refusals`].
+/// Returns the rule that sends packets through the chain of [`refusals`].
 pub(super) fn jump() -> Rule {
     Rule { needs: "", expressions: Expressions::new().verdict(Verdict::Jump(FAMILIES)) }
 }
 
-/// The rules that have destinations confirmed, whatever is configured, by the chain `confirm`.
+/// Returns the rules that confirm destinations independently of the configuration, by the chain
+/// `confirm`.
 pub(super) fn deferrals(families: Families, confirm: &'static str) -> Vec<Rule> {
     let rule = |needs, matched: Expressions| Rule {
         needs,
         expressions: matched.verdict(Verdict::Goto(confirm)),
     };
     let mut rules = Vec::new();
-    // Not so for IPv4: nothing falls back from it, so a round trip would bring little.
+    // Not for IPv4: no client falls back from it, so the round trip would bring little.
     if let Some(global) = GLOBAL_V6_PREFIX.filter(|_| families.ipv6 == FamilyReach::Partial) {
         rules.push(rule("", Expressions::new().destined_to(&global)));
     }

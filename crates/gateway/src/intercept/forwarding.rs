@@ -1,19 +1,19 @@
-//! What a terminal wants carried as it is, as chains of rules.
+//! Packet filter rules for packets that a terminal forwards unsplit.
 //!
 //! ```text
 //! prerouting ── from a LAN interface ─▶ lan
-//! lan        marked already: leave
-//!            to this host, or to many: leave
+//! lan        already marked: leave
+//!            to this host, or broadcast or multicast: leave
 //!            excluded network: leave
 //!            refused: ICMP "port unreachable"
-//!            wanted protocol (or any) ─▶ networks
-//! networks   wanted network (or any) ─▶ ports
+//!            included protocol (or any) ─▶ networks
+//! networks   included network (or any) ─▶ ports
 //! ports      TCP or UDP to an excluded port: leave
-//!            to a wanted port (or any), or without ports ─▶ carry
+//!            to an included port (or any), or without ports ─▶ carry
 //! carry      mark, accept
 //! ```
-//! The policy route turns the mark into the way out by the TUN interface. Interception marks what
-//! it takes, so each packet goes one way only, in either order of the two tables.
+//! The policy route sends marked packets to the TUN interface. Interception marks its packets, so
+//! each packet takes one path only, in either order of the two tables.
 
 use super::InterceptError;
 use super::expressions::{Expressions, Verdict};
@@ -22,12 +22,12 @@ use super::ruleset::{CARRY, Chain, Plan, Rule, check_interfaces, number_of};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Where the policy rule stands: behind that of interception.
+/// Priority of the policy rule: after that of interception.
 const PRIORITY: u32 = 2530;
-/// Destinations that no way over the hub leads to.
+/// Destinations that are never forwarded to the hub.
 const HERE: [&str; 4] = ["224.0.0.0/4", "255.255.255.255", "ff00::/8", "fe80::/10"];
 
-/// What a terminal gateway carries as it is.
+/// Packets that a terminal gateway forwards unsplit.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardRules {
     pub(crate) id: String,
@@ -37,18 +37,18 @@ pub(crate) struct ForwardRules {
     pub(crate) mark: u32,
     pub(crate) table: u32,
     pub(crate) priority: u32,
-    /// Protocols' numbers; empty for all.
+    /// Protocol numbers; empty for all.
     pub(crate) protocols: Vec<u8>,
     pub(crate) include: Vec<Prefix>,
     pub(crate) exclude: Vec<Prefix>,
     pub(crate) include_ports: Vec<PortRange>,
     pub(crate) exclude_ports: Vec<PortRange>,
-    /// Protocol and ports that are refused.
+    /// Protocols and ports that are refused.
     pub(crate) refuse: Vec<(u8, PortRange)>,
 }
 
 impl ForwardRules {
-    /// Everything from `interfaces` that is not intercepted.
+    /// Rules for all packets from `interfaces` that are not intercepted.
     pub(crate) fn new(id: &str, interfaces: &[String], device: &str) -> Self {
         Self {
             id: id.into(),

@@ -1,4 +1,4 @@
-//! Settings of the kernel on which an interception depends: looked at, never changed.
+//! Kernel settings on which an interception depends: read, never changed.
 
 use std::fs;
 
@@ -9,16 +9,16 @@ pub(super) enum Role {
     Hub,
 }
 
-/// Whether this network namespace has IPv6 at all, and `interface` has not had it switched off:
-/// then no route of IPv6 can lead there.
+/// Whether this network namespace has IPv6, enabled on `interface`: without it no IPv6 route can
+/// lead there.
 pub(super) fn has_ipv6(interface: &str) -> bool {
-    // The thread's own namespace; `/proc/net` would be that of the process's first thread.
+    // The namespace of this thread; `/proc/net` is that of the process's first thread.
     let any = fs::metadata("/proc/thread-self/net/if_inet6").is_ok();
     let off = fs::read_to_string(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"));
     any && !off.is_ok_and(|value| value.trim() == "1")
 }
 
-/// What the administrator should know before relying on the interception.
+/// Returns notes for the administrator on settings that impair the interception.
 pub(super) fn notes(interfaces: &[String], role: Role) -> Vec<String> {
     notes_from(interfaces, role, |key| {
         let value = fs::read_to_string(format!("/proc/sys/{key}"));

@@ -46,7 +46,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rt::netlink::{MarkRule, Netlink, NetlinkError, Route};
 
-pub(crate) use confirm::{Heard, Neighbour, Syn, SynGate};
+pub(crate) use confirm::{Neighbour, ReceiveStatus, Syn, SynGate};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use confirm::{Unreachable, logged_packets};
 pub(crate) use families::is_global;
@@ -134,7 +134,7 @@ impl InterceptError {
     }
 }
 
-/// What to do about an errno, when kernel modules called `needs` may be missing.
+/// Returns advice for an errno, where the kernel modules `needs` may be missing.
 fn advice(errno: Option<i32>, needs: &str) -> String {
     match errno {
         Some(libc::EPERM | libc::EACCES) => {
@@ -151,32 +151,32 @@ fn advice(errno: Option<i32>, needs: &str) -> String {
     }
 }
 
-/// An interception that is in place, until it is dropped.
+/// An installed interception, which is removed on drop.
 #[derive(Debug)]
 pub struct Interception {
     plan: Plan,
-    /// Present while the table is in place; the table belongs to this socket.
+    /// The socket that owns the table; `None` while there is no table.
     nftables: Option<Nftables>,
     netlink: Netlink,
-    /// What was added and has to go, in the order of adding.
+    /// Added rules and routes in order, to be removed.
     rules: Vec<MarkRule>,
     routes: Vec<Route>,
     notes: Vec<String>,
 }
 
 impl Interception {
-    /// Intercepts what a terminal gateway is to intercept. The listeners should listen already:
-    /// a connection that finds none goes its ordinary way.
+    /// Installs the interception of a terminal gateway. The listeners should exist already:
+    /// a connection without a listener bypasses the gateway.
     ///
     /// # Errors
-    /// When the rules make no sense, another process uses the same id, or the kernel refuses a
-    /// call; nothing is left behind then.
+    /// When the rules are invalid, another process uses the same id, or the kernel refuses a
+    /// call; nothing remains installed then.
     pub fn terminal(rules: &TerminalRules) -> Result<Self, InterceptError> {
         let notes = kernel::notes(&rules.interfaces, kernel::Role::Terminal);
         Self::install(rules.plan()?, notes)
     }
 
-    /// Lets a hub gateway have the answers to connections that it makes with its clients' own
+    /// Installs the delivery of servers' packets to a hub gateway that connects with its clients'
     /// addresses ([`connect_from`]).
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl Interception {
         Self::install(rules.plan()?, notes)
     }
 
-    /// Sends what is to be carried as it is out by the TUN interface, which is there and up.
+    /// Routes packets that are forwarded unsplit to the TUN interface, which exists and is up.
     ///
     /// # Errors
     /// As [`Interception::terminal`].
@@ -194,47 +194,47 @@ impl Interception {
         Self::install(rules.plan()?, kernel::notes(&rules.interfaces, kernel::Role::Terminal))
     }
 
-    /// What the administrator should know: settings of the kernel that stand in the way, and
-    /// what an earlier run had left behind. Nothing of this was changed, except for the latter.
+    /// Returns notes for the administrator: kernel settings that impair the interception, which are
+    /// not changed, and rules of an earlier run, which were replaced.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Removes everything, as dropping does, and returns the first failure.
+    /// Removes everything, as drop does, and returns the first failure.
     ///
     /// # Errors
-    /// The first refusal; the rest was tried all the same.
+    /// The first failure; the rest was attempted as well.
     pub fn remove(mut self) -> Result<(), InterceptError> {
         self.take_away()
     }
 
-    /// Lets new connections go their ordinary way from here on; those that were intercepted
-    /// before go on. In one step: no packet meets half a set of rules.
+    /// Stops intercepting new connections; intercepted ones continue. The change is atomic: no
+    /// packet meets a partial rule set.
     ///
     /// # Errors
-    /// The kernel's refusal; everything is as before then.
-    pub fn let_pass(&mut self) -> Result<(), InterceptError> {
+    /// The kernel's error; nothing has changed then.
+    pub fn stop_intercepting(&mut self) -> Result<(), InterceptError> {
         let plan = self.plan.without_capture();
         self.exchange(plan)
     }
 
-    /// Intercepts by other rules from here on, in one step as [`Interception::let_pass`].
+    /// Replaces the rules, atomically as [`Interception::stop_intercepting`].
     ///
     /// # Errors
-    /// As [`Interception::terminal`]; everything is as before then.
+    /// As [`Interception::terminal`]; nothing has changed then.
     pub fn change_terminal(&mut self, rules: &TerminalRules) -> Result<(), InterceptError> {
         self.notes = kernel::notes(&rules.interfaces, kernel::Role::Terminal);
         let plan = rules.plan()?;
-        // Destinations that have failed lately stay, where there are still sets for them.
+        // Recently failed destinations stay, where there are still sets for them.
         let deferred = plan.deferred.as_ref().and(self.plan.deferred.clone()).or(plan.deferred);
         self.change(Plan { deferred, ..plan })
     }
 
-    /// Confirms connections to `deferred` from here on, and no others beyond those that the rules
-    /// name. Without rules that confirm anything nothing changes.
+    /// Sets the destinations that are confirmed in addition to those of the rules. Without rules
+    /// for confirming this has no effect.
     ///
     /// # Errors
-    /// The kernel's refusal; everything is as before then.
+    /// The kernel's error; nothing has changed then.
     pub(crate) fn set_deferred(&mut self, deferred: Vec<SocketAddr>) -> Result<(), InterceptError> {
         let Some(there) = &mut self.plan.deferred else { return Ok(()) };
         if let Some(nftables) = &mut self.nftables {
@@ -247,21 +247,21 @@ impl Interception {
     /// As [`Interception::change_terminal`], at a hub.
     ///
     /// # Errors
-    /// As [`Interception::terminal`]; everything is as before then.
+    /// As [`Interception::terminal`]; nothing has changed then.
     pub fn change_hub(&mut self, rules: &HubRules) -> Result<(), InterceptError> {
         self.notes = kernel::notes(&rules.interfaces, kernel::Role::Hub);
         self.change(rules.plan()?)
     }
 
-    /// As [`Interception::change_terminal`], for what is carried as it is.
+    /// As [`Interception::change_terminal`], for packets that are forwarded unsplit.
     ///
     /// # Errors
-    /// As [`Interception::terminal`]; everything is as before then.
+    /// As [`Interception::terminal`]; nothing has changed then.
     pub(crate) fn change_forward(&mut self, rules: &ForwardRules) -> Result<(), InterceptError> {
         self.change(rules.plan()?)
     }
 
-    /// What marked packets meet is there before they are marked otherwise, and what they met goes
+    /// Adds the new routing before the new marks take effect, and removes the old routing
     /// afterwards.
     fn change(&mut self, plan: Plan) -> Result<(), InterceptError> {
         let same_routing = |old: &Plan, new: &Plan| {
@@ -283,23 +283,23 @@ impl Interception {
         let added = self.add_all_routing();
         self.plan = old.0;
         let result = added.and_then(|()| self.exchange(plan));
-        // Whichever of the two is not in force goes.
+        // Routing of the plan that is not active is removed.
         let (mut rules, mut routes) = (old.1, old.2);
         if result.is_err() {
             std::mem::swap(&mut rules, &mut self.rules);
             std::mem::swap(&mut routes, &mut self.routes);
         }
-        // What both have is the one in force.
+        // Except the part that both plans share.
         rules.retain(|rule| !self.rules.contains(rule));
         routes.retain(|route| !self.routes.contains(route));
         if let Err(error) = self.delete_routing(&rules, &routes) {
-            // The rules in force are complete; what is left over has no effect without its mark.
-            tracing::warn!(%error, "a rule or route of before stays behind");
+            // The active rules are complete; routing that remains has no effect without its mark.
+            tracing::warn!(%error, "an old rule or route was not removed");
         }
         result
     }
 
-    /// Puts `plan`, of marks and routes that are there, in place of the present one.
+    /// Replaces the active plan by `plan`, whose marks and routes exist.
     fn exchange(&mut self, plan: Plan) -> Result<(), InterceptError> {
         if let Some(nftables) = &mut self.nftables {
             nftables.install(&plan, Some(&self.plan.table))?;
@@ -322,7 +322,7 @@ impl Interception {
         if stale {
             this.notes.push(format!("replaced table inet {} of an earlier run", this.plan.table));
         }
-        // Marked packets have somewhere to go before the first is marked.
+        // Routing exists before the first packet is marked.
         this.add_all_routing()?;
         let old = stale.then_some(this.plan.table.as_str());
         nftables.install(&this.plan, old)?;
@@ -362,7 +362,7 @@ impl Interception {
         Ok(())
     }
 
-    /// What is there already, equal in every part, was left by an earlier run of this id.
+    /// Handles the result of adding a rule or route: an equal one was left by an earlier run.
     fn settle(
         &mut self,
         added: Result<(), NetlinkError>,
@@ -378,7 +378,7 @@ impl Interception {
     }
 
     fn take_away(&mut self) -> Result<(), InterceptError> {
-        // First the marks, then what they lead to.
+        // First the marks, then their routing.
         let table = match self.nftables.take() {
             Some(mut nftables) => nftables.remove(&self.plan.table),
             None => Ok(()),
@@ -387,7 +387,7 @@ impl Interception {
         table.and(self.delete_routing(&rules, &routes))
     }
 
-    /// Deletes all of these; returns the first refusal.
+    /// Deletes all of these and returns the first failure.
     fn delete_routing(
         &mut self,
         rules: &[MarkRule],
@@ -407,7 +407,7 @@ impl Interception {
 impl Drop for Interception {
     fn drop(&mut self) {
         if let Err(error) = self.take_away() {
-            tracing::warn!(%error, "could not take the whole interception away");
+            tracing::warn!(%error, "the interception was not removed completely");
         }
     }
 }

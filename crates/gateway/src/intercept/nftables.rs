@@ -34,7 +34,7 @@ const NEW_RULE: u16 = (SUBSYSTEM << 8) | libc::NFT_MSG_NEWRULE as u16;
 
 /// `NFPROTO_INET`: IPv4 and IPv6 in one table.
 const FAMILY_INET: u8 = 1;
-/// `NFT_TABLE_F_OWNER`: the table belongs to the socket that made it, and goes with it.
+/// `NFT_TABLE_F_OWNER`: the table belongs to the socket that created it, and is removed with it.
 const TABLE_OWNED: u32 = 1 << 1;
 /// `NFTA_TABLE_NAME`, `NFTA_TABLE_FLAGS`, `NFTA_TABLE_OWNER`
 const TABLE_NAME: u16 = 1;
@@ -47,10 +47,10 @@ const CREATE: u16 = libc::NLM_F_CREATE as u16;
 const APPEND: u16 = libc::NLM_F_APPEND as u16;
 const HEADER: usize = 16;
 
-/// How long the kernel may take to answer; it answers before `send` returns.
+/// Maximum time for the kernel's response, which normally is there before `send` returns.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A table that exists.
+/// An existing table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     /// The netlink port of the process that owns it, where the kernel knows owners.
@@ -78,12 +78,12 @@ pub(super) struct Nftables {
 impl Nftables {
     pub(super) fn open() -> Result<Self, InterceptError> {
         let socket = nfnetlink()?;
-        // Long lists make long batches; a smaller buffer is only a lower limit on them.
+        // Long lists make long batches, which a smaller buffer limits.
         let _ = socket.set_send_buffer_size(1 << 20);
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// The table called `name`, if there is one.
+    /// Returns the table `name`, if it exists.
     pub(super) fn table(&mut self, name: &str) -> Result<Option<Table>, InterceptError> {
         let body = Attributes::new().text(TABLE_NAME, name);
         let mut batch = Batch::new(self.sequence);
@@ -105,7 +105,7 @@ impl Nftables {
         }
     }
 
-    /// Puts the plan's table in, in one transaction, in place of the table `old` if there is one.
+    /// Installs the plan's table in one transaction, in place of the table `old` if there is one.
     pub(super) fn install(&mut self, plan: &Plan, old: Option<&str>) -> Result<(), InterceptError> {
         match self.install_as(plan, old, TABLE_OWNED) {
             // Kernels before 5.12 know no owners.
@@ -119,7 +119,7 @@ impl Nftables {
         }
     }
 
-    /// As a kernel without owners would have it.
+    /// Installs a table as on a kernel without owners.
     #[cfg(test)]
     pub(super) fn install_unowned(&mut self, plan: &Plan) -> Result<(), InterceptError> {
         self.install_as(plan, None, 0)
@@ -166,8 +166,7 @@ impl Nftables {
         self.exchange(&batch, |_, _| {})
     }
 
-    /// Puts `deferred` into the sets of the table called `table` in place of what is there, in
-    /// one transaction.
+    /// Replaces the elements of the sets of `table` by `deferred`, in one transaction.
     pub(super) fn set_deferred(
         &mut self,
         table: &str,
@@ -186,7 +185,7 @@ impl Nftables {
         self.exchange(&batch, |_, _| {})
     }
 
-    /// Removes the table called `name`.
+    /// Removes the table `name`.
     pub(super) fn remove(&mut self, name: &str) -> Result<(), InterceptError> {
         let named = Attributes::new().text(TABLE_NAME, name);
         let mut batch = Batch::new(self.sequence);
@@ -197,7 +196,7 @@ impl Nftables {
         self.exchange(&batch, |_, _| {})
     }
 
-    /// Sends a batch and reads the answers, up to the one for its last message.
+    /// Sends a batch and reads the responses, up to that of its last message.
     fn exchange(
         &mut self,
         batch: &Batch,
@@ -219,7 +218,7 @@ impl Nftables {
                 rest = next;
                 let index = header.sequence.wrapping_sub(first) as usize;
                 if index >= batch.requests.len() {
-                    continue; // an answer to an exchange that was given up
+                    continue; // a response of an abandoned exchange
                 }
                 if header.kind != libc::NLMSG_ERROR as u16 {
                     answer(header.kind, payload);
@@ -242,7 +241,7 @@ impl Nftables {
         }
     }
 
-    /// Throws away what else the kernel said about a batch that failed.
+    /// Discards the remaining responses to a failed batch.
     fn drain(&mut self) {
         let mut buffer = vec![0; 64 * 1024];
         if self.socket.set_nonblocking(true).is_ok() {
@@ -310,17 +309,17 @@ fn element_list(table: &str, set: &str) -> Attributes {
         .text(2, set) // NFTA_SET_ELEM_LIST_SET
 }
 
-/// Messages that are sent together, and what to say if one of them is refused.
+/// Messages that are sent together, and the error text for each.
 #[derive(Debug)]
 struct Batch {
     bytes: Vec<u8>,
     /// The first message's sequence number; the others follow.
     first: u32,
-    /// For each message: the call in words, and the kernel modules that it needs.
+    /// For each message: description of the call, and the kernel modules that it needs.
     requests: Vec<(String, &'static str)>,
-    /// Which message's answer is the last.
+    /// Index of the message whose response is the last.
     awaited: usize,
-    /// Where the last message begins in `bytes`.
+    /// Offset of the last message in `bytes`.
     last_at: usize,
 }
 
@@ -329,7 +328,7 @@ impl Batch {
         Self { bytes: Vec::new(), first, requests: Vec::new(), awaited: 0, last_at: 0 }
     }
 
-    /// A message that begins or ends the batch.
+    /// Appends a message that begins or ends the batch.
     fn control(&mut self, kind: u16, needs: &'static str) {
         let awaited = self.awaited;
         let words = "nf_tables batch over NETLINK_NETFILTER".to_string();
@@ -365,8 +364,8 @@ impl Batch {
         self.requests.push((words, needs));
     }
 
-    /// Asks for an answer to the last message. Asking for one to each would overrun the
-    /// receive buffer when there are many; errors are answered in any case.
+    /// Requests a response to the last message. One to each would overrun the receive buffer when
+    /// there are many; errors are reported in any case.
     fn acknowledge_last(&mut self) {
         let at = self.last_at + 6;
         let flags = u16::from_ne_bytes([self.bytes[at], self.bytes[at + 1]]) | ACK;
@@ -380,8 +379,8 @@ pub(super) struct Header {
     sequence: u32,
 }
 
-/// The first message of `bytes`, its payload, and what follows; `None` at the end or when what
-/// is there is not a message.
+/// Splits `bytes` into the first message's header, its payload, and the rest; `None` at the end
+/// or if the bytes are not a message.
 pub(super) fn split_message(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
     let header = bytes.first_chunk::<HEADER>()?;
     let word = |at: usize| [header[at], header[at + 1], header[at + 2], header[at + 3]];
@@ -392,7 +391,7 @@ pub(super) fn split_message(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
     Some((Header { kind, sequence: u32::from_ne_bytes(word(8)) }, payload, next))
 }
 
-/// The errno of an `NLMSG_ERROR`; 0 for an acknowledgement.
+/// Returns the errno of an `NLMSG_ERROR`; 0 is an acknowledgement.
 pub(super) fn errno(payload: &[u8]) -> i32 {
     payload.first_chunk().map_or(libc::EPROTO, |bytes| i32::from_ne_bytes(*bytes).wrapping_neg())
 }

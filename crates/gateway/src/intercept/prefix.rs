@@ -1,4 +1,4 @@
-//! Networks and ranges of ports, as a configuration writes them.
+//! Networks and port ranges, as written in configurations.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,12 +20,12 @@ impl Prefix {
         self.network
     }
 
-    /// How many leading bits count.
+    /// The prefix length in bits.
     pub const fn length(&self) -> u8 {
         self.length
     }
 
-    /// Whether `address` is in it; an IPv4 address in IPv6 clothes is the IPv4 address.
+    /// Whether it contains `address`; an IPv4-mapped IPv6 address is an IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.network.is_ipv4()
@@ -56,7 +56,7 @@ impl FromStr for Prefix {
         if network != address {
             return Err(wrong(&format!("there are bits behind the prefix; {network}/{length}?")));
         }
-        // As addresses are compared: else no address would ever be in it.
+        // Addresses are compared unmapped; otherwise none would be in it.
         match (network.to_canonical(), length.checked_sub(96)) {
             (network @ IpAddr::V4(_), Some(length)) if address.is_ipv6() => {
                 Ok(Self { network, length })
@@ -161,7 +161,7 @@ mod tests {
             assert_eq!(text.parse::<Prefix>().unwrap().to_string(), text);
         }
         assert_eq!("::1".parse::<Prefix>().unwrap().length(), 128);
-        // IPv4 in IPv6 clothes is IPv4, in a configuration as well.
+        // An IPv4-mapped IPv6 address is an IPv4 address, in a configuration as well.
         for (text, plain) in [
             ("::ffff:10.1.0.0/112", "10.1.0.0/16"),
             ("::ffff:10.1.2.3", "10.1.2.3/32"),

@@ -1,4 +1,4 @@
-//! QUIC from a LAN interface, refused so that browsers use TCP, as rules of the packet filter.
+//! Packet filter rules that refuse QUIC from a LAN interface, so that browsers use TCP.
 //!
 //! ```text
 //! prerouting ── UDP to port 443 from a LAN interface ─▶ quic
@@ -7,13 +7,13 @@
 //!            included network (or any): ICMP "port unreachable"
 //! ```
 //!
-//! Only what would be intercepted as TCP is refused: elsewhere nothing is gained by the fallback.
+//! QUIC is refused only where TCP is intercepted: elsewhere the fallback gains nothing.
 
 use super::expressions::{Expressions, Verdict};
 use super::prefix::PortRange;
 use super::ruleset::{Chain, Rule, TerminalRules};
 
-/// The chain that refuses.
+/// Name of the chain that refuses.
 pub(super) const QUIC: &str = "quic";
 /// Protocol number of UDP.
 const UDP: u8 = 17;
@@ -21,7 +21,7 @@ const UDP: u8 = 17;
 const PORT: u16 = 443;
 
 impl TerminalRules {
-    /// The chain that refuses QUIC; `None` where TCP to its port is not intercepted.
+    /// Returns the chain that refuses QUIC; `None` where TCP to its port is not intercepted.
     pub(super) fn quic_refusal(&self) -> Option<Chain> {
         let has = |list: &[PortRange]| list.iter().any(|ports| ports.contains(PORT));
         let intercepted = self.include_ports.is_empty() || has(&self.include_ports);
@@ -47,7 +47,7 @@ impl TerminalRules {
     }
 }
 
-/// The rule that sends QUIC from `interface` through the chain of
+/// Returns the rule that sends QUIC from `interface` through the chain of
 /// [`TerminalRules::quic_refusal`].
 pub(super) fn jump(interface: &str) -> Option<Rule> {
     let port: PortRange = PORT.to_string().parse().ok()?;
@@ -74,7 +74,7 @@ mod tests {
         rules.exclude_destinations = vec!["10.0.0.0/8".parse().unwrap()];
         rules.include_destinations = vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()];
         assert_eq!(sizes(&rules), [(QUIC, 4), ("prerouting", 4)]);
-        // New connections go their ordinary way: so does QUIC.
+        // New connections bypass the gateway: so does QUIC.
         let passing = rules.plan().unwrap().without_capture();
         let quic = passing.chains.iter().find(|chain| chain.name == QUIC).unwrap();
         assert_eq!(quic.rules, []);

@@ -1,4 +1,4 @@
-//! What the two roles want from the packet filter, as chains of rules.
+//! Packet filter rules of both roles.
 //!
 //! ```text
 //! terminal                                           hub
@@ -11,17 +11,17 @@
 //! ports      included port (or any) ─▶ capture
 //! capture    tproxy to the listener, mark, accept
 //! ```
-//! Where some connections are confirmed before their clients are answered, `capture` sends them
-//! to one of two chains, and what was kept back comes by `lo` when it is sent in again:
+//! Where some connections are confirmed, `capture` sends each to one of two chains, and a held SYN
+//! arrives on `lo` when it is reinjected:
 //! ```text
 //! prerouting ── SYN from lo with our mark ─▶ early
-//! capture    first rule that fits ─▶ confirm, or early
-//! confirm    log to the doorkeeper, drop
+//! capture    first matching rule ─▶ confirm, or early
+//! confirm    log to the SYN gate, drop
 //! early      tproxy to the listener, mark, accept
 //! ```
-//! What stands before that in `capture` is in [`families`]; what refuses QUIC is in [`quic`].
-//! The policy route turns the mark into local delivery. Only a SYN can begin an interception:
-//! connections that were there before pass by untouched, as does everything else that is not TCP.
+//! [`families`] has the rules that precede these in `capture`, and [`quic`] those that refuse QUIC.
+//! The policy route delivers marked packets locally. Only a SYN begins an interception: existing
+//! connections are not affected, nor is anything other than TCP.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -31,19 +31,19 @@ use super::families;
 use super::prefix::{PortRange, Prefix};
 use super::quic;
 
-/// The most networks, ports or interfaces that one list may have: a bound on the rule set.
+/// Maximum number of networks, ports or interfaces in one list, which bounds the rule set.
 pub(crate) const LONGEST_LIST: usize = 256;
 /// The chain that takes new connections.
 const CAPTURE: &str = "capture";
-/// The chain that marks what is carried as it is.
+/// The chain that marks packets to be forwarded unsplit.
 pub(super) const CARRY: &str = "carry";
-/// The chain that hands them to the listener at once, where that is not so for all.
+/// The chain that accepts early, where some connections are confirmed.
 const EARLY: &str = "early";
-/// The chain that keeps them back.
+/// The chain that holds SYNs.
 const CONFIRM: &str = "confirm";
-/// Pairs of a network and a range of ports in all rules on confirming.
+/// Maximum number of pairs of network and port range in all rules on confirming.
 const MOST_PAIRS: usize = 1024;
-/// Where the policy rules stand: before the main table (32766).
+/// Priority of the policy rules: before the main table (32766).
 const PRIORITY: u32 = 2520;
 
 /// What a terminal gateway intercepts.
@@ -51,7 +51,7 @@ const PRIORITY: u32 = 2520;
 pub struct TerminalRules {
     /// Names the table (`inet bentpipe_<id>`): letters, digits and `_`, at most 32.
     pub id: String,
-    /// The LAN interfaces whose clients are intercepted; `lan*` stands for all that begin so.
+    /// The LAN interfaces whose clients are intercepted; `lan*` matches by prefix.
     pub interfaces: Vec<String>,
     /// The port on which [`listen`](super::listen) listens.
     pub port: u16,
@@ -59,7 +59,7 @@ pub struct TerminalRules {
     pub mark: u32,
     /// The routing table that delivers marked packets here.
     pub table: u32,
-    /// The place of the policy rule that leads to it.
+    /// Priority of the policy rule for that table.
     pub priority: u32,
     /// Only connections to these networks; empty for all.
     pub include_destinations: Vec<Prefix>,
@@ -69,39 +69,39 @@ pub struct TerminalRules {
     pub include_ports: Vec<PortRange>,
     /// No connections to these ports.
     pub exclude_ports: Vec<PortRange>,
-    /// What is kept back until its server has answered; `None`: nothing.
+    /// Connections whose SYN is held until the server has answered; `None`: none.
     pub confirm: Option<ConfirmRules>,
-    /// The address families that the hub reaches: what cannot be reached is refused.
+    /// The address families that the hub reaches; others are refused.
     pub families: relay::Families,
     /// Whether QUIC is refused where TCP to its port is intercepted.
     pub refuse_quic: bool,
 }
 
-/// Which connections are kept back until their servers have answered.
+/// Rules on connections whose SYN is held until the server has answered.
 #[derive(Clone, Debug)]
 pub struct ConfirmRules {
     /// The NFLOG group that receives them.
     pub group: u16,
-    /// The first that fits decides.
+    /// Rules in order; the first match decides.
     pub rules: Vec<ConfirmRule>,
-    /// For those that no rule fits.
+    /// Whether connections that match no rule are confirmed.
     pub others: bool,
 }
 
-/// Whether some connections are kept back.
+/// One rule on confirming.
 #[derive(Clone, Debug)]
 pub struct ConfirmRule {
-    /// To these networks; to all when empty.
+    /// Destination networks; all when empty.
     pub networks: Vec<Prefix>,
-    /// To these ports; to all when empty.
+    /// Destination ports; all when empty.
     pub ports: Vec<PortRange>,
-    /// Whether they are kept back.
+    /// Whether the connections are confirmed.
     pub confirm: bool,
 }
 
 impl TerminalRules {
-    /// All TCP from `interfaces`, except what is for this host itself; the mark and the table
-    /// follow from the id, so that gateways on one host keep out of each other's way.
+    /// Rules for all TCP from `interfaces` that is not for this host. Mark and table are derived from
+    /// the id, so that several gateways on one host do not interfere.
     pub fn new(id: &str, interfaces: &[&str], port: u16) -> Self {
         Self {
             id: id.into(),
@@ -122,7 +122,7 @@ impl TerminalRules {
 
     /// An NFLOG group that other programs are unlikely to use.
     pub(crate) fn group(&self) -> u16 {
-        // Small ones are those that people choose.
+        // Administrators tend to choose small numbers.
         number_of(&self.id) as u16 | 0x4000
     }
 
@@ -166,7 +166,7 @@ impl TerminalRules {
         Ok(Plan { deferred: self.confirm.as_ref().map(|_| Vec::new()), ..plan })
     }
 
-    /// The chains for what is taken; the last is `capture`.
+    /// Returns the chains of captured connections; the last is `capture`.
     fn capture_chains(&self) -> Result<Vec<Chain>, InterceptError> {
         let chain = |name, rules| Chain { name, hooked: false, rules };
         let mut chains: Vec<Chain> = families::refusals(self.families).into_iter().collect();
@@ -289,29 +289,29 @@ impl ConfirmRules {
     }
 }
 
-/// Each of the list, or once "any" when it is empty.
+/// Returns each item of the list, or `None` (any) once if it is empty.
 fn each<T>(list: &[T]) -> impl Iterator<Item = Option<&T>> {
     list.iter().map(Some).chain(list.is_empty().then_some(None))
 }
 
-/// What a hub gateway needs to connect with its clients' own addresses: the servers' answers,
-/// which are for the clients, are delivered here.
+/// Rules of a hub gateway that connects with its clients' addresses: servers' packets to the
+/// clients are delivered locally.
 #[derive(Clone, Debug)]
 pub struct HubRules {
     /// Names the table (`inet bentpipe_<id>`): letters, digits and `_`, at most 32.
     pub id: String,
-    /// The interfaces on which servers answer; empty for all.
+    /// The interfaces towards the servers; empty for all.
     pub interfaces: Vec<String>,
-    /// The firewall mark of the answers.
+    /// The firewall mark of the servers' packets.
     pub mark: u32,
     /// The routing table that delivers marked packets here.
     pub table: u32,
-    /// The place of the policy rule that leads to it.
+    /// Priority of the policy rule for that table.
     pub priority: u32,
 }
 
 impl HubRules {
-    /// Answers on all interfaces; the mark and the table follow from the id.
+    /// Rules for all interfaces; mark and table are derived from the id.
     pub fn new(id: &str) -> Self {
         Self {
             id: id.into(),
@@ -342,14 +342,14 @@ impl HubRules {
     }
 }
 
-/// One rule, and the kernel modules it needs beyond nf_tables itself.
+/// One rule, and the kernel modules that it needs beyond nf_tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) needs: &'static str,
     pub(super) expressions: Expressions,
 }
 
-/// One chain; a hooked one sees every packet that arrives, before it is routed.
+/// One chain; a hooked one processes every received packet before routing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     pub(super) name: &'static str,
@@ -357,19 +357,19 @@ pub(super) struct Chain {
     pub(super) rules: Vec<Rule>,
 }
 
-/// All that is to be put into the kernel.
+/// The complete set of rules and routing.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     /// The nf_tables table.
     pub(super) table: String,
-    /// Its chains; those that others jump to come first.
+    /// Its chains; targets of jumps precede the jumps.
     pub(super) chains: Vec<Chain>,
     pub(super) mark: u32,
     pub(super) routing_table: u32,
     pub(super) priority: u32,
-    /// Where marked packets leave; delivered here when `None`.
+    /// Output interface of marked packets; `None`: local delivery.
     pub(super) device: Option<String>,
-    /// Destinations in the sets of those that are confirmed; there are no sets when `None`.
+    /// Destinations in the sets of confirmed ones; `None`: there are no sets.
     pub(super) deferred: Option<Vec<SocketAddr>>,
 }
 
@@ -398,8 +398,8 @@ impl Plan {
         Ok(Self { table, chains, mark, routing_table, priority, device, deferred })
     }
 
-    /// The same, but for the beginning of new connections: a packet that reaches the end of the
-    /// picture goes on as if there were no rules.
+    /// Returns the plan without the capture of new connections: their packets continue as if there
+    /// were no rules.
     pub(super) fn without_capture(&self) -> Self {
         let mut plan = self.clone();
         let takes = |chain: &&mut Chain| [CAPTURE, CARRY, quic::QUIC].contains(&chain.name);
@@ -428,8 +428,8 @@ pub(super) fn check_interfaces(names: &[String]) -> Result<(), InterceptError> {
     }
 }
 
-/// A mark or table number that other programs are unlikely to use, and other ids do not share:
-/// "bp" and a hash (FNV-1a, folded to 16 bits) of the id.
+/// Returns a mark or table number that other programs are unlikely to use and that differs between
+/// ids: "bp" and a hash (FNV-1a, folded to 16 bits) of the id.
 pub(crate) fn number_of(id: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let hash = id.bytes().fold(0x811c_9dc5, step);
@@ -480,7 +480,7 @@ mod tests {
         let expected = [("early", 2), ("confirm", 1), ("capture", 11), ("ports", 1), ("lan", 5)];
         assert_eq!(sizes[..5], expected);
         assert_eq!(sizes[5], ("prerouting", 2));
-        // At the end new connections go their ordinary way, and what was kept back still comes in.
+        // At the end new connections bypass the gateway, and held SYNs are still reinjected.
         let plan = plan.without_capture();
         assert_eq!((plan.chains[0].rules.len(), plan.chains[2].rules.len()), (2, 0));
         rules.confirm = confirm(vec![rule(&["10.0.0.0/8"; 33], &["22"; 32])]);

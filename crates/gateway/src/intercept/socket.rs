@@ -1,4 +1,4 @@
-//! Sockets that speak with addresses of others (`IP_TRANSPARENT`).
+//! Sockets with non-local addresses (`IP_TRANSPARENT`).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use crate::service::handed;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// How many connections may wait to be accepted; the kernel's own limit may be lower.
+/// Length of the accept queue; the kernel's own limit may be lower.
 const BACKLOG: i32 = 4096;
 
-/// The listeners to which a terminal gateway's interception leads.
+/// The listeners of a terminal gateway's interception.
 #[derive(Debug)]
 pub struct Listeners {
     /// On 127.0.0.1.
@@ -18,9 +18,9 @@ pub struct Listeners {
     pub v6: Option<TcpListener>,
 }
 
-/// Listens for intercepted connections on `port` (0: one that is free) of the loopback addresses
-/// only: the packet filter leads intercepted connections there, and no other host on the network
-/// can reach it. The listeners are non-blocking.
+/// Listens for intercepted connections on `port` (0: any free one) of the loopback addresses:
+/// the packet filter redirects intercepted connections there, and no other host can reach it. The
+/// listeners are nonblocking.
 ///
 /// # Errors
 /// The kernel's; `EPERM` without `CAP_NET_ADMIN`.
@@ -51,18 +51,17 @@ fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Where an intercepted client wanted to go: the accepted socket's own address. `None` when the
-/// client connected to the listener itself, which is no server.
+/// Returns the original destination of an intercepted client, the accepted socket's local
+/// address; `None` if the client connected to the listener itself.
 pub fn original_destination(local: SocketAddr, listener: SocketAddr) -> Option<SocketAddr> {
     (local != listener).then(|| SocketAddr::new(local.ip().to_canonical(), local.port()))
 }
 
-/// Begins a connection to `server` that comes from `client`, an address that is not this host's.
-/// The socket is non-blocking, and the connection is under way. The client's port is kept unless
-/// another connection has it.
+/// Starts connecting to `server` from `client`, a non-local address. The socket is nonblocking.
+/// The client's port is kept unless another connection has it.
 ///
-/// The server's answers go to the client's address: they must be routed through this host, and
-/// [`Interception::hub`](super::Interception::hub) must be in place to have them delivered here.
+/// The server responds to the client's address: its packets must be routed through this host, and
+/// [`Interception::hub`](super::Interception::hub) must be installed to deliver them locally.
 ///
 /// # Errors
 /// The kernel's; `EPERM` without `CAP_NET_ADMIN`, `ENETUNREACH` without a route to the server.
@@ -70,15 +69,15 @@ pub fn connect_from(client: SocketAddr, server: SocketAddr) -> io::Result<TcpStr
     connect_prepared(Some(client), server, |_| Ok(()))
 }
 
-/// As [`connect_from`], or with the host's own address where there is no `source`; the socket is
-/// prepared before its first packet leaves.
+/// As [`connect_from`], or from the host's own address where there is no `source`; `prepare` is
+/// applied before the first packet is sent.
 pub(crate) fn connect_prepared(
     source: Option<SocketAddr>,
     server: SocketAddr,
     prepare: impl Fn(&Socket) -> io::Result<()>,
 ) -> io::Result<TcpStream> {
     match connect_once(source, server, &prepare) {
-        // The client may use one port for several servers, or use it again at once.
+        // A client may use one port for several servers, or reuse it immediately.
         Err(error)
             if matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL)) =>
         {

@@ -335,7 +335,7 @@ fn what_was_intercepted_goes_on_when_new_connections_are_let_pass() {
         let mut old = connect(at(SERVERS[0], 80));
         enter(&spaces.gateway);
         let (mut taken, _) = accept(&listeners.v4);
-        terminal.let_pass().unwrap();
+        terminal.stop_intercepting().unwrap();
         pass(&mut old, &mut taken, b"still the gateway's");
         enter(&spaces.client);
         let mut new = connect(at(SERVERS[0], 80));

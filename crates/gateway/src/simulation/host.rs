@@ -10,7 +10,7 @@ use crate::engine::{
     Close, DatagramSocket, Descriptors, HeldSyns, Host, ListenSocket, Platform, Reserve, Route,
     Socket, SocketId, Source, TcpSocket,
 };
-use crate::intercept::{Heard, Syn};
+use crate::intercept::{ReceiveStatus, Syn};
 use crate::report::UdpCounters;
 use relay::{Families, RefuseReason};
 use std::io;
@@ -271,7 +271,7 @@ impl HeldSyns for MemorySyns {
         SocketId(HELD_SYNS + self.node as i32)
     }
 
-    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> Heard {
+    fn receive(&mut self, limit: usize, take: &mut dyn FnMut(Syn)) -> ReceiveStatus {
         let syns: Vec<Syn> = {
             let mut net = self.net.net();
             let waiting = &mut net.nodes[self.node].syns;
@@ -279,7 +279,7 @@ impl HeldSyns for MemorySyns {
             waiting.drain(..count).collect()
         };
         syns.into_iter().for_each(take);
-        Heard { more: !self.net.net().nodes[self.node].syns.is_empty(), lost: false }
+        ReceiveStatus { more: !self.net.net().nodes[self.node].syns.is_empty(), lost: false }
     }
 
     fn is_forged(&mut self, _: &Syn) -> bool {

@@ -12,10 +12,9 @@
 //!  the client's own SYN ─▶ [output, with our mark] ─▶ lo ─▶ [prerouting: tproxy] ─▶ listener
 //! ```
 //!
-//! A listener answers a SYN before its server can, so the SYN must not reach it earlier. What
-//! is sent in is the packet that the client has sent, with all its options, so the kernel speaks
-//! with the client as if nothing had been between; what is kept from the listener is only the
-//! first packet of a connection, never one that follows.
+//! A listener answers a SYN at once, so the SYN reaches it only after the server has answered.
+//! The reinjected packet is the client's own with all its options, so the kernel negotiates with
+//! the client as without a gateway. Only the first packet of a connection is held.
 
 mod nflog;
 mod syn;
@@ -29,8 +28,8 @@ use rt::netlink::Netlink;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::InterceptError;
-pub(crate) use nflog::Heard;
 use nflog::Nflog;
+pub(crate) use nflog::ReceiveStatus;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use nflog::packets as logged_packets;
 pub(crate) use syn::{Neighbour, Syn, Unreachable};
@@ -56,13 +55,13 @@ struct Pair {
 }
 
 impl SynGate {
-    /// Opens what is needed; `first` is the NFLOG group to try first, `mark` the firewall mark by
-    /// which the rules know what is sent in.
+    /// Opens the sockets; `first` is the first NFLOG group that is tried, and `mark` the firewall
+    /// mark of reinjected packets.
     ///
     /// # Errors
     /// When a socket is refused: `EPERM` without `CAP_NET_RAW` or `CAP_NET_ADMIN`.
     pub(crate) fn open(first: u16, mark: u32) -> Result<Self, InterceptError> {
-        // First what is refused more often.
+        // The most frequently refused socket first.
         let inward = Pair::open(Some(mark))?;
         let outward = Pair::open(None)?;
         let icmp6 = match icmp6() {
@@ -85,7 +84,7 @@ impl SynGate {
     }
 
     /// Receives at most `limit` SYNs and calls `take` for each.
-    pub(crate) fn receive(&mut self, limit: usize, mut take: impl FnMut(Syn)) -> Heard {
+    pub(crate) fn receive(&mut self, limit: usize, mut take: impl FnMut(Syn)) -> ReceiveStatus {
         self.log.receive(limit, |packet, neighbour| match Syn::parse(packet) {
             Some(syn) => take(syn.sent_by(neighbour)),
             None => tracing::debug!("truncated SYN ignored"),
@@ -172,12 +171,12 @@ fn raw(domain: Domain, mark: Option<u32>) -> io::Result<Socket> {
 
 fn icmp6() -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV6, Type::RAW.nonblocking(), Some(Protocol::ICMPV6))?;
-    deafen(&socket)?;
+    block_icmp6(&socket)?;
     Ok(socket)
 }
 
 /// Filters out all received ICMPv6 messages (RFC 3542, section 3.2).
-fn deafen(socket: &Socket) -> io::Result<()> {
+fn block_icmp6(socket: &Socket) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     const ICMP6_FILTER: libc::c_int = 1;
     let all = [u32::MAX; 8];

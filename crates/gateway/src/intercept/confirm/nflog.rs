@@ -16,14 +16,14 @@ const PACKET: u16 = SUBSYSTEM << 8; // NFULNL_MSG_PACKET
 const CONFIG: u16 = (SUBSYSTEM << 8) | 1; // NFULNL_MSG_CONFIG
 /// `NFULA_PAYLOAD`
 const PAYLOAD: u16 = 9;
-/// `NFULA_HWADDR`: how long an address is, two bytes of nothing, and the address.
+/// `NFULA_HWADDR`: length of an address, two padding bytes, and the address.
 const HARDWARE: u16 = 8;
 /// Groups that are tried before giving up: another program may have the first.
 const TRIES: u16 = 8;
-/// Bytes of packets that may wait for us.
+/// Receive buffer in bytes.
 const BUFFER: usize = 1 << 20;
 
-/// A group of NFLOG that is ours.
+/// An NFLOG group that this process has bound.
 #[derive(Debug)]
 pub(super) struct Nflog {
     socket: Socket,
@@ -31,17 +31,17 @@ pub(super) struct Nflog {
     buffer: Vec<u8>,
 }
 
-/// What came of listening.
+/// Result of [`SynGate::receive`](super::SynGate::receive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Heard {
-    /// More may wait.
+pub(crate) struct ReceiveStatus {
+    /// The limit was reached, and more packets may be pending.
     pub(crate) more: bool,
-    /// The kernel had no room for some, which were lost.
+    /// The receive buffer was full, and packets were lost.
     pub(crate) lost: bool,
 }
 
 impl Nflog {
-    /// Takes `first`, or one of the groups behind it.
+    /// Binds the group `first`, or one of the next [`TRIES`].
     pub(super) fn open(first: u16) -> Result<Self, InterceptError> {
         let socket = nfnetlink()?;
         // Clients retransmit SYNs that do not fit.
@@ -77,29 +77,29 @@ impl Nflog {
         self.socket.as_raw_fd()
     }
 
-    /// Hands over at most `limit` packets, from their network headers on.
+    /// Calls `take` for at most `limit` packets, each from its network header on.
     pub(super) fn receive(
         &mut self,
         limit: usize,
         mut take: impl FnMut(&[u8], Option<Neighbour>),
-    ) -> Heard {
+    ) -> ReceiveStatus {
         let Self { socket, buffer, .. } = self;
-        listen(limit, |buffer| socket.read(buffer), buffer, &mut take)
+        read_packets(limit, |buffer| socket.read(buffer), buffer, &mut take)
     }
 
-    /// Asks for the group's packets, each whole and at once.
+    /// Binds the group, with whole packets and without batching.
     fn bind(&mut self) -> io::Result<()> {
         const BIND: u8 = 1; // NFULNL_CFG_CMD_BIND
         const WHOLE: u8 = 2; // NFULNL_COPY_PACKET
-        self.ask(&Attributes::new().put(1, &[BIND]))?; // NFULA_CFG_CMD
+        self.configure(&Attributes::new().put(1, &[BIND]))?; // NFULA_CFG_CMD
         let mode = [&0xffff_u32.to_be_bytes()[..], &[WHOLE, 0]].concat();
         let how = Attributes::new()
             .put(2, &mode) // NFULA_CFG_MODE
-            .number(5, 1); // NFULA_CFG_QTHRESH: none waits for another
-        self.ask(&how)
+            .number(5, 1); // NFULA_CFG_QTHRESH: one packet per message
+        self.configure(&how)
     }
 
-    fn ask(&mut self, body: &Attributes) -> io::Result<()> {
+    fn configure(&mut self, body: &Attributes) -> io::Result<()> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         let mut message = Vec::new();
         message.extend_from_slice(&(20 + body.as_bytes().len() as u32).to_ne_bytes());
@@ -126,33 +126,33 @@ impl Nflog {
     }
 }
 
-/// Takes what `read` gives, at most `limit` times.
-fn listen(
+/// Calls `read` at most `limit` times.
+fn read_packets(
     limit: usize,
     mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
     buffer: &mut [u8],
     take: &mut impl FnMut(&[u8], Option<Neighbour>),
-) -> Heard {
+) -> ReceiveStatus {
     let mut lost = false;
     for _ in 0..limit {
         match read(buffer) {
             Ok(count) => packets(&buffer[..count], take),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Told once for each time that there was no room; what is in the buffer follows.
+            // The kernel reports an overrun once; the buffered packets follow.
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => lost = true,
             Err(error) => {
-                // Another may last: the next packet that comes is reason enough to try again.
+                // The error may persist: the next packet triggers the next attempt.
                 if error.kind() != io::ErrorKind::WouldBlock {
                     tracing::debug!(%error, "reading from NFLOG failed");
                 }
-                return Heard { more: false, lost };
+                return ReceiveStatus { more: false, lost };
             }
         }
     }
-    Heard { more: true, lost }
+    ReceiveStatus { more: true, lost }
 }
 
-/// The packets of one datagram of the kernel, each with its link-layer sender.
+/// Calls `take` for the packets of one netlink datagram, each with its link-layer sender.
 pub(crate) fn packets(mut rest: &[u8], take: &mut impl FnMut(&[u8], Option<Neighbour>)) {
     while let Some((header, payload, next)) = split_message(rest) {
         rest = next;
@@ -188,15 +188,15 @@ mod tests {
                 reads += 1;
                 Err(io::Error::from_raw_os_error(code))
             };
-            (listen(64, read, &mut [0; 100], &mut |_, _| {}), std::mem::take(&mut reads))
+            (read_packets(64, read, &mut [0; 100], &mut |_, _| {}), std::mem::take(&mut reads))
         };
-        let nothing = Heard { more: false, lost: false };
+        let nothing = ReceiveStatus { more: false, lost: false };
         assert_eq!(heard(libc::EBADF), (nothing, 1));
         assert_eq!(heard(libc::EAGAIN), (nothing, 1));
         let mut answers = [libc::ENOBUFS, libc::EINTR, libc::EAGAIN].into_iter();
         let read = |_: &mut [u8]| Err(io::Error::from_raw_os_error(answers.next().unwrap()));
-        let heard = listen(64, read, &mut [0; 100], &mut |_, _| {});
-        assert_eq!(heard, Heard { more: false, lost: true });
+        let heard = read_packets(64, read, &mut [0; 100], &mut |_, _| {});
+        assert_eq!(heard, ReceiveStatus { more: false, lost: true });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A client's SYN as it came, and what to answer when its server does not.
+//! A client's SYN, and the packets that reject it.
 //!
 //! ```text
 //!   IPv4  0 version, length  8 TTL, protocol, checksum  12 from   16 to    20 options … TCP
@@ -9,13 +9,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const TCP: u8 = 6;
-/// The longest SYN that is taken: with data it has at most a packet's.
+/// Maximum length of a SYN with its data, in octets.
 const LONGEST: usize = 2048;
 /// FIN, SYN, RST and ACK of a TCP header's flags.
 const FLAGS: u8 = 0x17;
 const SYN: u8 = 0x02;
 
-/// An address of the hardware's, with zeroes behind one that is shorter.
+/// A link-layer address, padded with zeroes.
 pub(crate) type Neighbour = [u8; 8];
 
 /// The first packet of a connection.
@@ -25,24 +25,24 @@ pub(crate) struct Syn {
     pub(crate) server: SocketAddr,
     /// Link-layer sender, if reported: the client or a router before it.
     pub(crate) neighbour: Option<Neighbour>,
-    /// From the network header on; its checksum is right.
+    /// The packet from the network header on, with a valid TCP checksum.
     packet: Vec<u8>,
-    /// Where TCP's header begins.
+    /// Offset of the TCP header.
     tcp: usize,
 }
 
-/// What cannot be reached.
+/// Reason of an ICMP "destination unreachable".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreachable {
     Network,
     Host,
-    /// It is not allowed.
+    /// Administratively prohibited.
     Prohibited,
 }
 
 impl Syn {
-    /// `None` when it is not a whole SYN with a right checksum. One whose sender has left the
-    /// checksum to hardware that there was not (a virtual interface) is completed.
+    /// Parses a packet; `None` if it is not a complete SYN with a valid checksum. A checksum that the
+    /// sender left to offloading hardware (on a virtual interface) is completed.
     pub(crate) fn parse(packet: &[u8]) -> Option<Self> {
         let (from, to, tcp, end) = match packet.first()? >> 4 {
             4 => parse_v4(packet)?,
@@ -64,7 +64,7 @@ impl Syn {
         let found = u16::from_be_bytes([packet[tcp + 16], packet[tcp + 17]]);
         packet[tcp + 16..tcp + 18].fill(0);
         let right = !fold(pseudo + sum(&packet[tcp..]));
-        // Left to hardware it is the sum of the pseudo header, without the last turn of its bits.
+        // An offloaded checksum holds the sum of the pseudo header, not complemented.
         if found != right && found != fold(pseudo) {
             return None;
         }
@@ -72,17 +72,17 @@ impl Syn {
         Some(Self { client, server, neighbour: None, packet, tcp })
     }
 
-    /// The same, as `neighbour` has sent it on the wire.
+    /// Sets the link-layer sender.
     pub(crate) fn sent_by(self, neighbour: Option<Neighbour>) -> Self {
         Self { neighbour, ..self }
     }
 
-    /// The packet as the client has sent it.
+    /// Returns the client's packet.
     pub(crate) fn packet(&self) -> &[u8] {
         &self.packet
     }
 
-    /// The server's refusal: an IP packet (RFC 9293 3.5.2).
+    /// Returns the RST of a server that refuses, as an IP packet (RFC 9293, section 3.5.2).
     pub(crate) fn reset(&self) -> Vec<u8> {
         const RST_AND_ACK: u8 = 0x14;
         let header = &self.packet[self.tcp..];
@@ -92,7 +92,7 @@ impl Syn {
         tcp.extend_from_slice(&self.server.port().to_be_bytes());
         tcp.extend_from_slice(&self.client.port().to_be_bytes());
         tcp.extend_from_slice(&[0; 4]);
-        // The SYN counts as one, and what came with it.
+        // The SYN counts as one octet, beside its data.
         tcp.extend_from_slice(&number.wrapping_add(1 + data as u32).to_be_bytes());
         tcp.extend_from_slice(&[5 << 4, RST_AND_ACK, 0, 0, 0, 0, 0, 0]);
         let (from, to) = (self.server.ip(), self.client.ip());
@@ -101,8 +101,9 @@ impl Syn {
         [network_header(from, to, TCP, tcp.len()), tcp].concat()
     }
 
-    /// That there is no way: for IPv4 an IP packet that lacks its source and checksum, which the
-    /// kernel puts in; for IPv6 an ICMP message without its checksum, likewise (RFC 792, RFC 4443).
+    /// Returns an ICMP "destination unreachable" (RFC 792, RFC 4443): for IPv4 an IP packet without
+    /// source address and checksum, for IPv6 an ICMPv6 message without checksum; the kernel fills
+    /// them in.
     pub(crate) fn unreachable(&self, what: Unreachable) -> Vec<u8> {
         const ICMP: u8 = 1;
         let v4 = self.client.is_ipv4();
@@ -115,7 +116,7 @@ impl Syn {
             (false, Unreachable::Prohibited) => (1, 1),
         };
         let mut message = vec![kind, code, 0, 0, 0, 0, 0, 0];
-        // As much as fits into what every host takes.
+        // As much as fits into the minimum MTU.
         message.extend_from_slice(&self.packet[..self.packet.len().min(500)]);
         if !v4 {
             return message;
@@ -127,7 +128,7 @@ impl Syn {
     }
 }
 
-/// Addresses, where TCP begins, where the packet ends.
+/// Addresses, offset of the TCP header, end of the packet.
 type Parsed = (IpAddr, IpAddr, usize, usize);
 
 fn parse_v4(packet: &[u8]) -> Option<Parsed> {
@@ -167,7 +168,7 @@ fn parse_v6(packet: &[u8]) -> Option<Parsed> {
     (protocol == TCP).then_some((address(8)?, address(24)?, at, end))
 }
 
-/// A header for `length` bytes of `protocol`.
+/// Returns a network header for `length` bytes of `protocol`.
 fn network_header(from: IpAddr, to: IpAddr, protocol: u8, length: usize) -> Vec<u8> {
     const HOPS: u8 = 64;
     match (from, to) {
@@ -175,7 +176,7 @@ fn network_header(from: IpAddr, to: IpAddr, protocol: u8, length: usize) -> Vec<
             let total = (20 + length) as u16;
             let mut header = vec![0x45, 0];
             header.extend_from_slice(&total.to_be_bytes());
-            // Not to be fragmented, so it needs no number; the kernel computes the checksum.
+            // DF is set, so the identification is 0 (RFC 6864); the kernel computes the checksum.
             header.extend_from_slice(&[0, 0, 0x40, 0, HOPS, protocol, 0, 0]);
             header.extend_from_slice(&from.octets());
             header.extend_from_slice(&to.octets());
@@ -196,7 +197,7 @@ fn network_header(from: IpAddr, to: IpAddr, protocol: u8, length: usize) -> Vec<
     }
 }
 
-/// The sum of what a checksum counts beside the bytes themselves.
+/// Returns the sum of the pseudo header.
 fn pseudo_header(from: IpAddr, to: IpAddr, protocol: u8, length: usize) -> u32 {
     let of = |address| match address {
         IpAddr::V4(v4) => sum(&Ipv4Addr::octets(&v4)),
