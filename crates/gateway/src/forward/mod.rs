@@ -1,4 +1,4 @@
-//! Packets that are carried as they are: a TUN interface, and what leads to it.
+//! Packets that are forwarded unsplit: a TUN interface, and the rules and routes to it.
 //!
 //! ```text
 //! terminal   LAN ─▶ mark ─▶ [rule: mark → table] ─▶ default by TUN ─▶ relay
@@ -7,8 +7,8 @@
 //!            to a terminal's network ─▶ [rule: network → table] ─▶ default by TUN ─▶ relay
 //! ```
 //!
-//! When the process ends, however it ends, the interface and the routes by it are gone, and what
-//! the rules lead to is empty: packets go their ordinary way.
+//! When the process ends, in whatever way, the kernel removes the interface and its routes, and the
+//! rules lead to an empty table: packets bypass the gateway.
 
 pub(crate) mod packet;
 
@@ -19,22 +19,22 @@ use rt::netlink::{DestinationRule, Netlink, NetlinkError, ReversePath, Route};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where a hub's rules for destinations stand: behind those of interception.
+/// Priority of a hub's rules for destinations: after those of interception.
 const PRIORITY: u32 = 2540;
 
-/// The tunnel's own address, which is nobody's on the network: the dummy of RFC 7600.
+/// The tunnel's own address, which no host has: the dummy address of RFC 7600.
 const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
-/// Why packets cannot be carried.
+/// Errors of the tunnel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForwardError {
-    /// There is no TUN interface to be had.
+    /// The TUN interface was not created.
     #[error("forward.device: cannot make the TUN interface {name}: {source}{advice}")]
     Tun {
         /// Its name.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
         /// What to do about it.
         advice: &'static str,
@@ -47,19 +47,19 @@ pub enum ForwardError {
     Rules(#[from] InterceptError),
 }
 
-/// The interface, and what leads to it while this is there.
+/// The interface, and the rules and routes to it, which are removed on drop.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
-    // What leads to the interface goes before it does.
+    // Dropped before the interface.
     rules: Option<(Interception, ForwardRules)>,
     routes: Option<Routes>,
-    /// At a hub: which terminal has which networks; those of all others.
+    /// At a hub: the networks of each terminal, and those of all others.
     pub(crate) homes: Homes,
     pub(crate) tun: Tun,
 }
 
 impl Forwarding {
-    /// As `section` says, for `role`.
+    /// Creates what `section` configures for `role`.
     pub(crate) fn open(section: &ForwardSection, role: &Role) -> Result<Self, ForwardError> {
         let tun = open_tun(section)?;
         let (rules, routes, homes) = match role {
@@ -78,10 +78,10 @@ impl Forwarding {
         Ok(Self { tun, homes, rules, routes })
     }
 
-    /// At a terminal: lets packets go their ordinary way from here on, or carries them again.
+    /// At a terminal: stops forwarding packets, which then bypass the gateway, or resumes it.
     ///
     /// # Errors
-    /// The kernel's refusal; everything is as before then.
+    /// The kernel's error; nothing has changed then.
     pub(crate) fn set_bypass(&mut self, passing: bool) -> Result<(), InterceptError> {
         match &mut self.rules {
             Some((installed, _)) if passing => installed.stop_intercepting(),
@@ -90,10 +90,10 @@ impl Forwarding {
         }
     }
 
-    /// Terminals have the networks now that `hub` says, beside those of `section`.
+    /// Sets the terminals' networks to those of `hub`, beside those of `section`.
     ///
     /// # Errors
-    /// When the kernel refuses a rule; all stays as it was then.
+    /// When the kernel refuses a rule; nothing has changed then.
     pub(crate) fn set_homes(
         &mut self,
         section: &ForwardSection,
@@ -119,15 +119,15 @@ fn open_tun(section: &ForwardSection) -> Result<Tun, ForwardError> {
         };
         ForwardError::Tun { name: name.clone(), source, advice }
     })?;
-    // Replies come by another interface than the main table would have it.
+    // Replies arrive on another interface than the main table's.
     let mut netlink = Netlink::open()?;
     if let Err(error) = netlink.set_reverse_path(name, ReversePath::Off) {
-        tracing::warn!(%error, "packets that come out of the tunnel may be dropped");
+        tracing::warn!(%error, "rp_filter not changed: packets from the tunnel may be dropped");
     }
-    // Distributions set the loose filter, for all interfaces or later for each that appears; it drops
-    // whatever comes by an interface without an address.
+    // Distributions set the loose filter, for all interfaces or for each new one; it drops all packets
+    // from an interface without an address.
     if let Err(error) = netlink.add_host_address(name, DUMMY) {
-        tracing::warn!(%error, "where rp_filter is 2, what comes out of the tunnel is dropped");
+        tracing::warn!(%error, "no address for the tunnel: where rp_filter is 2, its packets are dropped");
     }
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/conf/all/rp_filter");
     if all.is_ok_and(|value| value.trim() == "1") {
@@ -155,7 +155,7 @@ fn rules(section: &ForwardSection) -> ForwardRules {
     rules
 }
 
-/// Which terminal is at home in which networks.
+/// The networks of each terminal.
 #[derive(Debug, Default)]
 pub(crate) struct Homes {
     /// Terminals with networks of their own, by name.
@@ -184,16 +184,16 @@ impl Homes {
         all
     }
 
-    /// Whether `address` is at home behind the terminal called `name`.
+    /// Whether `address` is in a network of the terminal `name`.
     pub(crate) fn is_home(&self, name: &str, address: IpAddr) -> bool {
         let own = self.known.iter().find(|(known, _)| known == name);
         let networks = own.map_or(&self.others, |(_, networks)| networks);
         networks.iter().any(|network| network.contains(address))
     }
 
-    /// Behind which terminal `address` is, of those called `names`: the one whose own network
-    /// is the narrowest around it, else the only one without networks of its own. One that is here
-    /// by several paths is named as often, and is one.
+    /// Returns the index in `names` of the terminal that has `address`: the one with the longest
+    /// matching prefix, else the only one without networks of its own. A terminal with several paths
+    /// occurs several times in `names`.
     pub(crate) fn home_of<'n>(
         &self,
         address: IpAddr,
@@ -220,7 +220,7 @@ impl Homes {
     }
 }
 
-/// A hub's rules and routes; taken away when it is dropped.
+/// A hub's rules and routes, which are removed on drop.
 #[derive(Debug)]
 struct Routes {
     netlink: Netlink,
@@ -247,8 +247,8 @@ impl Routes {
         Ok(this)
     }
 
-    /// Has rules for `networks` and for no others. When the kernel refuses one of the new ones,
-    /// none of them stays.
+    /// Replaces the rules by those for `networks`. When the kernel refuses one, none of the new ones
+    /// remains.
     fn change(&mut self, networks: &[Prefix]) -> Result<(), ForwardError> {
         let before = self.rules.len();
         for network in networks {
@@ -276,7 +276,7 @@ impl Routes {
         if !self.routed[usize::from(v6)] {
             let any: IpAddr =
                 if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-            // The route goes with the interface.
+            // The kernel removes the route with the interface.
             self.netlink.add_route(&Route { table, ..Route::to(any, 0).on(&self.device) })?;
             self.routed[usize::from(v6)] = true;
         }
@@ -292,7 +292,7 @@ impl Routes {
 
     fn delete(&mut self, rule: &DestinationRule) {
         if let Err(error) = self.netlink.delete_destination_rule(rule) {
-            tracing::warn!(%error, "a rule stays behind; it leads to an empty table");
+            tracing::warn!(%error, "a rule was not removed; it leads to an empty table");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the headers of an IP packet say about where it comes from and goes to.
+//! Source, destination and ports of IP packets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,24 +6,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) source: IpAddr,
-    /// With the port of TCP and UDP, 0 for others and where it is hidden.
+    /// Destination address, with the port of TCP and UDP; port 0 for others and where it is hidden.
     pub(crate) destination: SocketAddr,
-    /// What is inside, behind all extension headers that could be read.
+    /// Protocol number after all extension headers that could be read.
     pub(crate) protocol: u8,
-    /// The port that TCP and UDP come from, 0 for others and where it is hidden.
+    /// Source port of TCP and UDP; 0 for others and where it is hidden.
     pub(crate) source_port: u16,
-    /// What is inside may have a port that this packet does not show: a later fragment, the
-    /// beginning of a header, or more extension headers than are looked through.
+    /// Whether the payload may have a port that this packet does not contain: a later fragment, a
+    /// truncated header, or more extension headers than are read.
     pub(crate) port_is_hidden: bool,
-    /// Its headers send it on from its destination to other places (source routing).
+    /// Whether its headers route it on from its destination (source routing).
     pub(crate) goes_on: bool,
 }
 
-/// UDP's number.
+/// Protocol number of UDP.
 pub(crate) const UDP: u8 = 17;
 const TCP: u8 = 6;
-/// Other protocols whose headers begin with ports as theirs do: DCCP, SCTP and UDP-Lite. Rules on
-/// ports hold for them as well.
+/// Other protocols whose headers begin with ports: DCCP, SCTP and UDP-Lite. Rules on ports apply
+/// to them as well.
 const OTHERS_WITH_PORTS: [u8; 3] = [33, 132, 136];
 /// IPv6 extension headers (RFC 8200 4) and AH (RFC 4302), by number.
 const HOP_BY_HOP: u8 = 0;
@@ -33,11 +33,11 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
 /// Mobility, HIP and Shim6: extension headers of the same shape (RFC 6275, 7401, 5533).
 const OTHERS_ON_THE_WAY: [u8; 3] = [135, 139, 140];
-/// Extension headers that are looked through; nobody sends as many.
+/// Maximum number of extension headers that are read; real packets have fewer.
 const MOST_HEADERS: usize = 8;
 
 impl Ends {
-    /// Of a packet; `None` for what is no whole IP packet.
+    /// Parses a packet; `None` if it is not a complete IP packet.
     pub(crate) fn of(packet: &[u8]) -> Option<Self> {
         let Parts { source, destination, inner, goes_on } = match packet.first()? >> 4 {
             4 => v4(packet)?,
@@ -63,7 +63,7 @@ impl Ends {
         })
     }
 
-    /// Whether it is between two hosts, and not for many or for the own link alone.
+    /// Whether it is between two hosts: neither broadcast nor multicast nor link-local.
     pub(crate) fn is_between_hosts(&self) -> bool {
         let host = |address: IpAddr| match address {
             IpAddr::V4(ip) => {
@@ -83,7 +83,7 @@ fn has_ports(protocol: u8) -> bool {
     matches!(protocol, TCP | UDP) || OTHERS_WITH_PORTS.contains(&protocol)
 }
 
-/// What the headers say.
+/// Result of reading the headers.
 struct Parts<'a> {
     source: IpAddr,
     destination: IpAddr,
@@ -91,12 +91,11 @@ struct Parts<'a> {
     goes_on: bool,
 }
 
-/// What is inside.
+/// Payload of a packet.
 enum Inner<'a> {
-    /// This protocol, from its first byte on.
+    /// This protocol, with its first byte.
     Begins(u8, &'a [u8]),
-    /// Something of which the beginning is not here: this protocol, or more headers, the first of
-    /// which has this number.
+    /// This protocol or further headers from this number on, without the first byte.
     Hidden(u8),
 }
 
@@ -117,15 +116,15 @@ fn v4(packet: &[u8]) -> Option<Parts<'_>> {
     let inner = match (first, protocol) {
         (true, AUTHENTICATION) => walk(protocol, &packet[length..]).0,
         (true, _) => Inner::Begins(protocol, &packet[length..]),
-        // A later fragment shows no ports.
+        // A later fragment has no ports.
         (false, _) => later(protocol),
     };
     let goes_on = is_source_routed(&packet[20..length]);
     Some(Parts { source: address(12), destination: address(16), inner, goes_on })
 }
 
-/// Whether IPv4 options name further stops (RFC 791: loose and strict source routing); true as
-/// well where they cannot be read to the end.
+/// Whether IPv4 options have a source route (RFC 791: loose or strict); also true if they are
+/// malformed.
 fn is_source_routed(mut options: &[u8]) -> bool {
     const END: u8 = 0;
     const NOTHING: u8 = 1;
@@ -162,8 +161,8 @@ fn v6(packet: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { source: address(8), destination: address(24), inner, goes_on })
 }
 
-/// Walks through extension headers, the first of which is `next`, to what is inside; whether one
-/// of them names further stops.
+/// Reads extension headers from `next` on; returns the payload, and whether one of them is a
+/// source route.
 fn walk(mut next: u8, mut rest: &[u8]) -> (Inner<'_>, bool) {
     let mut goes_on = false;
     for _ in 0..MOST_HEADERS {
@@ -190,8 +189,8 @@ fn walk(mut next: u8, mut rest: &[u8]) -> (Inner<'_>, bool) {
     (Inner::Hidden(next), goes_on)
 }
 
-/// What is inside a later fragment of a packet that has `protocol` behind the fragment's header:
-/// without ports of its own it hides none.
+/// Returns the payload of a later fragment with `protocol` after the fragment header. A protocol
+/// without ports hides none.
 fn later<'a>(protocol: u8) -> Inner<'a> {
     const WITHOUT: [u8; 4] = [1, 50, 58, 47]; // ICMP, ESP, ICMPv6, GRE
     if WITHOUT.contains(&protocol) { Inner::Begins(protocol, &[]) } else { Inner::Hidden(protocol) }
@@ -260,7 +259,7 @@ mod tests {
         assert_eq!(ends.destination, "[fd00:3::2]:53".parse().unwrap());
         assert_eq!((ends.protocol, ends.source_port), (UDP, 7000));
         assert!(!ends.port_is_hidden && !ends.goes_on);
-        // A chain that ends too early, or never, hides what is behind it; nothing else does.
+        // A truncated chain, and one of too many headers, hide their payload; no others do.
         let cut = v6_packet(HOP_BY_HOP, &[&options(TCP)[..], &INSIDE[..3]].concat());
         assert!(Ends::of(&cut).unwrap().port_is_hidden);
         let cut = v6_packet(HOP_BY_HOP, &[TCP, 9, 0, 0, 0, 0, 0, 0]);
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_further_stops_is_seen() {
+    fn source_routes_are_detected() {
         for (left, goes_on) in [(0, false), (1, true)] {
             let routing = [&[UDP, 2, 0, left][..], &[0; 20], &INSIDE].concat();
             assert_eq!(Ends::of(&v6_packet(ROUTING, &routing)).unwrap().goes_on, goes_on);
@@ -309,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_is_a_packet_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn arbitrary_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             Ends::of(&bytes);
         }
     }

@@ -1,4 +1,4 @@
-//! HTTP CONNECT (RFC 9110 section 9.3.6; syntax by RFC 9112), the proxy's side.
+//! HTTP CONNECT (RFC 9110, section 9.3.6; syntax of RFC 9112) at the proxy.
 //!
 //! ```text
 //! CONNECT host:port HTTP/1.1 CRLF         ──▶   HTTP/1.1 200 Connection established CRLF CRLF
@@ -11,9 +11,10 @@
 
 use super::{Destination, MAX_HEAD, Progress, RefuseReason, destination};
 
-/// The most header fields that a request may have.
+/// Maximum number of header fields of a request.
 const MAX_FIELDS: usize = 64;
-/// Empty lines before the request that are overlooked (RFC 9112 section 2.2), in bytes.
+/// Maximum length of empty lines before the request, which are ignored (RFC 9112, section 2.2), in
+/// bytes.
 const MAX_LEADING: usize = 4;
 
 /// One client's CONNECT request.
@@ -21,10 +22,10 @@ const MAX_LEADING: usize = 4;
 pub(super) struct HttpConnect {
     /// The request so far, at most `MAX_HEAD` bytes.
     head: Vec<u8>,
-    /// Bytes of empty lines that came before it.
+    /// Bytes of empty lines before it.
     leading: usize,
-    /// At this length an incomplete request is looked at for errors: doubles each time, so that
-    /// bytes that trickle in cost no more than bytes that come at once.
+    /// Length at which an incomplete request is parsed for errors. It doubles each time, so that
+    /// input in small pieces costs no more than input in one.
     next_look: usize,
     over: bool,
 }
@@ -72,7 +73,7 @@ impl HttpConnect {
     }
 }
 
-/// What is wrong with an incomplete request, if more bytes cannot mend it.
+/// Returns the error of an incomplete request that no further bytes can complete.
 fn hopeless(head: &[u8]) -> Option<Progress> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     httparse::Request::new(&mut fields).parse(head).err().map(|error| malformed(head, error))
@@ -112,7 +113,7 @@ fn read_request(head: &[u8], used: usize) -> Progress {
         return wrong_method(method, target);
     }
     let hosts = request.headers.iter().filter(|f| f.name.eq_ignore_ascii_case("host")).count();
-    // RFC 9112 section 3.2: HTTP/1.1 needs exactly one; HTTP/1.0 knew none.
+    // RFC 9112, section 3.2: HTTP/1.1 requires exactly one; HTTP/1.0 has none.
     if hosts > 1 || (hosts == 0 && request.version == Some(1)) {
         return bad(400, &format!("the request has {hosts} Host fields; HTTP/1.1 wants one"));
     }
@@ -122,7 +123,7 @@ fn read_request(head: &[u8], used: usize) -> Progress {
     }
 }
 
-/// Reads `host:port` (RFC 9112 section 3.2.3); an IPv6 address stands in brackets.
+/// Parses `host:port` (RFC 9112, section 3.2.3); an IPv6 address is in brackets.
 fn authority(target: &[u8]) -> Result<Destination, String> {
     if target.contains(&b'@') {
         return Err("user names have no place in it; host:port is wanted".into());
@@ -171,12 +172,12 @@ fn wrong_method(method: &str, target: &str) -> Progress {
     Progress::Bad { reply, message }
 }
 
-/// The reply to a request that was granted. It has no length: the tunnel begins behind it.
+/// Returns the response to a granted request. It has no length: the tunnel follows it.
 pub(super) fn granted() -> Vec<u8> {
     b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec()
 }
 
-/// The reply to a request that was refused.
+/// Returns the response to a refused request.
 pub(super) fn refused(reason: RefuseReason, detail: &str) -> Vec<u8> {
     let (status, error) = match reason {
         RefuseReason::ConnectionRefused => (502, "connection_refused"),
@@ -223,7 +224,7 @@ fn response(status: u16, fields: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What a client sent, made fit to be shown: no control characters, and not without end.
+/// Returns a client's text for display: without control characters, and truncated.
 fn shown(text: &str) -> String {
     const LONGEST: usize = 200;
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };

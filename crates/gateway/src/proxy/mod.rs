@@ -1,16 +1,15 @@
 //! The explicit proxies' handshakes: SOCKS5 (RFC 1928) and HTTP CONNECT (RFC 9110, RFC 9112).
 //!
 //! ```text
-//!   client's bytes ── feed ──▶ NeedMore                  read on
+//!   client's bytes ── feed ──▶ NeedMore                  read more
 //!                              Reply { bytes, used }     send, then feed the rest
 //!                              Request { .., used }      open a stream; the rest is its data
 //!                              Bad { reply, message }    send, log, close
-//!   the hub's answer ────────▶ granted / refused         the bytes that tell the client
+//!   the hub's answer ────────▶ granted / refused         the reply for the client
 //! ```
 //!
-//! Nothing here has a socket or a clock: whoever owns the connection reads, feeds, sends and
-//! decides how long a handshake may take. A handshake keeps at most [`MAX_HEAD`] bytes, takes
-//! any input, and never panics on it.
+//! Handshakes are sans-IO: the owner of the connection reads, feeds, sends, and limits the time. A
+//! handshake stores at most [`MAX_HEAD`] bytes, accepts any input, and never panics on it.
 //!
 //! ```
 //! use gateway::proxy::{Destination, Handshake, Progress};
@@ -33,17 +32,17 @@ use connect::HttpConnect;
 pub use relay::{Destination, RefuseReason};
 use socks::Socks5;
 
-/// The most bytes of a request that are kept while it is incomplete.
+/// Maximum length of an incomplete request, in bytes.
 pub const MAX_HEAD: usize = 16 * 1024;
 
-/// How a client reaches a terminal.
+/// Protocol between a client and its terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientProtocol {
-    /// By SOCKS5.
+    /// SOCKS5.
     Socks5,
-    /// By HTTP CONNECT.
+    /// HTTP CONNECT.
     Connect,
-    /// By an intercepted connection.
+    /// An intercepted connection.
     Intercepted,
 }
 
@@ -54,39 +53,39 @@ impl fmt::Display for ClientProtocol {
     }
 }
 
-/// The protocols by the names that the configuration has for them.
+/// The protocols and their names in configurations.
 pub(crate) const PROTOCOLS: [(&str, ClientProtocol); 3] = [
     ("socks5", ClientProtocol::Socks5),
     ("connect", ClientProtocol::Connect),
     ("intercepted", ClientProtocol::Intercepted),
 ];
 
-/// What a handshake wants after it was fed.
+/// Result of [`Handshake::feed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// All bytes were taken; more are needed.
+    /// All bytes were consumed; more are needed.
     NeedMore,
     /// Send `bytes` to the client, then feed the input again from offset `used` on.
     Reply {
-        /// What to send.
+        /// Bytes to send.
         bytes: Vec<u8>,
-        /// How many bytes of the input were taken.
+        /// Number of input bytes consumed.
         used: usize,
     },
-    /// The client wants to be connected. The input from offset `used` on is already data for
-    /// the server; the client waits for [`Handshake::granted`] or [`Handshake::refused`].
+    /// The request is complete. The input from offset `used` on is data for the server; the client
+    /// waits for [`Handshake::granted`] or [`Handshake::refused`].
     Request {
-        /// Where to.
+        /// The requested destination.
         destination: Destination,
-        /// How many bytes of the input were taken.
+        /// Number of input bytes consumed.
         used: usize,
     },
-    /// The client asked for something that is not served, or made no sense: send `reply` (it
-    /// may be empty), close, and log `message`.
+    /// The request is malformed or not supported: send `reply` (which may be empty), close, and
+    /// log `message`.
     Bad {
-        /// What to send before closing; empty when nothing that the client would understand fits.
+        /// Bytes to send before closing; empty if the client's protocol has no fitting reply.
         reply: Vec<u8>,
-        /// What was wrong, for people.
+        /// Description of the error.
         message: String,
     },
 }
@@ -99,29 +98,29 @@ pub struct Handshake {
 
 #[derive(Debug)]
 enum Protocol {
-    /// The first byte will tell.
+    /// Determined by the first byte.
     Either,
     Socks5(Socks5),
     HttpConnect(HttpConnect),
 }
 
 impl Handshake {
-    /// A client that is expected to speak SOCKS5.
+    /// Creates the handshake of a SOCKS5 client.
     pub fn socks5() -> Self {
         Self { protocol: Protocol::Socks5(Socks5::new()) }
     }
 
-    /// A client that is expected to speak HTTP and to ask for CONNECT.
+    /// Creates the handshake of an HTTP CONNECT client.
     pub fn http_connect() -> Self {
         Self { protocol: Protocol::HttpConnect(HttpConnect::new()) }
     }
 
-    /// A client that may speak either: its first byte tells which.
+    /// Creates the handshake of a client of either protocol, which its first byte determines.
     pub fn either() -> Self {
         Self { protocol: Protocol::Either }
     }
 
-    /// What the client speaks, or is expected to speak.
+    /// Returns the client's protocol, or the expected one.
     pub(crate) fn protocol(&self) -> ClientProtocol {
         match self.protocol {
             Protocol::Either | Protocol::Socks5(_) => ClientProtocol::Socks5,
@@ -129,8 +128,8 @@ impl Handshake {
         }
     }
 
-    /// Takes what the client sent next. See [`Progress`] for what to do then; after a `Request`
-    /// or a `Bad` the handshake is over, and what comes later is not for it.
+    /// Processes the next bytes of the client. [`Progress`] says what to do then; after `Request`
+    /// or `Bad` the handshake is over and is fed no more.
     pub fn feed(&mut self, input: &[u8]) -> Progress {
         if let (Protocol::Either, Some(&first)) = (&self.protocol, input.first()) {
             self.protocol = match first {
@@ -145,8 +144,8 @@ impl Handshake {
         }
     }
 
-    /// The reply that tells the client that it is connected. `bound` is the address that the
-    /// server sees, where it is known (only SOCKS5 has a place for it).
+    /// Returns the reply that the connection is established. `bound` is the address that the server
+    /// sees, if known (only SOCKS5 has a field for it).
     pub fn granted(&self, bound: Option<SocketAddr>) -> Vec<u8> {
         match &self.protocol {
             Protocol::Either => Vec::new(),
@@ -155,8 +154,8 @@ impl Handshake {
         }
     }
 
-    /// The reply that tells the client why it is not connected; close after it. `detail` is for
-    /// people and may be empty (only HTTP has a place for it).
+    /// Returns the reply that the request is refused; close after it. `detail` is a text that may be
+    /// empty (only HTTP has a field for it).
     pub fn refused(&self, reason: RefuseReason, detail: &str) -> Vec<u8> {
         match &self.protocol {
             Protocol::Either => Vec::new(),
@@ -169,7 +168,7 @@ impl Handshake {
 /// For fuzzing: feeds `data` to a SOCKS5 handshake in pieces whose sizes the first byte chooses.
 ///
 /// # Panics
-/// When the parser breaks a promise (takes more than it was given, or never ends).
+/// When the parser violates its contract (consumes more than it was given, or does not end).
 pub fn fuzz_socks5(data: &[u8]) {
     fuzz(Handshake::socks5(), data);
 }
@@ -177,7 +176,7 @@ pub fn fuzz_socks5(data: &[u8]) {
 /// For fuzzing: as [`fuzz_socks5`], for HTTP CONNECT.
 ///
 /// # Panics
-/// When the parser breaks a promise.
+/// When the parser violates its contract.
 pub fn fuzz_http_connect(data: &[u8]) {
     fuzz(Handshake::http_connect(), data);
 }
@@ -196,7 +195,7 @@ fn fuzz(mut handshake: Handshake, data: &[u8]) {
     }
 }
 
-/// Where a conversation of `drive` ended.
+/// Result of [`drive`].
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
     Waiting { replies: Vec<u8> },
@@ -204,7 +203,7 @@ enum Ending {
     Bad { reply: Vec<u8>, message: String },
 }
 
-/// Plays the part of the socket: hands `data` over in pieces of `step` bytes.
+/// Feeds `data` in pieces of `step` bytes, as a socket would.
 fn drive(handshake: &mut Handshake, data: &[u8], step: usize) -> Ending {
     let mut replies = Vec::new();
     let mut taken = 0;
@@ -237,14 +236,13 @@ fn drive(handshake: &mut Handshake, data: &[u8], step: usize) -> Ending {
     Ending::Waiting { replies }
 }
 
-/// Checks a host as a client wrote it: an address literal becomes an address, the rest must be a
-/// name that a resolver can be asked for. The error is for people.
+/// Parses a host as sent by a client: an address literal, or a name that can be resolved.
 fn destination(host: &[u8], port: u16) -> Result<Destination, String> {
     if port == 0 {
         return Err("port 0 cannot be connected to".into());
     }
     if let Some(address) = str::from_utf8(host).ok().and_then(|h| h.parse::<IpAddr>().ok()) {
-        // To the kernel "no address" means this host, and that is the hub.
+        // The kernel connects the unspecified address to this host, the hub.
         if address.to_canonical().is_unspecified() {
             return Err(format!("{address} is not an address to connect to"));
         }

@@ -1,4 +1,4 @@
-//! SOCKS version 5 (RFC 1928), the server's side: no authentication, CONNECT only.
+//! SOCKS version 5 (RFC 1928) at the server: no authentication, CONNECT only.
 //!
 //! ```text
 //! greeting   VER=5  NMETHODS  METHODS...            ──▶   VER=5  METHOD
@@ -101,7 +101,7 @@ impl Socks5 {
     }
 }
 
-/// How long the greeting is, as far as `message` tells; or what is wrong with it already.
+/// Returns the length of the greeting as far as `message` contains it, or its error.
 fn greeting_length(message: &[u8]) -> Result<usize, Progress> {
     match *message {
         [] => Ok(1),

@@ -1,17 +1,17 @@
-//! IPv4 addresses that an IPv6 address stands for: a translator or a tunnel on the way would send
-//! the packets there.
+//! IPv4 addresses that are embedded in an IPv6 address: a translator or a tunnel on the path would
+//! send the packets there.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// All that `address` may stand for; none for an IPv4 address. An address that is IPv4 in IPv6
-/// clothes (`::ffff:0:0/96`) is taken for the IPv4 address long before.
+/// Returns all IPv4 addresses that `address` may embed; none for an IPv4 address. IPv4-mapped
+/// addresses (`::ffff:0:0/96`) have been unmapped before.
 pub(super) fn embedded(address: IpAddr) -> Vec<IpAddr> {
     let IpAddr::V6(address) = address else { return Vec::new() };
     let (bits, octets) = (address.to_bits(), address.octets());
     let at = |at: usize| v4([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
     let within = |network: Ipv6Addr, length: u32| (bits ^ network.to_bits()) >> (128 - length) == 0;
     let mut found = Vec::new();
-    // RFC 4291 2.5.5.1: "IPv4-compatible"; `::` and `::1` are themselves.
+    // RFC 4291, section 2.5.5.1: "IPv4-compatible", except `::` and `::1`.
     if within(Ipv6Addr::UNSPECIFIED, 96) && bits > 1 {
         found.push(at(12));
     }
@@ -31,9 +31,8 @@ pub(super) fn embedded(address: IpAddr) -> Vec<IpAddr> {
             at(9),
             at(12),
         ];
-        // Which of them it is the translator knows, so each of them is judged. But one that would
-        // be no host's (0.0.0.0/8) is not meant where another can be: the zeroes are of the prefix
-        // or fill the address up.
+        // Only the translator knows the length, so each is judged. One in 0.0.0.0/8, which no host
+        // has, is skipped where there is another: its zeroes belong to the prefix or the suffix.
         let is_a_hosts = |address: &&IpAddr| !is_no_hosts(**address);
         let before = found.len();
         found.extend(forms.iter().filter(is_a_hosts));
@@ -45,7 +44,7 @@ pub(super) fn embedded(address: IpAddr) -> Vec<IpAddr> {
     if within(Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16) {
         found.push(at(2));
     }
-    // RFC 4380: Teredo's server, and its client with all bits turned.
+    // RFC 4380: Teredo's server, and its client with inverted bits.
     if within(Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32) {
         found.push(at(4));
         found.push(v4([!octets[12], !octets[13], !octets[14], !octets[15]]));

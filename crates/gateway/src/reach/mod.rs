@@ -1,15 +1,15 @@
-//! What may be reached through a hub: rules on destinations, asked right before each connection.
+//! Rules on destinations that may be reached through a hub, applied right before each connection.
 //!
 //! ```text
-//!   name ─▶ addresses ─▶ each: the address itself, and IPv4 addresses that it stands for
+//!   name ─▶ addresses ─▶ each: the address itself, and IPv4 addresses embedded in it
 //!                               │
 //!                               ▼
-//!                        most specific rule wins ──▶ connect to that very address, or refuse
+//!                        most specific rule wins ──▶ connect to that address, or refuse
 //! ```
 //!
-//! Names are looked up first and only addresses are judged, the same ones that are connected to:
-//! a name that changes its address between two look-ups gains nothing. What is this host's own
-//! the kernel is asked for each time, so there is no list that could be out of date.
+//! Names are resolved first, and only addresses are judged, the same ones that are connected to:
+//! DNS rebinding gains nothing. Whether an address is this host's own is queried from the kernel
+//! each time, so there is no list that could be outdated.
 
 mod forms;
 mod rule;
@@ -23,12 +23,13 @@ use std::net::{IpAddr, SocketAddr};
 use rule::Rank;
 pub use rule::Rule;
 
-/// Never a server, whatever the configuration says: no address, multicast, reserved, broadcast.
+/// Networks that are refused regardless of the configuration: unspecified, multicast, reserved,
+/// broadcast.
 const NOWHERE: [&str; 5] = ["0.0.0.0/8", "::", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8"];
-/// What runs on the hub for itself alone, or answers on the hub's own links only.
+/// Networks of services on the hub itself, or on its own links.
 const PRIVATE: [&str; 4] = ["127.0.0.0/8", "::1", "169.254.0.0/16", "fe80::/10"];
-/// Where clouds offer credentials and secrets to each of their hosts: refused unless a rule allows
-/// the very address or a network as narrow.
+/// Metadata services of cloud providers, which offer credentials to each host: refused unless a
+/// rule allows the address or a network as narrow.
 const METADATA: [&str; 16] = [
     // Amazon, Azure, Google, Oracle, IBM, DigitalOcean, Hetzner, Huawei, OpenStack and others.
     "169.254.169.254",
@@ -39,7 +40,7 @@ const METADATA: [&str; 16] = [
     "fd00:ec2::/32",
     // Google, instances that have IPv6 alone.
     "fd20:ce::254",
-    // Azure: WireServer, which hands out the configuration of extensions.
+    // Azure: WireServer, which serves the configuration of extensions.
     "168.63.129.16",
     // Oracle, and Oracle Cloud Classic.
     "fd00:c1::a9fe:a9fe",
@@ -58,7 +59,7 @@ const METADATA: [&str; 16] = [
     "100.96.0.96",
 ];
 
-/// Destinations that are allowed and refused, as a configuration lists them.
+/// Allowed and refused destinations of a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Destinations {
     /// Exceptions from what is refused.
@@ -67,18 +68,18 @@ pub struct Destinations {
     pub deny: Vec<Rule>,
 }
 
-/// Why a destination is refused, for people.
+/// Reason for refusing a destination, for logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Because {
-    /// A rule of the configuration, or one that always stands.
+    /// A rule of the configuration, or a built-in one.
     Rule(String),
     /// The kernel would deliver it to this host.
     Own,
-    /// The kernel did not say whether it would.
+    /// The query whether it would failed.
     Unknown,
-    /// The packet's headers send it on to other places.
+    /// The packet has a source route.
     SourceRouted,
-    /// It stands for an IPv4 address that is refused.
+    /// It embeds an IPv4 address that is refused.
     Embedded(IpAddr, Box<Because>),
 }
 
@@ -94,28 +95,28 @@ impl fmt::Display for Because {
     }
 }
 
-/// Judges destinations.
+/// Applies the rules to destinations.
 #[derive(Debug)]
 pub(crate) struct Reach {
     rules: Vec<Ranked>,
-    /// Asked for what is this host's own; `None` where that is allowed.
+    /// For queries whether an address is this host's own; `None` where that is allowed.
     kernel: Option<Netlink>,
 }
 
 #[derive(Debug)]
 struct Ranked {
     rule: Rule,
-    /// Of two rules that fit, the one that somebody has written counts.
+    /// Whether a configured rule wins over a built-in one that is as specific.
     written: bool,
     deny: bool,
 }
 
 impl Reach {
-    /// The hub's rules; with `guarded`, its own addresses and what is beside it on its links are
+    /// Creates the hub's rules; with `guarded`, its own addresses and those on its own links are
     /// refused unless a rule allows them.
     ///
     /// # Errors
-    /// When the kernel cannot be asked for its addresses.
+    /// When netlink is not available.
     pub(crate) fn hub(lists: &Destinations, guarded: bool) -> Result<Self, NetlinkError> {
         let mut reach = Self::listed(lists);
         reach.add_built_in(&NOWHERE);
@@ -127,7 +128,7 @@ impl Reach {
         Ok(reach)
     }
 
-    /// The rules of `lists` alone: what narrows the hub's further.
+    /// Creates rules of `lists` only, which narrow those of the hub further.
     pub(crate) fn listed(lists: &Destinations) -> Self {
         let written = |list: &[Rule], deny| {
             list.iter().map(move |&rule| Ranked { rule, written: true, deny }).collect::<Vec<_>>()
@@ -147,9 +148,9 @@ impl Reach {
         self.judge_all(server.ip(), &[server.port()])
     }
 
-    /// Whether every port of `address` may be reached: for packets that do not show theirs.
+    /// Whether every port of `address` may be reached: for packets whose port is hidden.
     pub(crate) fn judge_all_ports(&mut self, address: IpAddr) -> Result<(), Because> {
-        // Between these, what the rules say does not change.
+        // Between these ports the result does not change.
         let edges = |ranked: &Ranked| {
             let ports = ranked.rule.ports()?;
             Some([Some(ports.first()), ports.last().checked_add(1)])
@@ -176,15 +177,15 @@ impl Reach {
         for &port in ports {
             all_named &= self.is_named(address, port)?;
         }
-        // Loopback has been judged by its network: each of its addresses is this host's own.
+        // Loopback has been judged by its network.
         if all_named || address.is_loopback() {
             return Ok(());
         }
         self.ask_kernel(address)
     }
 
-    /// What the rules alone say; whether it is one for this very address that allows it. Only such
-    /// a rule speaks for this host's own.
+    /// Applies the rules only; returns whether the rule that allows the address names it alone. Only
+    /// such a rule allows this host's own addresses.
     fn is_named(&self, address: IpAddr, port: u16) -> Result<bool, Because> {
         let ranked = |ranked: &Ranked| {
             let rank = ranked.rule.rank(address, port)?;
@@ -198,7 +199,7 @@ impl Reach {
         }
     }
 
-    /// Whether `address` is the hub's own, as far as that is to be kept from others.
+    /// Refuses `address` if it is the hub's own and the hub is guarded.
     pub(crate) fn is_own(&mut self, address: IpAddr) -> bool {
         self.ask_kernel(address.to_canonical()).is_err()
     }
@@ -209,15 +210,15 @@ impl Reach {
             Ok(true) => Err(Because::Own),
             Ok(false) => Ok(()),
             Err(error) => {
-                tracing::warn!(%address, %error, "is it the hub's own?");
+                tracing::warn!(%address, %error, "route lookup failed, destination refused");
                 Err(Because::Unknown)
             }
         }
     }
 }
 
-/// Whether a terminal may have servers see the address `client`, where its clients are in
-/// `networks`; without networks it may not.
+/// Whether servers may see the address `client` for a terminal whose clients are in `networks`;
+/// never without networks.
 pub(crate) fn may_speak_for(networks: &[Prefix], client: IpAddr) -> bool {
     let client = client.to_canonical();
     let strange = client.is_unspecified() || client.is_multicast() || client.is_loopback();

@@ -1,4 +1,4 @@
-//! One rule on destinations: a network, ports, or both.
+//! A rule on destinations: a network, ports, or both.
 
 use crate::intercept::{PortRange, Prefix};
 use std::fmt;
@@ -14,17 +14,16 @@ pub struct Rule {
     ports: Option<PortRange>,
 }
 
-/// How exactly a rule fits a destination: by the length of its network's prefix, then by whether
-/// it names ports.
+/// Specificity of a matching rule: the prefix length of its network, then whether it has ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// Bits of the address that are not fixed, counted down from 128, so that the families agree.
+    /// 128 minus the number of host bits, so that both address families compare.
     bits: u8,
     ports: bool,
 }
 
 impl Rank {
-    /// The least that a rule for one address alone has.
+    /// Minimum specificity of a rule for a single address.
     pub(super) const fn address() -> Self {
         Self { bits: 128, ports: false }
     }
@@ -36,7 +35,8 @@ impl Rule {
         self.ports
     }
 
-    /// How exactly the rule fits; `None` when it does not. An IPv4 address is to be given as one.
+    /// Returns the specificity; `None` if the rule does not match. IPv4-mapped addresses are unmapped
+    /// by the caller.
     pub(super) fn rank(&self, address: IpAddr, port: u16) -> Option<Rank> {
         if self.ports.is_some_and(|ports| !ports.contains(port)) {
             return None;
