@@ -152,7 +152,10 @@ fn the_manager_hears_of_everything_and_keeps_the_sockets() {
     drop(client);
     signal(&child, "TERM");
     let log = BufReader::new(child.stderr.take().unwrap());
-    let handed = log.lines().map_while(Result::ok).filter(|line| line.contains("handed over"));
+    let handed = log
+        .lines()
+        .map_while(Result::ok)
+        .filter(|line| line.contains("using a socket of the service manager"));
     assert_eq!(handed.count(), 2, "both sockets are taken, and none is made anew");
     assert!(child.wait().unwrap().success());
 }
@@ -223,7 +226,7 @@ fn a_gateway_without_a_partner_keeps_no_sockets_and_tells_what_its_log_leaves_ou
     manager.hear_until("STOPPING=1");
     let log = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let log: Vec<String> = log.collect();
-    let told = log.iter().any(|line| line.contains("the log left out lines like others"));
+    let told = log.iter().any(|line| line.contains("log rate limit: similar lines omitted"));
     assert!(told, "{log:?}");
     assert!(child.wait().unwrap().success());
 }

@@ -1,8 +1,8 @@
-//! What stands in a configuration's way on this machine, looked at without starting anything.
+//! Checks whether this machine provides what a configuration needs, without starting anything.
 //!
-//! A configuration can be right and still not work here, or not now: an interface that is not
-//! there yet, a port that somebody has, a right that this user lacks. Nothing of that makes the
-//! file wrong, so all of it is a warning. Ports are tried for a moment; nothing else is touched.
+//! A valid configuration may not work on this machine, or not yet: an interface is missing, a port
+//! is in use, this user lacks a capability. The file is not wrong then, so all findings are
+//! warnings. Ports are bound briefly; nothing else is changed.
 
 use crate::{Config, HubAddress, InterceptSection, Role, SourceMode, intercept, privileges};
 use crate::{driver, engine};
@@ -14,12 +14,12 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
-/// Something that an operator should know before the gateway starts.
+/// A warning for the operator before the gateway starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The key in the configuration that it is about.
+    /// The key in the configuration.
     pub key: String,
-    /// What is the matter, and what to do.
+    /// The problem, and the remedy.
     pub text: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Looks whether this machine has what `config` needs, for the user who asks.
+/// Checks whether this machine provides what `config` needs, for the current user.
 pub fn check(config: &Config) -> Vec<Warning> {
     let mut found = Findings::default();
     ports(&mut found, config);
@@ -100,7 +100,7 @@ fn ports(found: &mut Findings, config: &Config) {
     }
 }
 
-/// As the gateway would, and away again at once.
+/// Binds as the gateway does, and closes.
 fn bind(address: SocketAddr, kind: Type) -> io::Result<()> {
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
     if kind == Type::STREAM {
@@ -110,17 +110,17 @@ fn bind(address: SocketAddr, kind: Type) -> io::Result<()> {
         }
     }
     socket.bind(&address.into())?;
-    // Two that do not listen may share an address.
+    // Two sockets that do not listen may share an address.
     if kind == Type::STREAM { socket.listen(1) } else { Ok(()) }
 }
 
-/// Whether this user may do what is needed.
+/// Checks the capabilities of this user.
 fn rights(found: &mut Findings, config: &Config) {
     let root = Uid::effective().is_root();
     if let Some(name) = &config.user {
         match User::from_name(name) {
             Ok(Some(user)) if !root && Uid::effective() != user.uid => {
-                found.add("user", "only root can become another user, and this is not root");
+                found.add("user", "only root can switch to another user, and this is not root");
             }
             Ok(Some(_)) => {}
             Ok(None) => found.add("user", format!("this system has no user {name:?}")),
@@ -135,7 +135,7 @@ fn rights(found: &mut Findings, config: &Config) {
     }
 }
 
-/// Whether there is a way to each hub, and whether hubs' names have addresses.
+/// Checks routes to the hubs, and whether hubs' names have addresses.
 fn ways(found: &mut Findings, config: &Config) {
     for path in config.ways() {
         let key = if path.name.is_empty() { "link.peer" } else { "path.peer" };
@@ -158,11 +158,11 @@ fn ways(found: &mut Findings, config: &Config) {
             found.add("path.interface", text + ": the path is down until there is");
             continue;
         }
-        found.add(key, format!("there is no way to {} now: {error}", route.peer));
+        found.add(key, format!("no route to {} now: {error}", route.peer));
     }
 }
 
-/// Settings of the kernel, and interfaces.
+/// Checks kernel settings and interfaces.
 fn kernel(found: &mut Findings, config: &Config) {
     let notes = match &config.role {
         Role::Terminal(section) => match &section.intercept {
@@ -184,7 +184,7 @@ fn kernel(found: &mut Findings, config: &Config) {
     }
 }
 
-/// Whether there can be a TUN interface, where packets are to be carried.
+/// Checks whether a TUN interface can be created, where packets are forwarded.
 fn carrying(found: &mut Findings, config: &Config) {
     const TUN: &str = "/dev/net/tun";
     let Some(section) = &config.forward else { return };
@@ -199,8 +199,9 @@ fn carrying(found: &mut Findings, config: &Config) {
     let is_there = |name: &str| Path::new("/sys/class/net").join(name).exists();
     let device = &section.device;
     if is_there(device) {
-        let text =
-            format!("there is an interface {device} already, of a gateway that runs or other");
+        let text = format!(
+            "an interface {device} exists already, of a running gateway or another program"
+        );
         found.add("forward.device", text);
     }
     for name in section.interfaces.iter().filter(|name| !is_there(name)) {
@@ -208,7 +209,7 @@ fn carrying(found: &mut Findings, config: &Config) {
     }
 }
 
-/// What plans promise that the link does not have, or that nobody can keep.
+/// Checks for plans that commit more than the link has, or that have no effect.
 fn promises(found: &mut Findings, config: &Config) {
     let Role::Hub(section) = &config.role else { return };
     for promised in crate::config::promised(&config.link, section) {
@@ -226,16 +227,17 @@ fn promises(found: &mut Findings, config: &Config) {
     let ways = [("up", config.link.rate_up), ("down", config.link.rate_down)];
     for (way, _) in ways.into_iter().filter(|(_, rate)| rate.is_none()) {
         if !section.plans.is_empty() {
-            let text = "is not told, so on this way nothing is shared by plans but for peaks down";
+            let text =
+                "is not configured: in this direction plans have no effect, except for peaks down";
             found.add(&format!("link.rate_{way}"), text);
         }
     }
 }
 
-/// Whether what is remembered can be read and written.
+/// Checks whether the cached path metrics can be read and written.
 fn state_file(found: &mut Findings, path: &Path) {
     match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => found.add("state", "it is not an ordinary file"),
+        Ok(metadata) if !metadata.is_file() => found.add("state", "it is not a regular file"),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => found.add("state", format!("{}: {error}", path.display())),
@@ -243,7 +245,7 @@ fn state_file(found: &mut Findings, path: &Path) {
     let folder = path.ancestors().skip(1).find(|folder| folder.exists());
     let Some(folder) = folder else { return };
     if let Err(error) = nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK) {
-        let text = format!("nothing can be written in {}: {error}", folder.display());
+        let text = format!("files cannot be created in {}: {error}", folder.display());
         found.add("state", text);
     }
 }
@@ -285,8 +287,8 @@ mod tests {
             ("kernel", "no interface \"nosuch0\""),
             ("state", "Not a directory"),
         ] {
-            let told = all.iter().any(|found| found.key == key && found.text.contains(words));
-            assert!(told, "{key}: {words}: {all:?}");
+            let found = all.iter().any(|found| found.key == key && found.text.contains(words));
+            assert!(found, "{key}: {words}: {all:?}");
         }
     }
 
@@ -303,23 +305,25 @@ mod tests {
     }
 
     #[test]
-    fn what_carrying_needs_is_looked_at() {
+    fn requirements_of_forwarding_are_checked() {
         let text = terminal(
             "[socks5]\nlisten = \"127.0.0.1:0\"\n\
              [forward]\ninterfaces = [\"nosuch0\"]\ndevice = \"lo\"\n",
         );
         let all = warnings(&text);
-        for (key, words) in [("forward.device", "lo already"), ("forward.interfaces", "nosuch0")] {
-            let told = all.iter().any(|found| found.key == key && found.text.contains(words));
-            assert!(told, "{key}: {words}: {all:?}");
+        for (key, words) in
+            [("forward.device", "lo exists already"), ("forward.interfaces", "nosuch0")]
+        {
+            let found = all.iter().any(|found| found.key == key && found.text.contains(words));
+            assert!(found, "{key}: {words}: {all:?}");
         }
         let has_tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
-        let told = all.iter().any(|found| found.text.contains("/dev/net/tun"));
-        assert_eq!(told, has_tun.is_err());
+        let found = all.iter().any(|found| found.text.contains("/dev/net/tun"));
+        assert_eq!(found, has_tun.is_err());
     }
 
     #[test]
-    fn looking_takes_nothing() {
+    fn a_check_leaves_ports_free() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let text = terminal(&format!("[socks5]\nlisten = \"{free}\"\n"));
         assert_eq!(warnings(&text), []);

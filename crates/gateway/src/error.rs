@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An address that the configuration names cannot be listened on.
+    /// Listening on a configured address failed.
     #[error("{key}: cannot listen on {address}: {source}")]
     Listen {
         /// The key in the configuration.
@@ -32,22 +32,22 @@ pub enum Error {
         port: u16,
         /// Error of the kernel.
         source: io::Error,
-        /// What to do about it.
+        /// Advice.
         advice: &'static str,
     },
-    /// The control socket that the configuration names.
+    /// Listening on the control socket failed.
     #[error("control.socket: cannot listen at {}: {source}", path.display())]
     Control {
-        /// Its place.
+        /// Its path.
         path: PathBuf,
         /// Error of the kernel.
         source: io::Error,
     },
-    /// A terminal without its hub's address; [`Config::parse`](crate::Config::parse) lets none pass.
+    /// A terminal without its hub's address; [`Config::parse`](crate::Config::parse) rejects it.
     #[error("link.peer: a terminal needs its hub's address")]
     NoPeer,
     /// The kernel did not list the hub's own addresses.
-    #[error("hub.own_addresses: {0}; \"allow\" would do without")]
+    #[error("hub.own_addresses: {0}; \"allow\" does not need the list")]
     Addresses(rt::netlink::NetlinkError),
     /// Forwarding of other packets.
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub enum Error {
     /// [`Gateway`](crate::Gateway) is one of a pair; for the other kind there is [`SingleGateway`](crate::SingleGateway).
     #[error("role = \"single\" has no partner")]
     NoPartner,
-    /// What two-segment splitting needs of the kernel.
+    /// Kernel features for two-segment splitting are missing.
     #[error("{0}")]
     Single(String),
     /// The readiness loop itself.

@@ -1,4 +1,4 @@
-//! A gateway as a whole: its sockets, its place in the kernel's tables, and its loop.
+//! A whole gateway of a pair: its sockets, its rules in the kernel, and its loop.
 
 use crate::driver::{self, Driver};
 use crate::engine::{
@@ -24,7 +24,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use units::{BitRate, Instant};
 
-/// Where a gateway listens; with port 0 in the configuration, the system has chosen.
+/// Addresses on which a gateway listens; the kernel chooses the port where 0 is configured.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses {
     /// For datagrams.
@@ -42,27 +42,27 @@ pub struct Addresses {
 /// A gateway that listens and is ready to run.
 #[derive(Debug)]
 pub struct Gateway {
-    /// What is in force.
+    /// The active configuration.
     pub(crate) config: Config,
-    /// Where it was read from, to be read again.
+    /// The file of the configuration, for reloads.
     pub(crate) file: Option<PathBuf>,
     pub(crate) engine: Engine,
     pub(crate) driver: Driver,
     pub(crate) service: Service,
-    /// The sockets that the service manager keeps, by name.
+    /// Names of the sockets that the service manager stores.
     pub(crate) kept: BTreeSet<String>,
     pub(crate) addresses: Addresses,
     /// Routes that are removed when this is dropped.
     pub(crate) interception: Option<Interception>,
-    /// A terminal's rules for it.
+    /// A terminal's rules for interception.
     pub(crate) rules: Option<TerminalRules>,
-    /// Who confirms intercepted connections.
+    /// The SYN gate in use.
     pub(crate) active_gate: Option<ActiveGate>,
     role: &'static str,
     controller: Control,
 }
 
-/// Runs the gateway that `config` describes until `stop` is asked for; a reload reads `file`.
+/// Runs the gateway of `config` until `stop` is requested; a reload reads `file`.
 ///
 /// # Errors
 /// As [`Gateway::open`] and [`Gateway::run`].
@@ -88,22 +88,22 @@ pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, 
 }
 
 impl Gateway {
-    /// Opens every socket that `config` names, and puts interception in place. What this host does
-    /// not have yet of addresses and interfaces is waited for.
+    /// Opens all sockets of `config` and installs the interception. Addresses and interfaces that
+    /// this host does not have yet are waited for.
     ///
     /// # Errors
-    /// When an address cannot be listened on although it is there, or the kernel refuses something;
-    /// nothing is left behind then.
+    /// When listening on an existing address fails, or the kernel refuses a call; nothing remains
+    /// installed then.
     pub fn open(config: &Config) -> Result<Self, Error> {
         Self::open_then(config, || ())
     }
 
-    /// As [`Gateway::open`]; calls `bound` as soon as there are sockets for datagrams, and before
-    /// there is any thread.
+    /// As [`Gateway::open`]; calls `bound` after the datagram sockets are open and before the first
+    /// thread starts.
     fn open_then(config: &Config, bound: impl FnOnce()) -> Result<Self, Error> {
         let descriptors = driver::raise_descriptor_limit();
         if descriptors < engine::descriptors_for(config.limits.connections, 1) {
-            tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
+            tracing::warn!(descriptors, "fewer descriptors than limits.connections needs");
         }
         let mut driver = Driver::new()?;
         let mut host = driver.host()?;
@@ -130,22 +130,22 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Where it listens.
+    /// Returns the addresses on which it listens.
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// Runs until `stop` is asked for, and takes interception away again.
+    /// Runs until `stop` is requested, and removes the interception.
     ///
     /// # Errors
-    /// When the readiness loop breaks.
+    /// When the readiness loop fails.
     pub fn run(mut self, stop: &Stop) -> Result<Report, Error> {
         let clock = Clock::from_here();
         let result = self.live(stop);
         if let Some(interception) = self.interception.take()
             && let Err(error) = interception.remove()
         {
-            tracing::warn!(%error, "the interception could not be taken away whole");
+            tracing::warn!(%error, "the interception was not removed completely");
         }
         result?;
         Ok(Report {
@@ -285,7 +285,7 @@ pub(crate) fn transparent_listeners(section: &InterceptSection) -> Result<Vec<Li
     listen_transparently("intercept.port", section.port)
 }
 
-/// Listeners on both loopback addresses for what interception leads to `port`, which `key` names.
+/// Opens listeners on both loopback addresses for intercepted connections on `port` of `key`.
 pub(crate) fn listen_transparently(key: &'static str, port: u16) -> Result<Vec<Listener>, Error> {
     let transparent = |source: io::Error| {
         let advice = match source.raw_os_error() {
@@ -325,7 +325,7 @@ pub(crate) fn hub_rules(section: &HubSection) -> HubRules {
     rules
 }
 
-/// The socket of a path.
+/// Opens the socket of a path.
 fn bind(path: &PathSection, host: &mut dyn Host) -> Result<LinkSocket, Error> {
     let key = if path.name.is_empty() { "link.listen" } else { "path.listen or path.interface" };
     LinkSocket::open(path, host).map_err(|source| listen(key, path.link.listen, source))
@@ -336,13 +336,13 @@ pub(crate) fn route(path: &PathSection) -> Option<Route> {
     let LinkSection { peer, listen, .. } = &path.link;
     let peer = match peer.as_ref()? {
         HubAddress::Address(address) => *address,
-        // Not an address to send to: the engine looks it up.
+        // The engine resolves the name.
         HubAddress::Name(_, port) => (Ipv6Addr::UNSPECIFIED, *port).into(),
     };
     Some(Route { peer, source: listen.ip(), interface: path.interface.clone() })
 }
 
-/// A terminal's paths, as far as they are known now.
+/// Returns a terminal's paths, as far as their addresses are known.
 pub(crate) fn path_plans(
     config: &Config,
     section: &TerminalSection,
@@ -354,7 +354,7 @@ pub(crate) fn path_plans(
         relay.security = path.security()?;
         relay.keep_alive = config.keep_alive();
         if let Some(memory) = config.limits.memory {
-            // All paths have it together.
+            // All paths share it.
             relay = relay.with_memory(memory / config.paths.len().max(1) as u64);
         }
         let PathSection { name, priority, weight, link, .. } = path;
@@ -372,7 +372,7 @@ pub(crate) fn path_plans(
     config.ways().into_iter().map(plan).collect()
 }
 
-/// What a relay over `link` is told of the configuration, but for its keys.
+/// Returns the configuration of a relay over `link`, without keys.
 pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     let LinkSection { listen, rate_up, rate_down, round_trip, mtu, overhead, .. } = link;
     let (name, send, receive) = match &config.role {
@@ -394,7 +394,7 @@ pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
         relay.max_terminals = config.limits.terminals.unwrap_or(usual) as usize;
         relay.total_memory = config.limits.memory_total.or_else(crate::memory::usual_total);
     }
-    // A stream lives on for a round trip after its connection is closed.
+    // A stream exists for a round trip after its connection is closed.
     relay.max_streams = config.limits.connections as usize * 2;
     relay.initial_rtt = *round_trip;
     relay.no_response = config.limits.outage;
@@ -402,18 +402,18 @@ pub(crate) fn relay_config(config: &Config, link: &LinkSection) -> RelayConfig {
     relay
 }
 
-/// What was remembered when the gateway last stopped.
+/// Reads the cached path metrics.
 fn open_state(config: &Config) -> State {
     let clock = Clock::new();
     State::open(config.state.as_deref(), unix_seconds(&clock, clock.now()))
 }
 
-/// `at` in seconds since 1970.
+/// Returns `at` in seconds since 1970.
 pub(crate) fn unix_seconds(clock: &Clock, at: Instant) -> u64 {
     (clock.epoch_unix_ns() + at.as_nanos()) / 1_000_000_000
 }
 
-/// More may be committed than there is: that is accepted, and said.
+/// Logs plans that commit more than the link has, which is accepted.
 pub(crate) fn log_promises(config: &Config, section: &HubSection) {
     for promised in crate::config::promised(&config.link, section) {
         if promised.is_too_much() {
@@ -422,7 +422,7 @@ pub(crate) fn log_promises(config: &Config, section: &HubSection) {
     }
 }
 
-/// How fast this side sends, as far as it is told.
+/// Logs the configured rates and the controller.
 fn log_control(config: &Config) {
     let LinkSection { controller, rate_up, rate_down, .. } = &config.link;
     let rate = |rate: &Option<BitRate>| rate.map_or("auto".to_owned(), |rate| rate.to_string());

@@ -1,13 +1,13 @@
-//! Addresses that the configuration names and that this host does not have yet, or has lost.
+//! Configured addresses that this host does not have yet, or has lost.
 //!
 //! ```text
-//!   missing ──the host gets the address──▶ there ──the address is removed──▶ missing
+//!   missing ──address added to the host──▶ present ──address removed──▶ missing
 //! ```
 //!
-//! A gateway starts without them: sockets bind to them all the same (`IP_FREEBIND`, ip(7)), and
-//! work from the moment the host has them, also when they are removed and added again. What is
-//! missing is looked for once a second, for the log, for `bentpipe status`, and for the sending
-//! side, which needs an address to send from.
+//! A gateway starts without them: sockets bind to them nevertheless (`IP_FREEBIND`, ip(7)), and
+//! work from the moment the host has them, also after a removal. Missing addresses are looked up
+//! once per second, for the log, for `bentpipe status`, and for sending, which needs a source
+//! address.
 
 use crate::{Config, Role};
 use socket2::{Domain, Socket, Type};
@@ -16,48 +16,48 @@ use std::io;
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
-/// How often it is looked whether interfaces and addresses are there. Someone has plugged one in and
-/// waits.
+/// Interval of the check for interfaces and addresses: short, because an operator may have just
+/// connected one.
 pub(crate) const LOOK: Span = Span::from_secs(1);
 
-/// Binds `socket` to `address`, which this host need not have yet.
+/// Binds `socket` to `address`, which this host may not have yet.
 pub(crate) fn bind(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     let free = match address {
         SocketAddr::V4(_) => socket.set_freebind_v4(true),
         SocketAddr::V6(_) => socket.set_freebind_v6(true),
     };
     if let Err(error) = free {
-        tracing::debug!(%address, %error, "the kernel binds to addresses that are there alone");
+        tracing::debug!(%address, %error, "IP_FREEBIND not available: address must exist");
     }
     socket.bind(&address.into())
 }
 
-/// The addresses that the configuration names, and whether this host has them.
+/// The configured addresses, and whether this host has them.
 #[derive(Debug)]
 pub(crate) struct HostAddresses {
     all: Vec<Watched>,
-    /// When to look next.
+    /// Time of the next check.
     due: Instant,
 }
 
 #[derive(Debug)]
 struct Watched {
-    /// Its port does not matter.
+    /// The address; its port is ignored.
     address: SocketAddr,
-    /// The keys in the configuration that name it.
+    /// The keys of the address in the configuration.
     keys: Vec<&'static str>,
     missing: bool,
 }
 
 impl Default for HostAddresses {
-    /// Of a configuration without addresses.
+    /// Creates it for a configuration without addresses.
     fn default() -> Self {
         Self { all: Vec::new(), due: Instant::ZERO }
     }
 }
 
 impl HostAddresses {
-    /// Watches the addresses of `config`, and no others any more.
+    /// Replaces the watched addresses by those of `config`.
     pub(crate) fn watch(&mut self, config: &Config) {
         self.due = Instant::ZERO;
         let before = std::mem::take(&mut self.all);
@@ -78,18 +78,17 @@ impl HostAddresses {
         }
     }
 
-    /// When to look again.
+    /// Returns the time of the next check.
     pub(crate) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Has it look again at `due` at the latest.
+    /// Schedules the next check for `due` at the latest.
     pub(crate) fn look_by(&mut self, due: Instant) {
         self.due = self.due.min(due);
     }
 
-    /// Looks which of them this host has, if it is time for that, and logs what has changed. False
-    /// when it was not.
+    /// Checks the addresses if that is due, and logs changes; returns whether it was due.
     pub(crate) fn review(
         &mut self,
         now: Instant,
@@ -119,12 +118,12 @@ impl HostAddresses {
         }
     }
 
-    /// Whether this host lacks `address`, as far as it was looked.
+    /// Whether this host lacked `address` at the last check.
     pub(crate) fn lacks(&self, address: SocketAddr) -> bool {
         self.all.iter().any(|watched| watched.missing && watched.address.ip() == address.ip())
     }
 
-    /// The addresses that are missing.
+    /// Returns the missing addresses.
     pub(crate) fn missing(&self) -> impl Iterator<Item = String> {
         self.all.iter().filter(|watched| watched.missing).map(ToString::to_string)
     }
@@ -136,7 +135,7 @@ impl fmt::Display for Watched {
     }
 }
 
-/// The addresses that `config` names, by key.
+/// Returns the addresses of `config` with their keys.
 fn named(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let mut all = Vec::new();
     if !matches!(config.role, Role::Single(_)) {
@@ -153,8 +152,8 @@ fn named(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     all
 }
 
-/// Whether this host has `address`; `None` where that cannot be found out, for want of a
-/// descriptor for example.
+/// Whether this host has `address`; `None` if that cannot be determined, for example without a
+/// free descriptor.
 pub(crate) fn has(mut address: SocketAddr) -> Option<bool> {
     address.set_port(0);
     let probe = Socket::new(Domain::for_address(address), Type::DGRAM, None).ok()?;
@@ -186,7 +185,7 @@ mod tests {
         let missing: Vec<String> = host.missing().collect();
         assert_eq!(missing, ["address 192.0.2.77 (link.listen, metrics.listen)"]);
         assert!(host.lacks("192.0.2.77:1".parse().unwrap()));
-        // Another configuration: what is known of an address is kept.
+        // Another configuration keeps the state of an address.
         host.watch(&config("192.0.2.77:7000", "[2001:db8::77]:9100"));
         assert_eq!(host.missing().collect::<Vec<_>>(), ["address 192.0.2.77 (link.listen)"]);
         assert!(host.review(Instant::ZERO, has));

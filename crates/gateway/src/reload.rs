@@ -1,9 +1,9 @@
-//! Reading the configuration again, in a gateway that goes on meanwhile.
+//! Reloading the configuration of a running gateway.
 //!
 //! ```text
-//!   read ──wrong──▶ told, all stays
-//!     └─▶ what can change live ──▶ new listeners, the kernel's rules ──refused──▶ told, all stays
-//!                                                      └─▶ in force; the rest needs a restart
+//!   read ──invalid──▶ logged, nothing changes
+//!     └─▶ live changes ──▶ new listeners, the kernel's rules ──refused──▶ logged, nothing changes
+//!                                          └─▶ active; the other changes need a restart
 //! ```
 
 use crate::config::Change;
@@ -20,26 +20,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl Gateway {
-    /// Reads its configuration from `file` again when it is asked to reload.
+    /// Sets the file that a reload reads.
     #[must_use]
     pub fn reloading_from(mut self, file: PathBuf) -> Self {
         self.file = Some(file);
         self
     }
 
-    /// Reads the configuration again. Nothing changes unless all of it is right.
+    /// Reloads the configuration. Nothing changes unless all of it is valid.
     pub(crate) fn reload(&mut self) {
         let Some(new) = read(self.file.as_deref()) else { return };
         let (merged, changes) = self.config.merged(&new);
         match self.put_in_force(merged) {
             Ok(()) => log_changes(&changes),
             Err(error) => {
-                tracing::error!(%error, "reload refused: the old configuration stays");
+                tracing::error!(%error, "reload refused: the old configuration stays active");
             }
         }
     }
 
-    /// Everything that can be refused is done first.
+    /// Steps that can be refused are done first.
     fn put_in_force(&mut self, config: Config) -> Result<(), Error> {
         let mut admission = None;
         let mut keys = None;
@@ -82,7 +82,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// A hub's list of terminals, whose files are read again; its own key has to be the same.
+    /// Reads a hub's list of terminals with their key files; its own key must be unchanged.
     fn new_keys(&self, config: &Config) -> Result<Option<Arc<Keys>>, Error> {
         match config.keys()? {
             Security::None => Ok(None),
@@ -91,7 +91,7 @@ impl Gateway {
         }
     }
 
-    /// Listeners that `section` wants and that are not there yet.
+    /// Opens the listeners of `section` that do not exist yet.
     fn new_listeners(&self, section: &TerminalSection) -> Result<Vec<Listener>, Error> {
         let mut new = Vec::new();
         let there = self.engine.listeners();
@@ -115,8 +115,8 @@ impl Gateway {
         Ok(new)
     }
 
-    /// New listeners are there before rules lead to them, and old ones go after rules have ceased
-    /// to. Where the rules are refused, new listeners go again.
+    /// New listeners are opened before rules lead to them, and old ones are closed after the rules
+    /// have changed. If the rules are refused, the new listeners are closed.
     fn change_terminal(&mut self, section: &TerminalSection) -> Result<(), Error> {
         let new = self.new_listeners(section)?;
         let opened = new.iter().find(|listener| listener.kind == Kind::Transparent);
@@ -128,7 +128,7 @@ impl Gateway {
         }
         let now = self.driver.now();
         self.engine.close_listeners(now, |listener| match listener.kind {
-            // Without rules nobody comes, and those on their way are let in.
+            // Without rules there are no new connections, and queued ones are accepted.
             Kind::Transparent => opened.is_some_and(|port| listener.address.port() != port),
             Kind::Socks5 | Kind::HttpConnect => !proxies(section)
                 .iter()
@@ -137,14 +137,14 @@ impl Gateway {
         Ok(())
     }
 
-    /// `opened`: the port of the transparent listeners, where that is another than before.
+    /// `opened`: the port of the transparent listeners, if it has changed.
     fn change_terminal_rules(
         &mut self,
         section: &TerminalSection,
         opened: Option<u16>,
     ) -> Result<(), Error> {
         let Some(intercept) = &section.intercept else {
-            // Connections that were intercepted before still need theirs.
+            // Existing intercepted connections still need their routing.
             if let Some(interception) = &mut self.interception {
                 interception.stop_intercepting()?;
             }
@@ -155,7 +155,7 @@ impl Gateway {
         let mut rules = terminal_rules(intercept, opened.unwrap_or(intercept.port));
         let mut active_gate = self.active_gate;
         rules.families = self.engine.applied_filter().families;
-        // Where interception only begins now, nothing is known of what the kernel allows.
+        // If interception begins now, the kernel's support is unknown.
         let optional = self.interception.is_none();
         let accept = &section.accept;
         let mut gate = syn_gate::prepare(&mut rules, accept, &mut active_gate, optional)?;
@@ -171,14 +171,14 @@ impl Gateway {
         }
         self.active_gate = active_gate;
         self.rules = Some(rules);
-        // If new connections were let pass, that is done again under these.
+        // If new connections bypass the gateway, they do so under the new rules.
         self.engine.set_bypass(false, true);
         let gate = gate.map(|gate| Box::new(gate) as Box<dyn HeldSyns>);
         self.engine.set_syn_gate(gate, intercept.confirm);
         Ok(())
     }
 
-    /// The routes to terminals' networks and the rules for servers' answers, or neither of them.
+    /// Changes both the routes to terminals' networks and the rules for servers' packets, or neither.
     fn change_hub(&mut self, config: &Config, section: &HubSection) -> Result<(), Error> {
         if let Some(forward) = &config.forward {
             self.engine.set_homes(forward, section)?;
@@ -187,7 +187,7 @@ impl Gateway {
         if let (Some(forward), Role::Hub(before)) = (&self.config.forward, &self.config.role)
             && let Err(error) = self.engine.set_homes(forward, before)
         {
-            tracing::error!(%error, "the routes to terminals' networks are not as they were");
+            tracing::error!(%error, "the routes to terminals' networks were not restored");
         }
         Err(refused)
     }
@@ -197,14 +197,14 @@ impl Gateway {
         match (&mut self.interception, section.source) {
             (Some(interception), SourceMode::Client) => interception.change_hub(&rules)?,
             (None, SourceMode::Client) => self.interception = Some(Interception::hub(&rules)?),
-            // Connections with clients' addresses still need theirs.
+            // Existing connections with clients' addresses still need their rules.
             (Some(_) | None, SourceMode::Own) => {}
         }
         Ok(())
     }
 }
 
-/// The proxies' listeners: their key, their kind, and where they are wanted.
+/// Returns the proxies' listeners: key, kind, and addresses.
 pub(crate) fn proxies(
     section: &TerminalSection,
 ) -> [(&'static str, Kind, &[std::net::SocketAddr]); 2] {
@@ -214,8 +214,8 @@ pub(crate) fn proxies(
     ]
 }
 
-/// Reads the configuration of a gateway without a partner from `file` again, while `old` is in
-/// force; what is in force then. Nothing changes unless all of it is right.
+/// Reloads the configuration of a single gateway from `file`, and returns the active one. Nothing
+/// changes unless all of it is valid.
 pub(crate) fn read_again(old: &Config, file: Option<&Path>) -> Option<Config> {
     let new = read(file)?;
     let (merged, changes) = old.merged(&new);
@@ -226,18 +226,18 @@ pub(crate) fn read_again(old: &Config, file: Option<&Path>) -> Option<Config> {
     Some(merged)
 }
 
-/// What stands in `file`; `None` when that is wrong, which the log was told.
+/// Reads `file`; `None` if it is invalid, which is logged.
 fn read(file: Option<&Path>) -> Option<Config> {
     let Some(file) = file else {
-        tracing::warn!("asked to reload, but nobody has said from where");
+        tracing::warn!("reload ignored: the configuration was not read from a file");
         return None;
     };
     let path = file.display();
     let wrong = |error: ConfigError| {
         for mistake in error.to_string().lines() {
-            tracing::error!(%mistake, "the new configuration is wrong");
+            tracing::error!(%mistake, "the new configuration is invalid");
         }
-        tracing::error!(%path, "reload refused: the old configuration stays in force");
+        tracing::error!(%path, "reload refused: the old configuration stays active");
     };
     Config::load(file).map_err(wrong).ok()
 }

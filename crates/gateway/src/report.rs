@@ -1,4 +1,4 @@
-//! What a gateway has done, for people and for programs.
+//! Reports of a gateway's run.
 
 use crate::proxy::RefuseReason;
 use relay::{Relay, Totals};
@@ -6,58 +6,58 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use units::{BitRate, Instant, Span};
 
-/// What a gateway has done by the time it stopped.
+/// Report of a gateway at its end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// `terminal`, `hub` or `single`.
     pub role: &'static str,
-    /// How long it ran, seconds.
+    /// Run time in seconds.
     pub seconds: f64,
-    /// What decides how fast it sends.
+    /// The congestion controller.
     pub controller: &'static str,
-    /// The peers that were there when it stopped, at most a hundred.
+    /// The connected peers at the end, at most a hundred.
     pub peers: Vec<PeerReport>,
-    /// Its connections.
+    /// Counters of connections.
     pub connections: Counters,
-    /// Its datagram socket.
+    /// Counters of the datagram socket.
     pub udp: UdpCounters,
-    /// Its associations.
+    /// Counters of associations.
     pub association: AssociationCounters,
-    /// Its sessions and streams.
+    /// Counters of sessions and streams.
     #[serde(flatten)]
     pub traffic: Traffic,
-    /// What a gateway without a partner sent over the satellite.
+    /// Traffic of a single gateway over the satellite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single: Option<SingleReport>,
 }
 
-/// What a gateway without a partner (two-segment splitting) sent over the satellite.
+/// Traffic of a single gateway (two-segment splitting) over the satellite.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SingleReport {
     /// The congestion control of the connections over the satellite.
     pub congestion: String,
-    /// Bytes that they were given to send.
+    /// Bytes written to them.
     pub bytes_to_satellite: u64,
-    /// Segments that the kernel sent again.
+    /// Segments that the kernel retransmitted.
     pub segments_repeated: u64,
-    /// Bytes that the kernel sent again.
+    /// Bytes that the kernel retransmitted.
     pub bytes_repeated: u64,
 }
 
-/// What a gateway knows of the way to a peer.
+/// State of the path to a peer.
 #[derive(Clone, Debug, Serialize)]
 pub struct PeerReport {
     /// The terminal's name, or the hub's address.
     pub peer: String,
-    /// What the controller does, in a word.
+    /// The controller's state.
     pub mode: &'static str,
-    /// The rate at which it may send by now: whole IP packets and the link's overhead.
+    /// The current send rate: IP packets with link overhead, bit/s.
     pub rate_bits_per_second: Option<u64>,
-    /// What is remembered for the next session.
+    /// The rate that is cached for the next session, bit/s.
     pub learnt_bits_per_second: Option<u64>,
-    /// The smoothed round trip, seconds.
+    /// The smoothed RTT, seconds.
     pub round_trip_seconds: Option<f64>,
-    /// The largest IP packet that goes there, bytes.
+    /// The path MTU, bytes.
     pub mtu: usize,
 }
 
@@ -75,7 +75,7 @@ impl PeerReport {
     }
 }
 
-/// What sessions and streams have counted, all peers together.
+/// Counters of sessions and streams of all peers.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Traffic {
     /// Datagrams sent.
@@ -90,9 +90,9 @@ pub struct Traffic {
     pub segments_sent: u64,
     /// XSTP segments received.
     pub segments_received: u64,
-    /// SDs sent again.
+    /// SDs retransmitted.
     pub retransmitted: u64,
-    /// SDs received again.
+    /// Duplicate SDs received.
     pub duplicates: u64,
     /// POLLs sent.
     pub polls: u64,
@@ -100,32 +100,32 @@ pub struct Traffic {
     pub stats: u64,
     /// USTATs sent.
     pub ustats: u64,
-    /// Outages noticed.
+    /// Outages detected.
     pub outages: u64,
-    /// Probes sent of what size a path takes.
+    /// Path MTU probes sent.
     pub mtu_probes: u64,
-    /// Times that a path took less than before.
+    /// Path MTU reductions.
     pub mtu_falls: u64,
     /// Streams opened, by either side.
     pub streams: u64,
-    /// Bytes of streams sent, each once.
+    /// Stream bytes sent, without retransmissions.
     pub stream_bytes_sent: u64,
-    /// Bytes of streams received, each once.
+    /// Stream bytes received, without duplicates.
     pub stream_bytes_received: u64,
     /// Streams that this side reset or refused.
     pub resets_sent: u64,
-    /// Streams that the other side reset or refused.
+    /// Streams that the peer reset or refused.
     pub resets_received: u64,
-    /// Frames that made no sense.
+    /// Malformed frames.
     pub bad_frames: u64,
-    /// Frames beyond the credit given.
+    /// Frames above the granted credit.
     pub credit_violations: u64,
-    /// The smoothed round trip, seconds; the longest where there are several peers.
+    /// The smoothed RTT, seconds; the maximum over the peers.
     pub round_trip_seconds: Option<f64>,
 }
 
 impl Traffic {
-    /// Adds what relays have counted in all.
+    /// Adds the totals of relays.
     pub(crate) fn add_totals(&mut self, totals: &Totals) {
         self.sessions += totals.sessions;
         self.segments_sent += totals.segments_sent;
@@ -143,7 +143,7 @@ impl Traffic {
         self.stream_bytes_received += totals.bytes_received;
     }
 
-    /// Adds what one relay has counted on its present session.
+    /// Adds the counters of a relay's current session.
     pub(crate) fn add(&mut self, relay: &Relay) {
         let streams = relay.statistics();
         self.resets_sent += streams.resets_sent;
@@ -165,55 +165,55 @@ pub struct Counters {
     pub accepted: u64,
     /// Streams opened, at a terminal by clients, at a hub by terminals.
     pub opened: u64,
-    /// Servers reached, at a hub.
+    /// Servers connected to, at a hub.
     pub connected: u64,
-    /// Attempts to reach them: several addresses of one server may be tried at a time.
+    /// Connection attempts: several addresses of one server may be tried at a time.
     pub connect_attempts: u64,
     /// Connections refused, by reason.
     pub refused: BTreeMap<&'static str, u64>,
     /// Connections refused because a limit was reached, by limit.
     pub limited: BTreeMap<&'static str, u64>,
-    /// Connections whose both halves ended after their last byte.
+    /// Connections that ended in order in both directions.
     pub completed: u64,
-    /// Connections that a socket's reset, or another error of it, ended.
+    /// Connections that a reset or error of a socket ended.
     pub reset_by_sockets: u64,
-    /// Connections that the other gateway reset.
+    /// Connections that the peer gateway reset.
     pub reset_by_peer: u64,
-    /// Connections that ended because the other gateway was lost.
+    /// Connections that ended because the peer gateway was lost.
     pub lost_with_peer: u64,
-    /// Connections whose client or server had vanished without a word.
+    /// Connections whose client or server did not respond any more.
     pub vanished: u64,
-    /// Idle connections that were reset because a client with fewer wanted one.
+    /// Idle connections that were reclaimed for a client with fewer.
     pub reclaimed: u64,
-    /// Connections that moved no byte for `limits.idle`.
+    /// Connections that were idle for `limits.idle`.
     pub idle: u64,
-    /// Clients whose words to a proxy made no sense, or came too slowly.
+    /// Clients whose proxy requests were malformed or too slow.
     pub bad_requests: u64,
-    /// Intercepted clients for which a server was asked before they were answered.
+    /// Intercepted clients whose SYN was held.
     pub knocked: u64,
-    /// Intercepted clients that were gone when their server had answered.
+    /// Intercepted clients that did not connect after their server had answered.
     pub gone_before_accepted: u64,
-    /// Times that the kernel had no room for SYNs that were kept back; clients send them again.
+    /// Overruns of the buffer for SYNs to be held; clients retransmit them.
     pub knocks_lost: u64,
-    /// Clients that connected straight to a transparent listener.
+    /// Clients that connected directly to a transparent listener.
     pub not_intercepted: u64,
-    /// Servers that did not take the client's own address.
+    /// Servers that were not connected to from the client's own address.
     pub own_address_instead: u64,
-    /// Times that accepting was paused, for want of descriptors or within the limit.
+    /// Pauses of accepting, without descriptors or at the limit.
     pub accept_pauses: u64,
-    /// Connections that a terminal has made by itself, as no hub answered.
+    /// Direct connections of a terminal, while no hub responded.
     pub direct: u64,
-    /// Times that the kernel was told to let new connections pass.
+    /// Number of times that bypassing began.
     pub passed: u64,
-    /// Whether it lets them pass now: 1, or 0.
+    /// Whether new connections bypass the gateway: 1, or 0.
     pub passing: u64,
-    /// Most connections at once.
+    /// Maximum number of concurrent connections.
     pub most_at_once: u64,
     /// The tunnel interface of packets that are forwarded unsplit.
     pub forwarded: ForwardCounters,
     /// Messages to a MAC scheduler about connections, at a hub.
     pub mac_messages: u64,
-    /// Such messages without a receiver.
+    /// Such messages that were not delivered.
     pub mac_unheard: u64,
     /// Rounds of the readiness loop.
     pub rounds: u64,
@@ -224,7 +224,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts a connection for which there was no place, by `what` there was too much of.
+    /// Counts a connection refused by the limit `what`.
     pub(crate) fn limited(&mut self, what: &'static str) {
         *self.limited.entry(what).or_default() += 1;
     }
@@ -248,25 +248,25 @@ impl Counters {
 /// The tunnel interface of packets that are forwarded unsplit.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ForwardCounters {
-    /// From the interface to the other gateway.
+    /// Packets from the interface to the peer gateway.
     pub sent: u64,
-    /// From the other gateway to the interface.
+    /// Packets from the peer gateway to the interface.
     pub received: u64,
-    /// Not between two hosts, or our own datagrams.
+    /// Packets that are not between two hosts, or the gateway's own datagrams.
     pub left_alone: u64,
-    /// With nobody at the other end, or for a network without a terminal.
+    /// Packets without a connected peer, or for a network without a terminal.
     pub nowhere: u64,
-    /// At a hub: with a source that is not in the terminal's networks.
+    /// At a hub: packets with a source outside the terminal's networks.
     pub foreign_source: u64,
-    /// At a hub: to a destination that terminals may not reach.
+    /// At a hub: packets to a destination that terminals may not reach.
     pub denied: u64,
-    /// The other gateway carries packets, this one does not.
+    /// Packets of the peer gateway while this one does not forward.
     pub unwanted: u64,
-    /// The kernel did not take.
+    /// Packets that the kernel refused.
     pub not_taken: u64,
 }
 
-/// What went through the datagram socket.
+/// Counters of the datagram socket.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct UdpCounters {
     /// Datagrams received.
@@ -277,16 +277,16 @@ pub struct UdpCounters {
     pub sent: u64,
     /// Bytes of UDP payload sent.
     pub sent_bytes: u64,
-    /// Calls that sent them.
+    /// System calls that sent them.
     pub send_calls: u64,
-    /// Times that the socket was full.
+    /// Calls that failed because the send buffer was full.
     pub send_full: u64,
-    /// Datagrams that the kernel did not take, for another reason than a full socket.
+    /// Datagrams that the kernel refused for another reason than a full send buffer.
     pub send_errors: u64,
 }
 
 impl UdpCounters {
-    /// What went through another socket as well.
+    /// Adds the counters of another socket.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self { received, received_bytes, sent, sent_bytes, send_calls, send_full, send_errors } =
             other;
@@ -300,23 +300,23 @@ impl UdpCounters {
     }
 }
 
-/// What associations have counted.
+/// Counters of associations.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AssociationCounters {
     /// Datagrams sealed.
     pub sealed: u64,
     /// Datagrams opened.
     pub opened: u64,
-    /// Hellos sent, or answered.
+    /// Hellos sent (terminal) or answered (hub).
     pub hellos: u64,
-    /// Unknowns sent, or heeded.
+    /// Unknowns sent (hub) or accepted (terminal).
     pub unknowns: u64,
-    /// Times that a terminal has renewed its keys.
+    /// Key renewals.
     pub renewals: u64,
-    /// Cookies sent, or taken: the hub was busy with Hellos.
+    /// Cookies sent (hub, under load) or received (terminal).
     pub cookies: u64,
-    /// Cookies and Unknowns that a hub did not send, as all of them have a share of its link.
+    /// Cookies and Unknowns that a hub's response rate limit suppressed.
     pub withheld: BTreeMap<&'static str, u64>,
-    /// Datagrams that were not taken, by reason.
+    /// Rejected datagrams, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
 }

@@ -1,4 +1,4 @@
-//! A gateway without a partner, as a whole: its place in the kernel's tables, and its loop.
+//! A whole single gateway: its rules in the kernel, and its loop.
 
 use crate::driver::{Driver, raise_descriptor_limit};
 use crate::engine::descriptors_for;
@@ -23,19 +23,19 @@ pub struct SingleGateway {
     around: Around,
 }
 
-/// What is around the loop.
+/// State outside the loop.
 #[derive(Debug)]
 struct Around {
-    /// Taken away when they are dropped.
+    /// Removed on drop.
     interceptions: Vec<Interception>,
-    /// What is in force.
+    /// The active configuration.
     config: Config,
-    /// Where it was read from, to be read again.
+    /// The file of the configuration, for reloads.
     file: Option<PathBuf>,
 }
 
 impl Around {
-    /// New connections are to go their ordinary way from now on.
+    /// Stops intercepting new connections.
     fn stop_intercepting(&mut self) {
         for interception in &mut self.interceptions {
             if let Err(error) = interception.stop_intercepting() {
@@ -44,7 +44,7 @@ impl Around {
         }
     }
 
-    /// The configuration is read again; false: all stays.
+    /// Reloads the configuration; returns whether it changed.
     fn reload(&mut self) -> bool {
         let Some(config) = crate::reload::read_again(&self.config, self.file.as_deref()) else {
             return false;
@@ -55,16 +55,16 @@ impl Around {
 }
 
 impl SingleGateway {
-    /// Opens the listeners, and puts interception in place; `section` is that of `config`.
+    /// Opens the listeners and installs the interception; `section` is that of `config`.
     ///
     /// # Errors
-    /// When the kernel refuses something; nothing is left behind then.
+    /// When the kernel refuses a call; nothing remains installed then.
     pub fn open(section: &SingleSection, config: &Config) -> Result<Self, Error> {
         let limits = &config.limits;
         // Two for each connection.
         let descriptors = raise_descriptor_limit();
         if descriptors < descriptors_for(limits.connections, 2) {
-            tracing::warn!(descriptors, "fewer descriptors than limits.connections asks for");
+            tracing::warn!(descriptors, "fewer descriptors than limits.connections needs");
         }
         let mut listeners = Vec::new();
         let mut rules = Vec::new();
@@ -84,7 +84,7 @@ impl SingleGateway {
         engine.watch_addresses(config);
         let mut interceptions = Vec::new();
         if section.source == SourceMode::Client {
-            // Answers to the client's address must come to the socket that has it.
+            // Packets to the client's address must be delivered to the socket that has it.
             let rules = HubRules::new(&format!("{}_answers", section.id));
             interceptions.push(Interception::hub(&rules)?);
         }
@@ -100,23 +100,23 @@ impl SingleGateway {
         Ok(Self { engine, driver, service: Service::new(), around })
     }
 
-    /// Reads its configuration from `file` again when it is asked to reload.
+    /// Sets the file that a reload reads.
     #[must_use]
     pub fn reloading_from(mut self, file: PathBuf) -> Self {
         self.around.file = Some(file);
         self
     }
 
-    /// Runs until `stop` is asked for, and takes interception away again.
+    /// Runs until `stop` is requested, and removes the interception.
     ///
     /// # Errors
-    /// When the readiness loop breaks.
+    /// When the readiness loop fails.
     pub fn run(mut self, stop: &Stop) -> Result<Report, Error> {
         let clock = Clock::from_here();
         let result = self.live(stop);
         for interception in self.around.interceptions.drain(..) {
             if let Err(error) = interception.remove() {
-                tracing::warn!(%error, "an interception could not be taken away whole");
+                tracing::warn!(%error, "an interception was not removed completely");
             }
         }
         result?;
@@ -135,12 +135,12 @@ impl SingleGateway {
 }
 
 impl SingleGateway {
-    /// Works until it is asked to end. Asked to drain, it lets connections pass, takes no new
-    /// clients, and ends when the last connection has, or `limits.drain` is over.
+    /// Runs until a stop is requested. In a drain it stops intercepting, accepts no new clients, and
+    /// ends with the last connection or after `limits.drain`.
     fn live(&mut self, stop: &Stop) -> io::Result<()> {
         self.driver.watch(stop)?;
         self.service.ready();
-        // What an earlier life has left with the service manager, and nobody wants any more.
+        // Sockets of an earlier process in the service manager's store that are not used any more.
         for name in handed::close_rest() {
             self.service.forget(&name);
         }
@@ -153,7 +153,7 @@ impl SingleGateway {
                 Asked::Drain if !self.engine.is_draining() => {
                     let limit = self.around.config.limits.drain;
                     self.service.stopping(limit);
-                    // Who is in the queues, or half-way over the satellite, still comes in.
+                    // Clients in the accept queues, or in handshake over the satellite, are still accepted.
                     self.around.stop_intercepting();
                     self.engine.drain(now, limit);
                 }
@@ -180,13 +180,13 @@ fn facing(port: u16, clients: bool) -> Result<Vec<Facing>, Error> {
     Ok(listeners.into_iter().map(|listener| Facing { listener, clients }).collect())
 }
 
-/// Connections that come over the satellite.
+/// Rules for connections from the satellite.
 fn from_clients(section: &SingleSection) -> TerminalRules {
     let interfaces: Vec<&str> = section.satellite.iter().map(String::as_str).collect();
     rules(section, &section.id, &interfaces, section.port)
 }
 
-/// Connections that lead over the satellite.
+/// Rules for connections over the satellite.
 fn to_clients(section: &SingleSection) -> TerminalRules {
     let interfaces: Vec<&str> = section.network.iter().map(String::as_str).collect();
     let id = format!("{}_outward", section.id);

@@ -1,7 +1,7 @@
 //! Path metrics of peers, cached on disk, so that a restart begins at speed.
 //!
 //! ```toml
-//! # What bentpipe found out about its links. It may be deleted.
+//! # Path metrics measured by bentpipe. This file may be deleted.
 //! [[peer]]
 //! name = "boat"
 //! rate_bits_per_second = 9930000
@@ -9,9 +9,9 @@
 //! learnt_unix_seconds = 1790000000
 //! ```
 //!
-//! The file is a help and never a condition: one that is missing, broken or not writable costs a
-//! line in the log and a slower start. It is replaced as a whole, rarely, by a thread of its own:
-//! a slow disk must not hold up the pacing of the link.
+//! The file is optional: if it is missing, malformed or not writable, a line is logged and the
+//! start is slower. A separate thread replaces it as a whole, rarely, so that a slow disk does not
+//! delay the pacing of the link.
 
 use relay::PathMetrics;
 use serde::{Deserialize, Serialize};
@@ -26,15 +26,15 @@ use units::{BitRate, Instant, Span};
 
 /// Maximum number of peers in the file; the oldest are removed.
 const MOST: usize = 1024;
-/// A file of so many bytes is not ours.
+/// Maximum size of the file in bytes; a larger one is rejected.
 const MOST_BYTES: u64 = 1 << 20;
-/// What is older says nothing any more, seconds.
+/// Maximum age of an entry in seconds.
 const OLD: u64 = 30 * 86_400;
-/// Time between two writings, at least.
+/// Minimum time between two writes.
 const RARELY: Span = Span::from_secs(60);
-/// How long the end of the gateway waits for a disk that does not answer.
+/// Maximum time that the end of the gateway waits for a disk that does not respond.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
-/// What was confirmed is worth writing after this time, seconds.
+/// Time after which unchanged metrics are written again, seconds.
 const CONFIRMED: u64 = 6 * 3600;
 
 /// The file's content.
@@ -51,19 +51,19 @@ struct Peer {
     learnt_unix_seconds: u64,
 }
 
-/// What is known of one peer, and since when.
+/// Metrics of one peer, and their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     metrics: PathMetrics,
     unix: u64,
 }
 
-/// What is remembered, and the file that it stands in.
+/// Cached path metrics and their file.
 #[derive(Debug)]
 pub(crate) struct State {
     path: Option<PathBuf>,
     entries: BTreeMap<String, Entry>,
-    /// As it stands in the file.
+    /// The content of the file.
     written: BTreeMap<String, Entry>,
     next: Instant,
     /// Disconnected when the thread that writes has finished.
@@ -71,16 +71,16 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Reads the file at `path`, as far as there is one and it makes sense, at `unix` seconds.
+    /// Reads the file at `path`, if it exists and is valid, at `unix` seconds.
     pub(crate) fn open(path: Option<&Path>, unix: u64) -> Self {
         let mut entries = BTreeMap::new();
         if let Some(path) = path {
             match read(path) {
                 Ok(Some(content)) => entries = fresh(content, unix),
-                Ok(None) => tracing::info!(path = %path.display(), "nothing is remembered yet"),
+                Ok(None) => tracing::info!(path = %path.display(), "no cached path metrics yet"),
                 Err(error) => {
                     let path = path.display();
-                    tracing::warn!(%path, %error, "what was remembered cannot be read");
+                    tracing::warn!(%path, %error, "cached path metrics not read");
                 }
             }
         }
@@ -89,17 +89,17 @@ impl State {
         Self { path, entries, written, next: Instant::ZERO, writer: None }
     }
 
-    /// What is remembered of all peers.
+    /// Returns the metrics of all peers.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, PathMetrics)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry.metrics))
     }
 
-    /// What is remembered of one.
+    /// Returns the metrics of one peer.
     pub(crate) fn get(&self, name: &str) -> Option<PathMetrics> {
         self.entries.get(name).map(|entry| entry.metrics)
     }
 
-    /// Stores what was measured at `unix` seconds.
+    /// Stores metrics that were measured at `unix` seconds.
     pub(crate) fn put(&mut self, name: &str, metrics: PathMetrics, unix: u64) {
         if self.path.is_none() {
             return;
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// Writes when there is news, and the last writing is long enough ago.
+    /// Writes if there are changes and the last write is long enough ago.
     pub(crate) fn save_rarely(&mut self, now: Instant) {
         let is_busy = |writer: &Receiver<()>| writer.try_recv() == Err(TryRecvError::Empty);
         let busy = self.writer.as_ref().is_some_and(is_busy);
@@ -124,8 +124,8 @@ impl State {
         self.save();
     }
 
-    /// Writes what is not written yet, and waits for it: for [`CLOSE_LIMIT`] at most, for the end
-    /// of the process must not depend on a disk.
+    /// Writes pending changes and waits for that, for [`CLOSE_LIMIT`] at most: the end of the process
+    /// does not depend on a disk.
     pub(crate) fn close(&mut self) {
         if self.is_written() && self.entries != self.written {
             self.save();
@@ -133,17 +133,17 @@ impl State {
         }
     }
 
-    /// Waits for the thread that writes; false when it has not finished in time.
+    /// Waits for the writing thread; returns whether it finished in time.
     fn is_written(&mut self) -> bool {
         let Some(writer) = self.writer.take() else { return true };
         let finished = writer.recv_timeout(CLOSE_LIMIT) != Err(RecvTimeoutError::Timeout);
         if !finished {
-            tracing::warn!("state: the disk does not answer, what is remembered may be lost");
+            tracing::warn!("state: the disk does not respond, path metrics may be lost");
         }
         finished
     }
 
-    /// Whether anything has changed that the next start would notice.
+    /// Whether metrics have changed enough to be written.
     fn has_news(&self) -> bool {
         self.entries.iter().any(|(name, entry)| match self.written.get(name) {
             None => true,
@@ -162,13 +162,13 @@ impl State {
         let writer = std::thread::Builder::new().name("state".into()).spawn(move || {
             let _until_the_end = running;
             if let Err(error) = replace(&path, text.as_bytes()) {
-                tracing::warn!(path = %path.display(), %error, "nothing can be remembered");
+                tracing::warn!(path = %path.display(), %error, "path metrics not written");
             }
         });
         match writer {
             Ok(_) => self.writer = Some(finished),
-            // No reason to stop carrying: it is tried again when there is news.
-            Err(error) => tracing::warn!(%error, "no thread to write what is to be remembered"),
+            // The gateway continues; the next change triggers another attempt.
+            Err(error) => tracing::warn!(%error, "no thread to write path metrics"),
         }
     }
 }
@@ -183,21 +183,21 @@ fn text_of(entries: &BTreeMap<String, Entry>) -> String {
             learnt_unix_seconds: *unix,
         })
         .collect();
-    // Names and numbers can always be written.
+    // Names and numbers are always representable.
     let body = toml::to_string(&Content { peer }).unwrap_or_default();
-    format!("# What bentpipe found out about its links. It may be deleted.\n\n{body}")
+    format!("# Path metrics measured by bentpipe. This file may be deleted.\n\n{body}")
 }
 
-/// What still says something, with rates and times that can be.
+/// Drops outdated and implausible entries.
 fn fresh(content: Content, unix: u64) -> BTreeMap<String, Entry> {
     let mut peers: Vec<Peer> = content.peer;
-    // The latest are kept where there are too many.
+    // The latest are kept if there are too many.
     peers.sort_by_key(|peer| std::cmp::Reverse(peer.learnt_unix_seconds));
     let entry = |peer: Peer| {
         let rate =
             BitRate::new(peer.rate_bits_per_second).filter(|rate| rate.as_bps() <= MAX_BPS)?;
         let round_trip = Span::from_millis(peer.round_trip_ms.clamp(1, 60_000));
-        // A clock that was set back makes nothing older.
+        // A clock that was set back makes no entry older.
         let at = peer.learnt_unix_seconds.min(unix);
         let entry = Entry { metrics: PathMetrics { rate, min_rtt: round_trip }, unix: at };
         (unix - at <= OLD && peer.name.len() <= 256).then_some((peer.name, entry))
@@ -209,7 +209,7 @@ fn fresh(content: Content, unix: u64) -> BTreeMap<String, Entry> {
 const MAX_BPS: u64 = 10_000_000_000_000;
 
 fn read(path: &Path) -> io::Result<Option<Content>> {
-    // Without waiting: a pipe that nobody writes to must not hold up the start.
+    // Nonblocking: a pipe without a writer must not block the start.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = match opened {
         Ok(file) => file,
@@ -217,7 +217,7 @@ fn read(path: &Path) -> io::Result<Option<Content>> {
         Err(error) => return Err(error),
     };
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not an ordinary file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut text = String::new();
     file.take(MOST_BYTES).read_to_string(&mut text)?;
@@ -230,19 +230,19 @@ fn read(path: &Path) -> io::Result<Option<Content>> {
     let left_out = peers.len() - peer.len();
     if left_out > 0 {
         let path = path.display();
-        tracing::warn!(%path, left_out, "some of what was remembered makes no sense");
+        tracing::warn!(%path, left_out, "some cached path metrics are implausible and ignored");
     }
     Ok(Some(Content { peer }))
 }
 
-/// A whole file or the old one: first beside it, then in its place.
+/// Replaces the file atomically: by a temporary file and a rename.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
-    // What lies there may be left from before, or lead elsewhere where the folder is not ours.
+    // A leftover file there, or a link in a folder of another user, is removed first.
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}

@@ -1,9 +1,9 @@
-//! How a running gateway is told what to do from outside: by a signal, or by another thread.
+//! Requests to a running gateway to stop, drain or reload, by a signal or another thread.
 //!
 //! ```text
-//!   SIGTERM, SIGINT   once: take no new connections, let the running ones finish for a while
-//!                     again: end at once
-//!   SIGHUP            read the configuration again
+//!   SIGTERM, SIGINT   once: accept no new connections; running ones have time to finish
+//!                     twice: end immediately
+//!   SIGHUP            reload the configuration
 //! ```
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// A request to stop that a gateway waits for; clones stop the same gateway.
+/// A handle that stops a gateway; clones stop the same one.
 ///
 /// ```
 /// let stop = gateway::Stop::new().unwrap();
@@ -27,28 +27,28 @@ pub struct Stop {
     ends: Arc<Ends>,
 }
 
-/// Requests are bytes in pipes, so that a signal handler can make them.
+/// Requests are bytes in pipes, so that a signal handler can write them.
 #[derive(Debug)]
 struct Ends {
-    /// Each byte is a request to stop; they stay there, so that every clone sees them.
+    /// Each byte is a request to stop; they stay in the pipe, so that every clone sees them.
     stop: (UnixStream, UnixStream),
-    /// A byte asks for a new look at the configuration, and is taken out by whoever does it.
+    /// A byte is a request to reload; the reload removes it.
     reload: (UnixStream, UnixStream),
 }
 
-/// What was asked for so far.
+/// Requests so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// Nothing.
     Nothing,
-    /// To stop as soon as what runs has finished.
+    /// Stop when running connections have finished.
     Drain,
-    /// To stop at once.
+    /// Stop immediately.
     Stop,
 }
 
 impl Stop {
-    /// Nobody has asked yet.
+    /// Creates a handle without requests.
     ///
     /// # Errors
     /// When the process has no descriptors left.
@@ -56,11 +56,11 @@ impl Stop {
         Ok(Self { ends: Arc::new(Ends { stop: pipe()?, reload: pipe()? }) })
     }
 
-    /// As [`Stop::new`], and asked for by SIGTERM and SIGINT: once to drain, twice to stop at
-    /// once. SIGHUP asks for a reload.
+    /// As [`Stop::new`], with handlers for SIGTERM and SIGINT, once to drain, twice to stop
+    /// immediately, and for SIGHUP to reload.
     ///
     /// # Errors
-    /// When the process has no descriptors left, or the signals cannot be had.
+    /// When the process has no descriptors left, or a handler cannot be installed.
     pub fn on_signals() -> io::Result<Self> {
         let this = Self::new()?;
         for signal in [SIGTERM, SIGINT] {
@@ -70,29 +70,29 @@ impl Stop {
         Ok(this)
     }
 
-    /// Asks the gateway to stop at once: connections that run are reset.
+    /// Requests an immediate stop: running connections are reset.
     pub fn stop(&self) {
-        // A full pipe holds requests enough.
+        // A full pipe holds enough requests.
         let _ = (&self.ends.stop.1).write(&[1, 1]);
     }
 
-    /// Asks the gateway to stop as soon as what runs has finished, or the time for that is over.
-    /// Asked for again, it stops at once.
+    /// Requests a drain: the gateway stops when running connections have finished or their time is
+    /// over. A second request stops it immediately.
     pub fn drain(&self) {
         let _ = (&self.ends.stop.1).write(&[1]);
     }
 
-    /// Asks the gateway to read its configuration again.
+    /// Requests a reload of the configuration.
     pub fn reload(&self) {
         let _ = (&self.ends.reload.1).write(&[1]);
     }
 
-    /// Whether somebody has asked to stop, at once or not.
+    /// Whether a stop or a drain was requested.
     pub fn is_stopped(&self) -> bool {
         self.asked() != Asked::Nothing
     }
 
-    /// What was asked for so far; at a stop the process ends, so this only ever grows.
+    /// Returns the strongest request so far.
     pub(crate) fn asked(&self) -> Asked {
         let mut bytes = [MaybeUninit::uninit(); 2];
         match SockRef::from(&self.ends.stop.0).peek(&mut bytes) {
@@ -102,7 +102,7 @@ impl Stop {
         }
     }
 
-    /// Whether a reload was asked for since the last call.
+    /// Whether a reload was requested since the last call.
     pub(crate) fn take_reload(&self) -> bool {
         let mut bytes = [0; 16];
         let mut asked = false;
@@ -112,13 +112,13 @@ impl Stop {
         asked
     }
 
-    /// What becomes readable when somebody asks for something.
+    /// Returns the descriptors that become readable at a request.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.ends.stop.0.as_fd(), self.ends.reload.0.as_fd()]
     }
 }
 
-/// Two ends that never wait.
+/// Returns a nonblocking pipe.
 fn pipe() -> io::Result<(UnixStream, UnixStream)> {
     let (reader, writer) = UnixStream::pair()?;
     reader.set_nonblocking(true)?;

@@ -1,4 +1,4 @@
-//! A log that tests read.
+//! A log for tests.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

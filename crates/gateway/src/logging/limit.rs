@@ -1,4 +1,4 @@
-//! A bound on what one place in the program may write, so that nobody fills the disk from outside.
+//! A rate limit for each log statement, so that outsiders cannot fill the disk.
 
 use rt::Clock;
 use std::collections::HashMap;
@@ -9,21 +9,21 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use units::{Instant, Span};
 
-/// Lines of one place in the program in each [`WINDOW`].
+/// Maximum lines of one log statement in each [`WINDOW`].
 const MOST: u32 = 20;
-/// The same for lines that were asked for, one for each connection.
+/// The same for the configured lines per connection.
 const MOST_CONNECTIONS: u32 = 5_000;
 /// The target of such lines.
 pub(crate) const CONNECTIONS: &str = "bentpipe::connection";
 const WINDOW: Span = Span::from_secs(10);
 
-/// What was written and what was not, by place. There are as many as the program has places.
+/// Counts of written and omitted lines, by log statement, whose number bounds the table.
 type Places = Mutex<HashMap<Identifier, Place>>;
 
-/// Those of the logging that this process has started.
+/// The table of the logging that this process has started.
 static PLACES: OnceLock<Arc<Places>> = OnceLock::new();
 
-/// What one place in the program has written lately.
+/// Recent lines of one log statement.
 #[derive(Debug)]
 struct Place {
     metadata: &'static Metadata<'static>,
@@ -32,7 +32,7 @@ struct Place {
     left_out: u64,
 }
 
-/// Leaves out what is too much.
+/// A filter that omits lines above the limit.
 #[derive(Debug)]
 pub(super) struct Limiter {
     clock: Clock,
@@ -40,7 +40,7 @@ pub(super) struct Limiter {
 }
 
 impl Limiter {
-    /// The one whose omissions [`tell_left_out`] tells.
+    /// Returns the filter whose omissions [`tell_left_out`] logs.
     pub(super) fn of_process() -> Self {
         let places = PLACES.get_or_init(Arc::default);
         Self { clock: Clock::new(), places: Arc::clone(places) }
@@ -50,7 +50,7 @@ impl Limiter {
 impl<S: Subscriber> Layer<S> for Limiter {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
-        // Who asks for more than `info` wants it all.
+        // Levels above `info` are not limited.
         if *metadata.level() > Level::INFO {
             return true;
         }
@@ -82,7 +82,7 @@ impl Place {
     }
 }
 
-/// Says how many lines were left out since the last call, if any were.
+/// Logs how many lines were omitted since the last call, if any.
 pub(super) fn tell_left_out() {
     if let Some(places) = PLACES.get() {
         tell(places);
@@ -100,7 +100,7 @@ fn tell(places: &Places) {
     };
     for (place, lines) in left_out {
         let at = format!("{}:{}", place.file().unwrap_or("?"), place.line().unwrap_or(0));
-        tracing::warn!(lines, level = %place.level(), at, "the log left out lines like others");
+        tracing::warn!(lines, level = %place.level(), at, "log rate limit: similar lines omitted");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The queue between the threads that log and the one thread that writes.
+//! The queue between the threads that log and the thread that writes.
 //!
 //! ```text
 //!   formatted lines ──▶ pending, at most 256 KiB ──▶ writer thread ──▶ standard error
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Standard error may be a pipe that is not read, a stopped terminal, a journal that hangs, or a
-//! file on a disk that does not answer. A thread that logs never waits for it: it copies a line
-//! into memory, under a lock that is never held during a system call that writes.
+//! file on a disk that does not respond. A thread that logs never waits for it: it copies a line
+//! into memory, under a lock that is never held during a write.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -15,36 +15,36 @@ use std::os::fd::AsRawFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Octets that wait for the writer; as many may be in its hands.
+/// Maximum octets that are queued for the writer, which holds as many at most.
 const MAX_PENDING: usize = 256 * 1024;
-/// A buffer that has grown beyond this is returned to the system after use, octets.
+/// Size above which a buffer is freed after use, in octets.
 const KEPT_CAPACITY: usize = 64 * 1024;
 
-/// Lines that wait to be written.
+/// Queued lines.
 #[derive(Debug, Default)]
 pub(super) struct LogQueue {
     state: Mutex<State>,
-    /// There are lines for the writer.
+    /// Signals queued lines.
     filled: Condvar,
-    /// The writer has written all lines.
+    /// Signals that all lines are written.
     drained: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     pending: Vec<u8>,
-    /// The writer is writing lines that it has taken out.
+    /// Whether the writer is writing lines that it has dequeued.
     writing: bool,
-    /// Standard error refused the last lines.
+    /// Whether writing the last lines failed.
     failing: bool,
-    /// Lines that were not written.
+    /// Number of dropped lines.
     dropped: u64,
-    /// Those of them that the log reports already.
+    /// Number of dropped lines that the log has reported.
     reported: u64,
 }
 
 impl LogQueue {
-    /// Takes one line, or several that belong together; drops and counts it when the queue is
+    /// Queues one line, or several that belong together; drops and counts them when the queue is
     /// full.
     fn push(&self, line: &[u8]) {
         let mut state = self.lock();
@@ -56,13 +56,13 @@ impl LogQueue {
         self.filled.notify_one();
     }
 
-    /// Lines that were dropped since the process started.
+    /// Returns the number of lines dropped since the process started.
     pub(super) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
 
-    /// The number of dropped lines that the log does not report yet. `None` while there are none,
-    /// or while one more line would probably be dropped as well.
+    /// Returns the number of dropped lines that the log has not reported; `None` while there are
+    /// none, or while the report would probably be dropped as well.
     pub(super) fn take_unreported(&self) -> Option<u64> {
         let mut state = self.lock();
         let flows = !state.failing && state.pending.len() < MAX_PENDING / 2;
@@ -74,7 +74,7 @@ impl LogQueue {
         Some(lines)
     }
 
-    /// Waits until every line is written, for `limit` at most.
+    /// Waits until all lines are written, for `limit` at most.
     pub(super) fn flush(&self, limit: Duration) {
         let waits = |state: &mut State| state.writing || !state.pending.is_empty();
         let _ = self
@@ -83,7 +83,7 @@ impl LogQueue {
             .unwrap_or_else(PoisonError::into_inner);
     }
 
-    /// Writes lines to `out` as they come. Never returns.
+    /// Writes queued lines to `out`. Never returns.
     pub(super) fn write_all_to(&self, mut out: File) -> ! {
         let mut lines = Vec::new();
         loop {
@@ -116,7 +116,7 @@ impl LogQueue {
     }
 }
 
-/// What the formatter writes to: one call for each event.
+/// The formatter's output: one call for each event.
 impl Write for &LogQueue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.push(line);
@@ -128,13 +128,13 @@ impl Write for &LogQueue {
     }
 }
 
-/// Writes `lines`; returns how many of them were refused.
+/// Writes `lines`; returns how many of them failed.
 fn write_lines(out: &mut File, mut lines: &[u8]) -> u64 {
     while !lines.is_empty() {
         match out.write(lines) {
             Ok(written @ 1..) => lines = &lines[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // Another process that has the same terminal has made it non-blocking.
+            // Another process with the same terminal has set O_NONBLOCK.
             Err(error) if error.kind() == ErrorKind::WouldBlock => wait_until_writable(out),
             Ok(_) | Err(_) => return lines.iter().filter(|&&octet| octet == b'\n').count() as u64,
         }
@@ -183,7 +183,7 @@ mod tests {
         assert!(dropped > 20_000, "{dropped}");
         assert_eq!(queue.take_unreported(), None, "a report would be dropped as well");
         queue.flush(NO_TIME);
-        // It is read again: all that was not dropped is there, whole and in order.
+        // When it is read again, all lines that were not dropped arrive, complete and in order.
         let kept = lines - dropped as usize;
         let mut numbers = Vec::new();
         for line in reader.by_ref().lines().take(kept) {

@@ -1,16 +1,16 @@
-//! Sockets that the service manager hands over: from a socket unit, or kept over a restart.
+//! Sockets from the service manager: of a socket unit, or stored over a restart.
 //!
-//! They are known by their address and kind, not by their names: whoever wants to listen on an
-//! address gets the socket that is there already, with all that waits in its queue.
+//! They are matched by address and kind, not by name: a listener on an address takes the socket
+//! that exists already, with the connections in its queue.
 
 use socket2::{SockRef, Socket, Type};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::{Mutex, Once, PoisonError};
 
-/// Those that nobody has wanted yet.
+/// Sockets that have not been taken yet.
 static HANDED: Mutex<Vec<Handed>> = Mutex::new(Vec::new());
-/// The names of those that are used, and that are not to be handed over again.
+/// Names of sockets in use that are not to be stored again.
 static USED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static ASKED: Once = Once::new();
 
@@ -22,27 +22,27 @@ struct Handed {
     address: SocketAddr,
 }
 
-/// A name that the manager takes, for a socket on `address`.
+/// Returns a name that the manager accepts, for a socket on `address`.
 pub(crate) fn name_of(kind: &str, address: SocketAddr) -> String {
     format!("{kind}-{address}").replace(':', "_")
 }
 
-/// The listener on `address` that was handed over, if one was. It does not block.
+/// Takes the listener on `address`, if there is one. It is nonblocking.
 pub(crate) fn listener(address: SocketAddr) -> Option<TcpListener> {
     take(Type::STREAM, address, true).map(TcpListener::from)
 }
 
-/// The datagram socket on `address` that was handed over, if one was. It does not block. The
-/// manager is not to keep it any longer unless it is `kept`.
+/// Takes the datagram socket on `address`, if there is one. It is nonblocking. The manager
+/// removes it from its store unless it is `kept`.
 pub(crate) fn datagrams(address: SocketAddr, kept: bool) -> Option<UdpSocket> {
     take(Type::DGRAM, address, kept).map(UdpSocket::from)
 }
 
-/// Closes what nobody has wanted; returns the names of what the manager is not to keep any longer.
+/// Closes sockets that were not taken; returns the names that the manager is to remove.
 pub(crate) fn close_rest() -> Vec<String> {
     let rest = std::mem::take(&mut *all());
     for Handed { name, address, .. } in &rest {
-        tracing::info!(name, %address, "a socket that was handed over is not wanted any more");
+        tracing::info!(name, %address, "socket of the service manager closed: not configured any more");
     }
     let used = std::mem::take(&mut *USED.lock().unwrap_or_else(PoisonError::into_inner));
     rest.into_iter().map(|handed| handed.name).chain(used).collect()
@@ -52,7 +52,7 @@ fn take(kind: Type, address: SocketAddr, kept: bool) -> Option<Socket> {
     let mut all = all();
     let index = all.iter().position(|one| one.kind == kind && one.address == address)?;
     let Handed { socket, name, .. } = all.remove(index);
-    tracing::info!(name, %address, "goes on with a socket that was handed over");
+    tracing::info!(name, %address, "using a socket of the service manager");
     if !kept {
         USED.lock().unwrap_or_else(PoisonError::into_inner).push(name);
     }
@@ -69,7 +69,7 @@ fn from_manager() -> Vec<Handed> {
     let found = match sd_notify::listen_fds_with_names() {
         Ok(found) => found,
         Err(error) => {
-            tracing::warn!(%error, "sockets that were handed over cannot be taken");
+            tracing::warn!(%error, "sockets of the service manager not taken");
             return Vec::new();
         }
     };
@@ -79,7 +79,7 @@ fn from_manager() -> Vec<Handed> {
         match look_at(&socket) {
             Ok((kind, address)) => Some(Handed { socket, name, kind, address }),
             Err(error) => {
-                tracing::warn!(%error, name, "what was handed over is no socket of ours");
+                tracing::warn!(%error, name, "descriptor of the service manager ignored: not a usable socket");
                 None
             }
         }
@@ -87,7 +87,7 @@ fn from_manager() -> Vec<Handed> {
     found.filter_map(look).collect()
 }
 
-/// What kind of socket it is, and where.
+/// Returns the kind and address of a socket.
 fn look_at(socket: &Socket) -> std::io::Result<(Type, SocketAddr)> {
     let reference = SockRef::from(socket);
     let kind = reference.r#type()?;
@@ -100,7 +100,7 @@ fn look_at(socket: &Socket) -> std::io::Result<(Type, SocketAddr)> {
     Ok((kind, address))
 }
 
-/// As if the manager had handed over `socket`, kept as `name`.
+/// Adds `socket` as if the manager had passed it under `name`.
 #[cfg(test)]
 pub(crate) fn hand_over(socket: UdpSocket, name: &str) {
     let socket = Socket::from(socket);

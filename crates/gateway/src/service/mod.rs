@@ -1,15 +1,15 @@
-//! The service manager: systemd, or whoever speaks as it does.
+//! The service manager: systemd, or another one with the same protocol (sd_notify(3)).
 //!
 //! ```text
-//!   start    ◀ LISTEN_FDS: sockets kept from before        FDSTORE ▶ sockets to keep
+//!   start    ◀ LISTEN_FDS: stored sockets                  FDSTORE ▶ sockets to store
 //!            READY ▶
 //!   work     WATCHDOG ▶  from the readiness loop itself: one that is stuck misses it
 //!   SIGHUP   RELOADING ▶ … READY ▶
 //!   SIGTERM  STOPPING ▶
 //! ```
 //!
-//! Without a manager (no `NOTIFY_SOCKET`) nothing is said, and nothing is missed. Messages are
-//! sent by a thread of their own: a manager that does not read must not hold up the loop.
+//! Without a manager (no `NOTIFY_SOCKET`) no messages are sent. A separate thread sends them, so
+//! that a manager that does not read does not block the loop.
 
 pub(crate) mod handed;
 
@@ -21,40 +21,40 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 use units::{Instant, Span};
 
-/// How often the manager hears how many connections there are, where it keeps no watch.
+/// Interval of status messages where there is no watchdog.
 const STATUS: Span = Span::from_secs(10);
 
-/// Messages that wait to be sent: one for each socket to keep, and some more.
+/// Maximum number of queued messages: one for each socket to store, and some more.
 const MAX_PENDING: usize = 256;
-/// How long the end of the gateway waits for a manager that does not read.
+/// Maximum time that the end of the gateway waits for a manager that does not read.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Sends one message.
 type Message = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
-/// What the service manager is told.
+/// Notifications to the service manager.
 #[derive(Debug)]
 pub(crate) struct Service {
     clock: Clock,
     /// Whether there is one.
     listens: bool,
     sender: Option<Sender>,
-    /// How often it wants to hear of a life; half of its patience.
+    /// Interval of watchdog messages: half of the watchdog timeout.
     beat: Option<Span>,
     next: Instant,
     status: String,
 }
 
-/// The thread that sends, and its end.
+/// The thread that sends, and the signal of its end.
 #[derive(Debug)]
 struct Sender {
     messages: SyncSender<Message>,
-    /// Disconnected when all is sent.
+    /// Disconnected when all messages are sent.
     finished: Receiver<()>,
 }
 
 impl Service {
-    /// As the environment says.
+    /// Creates it from the environment.
     pub(crate) fn new() -> Self {
         let clock = Clock::new();
         let listens = std::env::var_os("NOTIFY_SOCKET").is_some();
@@ -66,13 +66,13 @@ impl Service {
         Self { clock, listens, sender, beat, next, status: String::new() }
     }
 
-    /// When [`Service::beat`] wants to be called, at the latest.
+    /// Returns when [`Service::beat`] is to be called at the latest.
     pub(crate) fn next(&self) -> Instant {
         if self.listens { self.next } else { Instant::FAR_FUTURE }
     }
 
-    /// The gateway is alive, with so many connections, and waits for these addresses and
-    /// interfaces.
+    /// Sends the watchdog and status messages, with the number of connections and the missing
+    /// addresses and interfaces.
     pub(crate) fn beat(&mut self, connections: usize, waiting: &[String]) {
         if !self.listens || self.clock.now() < self.next {
             return;
@@ -94,34 +94,34 @@ impl Service {
         }
     }
 
-    /// The gateway works.
+    /// Reports that the gateway is ready.
     pub(crate) fn ready(&mut self) {
         self.tell(|| sd_notify::notify(&[NotifyState::Ready]));
     }
 
-    /// The gateway reads its configuration again; [`Service::ready`] follows.
+    /// Reports that the gateway reloads its configuration; [`Service::ready`] follows.
     pub(crate) fn reloading(&mut self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.tell(|| sd_notify::notify(&[NotifyState::Reloading, now])),
-            Err(error) => tracing::warn!(%error, "the manager does not hear of the reload"),
+            Err(error) => tracing::warn!(%error, "service manager not notified of the reload"),
         }
     }
 
-    /// The gateway drains, for as long as this.
+    /// Reports that the gateway drains, for at most this time.
     pub(crate) fn stopping(&mut self, limit: Span) {
-        // Beyond its own patience, if that is less.
+        // Extends the manager's own timeout, if that is shorter.
         let extended = limit + Span::from_secs(5);
         let micros = u32::try_from(extended.as_micros()).unwrap_or(u32::MAX);
         self.tell(move || {
             sd_notify::notify(&[
                 NotifyState::Stopping,
-                NotifyState::Status("finishing what runs"),
+                NotifyState::Status("draining: running connections finish"),
                 NotifyState::ExtendTimeoutUsec(micros),
             ])
         });
     }
 
-    /// Has the manager keep a socket for the next start.
+    /// Stores a socket with the manager for the next start.
     pub(crate) fn keep(&mut self, name: &str, socket: BorrowedFd<'_>) {
         if !self.listens {
             return;
@@ -134,11 +134,11 @@ impl Service {
                     sd_notify::notify_with_fds(&states, &[socket.as_fd()])
                 });
             }
-            Err(error) => tracing::debug!(%error, name, "the manager does not keep a socket"),
+            Err(error) => tracing::debug!(%error, name, "socket not stored by the service manager"),
         }
     }
 
-    /// Has the manager close a socket that it keeps.
+    /// Removes a socket from the manager's store.
     pub(crate) fn forget(&mut self, name: &str) {
         let name = name.to_owned();
         self.tell(move || {
@@ -146,8 +146,8 @@ impl Service {
         });
     }
 
-    /// Has the thread send a message. One that finds the queue full is dropped: the manager has
-    /// not read for minutes then.
+    /// Queues a message. It is dropped when the queue is full: the manager has not read for minutes
+    /// then.
     fn tell(&mut self, send: impl FnOnce() -> io::Result<()> + Send + 'static) {
         if !self.listens {
             return;
@@ -161,7 +161,7 @@ impl Service {
         if let Some(sender) = &self.sender
             && sender.messages.try_send(Box::new(send)).is_err()
         {
-            tracing::debug!("the service manager does not read: a message is dropped");
+            tracing::debug!("message to the service manager dropped: it does not read");
         }
     }
 }
@@ -174,7 +174,7 @@ impl Sender {
             let _until_the_end: mpsc::Sender<()> = running;
             for send in pending {
                 if let Err(error) = send() {
-                    tracing::warn!(%error, "the service manager cannot be told");
+                    tracing::warn!(%error, "message to the service manager not sent");
                 }
             }
         })?;
@@ -182,7 +182,7 @@ impl Sender {
     }
 }
 
-/// Sends what is pending.
+/// Sends queued messages.
 impl Drop for Service {
     fn drop(&mut self) {
         if let Some(Sender { messages, finished }) = self.sender.take() {
