@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let report =
         gateway::run(&config, Some(&arguments.config), &stop).map_err(|error| error.to_string())?;
     drop(log);
-    let line = serde_json::to_string(&report).map_err(|error| error.to_string())?;
+    let line = gateway::to_json(&report).map_err(|error| error.to_string())?;
     values::write_briefly(std::io::stdout(), format!("{line}\n"));
     Ok(())
 }

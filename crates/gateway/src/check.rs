@@ -212,9 +212,9 @@ fn carrying(found: &mut Findings, config: &Config) {
 /// Checks for plans that commit more than the link has, or that have no effect.
 fn promises(found: &mut Findings, config: &Config) {
     let Role::Hub(section) = &config.role else { return };
-    for promised in crate::config::promised(&config.link, section) {
-        if promised.is_too_much() {
-            found.add("plan", promised.words());
+    for commitment in crate::config::commitments(&config.link, section) {
+        if commitment.is_too_much() {
+            found.add("plan", commitment.words());
         }
     }
     if matches!(config.security, crate::SecuritySection::Noise(_)) {

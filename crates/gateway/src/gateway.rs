@@ -261,7 +261,7 @@ fn open_hub(
     let platform = (driver.platform()?, driver.now());
     let mut engine =
         Engine::hub(platform, relays, socket, section, admission, &config.limits, state)?;
-    engine.set_promised(crate::config::promised(&config.link, section));
+    engine.set_commitments(crate::config::commitments(&config.link, section));
     log_control(config);
     tracing::info!(?addresses, "hub");
     let config = config.clone();
@@ -415,9 +415,9 @@ pub(crate) fn unix_seconds(clock: &Clock, at: Instant) -> u64 {
 
 /// Logs plans that commit more than the link has, which is accepted.
 pub(crate) fn log_promises(config: &Config, section: &HubSection) {
-    for promised in crate::config::promised(&config.link, section) {
-        if promised.is_too_much() {
-            tracing::warn!("{}", promised.words());
+    for commitment in crate::config::commitments(&config.link, section) {
+        if commitment.is_too_much() {
+            tracing::warn!("{}", commitment.words());
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What this host's kernel offers.
+//! Features of this host's kernel.
 
-/// The congestion controls that this host's kernel has loaded, by name.
+/// Returns the names of the congestion controls that the kernel has loaded.
 pub(crate) fn available_congestion_controls() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()

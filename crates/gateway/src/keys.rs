@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A key's file is no longer than this.
+/// Maximum size of a key file in bytes.
 const MOST_BYTES: u64 = 4096;
 
-/// Why there are no keys.
+/// Errors of key files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -24,10 +24,10 @@ pub enum KeyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Everybody on the machine can read or write the file.
+    /// The file is world-readable or world-writable.
     #[error("{}: not only its owner can read or change it (mode {mode:03o}): \
              chmod 600 {}, or 640 where the gateway reads it by its group", path.display(),
              path.display())]
@@ -37,47 +37,47 @@ pub enum KeyError {
         /// Its permissions.
         mode: u32,
     },
-    /// The file holds something else.
+    /// The file has another content.
     #[error("{}: {source}", path.display())]
     Text {
         /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// The expected content.
         source: KeyTextError,
     },
-    /// The file is there already.
+    /// The file exists already.
     #[error("{}: is there already; a key is never overwritten", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// The file's folder is not there.
+    /// The file's directory does not exist.
     #[error("{}: there is no folder {}: make it first, for root and the gateway alone: \
              install -d -m 750 -o root -g bentpipe {}", path.display(), folder.display(),
              folder.display())]
     NoFolder {
         /// The file.
         path: PathBuf,
-        /// Its folder.
+        /// Its directory.
         folder: PathBuf,
     },
-    /// The file cannot be made.
+    /// The file cannot be created.
     #[error("{}: cannot be written: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// This side's own key is another than the one that it runs with.
+    /// The gateway's own key differs from the one that it runs with.
     #[error("this gateway's own key has changed; that needs a restart")]
     OwnKey,
-    /// The keys do not go together.
+    /// The keys do not match.
     #[error("{0}")]
     Keys(#[from] KeysError),
 }
 
-/// What to do about a file that this user may not read.
+/// Returns advice for a file that this user may not read.
 fn advice(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -91,29 +91,29 @@ fn advice(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// The operating system's generator.
+/// The operating system's random number generator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
     /// # Panics
-    /// When the system has no randomness to give: there is nothing safe to do without.
+    /// When the system provides no random numbers.
     fn fill(&mut self, out: &mut [u8]) {
         getrandom::fill(out).expect("the system gives random bytes");
     }
 }
 
-/// Makes a private key in a new file at `path` that only its owner can read.
+/// Writes a new private key to a new file at `path` that only its owner can read.
 ///
 /// # Errors
-/// When there is something at `path`, or it cannot be written.
+/// When `path` exists, or cannot be written.
 pub fn generate_key(path: &Path) -> Result<PublicKey, KeyError> {
     let key = PrivateKey::generate(&mut SystemEntropy);
     write(path, &key.to_text())?;
     Ok(key.public())
 }
 
-/// Makes a secret for two gateways to share, as [`generate_key`].
+/// Writes a new preshared key, as [`generate_key`].
 ///
 /// # Errors
 /// As [`generate_key`].
@@ -121,26 +121,26 @@ pub fn generate_preshared_key(path: &Path) -> Result<(), KeyError> {
     write(path, &PresharedKey::generate(&mut SystemEntropy).to_text())
 }
 
-/// The public key of the private one in the file at `path`.
+/// Returns the public key of the private key in the file at `path`.
 ///
 /// # Errors
-/// When the file cannot be read, is not its owner's alone, or holds no key.
+/// When the file cannot be read, is accessible to others, or has no key.
 pub fn public_key(path: &Path) -> Result<PublicKey, KeyError> {
     read::<PrivateKey>(path).map(|key| key.public())
 }
 
 impl Config {
-    /// Reads the keys that this configuration names.
+    /// Reads the keys of this configuration.
     ///
     /// # Errors
-    /// When a file cannot be read, or the keys do not go together.
+    /// When a file cannot be read, or the keys do not match.
     pub fn keys(&self) -> Result<Security, KeyError> {
         let SecuritySection::Noise(NoiseSection { private, hub }) = &self.security else {
             return Ok(Security::None);
         };
         let known = match &self.role {
             Role::Terminal(_) => hub.iter().map(|key| known("hub", key)).collect(),
-            // It speaks with nobody.
+            // It has no peer.
             Role::Single(_) => Ok(Vec::new()),
             Role::Hub(section) => {
                 let keyed = section.terminals.iter();
@@ -184,7 +184,7 @@ fn read<T: FromStr<Err = KeyTextError>>(path: &Path) -> Result<T, KeyError> {
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let mode = metadata.permissions().mode() & 0o777;
-    // What is no file, such as a pipe, has no lasting permissions. A group may be the gateway's own.
+    // Only regular files have lasting permissions. The group may be the gateway's own.
     if metadata.is_file() && mode & 0o007 != 0 {
         return Err(KeyError::Open { path: path.into(), mode });
     }
@@ -193,7 +193,7 @@ fn read<T: FromStr<Err = KeyTextError>>(path: &Path) -> Result<T, KeyError> {
     text.parse().map_err(|source| KeyError::Text { path: path.into(), source })
 }
 
-/// Writes a new file; what cannot be written whole is not left behind.
+/// Writes a new file, and removes it if writing fails.
 fn write(path: &Path, text: &str) -> Result<(), KeyError> {
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.into() },
@@ -207,7 +207,7 @@ fn write(path: &Path, text: &str) -> Result<(), KeyError> {
     let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     let written = writeln!(file, "{text}").and_then(|()| file.sync_all());
     if written.is_err() {
-        let _ = fs::remove_file(path); // The first error is the one to tell.
+        let _ = fs::remove_file(path); // The first error is reported.
     }
     written.map_err(failed)
 }

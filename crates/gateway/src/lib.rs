@@ -15,7 +15,7 @@
 //! let file = "terminal.toml".as_ref();
 //! let config = gateway::Config::load(file)?;
 //! let report = gateway::run(&config, Some(file), &gateway::Stop::on_signals()?)?;
-//! println!("{}", serde_json::to_string(&report)?);
+//! println!("{}", gateway::to_json(&report)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -71,10 +71,10 @@ mod syn_gate;
 pub use check::{Warning, check};
 pub(crate) use config::Terms;
 pub use config::{
-    AcceptMode, AcceptRule, AcceptRules, ClassSection, Config, ConfigError, ConfirmSection,
-    ControlSocket, FailSection, ForwardSection, HealthSection, HubAddress, HubSection,
-    InterceptSection, KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection, Marking,
-    Mistake, NoiseSection, PathSection, PeerKey, PlanSection, Promised, QuicMode, ResolverSection,
+    AcceptMode, AcceptRule, AcceptRules, ClassSection, Commitment, Config, ConfigError,
+    ConfirmSection, ControlSocket, FailSection, ForwardSection, HealthSection, HubAddress,
+    HubSection, InterceptSection, KeySource, Limits, LinkSection, LogFormat, LogLevel, LogSection,
+    Marking, Mistake, NoiseSection, PathSection, PeerKey, PlanSection, QuicMode, ResolverSection,
     Role, SecuritySection, ShareLimits, SingleSection, SourceMode, TerminalEntry, TerminalSection,
     WhenFail, WhenFull,
 };
@@ -83,6 +83,7 @@ pub use forward::ForwardError;
 pub use gateway::{Addresses, Gateway, run};
 pub use keys::{KeyError, SystemEntropy, generate_key, generate_preshared_key, public_key};
 pub use logging::{Log, start_logging};
+pub use observe::to_json;
 pub use privileges::{PrivilegeError, capabilities, give_up_privileges};
 pub use proxy::ClientProtocol;
 pub use reach::{Destinations, Rule};

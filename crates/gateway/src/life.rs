@@ -1,7 +1,7 @@
-//! A gateway's life: it works, it drains, it ends.
+//! The life cycle of a gateway: work, drain, end.
 //!
 //! ```text
-//!   open ──▶ work ──asked to stop──▶ drain ──all finished, or limits.drain is over──▶ end
+//!   open ──▶ work ──stop requested──▶ drain ──all finished, or limits.drain is over──▶ end
 //!                 └─────────────asked twice, or at once─────────────────────────────▶
 //! ```
 
@@ -14,25 +14,25 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use units::Instant;
 
-/// Why the loop has paused.
+/// Reason for which the loop has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
-    /// To end: it was asked to, or what it was to finish is finished.
+    /// A stop was requested, or the drain is over.
     End,
-    /// It was asked to take no new connections, and to end when the running ones have.
+    /// A drain was requested.
     Drain,
-    /// It was asked to read its configuration again.
+    /// A reload was requested.
     Reload,
-    /// New connections are to pass from now on, or to be intercepted again.
+    /// Bypassing of new connections is to begin or end.
     Pass(bool),
-    /// The packet filter is to follow what is known of destinations.
+    /// The packet filter's rules on destinations are to be updated.
     Filter,
-    /// The time that it was to work until has come.
+    /// The time limit has passed.
     Due,
 }
 
 impl Gateway {
-    /// Works until it is asked to end; the kernel's tables are the caller's to clean.
+    /// Runs until a stop is requested; the caller removes the kernel's rules.
     pub(crate) fn live(&mut self, stop: &Stop) -> Result<(), Error> {
         self.driver.watch(stop)?;
         self.keep_sockets();
@@ -41,7 +41,7 @@ impl Gateway {
             match self.work(stop, self.service.next())? {
                 Pause::End => break,
                 Pause::Drain => self.drain(),
-                // What a drain has closed stays closed.
+                // Listeners that a drain has closed stay closed.
                 Pause::Reload if self.engine.is_draining() => {
                     tracing::warn!("reload ignored: the gateway is stopping");
                 }
@@ -69,7 +69,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Works until `stop` is asked for something, the kernel's tables are to change, or `until`.
+    /// Runs until a request of `stop`, a change of the kernel's rules, or `until`.
     fn work(&mut self, stop: &Stop, until: Instant) -> io::Result<Pause> {
         loop {
             if self.driver.take_asked() {
@@ -79,7 +79,7 @@ impl Gateway {
                     Asked::Drain | Asked::Nothing => {}
                 }
                 if stop.take_reload() {
-                    // There may be more to hear afterwards.
+                    // There may be further requests.
                     self.driver.ask_again();
                     return Ok(Pause::Reload);
                 }
@@ -101,12 +101,12 @@ impl Gateway {
         }
     }
 
-    /// Has the service manager keep what is to be there at the next start, and nothing else.
+    /// Stores the sockets for the next start with the service manager, and removes others.
     pub(crate) fn keep_sockets(&mut self) {
         let mut all: Vec<(String, BorrowedFd<'_>)> = Vec::new();
         for (path, socket) in self.config.ways().iter().zip(self.engine.sockets()) {
-            // Another port will do as well next time, and what is bound to an interface would
-            // have to be bound again.
+            // The next start may use another port, and a socket bound to an interface must be bound
+            // again.
             if path.link.listen.port() == 0 || path.interface.is_some() {
                 continue;
             }
@@ -135,7 +135,7 @@ impl Gateway {
         self.kept = names;
     }
 
-    /// Lets new connections pass, or intercepts them again.
+    /// Starts or ends bypassing of new connections.
     fn pass(&mut self, pass: bool) {
         let changed = match (&mut self.interception, &self.rules) {
             (Some(interception), _) if pass => interception.stop_intercepting(),
@@ -156,15 +156,14 @@ impl Gateway {
         self.engine.set_bypass(pass, intercepted);
     }
 
-    /// Has the packet filter refuse or confirm new connections by what is known of their
-    /// destinations.
+    /// Updates the packet filter's rules that refuse or confirm connections by destination.
     fn filter(&mut self) {
         let wanted = self.engine.filter();
         let changed = match (&mut self.interception, &mut self.rules) {
             (Some(interception), Some(rules)) => {
                 let other = rules.families != wanted.families;
                 rules.families = wanted.families;
-                // While connections pass, the rules are put in place when that ends.
+                // While connections bypass the gateway, the rules are installed when that ends.
                 let change = match other && !self.engine.is_bypassing() {
                     true => interception.change_terminal(rules),
                     false => Ok(()),
@@ -179,13 +178,13 @@ impl Gateway {
         self.engine.set_applied_filter(self.driver.now(), changed.is_ok().then_some(wanted));
     }
 
-    /// New connections go their ordinary way or are refused; those that run may finish.
+    /// Starts a drain: new connections bypass the gateway or are refused; running ones may finish.
     fn drain(&mut self) {
         let limit = self.config.limits.drain;
         let connections = self.engine.connections();
         self.service.stopping(limit);
         tracing::info!(connections, %limit, "draining: running connections may finish");
-        // First the kernel's rules, so that nobody is led to a listener that closes.
+        // First the kernel's rules, so that no client is redirected to a closed listener.
         if let Some(interception) = &mut self.interception
             && let Err(error) = interception.stop_intercepting()
         {

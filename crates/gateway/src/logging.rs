@@ -1,4 +1,4 @@
-//! Logs, on standard error: for people, for journald, or as JSON.
+//! Logs on standard error: as text, for journald, or as JSON.
 
 #[cfg(test)]
 pub(crate) mod captured;
@@ -26,36 +26,35 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, reload};
 
-/// What decides how much is logged: `BENTPIPE_LOG=debug`, `BENTPIPE_LOG=gateway=trace`.
+/// Environment variable of the log level: `BENTPIPE_LOG=debug`, `BENTPIPE_LOG=gateway=trace`.
 const VARIABLE: &str = "BENTPIPE_LOG";
 
-/// The level, of the logging that this process has started.
+/// The level of this process's log.
 static LEVEL: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
-/// The lines of this process that are not written yet.
+/// The queued lines of this process.
 static QUEUE: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
-/// How long the end of a process waits for standard error.
+/// Maximum time that the end of a process waits for standard error.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// The log of this process. When it is dropped, what is logged already is written, as far as
-/// standard error takes it within a second.
+/// The log of this process. Dropping it writes the queued lines, for at most one second.
 #[derive(Debug)]
-#[must_use = "what is logged last is lost without it"]
+#[must_use = "the last log lines are lost without it"]
 pub struct Log {
     /// `None` where another subscriber is in place.
     queue: Option<Arc<LogQueue>>,
     writing: bool,
 }
 
-/// Logs events to standard error as `section` says, unless `BENTPIPE_LOG` says otherwise. Has no
-/// effect when the process logs already.
+/// Starts logging to standard error as configured in `section`, which `BENTPIPE_LOG` overrides. Has
+/// no effect if the process logs already.
 ///
 /// The thread that logs never waits for standard error: lines are queued, and dropped and counted
 /// when the queue is full. They are written from [`Log::start_writing`] on.
 ///
-/// One place in the program writes at most twenty lines in ten seconds, from `info` on; how many
-/// were left out is logged afterwards.
+/// A log statement of level `info` or above writes at most twenty lines in ten seconds; the number
+/// of omitted lines is logged afterwards.
 pub fn start_logging(section: &LogSection) -> Log {
     let queue = Arc::new(LogQueue::default());
     let (filter, level) = reload::Layer::new(filter(section));
@@ -63,13 +62,13 @@ pub fn start_logging(section: &LogSection) -> Log {
     let to_journal = std::env::var_os("JOURNAL_STREAM").is_some();
     let lines = match section.format {
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
-        // It knows the time, and it reads the level from the line's beginning.
+        // The journal adds the time, and reads the level from the line's beginning.
         LogFormat::Text if to_journal => lines.event_format(Journal).boxed(),
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
     };
     let layers =
         tracing_subscriber::registry().with(filter).with(Limiter::of_process()).with(lines);
-    // Another subscriber that is in place already does as well.
+    // A subscriber that exists already is kept.
     if layers.try_init().is_err() {
         return Log { queue: None, writing: false };
     }
@@ -80,15 +79,15 @@ pub fn start_logging(section: &LogSection) -> Log {
 }
 
 impl Log {
-    /// Starts the thread that writes. A process that gives up privileges does so before: a thread
-    /// has its own.
+    /// Starts the thread that writes. A process drops privileges before, because each thread has its
+    /// own.
     ///
     /// # Errors
-    /// When there is no descriptor or no thread for it.
+    /// When no descriptor or thread is available.
     pub fn start_writing(&mut self) -> io::Result<()> {
         if let (Some(queue), false) = (&self.queue, self.writing) {
             let queue = Arc::clone(queue);
-            // Not by `io::stderr`: its lock would be held while the descriptor blocks.
+            // Not `io::stderr`: its lock would be held while the descriptor blocks.
             let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
             let thread = std::thread::Builder::new().name("log".into());
             thread.spawn(move || {
@@ -104,7 +103,7 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         report_omissions();
-        // Where the process ends before it began to write, there is something to say all the same.
+        // Lines of a process that ends before the thread has started are written as well.
         let started = self.start_writing();
         if let (Some(queue), Ok(())) = (&self.queue, started) {
             queue.flush(FLUSH_LIMIT);
@@ -112,20 +111,21 @@ impl Drop for Log {
     }
 }
 
-/// Logs how many lines were left out or dropped since the last call, if any were.
+/// Logs how many lines were omitted or dropped since the last call, if any.
 pub(crate) fn report_omissions() {
     limit::tell_left_out();
     if let Some(lines) = QUEUE.get().and_then(|queue| queue.take_unreported()) {
-        tracing::warn!(lines, "log lines were dropped: standard error did not take them");
+        tracing::warn!(lines, "log lines dropped: standard error was blocked");
     }
 }
 
-/// Lines that were dropped since the process started, because standard error did not take them.
+/// Returns the number of lines dropped since the process started, because standard error was
+/// blocked.
 pub(crate) fn dropped_lines() -> u64 {
     QUEUE.get().map_or(0, |queue| queue.dropped())
 }
 
-/// The usual hook writes to standard error itself, and would wait for it.
+/// Replaces the default panic hook, which writes to standard error and would block.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("unnamed");
@@ -141,18 +141,18 @@ fn log_panic(info: &PanicHookInfo<'_>) {
         }
         _ => tracing::error!(thread, place, "panicked: {message}"),
     }
-    // A second panic while the first unwinds ends the process at once.
+    // A second panic during unwinding aborts the process.
     if let Some(queue) = QUEUE.get() {
         queue.flush(FLUSH_LIMIT);
     }
 }
 
-/// Writes from the section's level on from here on.
+/// Sets the level to that of the section.
 pub(crate) fn set_level(section: &LogSection) {
     if let Some(level) = LEVEL.get()
         && let Err(error) = level.reload(filter(section))
     {
-        tracing::warn!(%error, "the log keeps its level");
+        tracing::warn!(%error, "log level not changed");
     }
 }
 
@@ -161,7 +161,7 @@ fn filter(section: &LogSection) -> Targets {
     told.unwrap_or_else(|| Targets::new().with_default(section.level.filter()))
 }
 
-/// Lines as systemd's journal takes them: `<6>text`, where 6 is syslog's number for the level.
+/// Lines for systemd's journal: `<6>text`, where 6 is the level by syslog(3).
 struct Journal;
 
 impl<S, N> FormatEvent<S, N> for Journal

@@ -1,50 +1,50 @@
-//! What the C library keeps of memory that nobody uses any more goes back to the kernel.
+//! Returns memory that the C library has freed but keeps to the kernel.
 //!
-//! glibc gives memory back from the top of its heap only, and one small block up there keeps all
-//! that is free below; and once a large block has been freed, it takes blocks of that size from
-//! the heap, too, and keeps twice as much of it. After an hour with full buffers a gateway would
-//! hold what it needed then until it ends. So large blocks always come from the kernel and go
-//! back there, and now and then all free pages are given back, wherever they lie.
+//! glibc returns memory only from the top of its heap, so one small block there retains all free
+//! memory below; and after freeing a large block it allocates blocks of that size from the heap,
+//! too, and retains twice as much. After a period with full buffers a gateway would keep their
+//! memory until it ends. Large blocks are therefore always mapped from the kernel and unmapped, and
+//! all free pages are returned at intervals.
 //!
-//! Where the C library is another one, nothing of this is done.
+//! With another C library this module does nothing.
 
 use std::fs;
 use units::{Instant, Span};
 
-/// Blocks of this many bytes and more are the kernel's.
+/// Minimum size in bytes of blocks that are mapped from the kernel.
 #[cfg(target_env = "gnu")]
 const LARGE: libc::c_int = 256 * 1024;
-/// So much may stay free at the heap's top.
+/// Free memory that may remain at the top of the heap, in bytes.
 #[cfg(target_env = "gnu")]
 const TOP: libc::c_int = 1 << 20;
-/// How often to look.
+/// Interval of the check.
 const LOOKS: Span = Span::from_secs(5);
-/// How often to count what is free when that was of no use, at most.
+/// Maximum interval of counting free memory after counts without result.
 const RARE: Span = Span::from_secs(80);
-/// Less than this is not worth the trouble, bytes.
+/// Minimum amount of free memory that is returned, in bytes.
 const LITTLE: u64 = 128 * 1024;
-/// While there is traffic, as much as this may be free beside half of what is used, bytes: what
-/// goes back now is soon asked for again, a page at a time. At rest all goes.
+/// While there is traffic, this much may be free beside half of the used memory, in bytes: it would
+/// soon be allocated again, page by page. At rest all of it is returned.
 const AT_WORK: u64 = 8 << 20;
-/// Bytes per second below which a gateway rests.
+/// Traffic below which a gateway is at rest, in bytes per second.
 const RESTING: u64 = 16 * 1024;
 
-/// Tells the C library how to go about large blocks; once, before there are any.
+/// Configures the C library's handling of large blocks; to be called once, before there are any.
 pub(crate) fn settle() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: mallopt takes two numbers; that one of them should not be known is harmless.
+    // SAFETY: mallopt takes two numbers; an unknown one is harmless.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
         libc::mallopt(libc::M_TRIM_THRESHOLD, TOP);
     }
 }
 
-/// The part of the machine's memory that buffers may take in each direction, and their least.
+/// Divisor of the machine's memory for buffers in each direction, and their minimum.
 const TOTAL_PART: u64 = 4;
 const TOTAL_LEAST: u64 = 16 << 20;
 
-/// Bytes of buffer for all terminals of a hub together, in each direction, where none are
-/// configured: a quarter of the machine's memory. `None` where that is not known.
+/// Returns the default buffer size of all terminals of a hub together, in each direction, in bytes:
+/// a quarter of the machine's memory. `None` if that is unknown.
 pub(crate) fn usual_total() -> Option<u64> {
     // SAFETY: sysconf takes a number and reads nothing else.
     let [pages, size] =
@@ -53,17 +53,17 @@ pub(crate) fn usual_total() -> Option<u64> {
     Some((machine / TOTAL_PART).max(TOTAL_LEAST))
 }
 
-/// When to give memory back.
+/// Schedule of returning memory.
 #[derive(Debug)]
 pub(crate) struct Memory {
     next: Instant,
-    /// What is free is counted again then, at work.
+    /// Time of the next count of free memory under traffic.
     count_at: Instant,
-    /// How long the last wait for that was.
+    /// The last interval between counts.
     pause: Span,
-    /// When it was last looked, and how many bytes had moved by then.
+    /// Time of the last check, and the bytes moved by then.
     seen: (Instant, u64),
-    /// What was resident after memory was given back, or less, bytes.
+    /// Minimum of the resident memory since memory was returned, in bytes.
     rest: u64,
 }
 
@@ -72,13 +72,13 @@ impl Memory {
         Self { next: now + LOOKS, count_at: now, pause: LOOKS, seen: (now, 0), rest: 0 }
     }
 
-    /// When to look again.
+    /// Returns the time of the next check.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Gives back what is free, if it is time for that and worth it; `moved` are the bytes that
-    /// have gone through connections so far.
+    /// Returns free memory to the kernel, if that is due and there is enough; `moved` is the number of
+    /// bytes moved by connections so far.
     pub(crate) fn review(&mut self, now: Instant, moved: u64) {
         if now < self.next {
             return;
@@ -90,7 +90,7 @@ impl Memory {
         self.next = now + LOOKS;
     }
 
-    /// Looks at what is resident, and beyond that only where it has become more.
+    /// Compares the resident memory, and counts free memory only if it has grown.
     fn judge(
         &mut self,
         now: Instant,
@@ -111,7 +111,7 @@ impl Memory {
             }
             let Some(used) = in_use() else { return };
             if resident.saturating_sub(used) < AT_WORK + used / 2 {
-                // To count what is free takes time where there is much.
+                // Counting takes time if much is free.
                 self.pause = (self.pause * 2).min(RARE);
                 self.count_at = now + self.pause;
                 return;
@@ -124,7 +124,7 @@ impl Memory {
     }
 }
 
-/// What this process has of the machine's memory for itself, bytes.
+/// Returns the resident anonymous memory of this process in bytes.
 fn resident() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/statm").ok()?;
     let mut words = text.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok());
@@ -134,7 +134,7 @@ fn resident() -> Option<u64> {
     Some(all.saturating_sub(shared) * u64::try_from(size).ok()?)
 }
 
-/// What the program has asked for and not given back, bytes.
+/// Returns the allocated memory in bytes.
 #[cfg(target_env = "gnu")]
 fn in_use() -> Option<u64> {
     // SAFETY: it takes nothing, and returns numbers.
@@ -147,7 +147,7 @@ fn in_use() -> Option<u64> {
     None
 }
 
-/// Gives all free pages back; returns what is resident then.
+/// Returns all free pages to the kernel, and the resident memory after that in bytes.
 #[cfg(target_env = "gnu")]
 fn give_back() -> Option<u64> {
     // SAFETY: it takes a number, and touches no memory that is in use.
@@ -166,7 +166,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A look at this second; returns whether memory was counted, and whether it was given back.
+    /// Checks at this second; returns whether memory was counted, and whether it was returned.
     fn look(
         memory: &mut Memory,
         at: u64,
@@ -191,7 +191,7 @@ mod tests {
     fn who_rests_gives_back_what_is_free_once() {
         let mut memory = Memory::new(Instant::ZERO);
         assert!(look(&mut memory, 0, true, (60 * MIB, 10 * MIB, 12 * MIB)).1);
-        // Some blocks lie alone on their pages: to try again would bring nothing.
+        // Some blocks are alone on their pages: another attempt would return nothing.
         assert!(!look(&mut memory, 5, true, (12 * MIB, 10 * MIB, 12 * MIB)).1);
         assert!(look(&mut memory, 10, true, (13 * MIB, 10 * MIB, 12 * MIB)).1);
     }
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(look(&mut memory, 160, true, (30 * MIB, 16 * MIB, 2 * MIB)), (false, true));
     }
 
-    /// What this is all for: blocks that were freed below others that are still used.
+    /// Blocks that were freed below others that are still used.
     #[test]
     #[cfg(target_env = "gnu")]
     fn what_is_free_below_what_is_used_goes_back() {

@@ -1,8 +1,8 @@
-//! Giving up what a gateway does not need of root.
+//! Dropping of root privileges.
 //!
-//! systemd does this better, before the gateway starts. Where there is none, `user = "bentpipe"`
-//! has a gateway that was started by root become that user, and keep only the capabilities that
-//! its configuration asks for.
+//! systemd does this better, before the gateway starts. Without it, a gateway that was started by
+//! root switches with `user = "bentpipe"` to that user, and keeps only the capabilities that its
+//! configuration needs.
 
 use crate::{Config, Role, SourceMode};
 use caps::{CapSet, Capability, CapsHashSet};
@@ -10,27 +10,27 @@ use nix::unistd::{Uid, User};
 use std::ffi::CString;
 use std::io;
 
-/// Why privileges could not be given up.
+/// Errors of dropping privileges.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrivilegeError {
-    /// There is nobody of this name.
+    /// The user does not exist.
     #[error("user: found {0:?}, expected the name of a user of this system")]
     NoUser(String),
-    /// Only root can become another.
-    #[error("user: only root can become {0:?}; start as root, or leave the key out")]
+    /// Only root can switch to another user.
+    #[error("user: only root can switch to {0:?}; start as root, or remove the key")]
     NotRoot(String),
-    /// The kernel, or the list of users.
+    /// A call of the kernel or of the user database failed.
     #[error("user: {call}: {source}")]
     Refused {
-        /// What was refused.
+        /// The call.
         call: &'static str,
-        /// Why.
+        /// Its error.
         source: io::Error,
     },
 }
 
-/// The capabilities that `config` cannot do without, and for what.
+/// Returns the capabilities that `config` needs, and what for.
 pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
     let mut needed = Vec::new();
     let mut ports: Vec<u16> = config.ways().iter().map(|path| path.link.listen.port()).collect();
@@ -64,11 +64,11 @@ pub(crate) fn needed(config: &Config) -> Vec<(Capability, &'static str)> {
     needed
 }
 
-/// Becomes the user of the configuration, if it names one, and never gains a privilege again.
-/// To be called before any thread is started and any socket is opened.
+/// Switches to the user of the configuration, if there is one, and sets `no_new_privs`. To be
+/// called before any thread is started and any socket is opened.
 ///
 /// # Errors
-/// When there is no such user, or this process may not become it.
+/// When there is no such user, or this process may not switch to it.
 pub fn give_up_privileges(config: &Config) -> Result<(), PrivilegeError> {
     // SAFETY: prctl with these arguments touches no memory.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
@@ -76,7 +76,7 @@ pub fn give_up_privileges(config: &Config) -> Result<(), PrivilegeError> {
     }
     let Some(name) = &config.user else {
         if Uid::effective().is_root() {
-            tracing::info!("runs as root; `user` in the configuration would give that up");
+            tracing::info!("running as root; set `user` in the configuration to drop privileges");
         }
         return Ok(());
     };
@@ -90,7 +90,7 @@ pub fn give_up_privileges(config: &Config) -> Result<(), PrivilegeError> {
     }
     let kept: CapsHashSet = needed(config).into_iter().map(|(capability, _)| capability).collect();
     become_user(&user, &kept)?;
-    tracing::info!(user = name, ?kept, "gave up root");
+    tracing::info!(user = name, ?kept, "root privileges dropped");
     Ok(())
 }
 
@@ -122,7 +122,7 @@ fn become_user(user: &User, kept: &CapsHashSet) -> Result<(), PrivilegeError> {
     caps::set(None, CapSet::Effective, kept).map_err(capabilities("capset"))
 }
 
-/// The capabilities that `config` needs, by name: what a service manager has to grant.
+/// Returns the names of the capabilities that `config` needs, for a service manager.
 pub fn capabilities(config: &Config) -> Vec<String> {
     let mut names: Vec<String> = needed(config).iter().map(|(one, _)| one.to_string()).collect();
     names.sort_unstable();
@@ -130,16 +130,16 @@ pub fn capabilities(config: &Config) -> Vec<String> {
     names
 }
 
-/// What root needs for files that are other users'.
+/// Capabilities of root for files of other users.
 const FILES: [Capability; 3] =
     [Capability::CAP_DAC_OVERRIDE, Capability::CAP_DAC_READ_SEARCH, Capability::CAP_FOWNER];
 
-/// Drops the capabilities that `config` does not need from this thread, and so from those that it
-/// starts. To be called once sockets are open whose buffers a privilege has enlarged, and before
-/// any octet from outside is read.
+/// Drops the capabilities that `config` does not need from this thread and those that it starts. To
+/// be called after opening sockets whose buffers need a privilege, and before reading any octet
+/// from the network.
 pub(crate) fn drop_unneeded(config: &Config) {
     let mut kept: CapsHashSet = needed(config).into_iter().map(|(one, _)| one).collect();
-    // Before Linux 5.7 binding to an interface again needs it.
+    // Binding to an interface again needs it before Linux 5.7.
     if config.ways().iter().any(|path| path.interface.is_some()) {
         kept.insert(Capability::CAP_NET_RAW);
     }
@@ -147,20 +147,20 @@ pub(crate) fn drop_unneeded(config: &Config) {
         kept.extend(FILES);
     }
     if let Err(error) = keep_only(&kept) {
-        tracing::warn!(%error, "capabilities that are not needed could not be dropped");
+        tracing::warn!(%error, "unneeded capabilities not dropped");
     }
 }
 
 /// Drops every capability of this thread, which needs none.
 pub(crate) fn drop_all_of_thread() {
     if let Err(error) = keep_only(&CapsHashSet::new()) {
-        tracing::debug!(%error, "a thread keeps its capabilities");
+        tracing::debug!(%error, "capabilities of a thread not dropped");
     }
 }
 
 fn keep_only(kept: &CapsHashSet) -> Result<(), caps::errors::CapsError> {
     let mut sets = vec![CapSet::Ambient];
-    // The bounding set is root's to change; for others `no_new_privs` makes up for that.
+    // Only root can change the bounding set; `no_new_privs` has the same effect for others.
     if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
         sets.push(CapSet::Bounding);
     }

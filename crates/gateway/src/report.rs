@@ -39,9 +39,9 @@ pub struct SingleReport {
     /// Bytes written to them.
     pub bytes_to_satellite: u64,
     /// Segments that the kernel retransmitted.
-    pub segments_repeated: u64,
+    pub segments_retransmitted: u64,
     /// Bytes that the kernel retransmitted.
-    pub bytes_repeated: u64,
+    pub bytes_retransmitted: u64,
 }
 
 /// State of the path to a peer.
@@ -54,7 +54,7 @@ pub struct PeerReport {
     /// The current send rate: IP packets with link overhead, bit/s.
     pub rate_bits_per_second: Option<u64>,
     /// The rate that is cached for the next session, bit/s.
-    pub learnt_bits_per_second: Option<u64>,
+    pub confirmed_rate_bits_per_second: Option<u64>,
     /// The smoothed RTT, seconds.
     pub round_trip_seconds: Option<f64>,
     /// The path MTU, bytes.
@@ -68,7 +68,9 @@ impl PeerReport {
             peer,
             mode: seen.mode,
             rate_bits_per_second: relay.rate(now).map(BitRate::as_bps),
-            learnt_bits_per_second: relay.path_metrics().map(|metrics| metrics.rate.as_bps()),
+            confirmed_rate_bits_per_second: relay
+                .path_metrics()
+                .map(|metrics| metrics.rate.as_bps()),
             round_trip_seconds: seen.srtt.map(Span::as_secs_f64),
             mtu: relay.mtu(),
         })
@@ -190,31 +192,31 @@ pub struct Counters {
     /// Clients whose proxy requests were malformed or too slow.
     pub bad_requests: u64,
     /// Intercepted clients whose SYN was held.
-    pub knocked: u64,
+    pub syns_held: u64,
     /// Intercepted clients that did not connect after their server had answered.
-    pub gone_before_accepted: u64,
+    pub syns_abandoned: u64,
     /// Overruns of the buffer for SYNs to be held; clients retransmit them.
-    pub knocks_lost: u64,
+    pub syn_log_overruns: u64,
     /// Clients that connected directly to a transparent listener.
     pub not_intercepted: u64,
     /// Servers that were not connected to from the client's own address.
-    pub own_address_instead: u64,
+    pub source_fallbacks: u64,
     /// Pauses of accepting, without descriptors or at the limit.
     pub accept_pauses: u64,
     /// Direct connections of a terminal, while no hub responded.
     pub direct: u64,
     /// Number of times that bypassing began.
-    pub passed: u64,
+    pub bypass_activations: u64,
     /// Whether new connections bypass the gateway: 1, or 0.
-    pub passing: u64,
+    pub bypass_active: u64,
     /// Maximum number of concurrent connections.
-    pub most_at_once: u64,
+    pub peak_connections: u64,
     /// The tunnel interface of packets that are forwarded unsplit.
     pub forwarded: ForwardCounters,
     /// Messages to a MAC scheduler about connections, at a hub.
     pub mac_messages: u64,
     /// Such messages that were not delivered.
-    pub mac_unheard: u64,
+    pub mac_send_errors: u64,
     /// Rounds of the readiness loop.
     pub rounds: u64,
     /// Bytes read from clients and servers.

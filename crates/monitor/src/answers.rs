@@ -151,7 +151,7 @@ pub struct Process {
     /// Open descriptors.
     pub open_descriptors: Option<u64>,
     /// Descriptors that it may have.
-    pub most_descriptors: Option<u64>,
+    pub max_descriptors: Option<u64>,
 }
 
 /// One terminal's way.
@@ -169,7 +169,7 @@ pub struct Terminal {
     /// Since when, seconds since 1970.
     pub since_unix_seconds: Option<f64>,
     /// For how long it has not been heard.
-    pub silent_seconds: Option<f64>,
+    pub idle_seconds: Option<f64>,
     /// What the controller does.
     pub mode: String,
     /// Its plan, at a hub.
@@ -181,7 +181,7 @@ pub struct Terminal {
     /// The smoothed round trip.
     pub round_trip_seconds: Option<f64>,
     /// What waits on the way.
-    pub queue_seconds: Option<f64>,
+    pub queuing_delay_seconds: Option<f64>,
     /// For how long there has been an outage.
     pub outage_seconds: Option<f64>,
     /// Largest IP packet.

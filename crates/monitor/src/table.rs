@@ -97,7 +97,7 @@ fn head(status: &Status) -> String {
         time(process.cpu_seconds),
         or_dash(process.resident_bytes.map(bytes)),
         of(process.open_descriptors),
-        of(process.most_descriptors),
+        of(process.max_descriptors),
         time(rounds.late.most_seconds),
     );
     out
@@ -125,7 +125,7 @@ fn cells(terminal: &Terminal) -> [String; 13] {
         or_dash(terminal.plan.as_deref().map(safe)),
         or_dash(terminal.share_bits_per_second.map(|bits| rate(bits as f64))),
         or_dash(terminal.round_trip_seconds.map(time)),
-        or_dash(terminal.queue_seconds.map(time)),
+        or_dash(terminal.queuing_delay_seconds.map(time)),
         share(lost),
         count(terminal.streams),
         bytes(terminal.stream_bytes_sent),
@@ -138,7 +138,7 @@ pub(crate) fn state(terminal: &Terminal) -> String {
     if !terminal.connected {
         return "not connected".into();
     }
-    match (terminal.outage_seconds, terminal.silent_seconds) {
+    match (terminal.outage_seconds, terminal.idle_seconds) {
         (Some(outage), _) => format!("outage {}", time(outage)),
         (None, Some(silent)) if silent > 30.0 => format!("silent {}", time(silent)),
         (None, Some(_) | None) => match terminal.health.as_deref() {
@@ -173,8 +173,8 @@ pub(crate) mod tests {
             "association": {"dropped": {"bad_tag": 0, "replayed": 1}},
             "terminals": [
                 {"terminal": "boat", "address": "192.0.2.9:4000", "connected": true, "mode": "steady",
-                 "silent_seconds": 0.2, "rate_bits_per_second": 9800000, "round_trip_seconds": 0.612,
-                 "queue_seconds": 0.003, "streams": 12, "data_sent": 1000, "retransmitted": 12,
+                 "idle_seconds": 0.2, "rate_bits_per_second": 9800000, "round_trip_seconds": 0.612,
+                 "queuing_delay_seconds": 0.003, "streams": 12, "data_sent": 1000, "retransmitted": 12,
                  "stream_bytes_sent": 1200000000, "stream_bytes_received": 34000000, "mtu_bytes": 1500},
                 {"terminal": "bus\u001b[31m", "connected": true, "outage_seconds": 7.25, "mode": "free"}
             ],

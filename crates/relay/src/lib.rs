@@ -141,7 +141,7 @@ pub struct Statistics {
     /// Bytes of send buffer in use.
     pub send_buffered: u64,
     /// Bytes of the receive pool that are promised.
-    pub receive_promised: u64,
+    pub receive_credit: u64,
 }
 
 /// What sessions and streams have done in all, past sessions included.

@@ -61,10 +61,10 @@ fn what_the_server_says_the_client_hears() {
     }
     let (terminal, _) = bed.finish();
     let connections = &terminal["connections"];
-    assert_eq!(connections["knocked"], 6, "{terminal}");
+    assert_eq!(connections["syns_held"], 6, "{terminal}");
     assert_eq!(connections["refused"]["connection_refused"], 2, "{terminal}");
     assert_eq!(connections["refused"]["policy"], 1, "{terminal}");
-    assert_eq!(connections["gone_before_accepted"], 0, "{terminal}");
+    assert_eq!(connections["syns_abandoned"], 0, "{terminal}");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn two_hundred_at_once_are_each_let_in_once() {
         }
     });
     let (terminal, hub) = bed.finish();
-    assert_eq!(terminal["connections"]["knocked"], 200, "{terminal}");
+    assert_eq!(terminal["connections"]["syns_held"], 200, "{terminal}");
     assert!(hub["connections"]["connected"].as_u64() >= Some(200), "{hub}");
 }
 
@@ -188,7 +188,7 @@ fn a_client_that_asks_again_opens_nothing_twice() {
     exchange(client, accepted(&listener), 10_000);
     nobody_else(&listener);
     let (terminal, _) = bed.finish();
-    assert_eq!(terminal["connections"]["knocked"], 1, "{terminal}");
+    assert_eq!(terminal["connections"]["syns_held"], 1, "{terminal}");
 }
 
 #[test]
@@ -222,8 +222,8 @@ fn a_client_that_gives_up_leaves_nothing_and_may_come_again() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     nobody_else(&listener);
     let (terminal, _) = bed.finish();
-    assert_eq!(terminal["connections"]["knocked"], 2, "{terminal}");
-    assert_eq!(terminal["connections"]["gone_before_accepted"], 1, "{terminal}");
+    assert_eq!(terminal["connections"]["syns_held"], 2, "{terminal}");
+    assert_eq!(terminal["connections"]["syns_abandoned"], 1, "{terminal}");
 }
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -286,7 +286,7 @@ fn a_flood_of_syns_takes_the_places_that_there_are_and_no_more() {
     exchange(tries.expect("a place at last"), accepted(&listener), 10_000);
     let (terminal, hub) = bed.finish();
     let count = |report: &serde_json::Value, key: &str| report["connections"][key].as_u64();
-    assert!(count(&terminal, "most_at_once") <= Some(55), "{terminal}");
+    assert!(count(&terminal, "peak_connections") <= Some(55), "{terminal}");
     assert!(terminal["connections"]["limited"]["confirming"].as_u64() >= Some(500), "{terminal}");
     assert_eq!(count(&terminal, "opened"), count(&hub, "opened"), "{terminal} {hub}");
 }

@@ -173,7 +173,7 @@ fn without_a_hub_connections_go_their_ordinary_way_and_come_back_with_it() {
     }));
     let (terminal, _) = bed.finish();
     assert!(terminal["connections"]["direct"].as_u64() >= Some(1), "{terminal}");
-    assert_eq!(terminal["connections"]["passed"], 1);
+    assert_eq!(terminal["connections"]["bypass_activations"], 1);
 }
 
 #[test]

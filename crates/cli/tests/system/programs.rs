@@ -102,7 +102,7 @@ fn two_hundred_downloads_at_once_are_all_whole() {
         assert!(got == content, "download {number} has {} bytes", got.len());
     }
     let (terminal, _) = bed.finish();
-    assert!(terminal["connections"]["most_at_once"].as_u64() >= Some(100), "{terminal}");
+    assert!(terminal["connections"]["peak_connections"].as_u64() >= Some(100), "{terminal}");
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn two_hundred_connections_at_once_are_all_whole() {
         }
     });
     let report = bed.finish();
-    assert!(report["connections"]["most_at_once"].as_u64() > Some(50), "{report}");
+    assert!(report["connections"]["peak_connections"].as_u64() > Some(50), "{report}");
 }
 
 /// What the gateway says on its control socket.

@@ -43,7 +43,7 @@ pub struct ClassSection {
 
 /// What is promised on one way, of a link or of a plan's total, against what there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Promised {
+pub struct Commitment {
     /// Which way: `up` or `down`.
     pub way: &'static str,
     /// The plan of which it is the total; `None`: the link.
@@ -54,7 +54,7 @@ pub struct Promised {
     pub rate: BitRate,
 }
 
-impl Promised {
+impl Commitment {
     /// Whether not all of it can be had at once.
     pub fn is_too_much(&self) -> bool {
         self.committed_bps > self.most().as_bps()
@@ -118,7 +118,7 @@ pub(crate) fn for_relay(plans: &[PlanSection], terminals: &[TerminalEntry]) -> P
 
 /// What is committed to the terminals that are named: of the link, each way whose rate is known,
 /// and of plans that have a total.
-pub(crate) fn promised(link: &LinkSection, section: &HubSection) -> Vec<Promised> {
+pub(crate) fn commitments(link: &LinkSection, section: &HubSection) -> Vec<Commitment> {
     let HubSection { plans, terminals, .. } = section;
     let all = for_relay(plans, terminals);
     let named = terminals.iter().map(|entry| entry.name.as_str());
@@ -138,10 +138,10 @@ pub(crate) fn promised(link: &LinkSection, section: &HubSection) -> Vec<Promised
             whole = whole.saturating_add(sum.min(rates.total.map_or(u64::MAX, BitRate::as_bps)));
             if let Some(rate) = rates.total {
                 let plan = Some(plan.name.clone());
-                found.push(Promised { way, plan, committed_bps: sum, rate });
+                found.push(Commitment { way, plan, committed_bps: sum, rate });
             }
         }
-        found.extend(rate.map(|rate| Promised { way, plan: None, committed_bps: whole, rate }));
+        found.extend(rate.map(|rate| Commitment { way, plan: None, committed_bps: whole, rate }));
     }
     found
 }

@@ -179,8 +179,8 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
     if let Some(path) = &section.mac {
         writeln!(f, "connection counts are sent to a MAC scheduler at {}", path.display())?;
     }
-    for promised in super::promised(link, section).iter().filter(|one| one.is_too_much()) {
-        writeln!(f, "{}", promised.words())?;
+    for commitment in super::commitments(link, section).iter().filter(|one| one.is_too_much()) {
+        writeln!(f, "{}", commitment.words())?;
     }
     plans(f, section)?;
     if section.guarded {

@@ -26,7 +26,7 @@ use crate::engine::transfer::connections::Core;
 use crate::forward::Homes;
 use crate::forward::packet::Ends;
 use crate::proxy::RefuseReason;
-use crate::{HubSection, Promised, SourceMode};
+use crate::{Commitment, HubSection, SourceMode};
 use relay::Service;
 use relay::{DisconnectReason, Event, ResetReason, Target};
 use std::io;
@@ -95,7 +95,7 @@ pub(crate) struct Hub {
     pub(crate) scheduler: Option<SchedulerNotifier>,
     pub(crate) classes: Classes,
     /// Rates that its plans commit.
-    pub(crate) promised: Vec<Promised>,
+    pub(crate) commitments: Vec<Commitment>,
     /// Watch on the address families that it reaches.
     pub(crate) families: FamilyWatch,
 }
@@ -105,9 +105,9 @@ impl Hub {
     pub(crate) fn new(config: &HubSection, admission: Admission) -> Self {
         let scheduler =
             config.mac.as_ref().and_then(|path| SchedulerNotifier::new(path, &config.id));
-        let (classes, promised) = (Classes::new(&config.classes), Vec::new());
+        let (classes, commitments) = (Classes::new(&config.classes), Vec::new());
         let (source, families) = (config.source, FamilyWatch::default());
-        Self { source, admission, classes, scheduler, promised, families }
+        Self { source, admission, classes, scheduler, commitments, families }
     }
 
     fn opened(&mut self, core: &mut HubCore, now: Instant, key: StreamKey, target: Target) {
@@ -132,7 +132,7 @@ impl Hub {
                 && self.admission.may_speak_for(Some(&quota_owner), client.ip())
         });
         if self.source == SourceMode::Client && target.source.is_some() && client.is_none() {
-            core.counters.own_address_instead += 1;
+            core.counters.source_fallbacks += 1;
         }
         if let Some(service) = self.classes.of_stream(&target.destination, target.source) {
             core.relays.set_service(key, service);
@@ -171,7 +171,7 @@ impl Hub {
             }
             core.counters.connect_attempts += 1;
             let started = start(&mut *core.host, *source, address).and_then(|(socket, own)| {
-                core.counters.own_address_instead += u64::from(own && source.is_some());
+                core.counters.source_fallbacks += u64::from(own && source.is_some());
                 // The same source: news of any of the sockets is a turn for all of them.
                 // One that is given up when its server has just answered is not ended in good order.
                 if !defect::has(Defect::OrderlyAbandonment) {
@@ -355,8 +355,8 @@ impl Role for Hub {
         }
     }
 
-    fn promised(&self) -> &[Promised] {
-        &self.promised
+    fn commitments(&self) -> &[Commitment] {
+        &self.commitments
     }
 }
 

@@ -32,7 +32,7 @@ use crate::forward::{ForwardError, Forwarding};
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
-use crate::{Config, ConfirmSection, ForwardSection, HubSection, Promised, ResolverSection};
+use crate::{Commitment, Config, ConfirmSection, ForwardSection, HubSection, ResolverSection};
 use accept::reachability::Filter;
 use hub::Hub;
 use pair::Pair;
@@ -211,9 +211,9 @@ impl Engine {
     }
 
     /// Sets the rates that a hub's plans commit, for the status.
-    pub(crate) fn set_promised(&mut self, promised: Vec<Promised>) {
+    pub(crate) fn set_commitments(&mut self, commitments: Vec<Commitment>) {
         if let Self::Hub(pair) = self {
-            pair.set_promised(promised);
+            pair.set_commitments(commitments);
         }
     }
 

@@ -23,7 +23,7 @@ use crate::host::{HostAddresses, LOOK};
 use crate::observe::AssociationCounters;
 use crate::report::{Counters, PeerReport, Traffic, UdpCounters};
 use crate::state::State;
-use crate::{Config, Promised};
+use crate::{Commitment, Config};
 use relay::{Event, Keys, PublicKey, Service};
 use std::fmt::Debug;
 use std::io;
@@ -101,7 +101,7 @@ pub(crate) trait Role: Debug + Send {
     }
 
     /// Returns the rates that its plans commit.
-    fn promised(&self) -> &[Promised] {
+    fn commitments(&self) -> &[Commitment] {
         &[]
     }
 

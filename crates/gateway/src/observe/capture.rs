@@ -1,40 +1,39 @@
-//! The inner traffic as pcapng: XSTP segments in the clear, between addresses that stand for the
-//! gateways.
+//! Captures as pcapng: XSTP segments in the clear, between addresses that represent the gateways.
 //!
-//! Wireshark needs something below XSTP. What is really there carries sealed datagrams, so the
-//! segments get IPv4 and UDP headers of their own: the hub is 192.0.2.1, terminals are 198.18.0.1
-//! and so on in the order in which they are first heard, and the port is [`PORT`] at both ends,
-//! by which the dissector knows what is in them. The file names the addresses.
+//! Wireshark needs lower layers, and the real ones carry sealed datagrams. So each segment gets
+//! artificial IPv4 and UDP headers: the hub is 192.0.2.1, terminals are 198.18.0.1 and so on in the
+//! order of their first packets, and both ports are [`PORT`], which selects the dissector. The file
+//! has names for the addresses.
 
 use relay::{Tapped, Way};
 use rt::pcap::{self, LinkType};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// The UDP port that stands for XSTP in the clear; nothing is ever sent to it.
+/// UDP port of XSTP in the clear, in captures only.
 pub const PORT: u16 = 9721;
 const HUB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const HEADERS: usize = 28;
-/// Bytes that a client may leave untaken before packets are dropped.
+/// Maximum unread output of a client in bytes, above which packets are dropped.
 pub(super) const MAX_PENDING: usize = 4 << 20;
-/// Bytes that one round of the loop may bring.
+/// Maximum bytes captured in one round of the loop.
 pub(super) const MAX_ROUND: usize = 8 << 20;
 
 /// A capture that is being written to a client.
 #[derive(Debug)]
 pub(super) struct Capture {
     is_hub: bool,
-    /// What a terminal calls itself.
+    /// Name of a terminal.
     own: String,
     addresses: BTreeMap<String, Ipv4Addr>,
-    /// Packets that are still wanted.
+    /// Number of packets until the end.
     left: u64,
     packets: u64,
     dropped: u64,
 }
 
 impl Capture {
-    /// Begins a capture, whose first blocks go to `out`.
+    /// Starts a capture and writes its first blocks to `out`.
     pub(super) fn new(is_hub: bool, own: &str, count: Option<u64>, out: &mut Vec<u8>) -> Self {
         pcap::header(LinkType::Ip, "inner", out);
         pcap::names(&[(HUB, "hub")], out);
@@ -48,7 +47,7 @@ impl Capture {
         }
     }
 
-    /// Whether all that was wanted is there.
+    /// Whether the requested number of packets is complete.
     pub(super) fn is_complete(&self) -> bool {
         self.left == 0
     }
@@ -90,9 +89,9 @@ impl Capture {
         pcap::packet(stamp, way, &[&headers, tapped.segment], out);
     }
 
-    /// An address for a terminal that was not heard before.
+    /// Returns an address for a new terminal.
     fn name(&mut self, name: &str, out: &mut Vec<u8>) -> Ipv4Addr {
-        // There are no more terminals at a time than fit; names that come and go use them again.
+        // All terminals of one time fit; names of earlier ones are reused.
         let number = (self.addresses.len() % 65_000) as u32 + 1;
         let address = Ipv4Addr::from_bits(Ipv4Addr::new(198, 18, 0, 0).to_bits() + number);
         if self.addresses.len() < 65_000 {
@@ -102,20 +101,20 @@ impl Capture {
         address
     }
 
-    /// Ends it: the last block says how many packets there were, and how many are missing;
-    /// `missed` were not even brought here.
+    /// Ends the capture with a block of statistics: packets, and missing ones, of which `missed` were
+    /// lost before this point.
     pub(super) fn end(&self, unix_ns: u64, missed: u64, out: &mut Vec<u8>) {
         pcap::statistics(unix_ns, self.packets + missed, self.dropped + missed, out);
     }
 }
 
-/// IPv4 and UDP for a payload of `len` bytes.
+/// Returns IPv4 and UDP headers for a payload of `len` bytes.
 fn headers([from, to]: [Ipv4Addr; 2], len: usize) -> [u8; HEADERS] {
     let mut out = [0; HEADERS];
     let total = u16::try_from(HEADERS + len).unwrap_or(u16::MAX);
     out[0] = 0x45;
     out[2..4].copy_from_slice(&total.to_be_bytes());
-    // Not to be fragmented; 64 hops; UDP.
+    // DF; TTL 64; UDP.
     out[6] = 0x40;
     (out[8], out[9]) = (64, 17);
     out[12..16].copy_from_slice(&from.octets());
@@ -127,7 +126,7 @@ fn headers([from, to]: [Ipv4Addr; 2], len: usize) -> [u8; HEADERS] {
     out[10..12].copy_from_slice(&sum.to_be_bytes());
     out[20..22].copy_from_slice(&PORT.to_be_bytes());
     out[22..24].copy_from_slice(&PORT.to_be_bytes());
-    // No checksum, which UDP allows over IPv4.
+    // No checksum, which UDP permits over IPv4.
     out[24..26].copy_from_slice(&(total - 20).to_be_bytes());
     out
 }

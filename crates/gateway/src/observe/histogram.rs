@@ -1,25 +1,25 @@
-//! Lengths of time, counted in a few classes: bounded, and cheap enough for each round of a loop.
+//! Histograms of durations, cheap enough for each round of a loop.
 
 use serde::Serialize;
 use units::Span;
 
-/// The classes' upper ends, microseconds.
+/// Upper bounds of the buckets, in microseconds.
 pub(crate) const BOUNDS_MICROS: [u64; 8] =
     [100, 250, 1_000, 2_500, 10_000, 25_000, 100_000, 1_000_000];
 
-/// How many lengths of time fell where.
+/// A histogram of durations.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Histogram {
-    /// By class: up to 0.1, 0.25, 1, 2.5, 10, 25, 100 and 1000 ms, and above.
+    /// Counts by bucket: up to 0.1, 0.25, 1, 2.5, 10, 25, 100 and 1000 ms, and above.
     pub classes: [u64; BOUNDS_MICROS.len() + 1],
-    /// All of them together, seconds.
+    /// Sum of the durations, seconds.
     pub sum_seconds: f64,
-    /// The longest, seconds.
+    /// Maximum, seconds.
     pub most_seconds: f64,
 }
 
 impl Histogram {
-    /// Counts one.
+    /// Counts a duration.
     pub(crate) fn count(&mut self, span: Span) {
         let micros = span.as_nanos().div_ceil(1000);
         let class = BOUNDS_MICROS.partition_point(|&bound| bound < micros);
@@ -29,7 +29,7 @@ impl Histogram {
         self.most_seconds = self.most_seconds.max(seconds);
     }
 
-    /// How many were counted.
+    /// Returns the number of counted durations.
     pub fn total(&self) -> u64 {
         self.classes.iter().sum()
     }

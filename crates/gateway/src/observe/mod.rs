@@ -1,4 +1,4 @@
-//! Seeing what a gateway does: the control socket, metrics, and captures of the inner traffic.
+//! Observability: the control socket, metrics, and captures of decrypted traffic.
 //!
 //! ```text
 //!   bentpipe status, top, capture ──▶ control socket ─┐
@@ -6,11 +6,12 @@
 //!   Prometheus ──▶ HTTP, /metrics ────────────────────┘    (a turn in each round of the loop)
 //! ```
 //!
-//! All of it is served by the gateway's own loop, which never waits for a client: what a client
-//! may leave unread is bounded, and how much it may request in one round.
+//! The gateway's own loop serves all clients and never waits for one: the unread output of a
+//! client and its requests per round are bounded.
 
 mod capture;
 mod control;
+mod former_names;
 #[cfg(any(test, feature = "fuzzing"))]
 mod fuzzing;
 mod histogram;
@@ -23,11 +24,12 @@ mod status;
 
 pub use crate::report::AssociationCounters;
 pub use capture::PORT as CAPTURE_PORT;
+pub use former_names::to_json;
 pub use histogram::Histogram;
 pub use question::VERSION as CONTROL_VERSION;
 pub use status::{
-    ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters, ProcessStatus,
-    PromisedStatus, ResolverStatus, Status, TerminalStatus,
+    CommitmentStatus, ConnectionStatus, Counted, GatewayStatus, LoopStatus, Page, PathCounters,
+    ProcessStatus, ResolverStatus, Status, TerminalStatus,
 };
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -47,7 +49,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use units::{Instant, Span};
 
-/// The observer's tokens are those from here on.
+/// First token of the observer.
 pub(crate) const FIRST_TOKEN: usize = 1 << 28;
 const CONTROL: usize = FIRST_TOKEN;
 const METRICS: usize = FIRST_TOKEN + 1;
@@ -55,10 +57,10 @@ const CONTROL_CLIENTS: usize = FIRST_TOKEN + 0x100;
 const METRICS_CLIENTS: usize = FIRST_TOKEN + 0x200;
 const _: () = assert!(control::MAX_CLIENTS <= 0x100 && metrics::MAX_CLIENTS < 0x100);
 
-/// For how long a page of metrics is good: with hundreds of terminals it takes a while to make.
+/// Time for which a page of metrics is cached: with hundreds of terminals it is expensive.
 const PAGE_LIFE: Span = Span::from_millis(500);
 
-/// Which gateway is observed.
+/// The observed gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     role: &'static str,
@@ -75,12 +77,12 @@ pub(crate) struct Observer {
     metrics: Option<Http>,
     registry: Option<Registry>,
     rounds: LoopStatus,
-    /// The last page of metrics, and when it was made.
+    /// The cached page of metrics, and its time.
     page: Option<(Instant, Format, String)>,
 }
 
 impl Observer {
-    /// Opens what `config` names. A control socket that is not configured may be missing.
+    /// Opens the sockets of `config`. Only a configured control socket must be available.
     pub(crate) fn open(config: &Config, now: Instant) -> Result<Self, Error> {
         let (role, name) = match &config.role {
             Role::Terminal(terminal) => ("terminal", terminal.name.clone()),
@@ -117,12 +119,12 @@ impl Observer {
         })
     }
 
-    /// Where metrics are had.
+    /// Returns the address of the metrics.
     pub(crate) fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref()?.address().ok()
     }
 
-    /// Makes the loop wake for clients.
+    /// Registers the sockets with the loop.
     pub(crate) fn register(&mut self, registry: &Registry) -> std::io::Result<()> {
         if let Some(control) = &mut self.control {
             control.register(registry, Token(CONTROL), CONTROL_CLIENTS)?;
@@ -134,7 +136,7 @@ impl Observer {
         Ok(())
     }
 
-    /// A readiness event of the observer's.
+    /// Handles a readiness event of the observer.
     pub(crate) fn ready(&mut self, event: &mio::event::Event) {
         let Token(number) = event.token();
         match (&mut self.control, &mut self.metrics) {
@@ -156,24 +158,24 @@ impl Observer {
             || self.metrics.as_ref().is_some_and(|metrics| metrics.has_work(now))
     }
 
-    /// When it wants a turn although nothing is ready.
+    /// Returns when it needs a turn without readiness.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let control = self.control.as_ref().and_then(Control::poll_timeout);
         let metrics = self.metrics.as_ref().and_then(Http::poll_timeout);
         control.into_iter().chain(metrics).min()
     }
 
-    /// The loop woke at `woke` for what was due at `due`.
+    /// Counts that the loop woke at `woke` for a timeout at `due`.
     pub(crate) fn woke(&mut self, due: Instant, woke: Instant) {
         self.rounds.late.count(woke.since(due));
     }
 
-    /// A round took from `from` to `to`.
+    /// Counts a round from `from` to `to`.
     pub(crate) fn worked(&mut self, from: Instant, to: Instant) {
         self.rounds.busy.count(to.since(from));
     }
 
-    /// Serves the clients; true when there is more to do at once.
+    /// Serves the clients; returns whether there is more to do immediately.
     pub(crate) fn turn(&mut self, mut view: EngineView<'_>) -> bool {
         let Some(registry) = &self.registry else { return false };
         let (identity, rounds) = (&self.identity, &self.rounds);
@@ -197,7 +199,7 @@ impl Observer {
         more
     }
 
-    /// The gateway ends.
+    /// Ends captures when the gateway ends.
     pub(crate) fn close(&mut self, mut view: EngineView<'_>) {
         let (identity, rounds) = (&self.identity, &self.rounds);
         let mut make = |view: &mut EngineView<'_>| status(identity, rounds, view);

@@ -1,10 +1,10 @@
-//! A client's connection: bytes in and out, neither waited for, both bounded.
+//! A client's connection, nonblocking with bounded input and output.
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
 use std::io::{self, ErrorKind, Read, Write};
 
-/// Room for one read.
+/// Size of one read in bytes.
 const READ: usize = 4096;
 
 /// A connection whose readiness is stored, because it is reported only once.
@@ -13,7 +13,7 @@ pub(super) struct Pipe<S> {
     stream: S,
     readable: bool,
     writable: bool,
-    /// The client will send no more.
+    /// Whether the client has finished sending.
     ended: bool,
     /// Received octets that were not parsed yet.
     pub(super) input: Vec<u8>,
@@ -44,22 +44,22 @@ impl<S: Read + Write + Source> Pipe<S> {
         &self.stream
     }
 
-    /// Whether something can be done with it now.
+    /// Whether reading or writing is possible now.
     pub(super) fn has_work(&self) -> bool {
         self.readable || (self.writable && self.pending() > 0)
     }
 
-    /// Whether the client has said its last word.
+    /// Whether the client has finished sending.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Bytes that the client has not taken yet.
+    /// Returns the number of pending output bytes.
     pub(super) fn pending(&self) -> usize {
         self.output.len() - self.written
     }
 
-    /// Reads until there are `most` bytes of input, or nothing more has come.
+    /// Reads until there are `most` bytes of input, or no more are available.
     pub(super) fn fill(&mut self, most: usize) -> io::Result<()> {
         let mut chunk = [0; READ];
         while self.readable && !self.ended && self.input.len() < most {
@@ -76,27 +76,27 @@ impl<S: Read + Write + Source> Pipe<S> {
         Ok(())
     }
 
-    /// What was said so far is of no interest.
+    /// Discards the input.
     pub(super) fn ignore(&mut self) -> io::Result<()> {
         self.fill(READ)?;
         self.input.clear();
         Ok(())
     }
 
-    /// Where to put what the client is to get.
+    /// Returns the output buffer.
     pub(super) fn output(&mut self) -> &mut Vec<u8> {
         if self.written == self.output.len() {
             self.output.clear();
             self.written = 0;
         } else if self.written >= 64 * 1024 {
-            // What has gone makes room, seldom enough to cost little.
+            // Written bytes are removed, rarely enough to cost little.
             self.output.drain(..self.written);
             self.written = 0;
         }
         &mut self.output
     }
 
-    /// Writes what the client takes.
+    /// Writes pending output.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.writable && self.pending() > 0 {
             match self.stream.write(&self.output[self.written..]) {

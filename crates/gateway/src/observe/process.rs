@@ -1,16 +1,16 @@
-//! What this process uses of the machine.
+//! Resource usage of this process.
 
 use super::ProcessStatus;
 use std::fs;
 
-/// Present values of the kernel; those that it does not provide are left out.
+/// Returns the kernel's current values; those that it does not provide are omitted.
 pub(super) fn status() -> ProcessStatus {
-    let (open_descriptors, most_descriptors) = descriptors();
+    let (open_descriptors, max_descriptors) = descriptors();
     ProcessStatus {
         cpu_seconds: cpu_seconds(),
         resident_bytes: resident(),
         open_descriptors,
-        most_descriptors,
+        max_descriptors,
         log_lines_dropped: crate::logging::dropped_lines(),
     }
 }
@@ -37,8 +37,7 @@ fn resident() -> Option<u64> {
 }
 
 fn descriptors() -> (Option<u64>, Option<u64>) {
-    // Since Linux 6.2 this is their number; to count a folder of many thousands would take too
-    // long for a loop that has packets to send.
+    // Since Linux 6.2 this is their number; counting thousands of entries would delay the loop.
     let open = fs::metadata("/proc/self/fd").ok().map(|folder| folder.len());
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writes.
@@ -58,6 +57,6 @@ mod tests {
             work = std::hint::black_box(work.wrapping_add(1));
         }
         assert!(before.resident_bytes.unwrap() > 100_000);
-        assert!(before.most_descriptors >= before.open_descriptors);
+        assert!(before.max_descriptors >= before.open_descriptors);
     }
 }

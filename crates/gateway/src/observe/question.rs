@@ -1,38 +1,39 @@
-//! The control socket's words: one JSON object a line, each way.
+//! Requests and responses of the control socket: one JSON object per line.
 
+use super::former_names::to_json;
 use serde::{Deserialize, Serialize};
 
-/// The version of the questions and answers; what is only added does not change it.
+/// Version of requests and responses; additions do not change it.
 pub const VERSION: u32 = 1;
-/// The longest question, bytes.
+/// Maximum size of a request in bytes.
 pub(super) const MAX_LINE: usize = 4096;
-/// Connections in one answer, at most.
+/// Maximum number of connections in one response.
 pub(super) const MAX_PAGE: usize = 500;
 
-/// A question.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Question {
-    /// Everything about the gateway and its terminals.
+    /// Status of the gateway and its terminals.
     Status {},
-    /// Connections, in the order of their numbers.
+    /// Connections in the order of their numbers.
     Connections {
-        /// Those with a higher number.
+        /// Only those with a higher number.
         #[serde(default)]
         after: u64,
-        /// How many, at most [`MAX_PAGE`].
+        /// Maximum number, at most [`MAX_PAGE`].
         #[serde(default = "usual_page")]
         most: usize,
         /// Only those of one terminal.
         terminal: Option<String>,
     },
-    /// What passes associations in the clear, as pcapng behind the answer.
+    /// Decrypted traffic of associations, as pcapng after the response.
     Capture {
         /// Only that of one terminal.
         terminal: Option<String>,
-        /// Ends after so many packets.
+        /// Number of packets after which it ends.
         count: Option<u64>,
-        /// Ends after so many seconds.
+        /// Number of seconds after which it ends.
         seconds: Option<f64>,
     },
 }
@@ -46,7 +47,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Question, String> {
     serde_json::from_slice(line).map_err(|error| format!("not understood: {error}"))
 }
 
-/// A line of answer.
+/// Returns a response line.
 pub(super) fn answer(to: &'static str, value: &impl Serialize, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Answer<'a, T> {
@@ -55,10 +56,12 @@ pub(super) fn answer(to: &'static str, value: &impl Serialize, out: &mut Vec<u8>
         #[serde(flatten)]
         value: &'a T,
     }
-    line(&Answer { version: VERSION, answer: to, value }, out);
+    // Only maps with non-string keys cannot be serialized; there are none.
+    let answer = to_json(&Answer { version: VERSION, answer: to, value }).unwrap_or_default();
+    line(&answer, out);
 }
 
-/// A line that says why there is no answer.
+/// Returns an error response.
 pub(super) fn refuse(message: &str, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Refusal<'a> {
@@ -71,7 +74,7 @@ pub(super) fn refuse(message: &str, out: &mut Vec<u8>) {
 fn line(value: &impl Serialize, out: &mut Vec<u8>) {
     let before = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
-        // Only maps with strange keys cannot be written; half an answer is none.
+        // Only maps with non-string keys cannot be serialized; there are none.
         out.truncate(before);
     }
     out.push(b'\n');

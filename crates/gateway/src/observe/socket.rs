@@ -1,4 +1,4 @@
-//! A Unix socket in the file system, created so that it never has wider permissions.
+//! A Unix socket in the file system, created without a moment of wider permissions.
 
 use mio::net::UnixListener;
 use std::fs::{self, Permissions};
@@ -7,19 +7,19 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Who may connect: the owner and the group.
+/// Permissions: the owner and the group may connect.
 const MODE: u32 = 0o660;
 
-/// The socket's place, which is cleared when this goes.
+/// The socket's path, which is removed on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     path: PathBuf,
-    /// Device and inode: another gateway's socket at the same place is not ours to clear away.
+    /// Device and inode, so that another gateway's socket at the same path is not removed.
     made: (u64, u64),
 }
 
-/// Listens at `path`. A socket without a listener is replaced; anything else that is there
-/// stays. The folder is made if only it is missing.
+/// Listens at `path`. A socket without a listener is replaced; any other file there is kept. The
+/// directory is created if only it is missing.
 pub(super) fn listen(path: &Path) -> io::Result<(UnixListener, Place)> {
     if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
         fs::create_dir(folder)?;
@@ -41,7 +41,7 @@ pub(super) fn listen(path: &Path) -> io::Result<(UnixListener, Place)> {
     }
 }
 
-/// An error when something is there that must stay.
+/// Returns an error if there is a file that must be kept.
 fn make_way(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -49,13 +49,10 @@ fn make_way(path: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     if !found.file_type().is_socket() {
-        return Err(io::Error::new(
-            ErrorKind::AlreadyExists,
-            "something that is no socket is there",
-        ));
+        return Err(io::Error::new(ErrorKind::AlreadyExists, "the path exists and is no socket"));
     }
     match UnixStream::connect(path) {
-        Ok(_) => Err(io::Error::new(ErrorKind::AddrInUse, "another gateway answers there")),
+        Ok(_) => Err(io::Error::new(ErrorKind::AddrInUse, "another gateway listens there")),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
         Err(error) => Err(error),
     }
@@ -90,7 +87,7 @@ mod tests {
         UnixStream::connect(&path).unwrap();
         // A second gateway gets an error, and the first keeps its socket.
         assert_eq!(listen(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
-        // Killed: the socket is there without a listener.
+        // After a kill the socket exists without a listener.
         drop(listener);
         std::mem::forget(place);
         assert!(path.exists());
@@ -110,7 +107,7 @@ mod tests {
         assert_eq!(listen(&path).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
         fs::remove_file(&path).unwrap();
-        // A successor took the place over: the first one's end leaves it alone.
+        // A successor replaced the socket: the first one's end does not remove it.
         let (listener, place) = listen(&path).unwrap();
         drop(listener);
         let (_next, next_place) = listen(&path).unwrap();

@@ -1,27 +1,27 @@
 //! Status of a running gateway: on the control socket as JSON, and as metrics.
 
-use crate::Promised;
+use crate::Commitment;
 use crate::report::{AssociationCounters, Counters, SingleReport, Traffic, UdpCounters};
 use serde::Serialize;
 
-/// A gateway at one moment.
+/// Status of a gateway at one time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// Which gateway, and since when.
+    /// Identity of the gateway.
     pub gateway: GatewayStatus,
-    /// What is counted for the whole.
+    /// Counters of the whole gateway.
     #[serde(flatten)]
     pub counted: Counted,
-    /// Each terminal's way: at a terminal its own, at a hub those that are there.
+    /// Path of each terminal: at a terminal its own, at a hub those of connected terminals.
     pub terminals: Vec<TerminalStatus>,
-    /// How timely the readiness loop is.
+    /// Timeliness of the readiness loop.
     #[serde(rename = "loop")]
     pub rounds: LoopStatus,
-    /// What the process uses.
+    /// Resource usage of the process.
     pub process: ProcessStatus,
 }
 
-/// Which gateway this is.
+/// Identity of a gateway.
 #[derive(Clone, Debug, Serialize)]
 pub struct GatewayStatus {
     /// `terminal`, `hub` or `single`.
@@ -30,179 +30,179 @@ pub struct GatewayStatus {
     pub name: String,
     /// The program's version.
     pub version: &'static str,
-    /// What decides how fast it sends.
+    /// The congestion controller.
     pub controller: &'static str,
-    /// Where it receives datagrams.
+    /// Addresses on which it receives datagrams.
     pub link: Option<String>,
-    /// Addresses and interfaces of the configuration that this host does not have now.
+    /// Configured addresses and interfaces that this host does not have now.
     pub waiting: Vec<String>,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// When it began, seconds since 1970.
+    /// Start time, seconds since 1970.
     pub started_unix_seconds: f64,
-    /// For how long it has run, seconds.
+    /// Run time, seconds.
     pub uptime_seconds: f64,
 }
 
-/// What is counted for the gateway as a whole.
+/// Counters of the gateway as a whole.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counted {
-    /// Connections now.
+    /// Number of connections.
     pub open: u64,
-    /// Connections at once, at most.
+    /// Maximum number of connections.
     pub limit: u64,
     /// Counters of connections.
     pub connections: Counters,
-    /// The datagram socket.
+    /// Counters of the datagram socket.
     pub udp: UdpCounters,
-    /// Associations.
+    /// Counters of associations.
     pub association: AssociationCounters,
-    /// Sessions and streams, all terminals together, those included that are gone.
+    /// Counters of sessions and streams of all terminals, including former ones.
     pub traffic: Traffic,
-    /// Names that are looked up.
+    /// Counters of name resolution.
     pub resolver: ResolverStatus,
-    /// What a hub's plans promise; none where no rate is known.
+    /// Committed rates of a hub's plans; empty without configured rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub promised: Vec<PromisedStatus>,
-    /// What a gateway without a partner sent over the satellite.
+    pub commitments: Vec<CommitmentStatus>,
+    /// Traffic of a single gateway over the satellite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single: Option<SingleReport>,
 }
 
-/// What a hub's plans promise one way, of the link or of what a plan has in all.
+/// Committed rates of a hub's plans in one direction, of the link or of a plan's total.
 #[derive(Clone, Debug, Serialize)]
-pub struct PromisedStatus {
+pub struct CommitmentStatus {
     /// `up` or `down`.
-    pub way: &'static str,
-    /// The plan of whose total it is promised; `None`: of the link.
+    pub direction: &'static str,
+    /// The plan whose total is committed; `None`: the link.
     pub plan: Option<String>,
-    /// What is committed to terminals that the configuration names.
+    /// Sum of the rates committed to configured terminals, bit/s.
     pub committed_bits_per_second: u64,
-    /// What commitments may take; where they are more they are met in proportion.
-    pub most_bits_per_second: u64,
+    /// Maximum of that sum, bit/s; if it is exceeded, commitments are met in proportion.
+    pub max_bits_per_second: u64,
 }
 
-impl PromisedStatus {
-    pub(crate) fn of(promised: &Promised) -> Self {
+impl CommitmentStatus {
+    pub(crate) fn of(commitment: &Commitment) -> Self {
         Self {
-            way: promised.way,
-            plan: promised.plan.clone(),
-            committed_bits_per_second: promised.committed_bps,
-            most_bits_per_second: promised.most().as_bps(),
+            direction: commitment.way,
+            plan: commitment.plan.clone(),
+            committed_bits_per_second: commitment.committed_bps,
+            max_bits_per_second: commitment.most().as_bps(),
         }
     }
 }
 
-/// Names that are looked up, for connections by name.
+/// Counters of name resolution, for connections by name.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ResolverStatus {
-    /// Queries for names.
+    /// Queries of connections.
     pub queries: u64,
     /// Of these, answered from the cache.
     pub cache_hits: u64,
-    /// Lookups that have ended; queries for one name share one.
+    /// Finished lookups; concurrent queries for one name share a lookup.
     pub lookups: u64,
-    /// Queries for names that do not exist or have no addresses, those from the cache left out.
+    /// Queries for names that do not exist or have no addresses, without those answered from the
+    /// cache.
     pub not_found: u64,
-    /// Queries that no name server has answered in time, or all with an error.
+    /// Queries that timed out, or that all name servers answered with an error.
     pub no_answer: u64,
-    /// Queries refused because too many waited.
+    /// Queries refused because too many were queued.
     pub refused: u64,
-    /// Queries given up before they were answered.
+    /// Queries cancelled before they were answered.
     pub cancelled: u64,
-    /// Lookups in flight now.
+    /// Lookups in flight.
     pub in_flight: u64,
-    /// Queries that wait for their lookup to begin.
+    /// Queued queries.
     pub queued: u64,
     /// Names in the cache.
     pub cached: u64,
-    /// How long queries took that were looked up and answered.
+    /// Durations of queries that were looked up and answered.
     pub latency: super::Histogram,
 }
 
-/// One terminal's way, as this side sees it.
+/// Path of one terminal, as measured at this side.
 #[derive(Clone, Debug, Serialize)]
 pub struct TerminalStatus {
     /// The terminal's name.
     pub terminal: String,
-    /// Where the other gateway is.
+    /// Address of the peer gateway.
     pub address: String,
-    /// How a terminal's path is in the eyes of new connections: `well`, `recovering`, `poor` or
-    /// `down`.
+    /// Health of a terminal's path, for new connections: `well`, `recovering`, `poor` or `down`.
     pub health: Option<&'static str>,
-    /// Times that a terminal's path has failed after it was well.
+    /// Failures of a terminal's path.
     pub failures: u64,
     /// Whether there is a session.
     pub connected: bool,
-    /// Since when, seconds since 1970.
+    /// Start of the session, seconds since 1970.
     pub since_unix_seconds: Option<f64>,
-    /// When the other side was last heard, seconds since 1970.
-    pub heard_unix_seconds: Option<f64>,
-    /// For how long it has not been heard, seconds.
-    pub silent_seconds: Option<f64>,
-    /// What the controller does, in a word.
+    /// Time of the last packet from the peer, seconds since 1970.
+    pub last_received_unix_seconds: Option<f64>,
+    /// Time since the last packet from the peer, seconds.
+    pub idle_seconds: Option<f64>,
+    /// The controller's state.
     pub mode: &'static str,
-    /// The plan that the terminal has, at a hub.
+    /// The terminal's plan, at a hub.
     pub plan: Option<String>,
-    /// What it has of the link from the hub while it wants all that it gets, where that is shared.
+    /// Its share of the forward link, where that is divided by plans, bit/s.
     pub share_bits_per_second: Option<u64>,
-    /// What is committed to it on the way from the hub.
+    /// Rate committed to it on the forward link, bit/s.
     pub committed_bits_per_second: Option<u64>,
     /// Configured maximum send rate: at a hub to each terminal, at a terminal its own.
     pub granted_bits_per_second: Option<u64>,
-    /// Times that it sent more than that, for seconds on end.
-    pub beyond_grant: u64,
-    /// The rate at which this side may send by now: whole IP packets and the link's overhead.
+    /// Number of times that it exceeded that rate for seconds.
+    pub grant_overuse: u64,
+    /// Current send rate: IP packets with link overhead, bit/s.
     pub rate_bits_per_second: Option<u64>,
-    /// What was found out of the way's rate.
-    pub learnt_bits_per_second: Option<u64>,
-    /// The smoothed round trip.
+    /// Confirmed rate of the path, bit/s.
+    pub confirmed_rate_bits_per_second: Option<u64>,
+    /// The smoothed RTT, seconds.
     pub round_trip_seconds: Option<f64>,
-    /// The shortest round trip so far.
-    pub least_round_trip_seconds: Option<f64>,
-    /// What waits on the way to the other side, as far as the controller measures it.
-    pub queue_seconds: Option<f64>,
-    /// For how long there has been an outage, while there is one.
+    /// The minimum RTT, seconds.
+    pub min_round_trip_seconds: Option<f64>,
+    /// Queuing delay towards the peer, if the controller measures it.
+    pub queuing_delay_seconds: Option<f64>,
+    /// Duration of the current outage, if there is one.
     pub outage_seconds: Option<f64>,
     /// Largest IP packet sent.
     pub mtu_bytes: u64,
-    /// Streams kept now.
+    /// Number of streams.
     pub streams: u64,
-    /// Payload sent and not known to have arrived.
+    /// Unacknowledged payload, bytes.
     pub outstanding_bytes: u64,
-    /// Packets that wait to be sent again.
-    pub waiting_again: u64,
+    /// Packets queued for retransmission.
+    pub retransmit_queue_packets: u64,
     /// Send buffer in use.
     pub send_buffered_bytes: u64,
-    /// Its bound.
+    /// Maximum send buffer, bytes.
     pub send_buffer_limit_bytes: u64,
-    /// Receive credit given to the other side.
-    pub receive_promised_bytes: u64,
-    /// Its bound.
+    /// Receive credit granted to the peer, bytes.
+    pub receive_credit_bytes: u64,
+    /// Maximum receive credit, bytes.
     pub receive_limit_bytes: u64,
-    /// Memory that received data takes.
+    /// Memory of received data, bytes.
     pub receive_memory_bytes: u64,
-    /// Counted since this terminal's association was made.
+    /// Counters since the association was established.
     #[serde(flatten)]
     pub counters: PathCounters,
 }
 
-/// What one terminal's sessions have counted.
+/// Counters of one terminal's sessions.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PathCounters {
     /// Sessions begun.
     pub sessions: u64,
     /// XSTP segments sent.
     pub segments_sent: u64,
-    /// Bytes of these, without what lies below XSTP.
+    /// Bytes of these, without lower layers.
     pub segment_bytes_sent: u64,
     /// XSTP segments received.
     pub segments_received: u64,
-    /// Data packets sent for the first time.
+    /// SDs transmitted for the first time.
     pub data_sent: u64,
-    /// Data packets sent again.
+    /// SDs retransmitted.
     pub retransmitted: u64,
-    /// Data packets received again.
+    /// Duplicate SDs received.
     pub duplicates: u64,
     /// POLLs sent.
     pub polls: u64,
@@ -210,58 +210,58 @@ pub struct PathCounters {
     pub stats: u64,
     /// USTATs sent.
     pub ustats: u64,
-    /// Outages noticed.
+    /// Outages detected.
     pub outages: u64,
     /// Streams opened, by either side.
     pub streams_opened: u64,
-    /// Bytes of streams sent, each once.
+    /// Stream bytes sent, without retransmissions.
     pub stream_bytes_sent: u64,
-    /// Bytes of streams received, each once.
+    /// Stream bytes received, without duplicates.
     pub stream_bytes_received: u64,
-    /// Frames that made no sense.
+    /// Malformed frames.
     pub bad_frames: u64,
 }
 
-/// How timely the readiness loop is.
+/// Timeliness of the readiness loop.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LoopStatus {
-    /// How late it woke for what was due.
+    /// Delays of waking for timeouts.
     pub late: super::Histogram,
-    /// How long its rounds took, from waking to waiting.
+    /// Durations of its rounds, from waking to waiting.
     pub busy: super::Histogram,
 }
 
-/// What the process uses of the machine.
+/// Resource usage of the process.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProcessStatus {
-    /// Time on processors, seconds.
+    /// Processor time, seconds.
     pub cpu_seconds: f64,
-    /// Memory in use.
+    /// Resident memory, bytes.
     pub resident_bytes: Option<u64>,
     /// Open descriptors.
     pub open_descriptors: Option<u64>,
-    /// Descriptors that it may have.
-    pub most_descriptors: Option<u64>,
-    /// Lines of the log that standard error did not take.
+    /// Maximum number of descriptors.
+    pub max_descriptors: Option<u64>,
+    /// Dropped log lines.
     pub log_lines_dropped: u64,
 }
 
 /// One connection.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionStatus {
-    /// Its number, never used twice while the gateway runs.
+    /// Its number, unique while the gateway runs.
     pub number: u64,
-    /// The terminal that it came by, at a hub.
+    /// Its terminal, at a hub.
     pub terminal: Option<String>,
     /// Address of the client, if known.
     pub client: Option<String>,
-    /// Where to.
+    /// Destination.
     pub server: Option<String>,
-    /// How far it has come; `open` once bytes pass.
+    /// Its stage; `open` when bytes are transferred.
     pub state: &'static str,
-    /// When it began, seconds since 1970.
+    /// Start time, seconds since 1970.
     pub since_unix_seconds: u64,
-    /// For how long it has been there, seconds.
+    /// Age, seconds.
     pub age_seconds: f64,
     /// Bytes read from its socket here.
     pub bytes_from_socket: u64,
@@ -269,11 +269,11 @@ pub struct ConnectionStatus {
     pub bytes_to_socket: u64,
 }
 
-/// Some of the connections, in the order of their numbers.
+/// A page of connections in the order of their numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Page {
-    /// They.
+    /// The connections.
     pub connections: Vec<ConnectionStatus>,
-    /// Whether there are more behind the last one.
+    /// Whether more follow.
     pub more: bool,
 }

@@ -337,7 +337,7 @@ fn note_outcome(outcome: &Outcome, link: &LinkConfig, run: &mut Run) {
 
 /// What a gateway says that it has retransmitted: without a partner it is the kernel that does so.
 fn repeated(report: &serde_json::Value) -> Option<f64> {
-    let single = report.pointer("/single/segments_repeated");
+    let single = report.pointer("/single/segments_retransmitted");
     single.or_else(|| report.get("retransmitted"))?.as_f64()
 }
 

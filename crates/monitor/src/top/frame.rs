@@ -184,7 +184,7 @@ fn terminal(sampler: &Sampler, one: &Terminal, names: usize, wide: bool) -> Line
                 fit_right(&rate(way.flow.back), 11),
                 fit_right(&or_dash(may_send(one).map(|bits| rate(bits as f64))), 11),
                 fit_right(&or_dash(one.round_trip_seconds.map(time)), 10),
-                fit_right(&or_dash(one.queue_seconds.map(time)), 7),
+                fit_right(&or_dash(one.queuing_delay_seconds.map(time)), 7),
             ),
             Style::Plain,
         ),

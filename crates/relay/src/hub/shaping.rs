@@ -64,7 +64,7 @@ pub struct Standing {
     /// What it was told that it may send.
     pub granted: Option<BitRate>,
     /// Times that it sent more for seconds on end.
-    pub beyond_grant: u64,
+    pub grant_overuse: u64,
 }
 
 impl Hub {
@@ -84,12 +84,12 @@ impl Hub {
     /// What a terminal may have.
     pub fn standing(&self, id: PeerId) -> Standing {
         let plan = self.plans.plans.get(self.plan_of(id));
-        let (granted, beyond_grant) = self.grants.of(id);
+        let (granted, grant_overuse) = self.grants.of(id);
         Standing {
             plan: plan.map(|plan| plan.name.clone()),
             committed: plan.and_then(|plan| plan.down.committed),
             granted,
-            beyond_grant,
+            grant_overuse,
         }
     }
 

@@ -183,7 +183,7 @@ impl Streams {
         Statistics {
             streams: self.streams.len(),
             send_buffered: self.send_pool.buffered,
-            receive_promised: self.pool.used(),
+            receive_credit: self.pool.used(),
             ..self.statistics
         }
     }

@@ -466,7 +466,7 @@ impl Rig {
             let statistics = relay.statistics();
             assert_eq!(statistics.streams, 0, "{side:?} {statistics:?}");
             assert_eq!(statistics.send_buffered, 0, "{side:?}");
-            assert_eq!(statistics.receive_promised, 0, "{side:?}");
+            assert_eq!(statistics.receive_credit, 0, "{side:?}");
             assert_eq!(relay.receive_allocated(), 0, "{side:?}");
         }
     }

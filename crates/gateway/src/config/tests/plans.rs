@@ -109,10 +109,10 @@ fn a_plan_may_promise_more_than_its_total_and_it_is_said() {
     // Of the link no more than the total is promised, and that fits.
     assert!(!config.to_string().contains("link.rate_up are"), "{config}");
     let Role::Hub(section) = &config.role else { panic!("a hub") };
-    let promised = promised(&config.link, section);
-    let of_link = |one: &&Promised| one.plan.is_none();
+    let found = commitments(&config.link, section);
+    let of_link = |one: &&Commitment| one.plan.is_none();
     let link: Vec<(&str, u64)> =
-        promised.iter().filter(of_link).map(|one| (one.way, one.committed_bps)).collect();
+        found.iter().filter(of_link).map(|one| (one.way, one.committed_bps)).collect();
     assert_eq!(link, [("up", 2_000_000), ("down", 0)]);
 }
 

@@ -82,7 +82,7 @@ impl ConfirmQueue {
         let mut syns = Vec::new();
         let readable = self.gate.receive(BUDGET, &mut |syn| syns.push(syn));
         self.readable = readable.more;
-        core.counters.knocks_lost += u64::from(readable.lost);
+        core.counters.syn_log_overruns += u64::from(readable.lost);
         for syn in syns {
             self.on_syn(core, now, admission, syn);
         }
@@ -177,7 +177,7 @@ impl ConfirmQueue {
                 return;
             }
         };
-        core.counters.knocked += 1;
+        core.counters.syns_held += 1;
         let target = Target { destination: Destination::Address(server), source: Some(client) };
         match core.open_stream(now, &owner, target) {
             Ok(key) => {
@@ -244,7 +244,7 @@ impl ConfirmQueue {
             core.relays.reset(key, ResetReason::TimedOut);
         }
         if pending.reinjected {
-            core.counters.gone_before_accepted += 1;
+            core.counters.syns_abandoned += 1;
             core.set_close_cause(index, "client gone before it was accepted");
         } else {
             tracing::debug!(server = %pending.syn.server, "no response from the hub");

@@ -21,8 +21,8 @@ impl Pair<Terminal> {
             self.role.drop_pending(&mut self.core);
         }
         let counted = u64::from(passing && intercepted);
-        self.core.counters.passed += counted;
-        self.core.counters.passing = counted;
+        self.core.counters.bypass_activations += counted;
+        self.core.counters.bypass_active = counted;
     }
 
     /// Whether the packet filter bypasses the gateway.

@@ -1,6 +1,6 @@
 //! What changes in a running engine when the configuration is read again.
 
-use crate::config::promised;
+use crate::config::commitments;
 use crate::engine::accept::confirm_queue::ConfirmQueue;
 use crate::engine::accept::listener::Listener;
 use crate::engine::connect::terminal_admission::Admission;
@@ -12,7 +12,7 @@ use crate::engine::peers::link_socket::LinkSocket;
 use crate::engine::peers::scheduler_notifier::SchedulerNotifier;
 use crate::engine::terminal::Terminal;
 use crate::engine::transfer::close_cause::ConnectionLog;
-use crate::{Config, ConfirmSection, HubSection, Promised, ResolverSection, TerminalSection};
+use crate::{Commitment, Config, ConfirmSection, HubSection, ResolverSection, TerminalSection};
 use std::io;
 use units::{BitRate, Instant};
 
@@ -77,7 +77,7 @@ impl Pair<Hub> {
         hub.source = section.source;
         hub.classes = Classes::new(&section.classes);
         self.core.relays.set_plans(section);
-        hub.promised = promised(&config.link, section);
+        hub.commitments = commitments(&config.link, section);
         if let Some(admission) = admission {
             hub.admission = admission;
         }
@@ -88,8 +88,8 @@ impl Pair<Hub> {
     }
 
     /// Sets the rates that its plans commit, for the status.
-    pub(crate) fn set_promised(&mut self, promised: Vec<Promised>) {
-        self.role.promised = promised;
+    pub(crate) fn set_commitments(&mut self, commitments: Vec<Commitment>) {
+        self.role.commitments = commitments;
     }
 }
 

@@ -4,7 +4,7 @@ use crate::engine::lifecycle::view::{Observed, page_of};
 use crate::engine::pair::{Pair, Role};
 use crate::engine::peers::relay_set::RelaySet;
 use crate::engine::transfer::connection::{Connection, Stage};
-use crate::observe::{ConnectionStatus, Counted, Page, PromisedStatus, TerminalStatus};
+use crate::observe::{CommitmentStatus, ConnectionStatus, Counted, Page, TerminalStatus};
 use units::Instant;
 
 impl<R: Role> Observed for Pair<R> {
@@ -19,7 +19,7 @@ impl<R: Role> Observed for Pair<R> {
             association: core.relays.association(),
             traffic,
             resolver: core.resolver.status(),
-            promised: self.role.promised().iter().map(PromisedStatus::of).collect(),
+            commitments: self.role.commitments().iter().map(CommitmentStatus::of).collect(),
             single: None,
         }
     }

@@ -103,7 +103,7 @@ impl SchedulerNotifier {
                 }
                 Err(error) => {
                     // The report is repeated later.
-                    counters.mac_unheard += 1;
+                    counters.mac_send_errors += 1;
                     self.listener_seen = false;
                     if now >= self.complain_at {
                         let socket = self.path().display();
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(tell(1_000, &mut slots).0, [own("boat", 2), own("hut", 0)]);
         // Who has none for a while is not spoken of for ever.
         assert_eq!(tell(10_500, &mut slots), (vec![own("boat", 2)], at(11_500)));
-        assert_eq!((counters.mac_messages, counters.mac_unheard), (4, 0));
+        assert_eq!((counters.mac_messages, counters.mac_send_errors), (4, 0));
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         let (mut slots, mut counters) = (SlotTable::default(), Counters::default());
         connect(&mut slots, "boat", 0);
         mac.send_due(at(0), &mut slots, &mut counters);
-        assert_eq!((counters.mac_messages, counters.mac_unheard), (0, 1));
+        assert_eq!((counters.mac_messages, counters.mac_send_errors), (0, 1));
         let mut again = Receiver::bind(mac.path()).unwrap();
         mac.send_due(at(1_000), &mut slots, &mut counters);
         assert_eq!(said(&mut again), [("boat".to_owned(), 1)], "a second later it is");

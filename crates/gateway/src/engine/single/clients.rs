@@ -94,7 +94,8 @@ impl Single {
         pair.number = self.last_number;
         let index = self.pairs.insert(pair);
         self.slots.table.occupy(now, owner, index);
-        self.counters.most_at_once = self.counters.most_at_once.max(self.pairs.len() as u64);
+        self.counters.peak_connections =
+            self.counters.peak_connections.max(self.pairs.len() as u64);
         if let Err(error) = self.register(index) {
             tracing::warn!(client = %from, %error, "client socket not watched, connection reset");
             self.remove(index).reset();

@@ -33,7 +33,7 @@ impl Observed for Single {
             association: AssociationCounters::default(),
             traffic: Traffic::default(),
             resolver: ResolverStatus::default(),
-            promised: Vec::new(),
+            commitments: Vec::new(),
             single: Some(self.report.clone()),
         }
     }

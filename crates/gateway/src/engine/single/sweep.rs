@@ -25,8 +25,8 @@ impl Single {
         for (index, pair) in self.pairs.iter_mut().filter(|(place, _)| is_due(*place, sweeps, all))
         {
             let (segments, repeated) = pair.take_retransmitted();
-            self.report.segments_repeated += segments;
-            self.report.bytes_repeated += repeated;
+            self.report.segments_retransmitted += segments;
+            self.report.bytes_retransmitted += repeated;
             if let Some(bucket) = &mut self.bucket {
                 bucket.take(now, repeated);
             }

@@ -135,7 +135,7 @@ fn a_server_that_has_refused_is_asked_before_the_next_client_is_answered() {
         assert_eq!(status(at(83)), "200");
         enter(&spaces.gateway);
         let report = terminal.stop();
-        assert!(report.connections.knocked >= 4, "by the packet filter");
+        assert!(report.connections.syns_held >= 4, "by the packet filter");
         hub.stop();
     });
 }

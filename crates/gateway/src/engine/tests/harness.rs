@@ -42,7 +42,7 @@ impl Running {
         let handle = stop.clone();
         let thread = std::thread::spawn(move || {
             let report = gateway.run(&handle).unwrap();
-            tracing::info!("{}", serde_json::to_string(&report).unwrap());
+            tracing::info!("{}", crate::to_json(&report).unwrap());
             report
         });
         Self { addresses, text, file, stop, thread: Some(thread) }

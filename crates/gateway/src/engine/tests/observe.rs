@@ -88,7 +88,7 @@ fn the_control_socket_tells_of_terminals_and_connections() {
     let way = &status["terminals"][0];
     assert_eq!((&way["terminal"], &way["connected"]), (&"boat".into(), &true.into()));
     assert!(way["stream_bytes_sent"].as_u64().unwrap() >= 100_000, "{status}");
-    assert!(way["heard_unix_seconds"].as_f64() >= way["since_unix_seconds"].as_f64());
+    assert!(way["last_received_unix_seconds"].as_f64() >= way["since_unix_seconds"].as_f64());
 
     for (who, terminal) in [("hub", Value::from("boat")), ("boat", Value::Null)] {
         let page = observed.control(who).ask(r#"{"ask":"connections","most":10}"#);

@@ -31,7 +31,7 @@ fn who_waits_to_be_confirmed_when_passing_begins_goes_past_and_is_forgotten() {
              [intercept]\ninterfaces = [\"lan0\"]\nport = 7900\n\
              [metrics]\nlisten = \"127.0.0.1:0\"\n",
         );
-        assert_eq!(metric(&terminal, "bentpipe_passing"), 0);
+        assert_eq!(metric(&terminal, "bentpipe_bypass_active"), 0);
         // It knocks before the hub is missed, and its next SYNs come a second later and more.
         let space = spaces.client.try_clone().unwrap();
         let client = std::thread::spawn(move || {
@@ -39,7 +39,7 @@ fn who_waits_to_be_confirmed_when_passing_begins_goes_past_and_is_forgotten() {
             TcpStream::connect_timeout(&server, Duration::from_secs(20))
         });
         assert!(soon(|| metric(&terminal, "bentpipe_connections") == 1), "nobody knocks");
-        assert!((0..4).any(|_| soon(|| metric(&terminal, "bentpipe_passing") == 1)));
+        assert!((0..4).any(|_| soon(|| metric(&terminal, "bentpipe_bypass_active") == 1)));
         assert_eq!(metric(&terminal, "bentpipe_connections"), 0, "forgotten");
         let (_, seen) = listener.accept().unwrap();
         assert_eq!(seen.ip(), "10.1.0.2".parse::<IpAddr>().unwrap(), "straight from the client");
@@ -48,10 +48,10 @@ fn who_waits_to_be_confirmed_when_passing_begins_goes_past_and_is_forgotten() {
         enter(&spaces.server);
         let hub = hub_at("10.3.0.2:7000", "");
         enter(&spaces.gateway);
-        assert!(soon(|| metric(&terminal, "bentpipe_passing") == 0), "taken again");
+        assert!(soon(|| metric(&terminal, "bentpipe_bypass_active") == 0), "taken again");
         pause_ms(300);
         assert_eq!(hub.stop().connections.opened, 0);
-        assert_eq!(metric(&terminal, "bentpipe_passes_total"), 1);
+        assert_eq!(metric(&terminal, "bentpipe_bypass_activations_total"), 1);
         terminal.stop();
     });
 }

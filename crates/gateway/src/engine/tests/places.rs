@@ -98,17 +98,17 @@ fn its_intercepted_clients_pass_the_gateway_and_are_taken_again() {
              [intercept]\ninterfaces = [\"lan0\"]\nport = 7900\n\
              [metrics]\nlisten = \"127.0.0.1:0\"\n",
         );
-        assert!((0..4).any(|_| soon(|| metric(&second, "bentpipe_passing") == 1)));
+        assert!((0..4).any(|_| soon(|| metric(&second, "bentpipe_bypass_active") == 1)));
         enter(&spaces.client);
         assert_eq!(read_all(&mut open(server)), b"10.1.0.2", "straight from the client");
         enter(&spaces.gateway);
-        assert_eq!(metric(&second, "bentpipe_passes_total"), 1);
+        assert_eq!(metric(&second, "bentpipe_bypass_activations_total"), 1);
         first.halt();
-        assert!((0..4).any(|_| soon(|| metric(&second, "bentpipe_passing") == 0)));
+        assert!((0..4).any(|_| soon(|| metric(&second, "bentpipe_bypass_active") == 0)));
         enter(&spaces.client);
         assert_eq!(read_all(&mut open(server)), b"10.3.0.2", "from the hub");
         enter(&spaces.gateway);
-        assert_eq!(metric(&second, "bentpipe_passes_total"), 1);
+        assert_eq!(metric(&second, "bentpipe_bypass_activations_total"), 1);
         second.stop();
         let report = hub.stop();
         assert!(report.association.dropped["full"] >= 3);

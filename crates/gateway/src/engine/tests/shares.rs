@@ -62,7 +62,7 @@ fn a_client_that_only_asks_is_bounded_too() {
     // It has 27 of 30 at most.
     assert_eq!(silent[72].read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     let report = pair.terminal.stop().connections;
-    assert_eq!((report.most_at_once, report.reclaimed), (0, 73));
+    assert_eq!((report.peak_connections, report.reclaimed), (0, 73));
 }
 
 #[test]
@@ -229,6 +229,6 @@ fn a_hostile_terminal_takes_its_share_and_is_told() {
     let other = terminal_of(&hub, "name = \"honest\"\naccept = \"confirm\"");
     assert_eq!(socks_from(open(other.addresses.socks5[0]), server).1, 0);
     let report = hub.stop().connections;
-    assert!(report.most_at_once <= 21, "{}", report.most_at_once);
+    assert!(report.peak_connections <= 21, "{}", report.peak_connections);
     assert!(report.limited["terminal_connections"] >= 200);
 }

@@ -80,7 +80,7 @@ fn two_clients_that_take_all_they_can_leave_a_third_its_connections() {
     crowd_out(pair.terminal.addresses.socks5[0], echo());
     let report: Report = pair.terminal.stop();
     assert!(report.connections.limited["connections"] >= 10, "{:?}", report.connections);
-    assert!(report.connections.most_at_once <= 20);
+    assert!(report.connections.peak_connections <= 20);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn two_clients_of_a_terminal_leave_a_third_its_connections_at_the_hub() {
     crowd_out(pair.terminal.addresses.socks5[0], echo());
     let report: Report = pair.hub.stop();
     assert!(report.connections.limited["connections"] >= 10, "{:?}", report.connections);
-    assert!(report.connections.most_at_once <= 20);
+    assert!(report.connections.peak_connections <= 20);
 }
 
 #[test]

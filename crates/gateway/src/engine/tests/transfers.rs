@@ -56,7 +56,7 @@ fn two_hundred_connections_at_once() {
     }
     let report = pair.hub.stop();
     assert_eq!(report.connections.connected, 200);
-    assert!(report.connections.most_at_once >= 150, "{}", report.connections.most_at_once);
+    assert!(report.connections.peak_connections >= 150, "{}", report.connections.peak_connections);
 }
 
 #[test]

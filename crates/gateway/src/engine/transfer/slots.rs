@@ -58,7 +58,7 @@ impl<S: Stage> Core<S> {
         self.slots.table.occupy(now, owner, index);
         self.connections[index].quota_owner = Some(quota_owner);
         let held = self.slots.table.len() as u64;
-        self.counters.most_at_once = self.counters.most_at_once.max(held);
+        self.counters.peak_connections = self.counters.peak_connections.max(held);
     }
 
     /// Returns the maximum number of concurrent proxy handshakes, which have no slots of

@@ -1,7 +1,7 @@
-//! The least of HTTP that a scraper needs: GET of one page, one request a connection.
+//! Minimal HTTP for scrapers: GET of one page, one request per connection.
 //!
-//! Whoever is slow, says too much, or says nothing loses the connection; a new client is always
-//! let in, and the oldest makes room.
+//! A client that is slow, silent or sends too much is disconnected. A new client is always
+//! accepted, in place of the oldest one if necessary.
 
 use super::super::pipe::Pipe;
 use super::Format;
@@ -12,13 +12,13 @@ use std::io;
 use std::net::SocketAddr;
 use units::{Instant, Span};
 
-/// Clients at once.
+/// Maximum number of concurrent clients.
 pub(in super::super) const MAX_CLIENTS: usize = 8;
-/// The longest head of a request, bytes.
+/// Maximum size of a request's head in bytes.
 const MAX_HEAD: usize = 8192;
-/// How long a client may take from connecting to having its page.
+/// Maximum time from connecting to the end of the response.
 const PATIENCE: Span = Span::from_secs(10);
-/// Clients accepted in one round.
+/// Maximum number of clients accepted in one round.
 const ACCEPTS: usize = 4;
 
 /// The listener and its clients.
@@ -27,7 +27,7 @@ pub(in super::super) struct Http {
     listener: TcpListener,
     ready: bool,
     clients: Slab<Client>,
-    /// The first client's token; the others follow.
+    /// Token of the first client; the others follow.
     first: usize,
 }
 
@@ -38,13 +38,13 @@ struct Client {
     answered: bool,
 }
 
-/// What a client is to get.
+/// Response to a client.
 enum Wanted {
-    /// The head is not whole yet.
+    /// The request's head is incomplete.
     More,
-    /// The metrics, perhaps only their head.
+    /// The metrics, or only their header fields.
     Metrics { format: Format, body: bool },
-    /// Something else, with the status that says so.
+    /// Another response with its status.
     Other { status: &'static str, text: &'static str },
 }
 
@@ -54,7 +54,7 @@ impl Http {
         Ok(Self { listener, ready: true, clients: Slab::new(), first: 0 })
     }
 
-    /// The listener gets `token`; clients those from `first` on.
+    /// Registers the listener with `token`; clients have those from `first` on.
     pub(in super::super) fn register(
         &mut self,
         registry: &Registry,
@@ -84,18 +84,18 @@ impl Http {
             || self.clients.iter().any(|(_, client)| client.pipe.has_work() || client.until <= now)
     }
 
-    /// When the next client's time is over.
+    /// Returns the next deadline of a client.
     pub(in super::super) fn poll_timeout(&self) -> Option<Instant> {
         self.clients.iter().map(|(_, client)| client.until).min()
     }
 
-    /// For fuzzing: octets of input and of output that wait, of each client.
+    /// For fuzzing: octets of pending input and output of each client.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(in super::super) fn waiting(&self) -> impl Iterator<Item = [usize; 2]> {
         self.clients.iter().map(|(_, one)| [one.pipe.input.len(), one.pipe.pending()])
     }
 
-    /// Does what can be done; `metrics` makes the page.
+    /// Serves the clients; `metrics` creates the page.
     pub(in super::super) fn turn(
         &mut self,
         now: Instant,
@@ -125,7 +125,7 @@ impl Http {
                     return;
                 }
                 Err(error) => {
-                    // No descriptors, perhaps: the scraper will come again.
+                    // Possibly no descriptors: the scraper retries.
                     tracing::debug!(%error, "accepting a metrics client failed");
                     self.ready = false;
                     return;
@@ -146,10 +146,10 @@ impl Http {
 }
 
 impl Client {
-    /// True when it is over.
+    /// Serves one client; returns whether it is finished.
     fn serve(&mut self, metrics: &mut impl FnMut(Format) -> String) -> io::Result<bool> {
         if self.answered {
-            // What it says after its request is read so that closing does not reset.
+            // Further input is read so that closing does not send a reset.
             self.pipe.ignore()?;
         } else {
             self.pipe.fill(MAX_HEAD)?;
@@ -167,7 +167,7 @@ impl Client {
         }
         self.pipe.flush()?;
         if self.answered && self.pipe.pending() == 0 {
-            // The client sees the end at once, and closes.
+            // The client receives the end, and closes.
             let _ = self.pipe.stream().shutdown(std::net::Shutdown::Write);
             return Ok(true);
         }
@@ -189,7 +189,7 @@ impl Client {
     }
 }
 
-/// For fuzzing: whether a request's head is whole, or wrong.
+/// For fuzzing: whether a request's head is complete or malformed.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn read_request(head: &[u8]) -> bool {
     match wanted(head) {

@@ -2,17 +2,21 @@
 
 mod http;
 mod table;
+mod terminal_table;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use http::read_request;
 pub(super) use http::{Http, MAX_CLIENTS};
 
-use super::Status;
+use super::former_names::{LABELS, METRICS, former};
 use super::histogram::BOUNDS_MICROS;
+use super::{Histogram, Status};
+use std::borrow::Cow;
 use std::fmt::Write;
-use table::{EACH, Kind, TIMES, WHOLE, WORDED, Worded};
+use table::{Kind, TIMES, WHOLE, WORDED, Worded};
+use terminal_table::EACH;
 
-/// How metrics are written.
+/// Format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Prometheus' text format.
@@ -32,36 +36,34 @@ impl Format {
 
 /// All metrics of a gateway.
 pub(super) fn render(status: &Status, format: Format) -> String {
-    let mut page = Page { text: String::with_capacity(16 * 1024), format };
+    let mut page = Page { text: String::with_capacity(32 * 1024), format };
     page.info(status);
     for &(name, kind, help, value) in WHOLE {
         if let Some(value) = value(status) {
-            page.head(name, kind, help);
-            page.sample(name, &[], value);
+            page.metric(name, kind, help, |page, name| page.sample(name, &[], value));
         }
     }
     for Worded { name, kind, help, label, values } in WORDED {
-        page.head(name, *kind, help);
-        for (word, count) in values(status) {
-            page.sample(name, &[(label, word)], count as f64);
-        }
+        let values = values(status);
+        page.metric(name, *kind, help, |page, name| {
+            for (word, count) in &values {
+                let labels = [Some(*label), former(LABELS, label)];
+                let labels: Vec<_> = labels.into_iter().flatten().map(|it| (it, *word)).collect();
+                page.sample(name, &labels, *count as f64);
+            }
+        });
     }
     for &(name, help, histogram) in TIMES {
-        page.times(name, help, histogram(status));
+        page.metric(name, Kind::Histogram, help, |page, name| page.times(name, histogram(status)));
     }
     for &(name, kind, help, value) in EACH {
-        page.head(name, kind, help);
-        for terminal in &status.terminals {
-            if let Some(value) = value(terminal) {
-                // A path's name begins with its terminal's.
-                match terminal.terminal.split_once('/') {
-                    Some((name_of, path)) => {
-                        page.sample(name, &[("terminal", name_of), ("path", path)], value);
-                    }
-                    None => page.sample(name, &[("terminal", &terminal.terminal)], value),
+        page.metric(name, kind, help, |page, name| {
+            for terminal in &status.terminals {
+                if let Some(value) = value(terminal) {
+                    page.of_terminal(name, &terminal.terminal, value);
                 }
             }
-        }
+        });
     }
     if format == Format::Open {
         page.text.push_str("# EOF\n");
@@ -75,22 +77,40 @@ struct Page {
 }
 
 impl Page {
-    /// What a metric is; comes once, before its samples.
+    /// Writes a metric, and again under its deprecated name if it has one; `samples` writes the
+    /// samples under a name.
+    fn metric(&mut self, name: &str, kind: Kind, help: &str, samples: impl Fn(&mut Self, &str)) {
+        let deprecated = former(METRICS, name);
+        let former = deprecated.map(|it| (it, Cow::Owned(format!("Deprecated, use {name}."))));
+        for (name, help) in [(name, Cow::Borrowed(help))].into_iter().chain(former) {
+            self.head(name, kind, &help);
+            samples(self, name);
+        }
+    }
+
+    /// Writes the metadata of a metric, once before its samples.
     fn head(&mut self, name: &str, kind: Kind, help: &str) {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
         };
-        self.typed(name, kind, help);
-    }
-
-    fn typed(&mut self, name: &str, kind: &str, help: &str) {
-        // OpenMetrics names a counter without what each of its samples ends with.
+        // OpenMetrics names a counter without the suffix of its samples.
         let family = match self.format {
             Format::Text => name,
             Format::Open => name.strip_suffix("_total").unwrap_or(name),
         };
         let _ = writeln!(self.text, "# HELP {family} {help}\n# TYPE {family} {kind}");
+    }
+
+    /// Writes a sample of a terminal's path, whose name begins with that of its terminal.
+    fn of_terminal(&mut self, name: &str, terminal: &str, value: f64) {
+        match terminal.split_once('/') {
+            Some((terminal, path)) => {
+                self.sample(name, &[("terminal", terminal), ("path", path)], value);
+            }
+            None => self.sample(name, &[("terminal", terminal)], value),
+        }
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
@@ -127,8 +147,7 @@ impl Page {
         self.sample(name, &labels, 1.0);
     }
 
-    fn times(&mut self, name: &str, help: &str, histogram: &super::Histogram) {
-        self.typed(name, "histogram", help);
+    fn times(&mut self, name: &str, histogram: &Histogram) {
         let mut below = 0;
         let bucket = format!("{name}_bucket");
         for (bound, count) in BOUNDS_MICROS.iter().zip(&histogram.classes) {

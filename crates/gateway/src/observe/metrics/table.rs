@@ -1,24 +1,26 @@
-//! Every metric: its name by Prometheus' conventions, what it is, and where its value stands.
+//! Table of all metrics: name by Prometheus' conventions, help text, and value.
 //!
-//! A new counter has a line here. Names are in base units (seconds, bytes), counters
-//! end in `_total`, and labels take few values: terminals that are there, and words.
+//! A new counter has a line here. Names are in base units (seconds, bytes), counters end in
+//! `_total`, and labels have few values: connected terminals, and fixed words.
 
-use super::super::{Histogram, PromisedStatus, Status, TerminalStatus};
+use super::super::{CommitmentStatus, Histogram, Status, TerminalStatus};
 
-/// How a metric behaves.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Only grows, and starts at 0 with the gateway.
+    /// A counter from the start of the gateway.
     Counter,
-    /// Goes up and down.
+    /// A gauge.
     Gauge,
+    /// A histogram.
+    Histogram,
 }
 
 /// A metric of the gateway as a whole.
 pub(super) type Whole = (&'static str, Kind, &'static str, fn(&Status) -> Option<f64>);
-/// A metric of each terminal's way, with the label `terminal`.
+/// A metric of each terminal's path, with the label `terminal`.
 pub(super) type Each = (&'static str, Kind, &'static str, fn(&TerminalStatus) -> Option<f64>);
-/// A metric with a label whose values are words.
+/// A metric with a label of fixed words.
 pub(super) struct Worded {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
@@ -26,35 +28,32 @@ pub(super) struct Worded {
     pub(super) label: &'static str,
     pub(super) values: fn(&Status) -> Vec<(&'static str, u64)>,
 }
-/// Lengths of time.
+/// A histogram of durations.
 pub(super) type Times = (&'static str, &'static str, fn(&Status) -> &Histogram);
 
 use Kind::{Counter, Gauge};
 
 pub(super) const WHOLE: &[Whole] = &[
-    ("process_start_time_seconds", Gauge, "When the gateway began, seconds since 1970.", |s| {
+    ("process_start_time_seconds", Gauge, "Start time, seconds since 1970.", |s| {
         Some(s.gateway.started_unix_seconds)
     }),
-    ("process_cpu_seconds_total", Counter, "Time on processors.", |s| Some(s.process.cpu_seconds)),
-    ("process_resident_memory_bytes", Gauge, "Memory in use.", |s| opt(s.process.resident_bytes)),
+    ("process_cpu_seconds_total", Counter, "Processor time.", |s| Some(s.process.cpu_seconds)),
+    ("process_resident_memory_bytes", Gauge, "Resident memory.", |s| opt(s.process.resident_bytes)),
     ("process_open_fds", Gauge, "Open file descriptors.", |s| opt(s.process.open_descriptors)),
-    ("process_max_fds", Gauge, "File descriptors that the process may have.", |s| {
-        opt(s.process.most_descriptors)
+    ("process_max_fds", Gauge, "Maximum number of file descriptors.", |s| {
+        opt(s.process.max_descriptors)
+    }),
+    ("bentpipe_log_lines_dropped_total", Counter, "Dropped log lines.", |s| {
+        num(s.process.log_lines_dropped)
     }),
     (
-        "bentpipe_log_lines_dropped_total",
-        Counter,
-        "Lines of the log that standard error did not take.",
-        |s| num(s.process.log_lines_dropped),
-    ),
-    (
-        "bentpipe_waiting",
+        "bentpipe_missing_addresses",
         Gauge,
-        "Addresses and interfaces of the configuration that this host does not have now.",
+        "Configured addresses and interfaces that this host does not have.",
         |s| num(s.gateway.waiting.len() as u64),
     ),
-    ("bentpipe_connections", Gauge, "Connections now.", |s| num(s.counted.open)),
-    ("bentpipe_connections_limit", Gauge, "Connections at once, at most.", |s| {
+    ("bentpipe_connections", Gauge, "Open connections.", |s| num(s.counted.open)),
+    ("bentpipe_connections_limit", Gauge, "Maximum number of connections.", |s| {
         num(s.counted.limit)
     }),
     ("bentpipe_connections_accepted_total", Counter, "Clients accepted, at a terminal.", |s| {
@@ -63,15 +62,12 @@ pub(super) const WHOLE: &[Whole] = &[
     ("bentpipe_connections_opened_total", Counter, "Streams opened for connections.", |s| {
         num(s.counted.connections.opened)
     }),
-    ("bentpipe_connections_connected_total", Counter, "Servers reached, at a hub.", |s| {
+    ("bentpipe_connections_connected_total", Counter, "Servers connected to, at a hub.", |s| {
         num(s.counted.connections.connected)
     }),
-    (
-        "bentpipe_connect_attempts_total",
-        Counter,
-        "Addresses of servers to which a connection was begun.",
-        |s| num(s.counted.connections.connect_attempts),
-    ),
+    ("bentpipe_connect_attempts_total", Counter, "Connection attempts to server addresses.", |s| {
+        num(s.counted.connections.connect_attempts)
+    }),
     ("bentpipe_resolver_queries_total", Counter, "Names to be resolved.", |s| {
         num(s.counted.resolver.queries)
     }),
@@ -84,47 +80,56 @@ pub(super) const WHOLE: &[Whole] = &[
     ("bentpipe_resolver_lookups_in_flight", Gauge, "Lookups in flight.", |s| {
         num(s.counted.resolver.in_flight)
     }),
-    ("bentpipe_resolver_queued_queries", Gauge, "Queries that wait for a lookup.", |s| {
+    ("bentpipe_resolver_queued_queries", Gauge, "Queued queries.", |s| {
         num(s.counted.resolver.queued)
     }),
     ("bentpipe_resolver_cached_names", Gauge, "Names in the cache.", |s| {
         num(s.counted.resolver.cached)
     }),
-    ("bentpipe_proxy_bad_requests_total", Counter, "Clients of a proxy that made no sense.", |s| {
+    ("bentpipe_proxy_bad_requests_total", Counter, "Malformed proxy requests.", |s| {
         num(s.counted.connections.bad_requests)
     }),
     (
         "bentpipe_not_intercepted_total",
         Counter,
-        "Clients that connected straight to a transparent listener.",
+        "Clients that connected directly to a transparent listener.",
         |s| num(s.counted.connections.not_intercepted),
     ),
     (
-        "bentpipe_own_address_instead_total",
+        "bentpipe_source_fallbacks_total",
         Counter,
-        "Servers reached with the hub's address where the client's was wanted.",
-        |s| num(s.counted.connections.own_address_instead),
+        "Connections to servers from the hub's address instead of the client's.",
+        |s| num(s.counted.connections.source_fallbacks),
     ),
     (
         "bentpipe_accept_pauses_total",
         Counter,
-        "Times that accepting paused for want of descriptors or within the limit.",
+        "Pauses of accepting, without descriptors or at the limit.",
         |s| num(s.counted.connections.accept_pauses),
     ),
-    ("bentpipe_direct_total", Counter, "Connections made without a hub, as none answered.", |s| {
-        num(s.counted.connections.direct)
-    }),
-    ("bentpipe_passes_total", Counter, "Times that new connections were let pass.", |s| {
-        num(s.counted.connections.passed)
-    }),
-    ("bentpipe_passing", Gauge, "Whether new connections are let pass (1) or not (0).", |s| {
-        num(s.counted.connections.passing)
-    }),
+    (
+        "bentpipe_direct_connections_total",
+        Counter,
+        "Direct connections, while no hub responded.",
+        |s| num(s.counted.connections.direct),
+    ),
+    (
+        "bentpipe_bypass_activations_total",
+        Counter,
+        "Activations of the bypass of new connections.",
+        |s| num(s.counted.connections.bypass_activations),
+    ),
+    (
+        "bentpipe_bypass_active",
+        Gauge,
+        "Whether new connections bypass the gateway (1) or not (0).",
+        |s| num(s.counted.connections.bypass_active),
+    ),
     ("bentpipe_mac_messages_total", Counter, "Messages to a MAC about connections.", |s| {
         num(s.counted.connections.mac_messages)
     }),
-    ("bentpipe_mac_unheard_total", Counter, "Such messages without a receiver.", |s| {
-        num(s.counted.connections.mac_unheard)
+    ("bentpipe_mac_send_errors_total", Counter, "Such messages that were not delivered.", |s| {
+        num(s.counted.connections.mac_send_errors)
     }),
     ("bentpipe_socket_received_bytes_total", Counter, "Bytes from clients and servers.", |s| {
         num(s.counted.connections.bytes_from_sockets)
@@ -144,76 +149,94 @@ pub(super) const WHOLE: &[Whole] = &[
     ("bentpipe_datagram_sent_bytes_total", Counter, "Bytes of UDP payload sent.", |s| {
         num(s.counted.udp.sent_bytes)
     }),
-    ("bentpipe_datagram_send_full_total", Counter, "Times that the socket was full.", |s| {
-        num(s.counted.udp.send_full)
-    }),
+    (
+        "bentpipe_datagram_send_full_total",
+        Counter,
+        "Sends that failed because the buffer was full.",
+        |s| num(s.counted.udp.send_full),
+    ),
     ("bentpipe_datagram_send_errors_total", Counter, "Datagrams that the kernel refused.", |s| {
         num(s.counted.udp.send_errors)
     }),
-    ("bentpipe_association_hellos_total", Counter, "Hellos sent, or answered at a hub.", |s| {
-        num(s.counted.association.hellos)
-    }),
+    (
+        "bentpipe_association_hellos_total",
+        Counter,
+        "Hellos sent (terminal) or answered (hub).",
+        |s| num(s.counted.association.hellos),
+    ),
     (
         "bentpipe_association_unknowns_total",
         Counter,
-        "Unknowns heeded, or sent by a hub: one side had lost the association.",
+        "Unknowns accepted (terminal) or sent (hub): one side had lost the association.",
         |s| num(s.counted.association.unknowns),
     ),
-    ("bentpipe_association_renewals_total", Counter, "Keys renewed.", |s| {
+    ("bentpipe_association_renewals_total", Counter, "Key renewals.", |s| {
         num(s.counted.association.renewals)
     }),
     (
         "bentpipe_association_cookies_total",
         Counter,
-        "Cookies sent, or taken at a terminal: the hub was busy with Hellos.",
+        "Cookies sent (hub, under load) or received (terminal).",
         |s| num(s.counted.association.cookies),
     ),
     ("bentpipe_sessions_total", Counter, "XSTP sessions begun.", |s| {
         num(s.counted.traffic.sessions)
     }),
-    ("bentpipe_segments_sent_total", Counter, "XSTP segments sent, to all.", |s| {
+    ("bentpipe_segments_sent_total", Counter, "XSTP segments sent, all terminals.", |s| {
         num(s.counted.traffic.segments_sent)
     }),
-    ("bentpipe_segments_received_total", Counter, "XSTP segments received, from all.", |s| {
+    ("bentpipe_segments_received_total", Counter, "XSTP segments received, all terminals.", |s| {
         num(s.counted.traffic.segments_received)
     }),
-    ("bentpipe_retransmissions_total", Counter, "Data packets sent again, to all.", |s| {
+    ("bentpipe_retransmissions_total", Counter, "SDs retransmitted, all terminals.", |s| {
         num(s.counted.traffic.retransmitted)
     }),
     ("bentpipe_streams_opened_total", Counter, "Streams opened, by either side.", |s| {
         num(s.counted.traffic.streams)
     }),
-    ("bentpipe_stream_sent_bytes_total", Counter, "Stream bytes sent, each once, to all.", |s| {
+    ("bentpipe_stream_sent_bytes_total", Counter, "Stream bytes sent, all terminals.", |s| {
         num(s.counted.traffic.stream_bytes_sent)
     }),
-    ("bentpipe_stream_received_bytes_total", Counter, "Stream bytes received, from all.", |s| {
-        num(s.counted.traffic.stream_bytes_received)
-    }),
-    ("bentpipe_mtu_probes_total", Counter, "Probes of what size a path takes.", |s| {
+    (
+        "bentpipe_stream_received_bytes_total",
+        Counter,
+        "Stream bytes received, all terminals.",
+        |s| num(s.counted.traffic.stream_bytes_received),
+    ),
+    ("bentpipe_mtu_probes_total", Counter, "Path MTU probes.", |s| {
         num(s.counted.traffic.mtu_probes)
     }),
-    ("bentpipe_mtu_falls_total", Counter, "Times that a path took less than before.", |s| {
+    ("bentpipe_mtu_reductions_total", Counter, "Path MTU reductions.", |s| {
         num(s.counted.traffic.mtu_falls)
     }),
-    ("bentpipe_outages_total", Counter, "Outages noticed.", |s| num(s.counted.traffic.outages)),
+    ("bentpipe_outages_total", Counter, "Outages detected.", |s| num(s.counted.traffic.outages)),
     (
         "bentpipe_satellite_sent_bytes_total",
         Counter,
         "Bytes to the satellite, for `single`.",
         |s| s.counted.single.as_ref().map(|single| single.bytes_to_satellite as f64),
     ),
-    ("bentpipe_satellite_repeated_bytes_total", Counter, "Of these, sent again.", |s| {
-        s.counted.single.as_ref().map(|single| single.bytes_repeated as f64)
+    ("bentpipe_satellite_retransmitted_bytes_total", Counter, "Of these, retransmitted.", |s| {
+        s.counted.single.as_ref().map(|single| single.bytes_retransmitted as f64)
     }),
-    ("bentpipe_knocks_total", Counter, "Intercepted clients kept back for confirmation.", |s| {
-        num(s.counted.connections.knocked)
-    }),
-    ("bentpipe_knocks_gone_total", Counter, "Those that were gone when let in.", |s| {
-        num(s.counted.connections.gone_before_accepted)
-    }),
-    ("bentpipe_knocks_overrun_total", Counter, "Times that SYNs were lost unread.", |s| {
-        num(s.counted.connections.knocks_lost)
-    }),
+    (
+        "bentpipe_syns_held_total",
+        Counter,
+        "SYNs of intercepted clients held for confirmation.",
+        |s| num(s.counted.connections.syns_held),
+    ),
+    (
+        "bentpipe_syns_abandoned_total",
+        Counter,
+        "Held SYNs whose clients did not connect any more.",
+        |s| num(s.counted.connections.syns_abandoned),
+    ),
+    (
+        "bentpipe_syn_log_overruns_total",
+        Counter,
+        "Overruns of the buffer for SYNs to be held.",
+        |s| num(s.counted.connections.syn_log_overruns),
+    ),
     ("bentpipe_loop_rounds_total", Counter, "Rounds of the readiness loop.", |s| {
         num(s.counted.connections.rounds)
     }),
@@ -231,9 +254,9 @@ pub(super) const WORDED: &[Worded] = &[
         values: |s| words(&s.counted.connections.refused),
     },
     Worded {
-        name: "bentpipe_shares_used_up_total",
+        name: "bentpipe_quota_refusals_total",
         kind: Counter,
-        help: "Connections refused because a limit was reached, by limit.",
+        help: "Connections refused at a limit, by limit.",
         label: "limit",
         values: |s| words(&s.counted.connections.limited),
     },
@@ -255,8 +278,8 @@ pub(super) const WORDED: &[Worded] = &[
     Worded {
         name: "bentpipe_connections_ended_total",
         kind: Counter,
-        help: "Connections ended, by how.",
-        label: "how",
+        help: "Connections ended, by cause.",
+        label: "cause",
         values: |s| {
             let counters = &s.counted.connections;
             vec![
@@ -273,8 +296,8 @@ pub(super) const WORDED: &[Worded] = &[
     Worded {
         name: "bentpipe_forwarded_packets_total",
         kind: Counter,
-        help: "Packets of [forward], by what became of them.",
-        label: "fate",
+        help: "Packets of [forward], by result.",
+        label: "result",
         values: |s| {
             let counters = &s.counted.connections.forwarded;
             vec![
@@ -293,29 +316,34 @@ pub(super) const WORDED: &[Worded] = &[
         name: "bentpipe_committed_bytes_per_second",
         kind: Gauge,
         help: "Committed by a hub's plans to all terminals of its configuration.",
-        label: "way",
+        label: "direction",
         values: |s| of_link(s, |one| one.committed_bits_per_second / 8),
     },
     Worded {
         name: "bentpipe_committable_bytes_per_second",
         kind: Gauge,
-        help: "What commitments may take of a hub's link.",
-        label: "way",
-        values: |s| of_link(s, |one| one.most_bits_per_second / 8),
+        help: "Maximum of the committed rates of a hub's link.",
+        label: "direction",
+        values: |s| of_link(s, |one| one.max_bits_per_second / 8),
     },
     Worded {
         name: "bentpipe_oversubscribed",
         kind: Gauge,
-        help: "Of the link and of plans with a total, how many have more committed than they have.",
-        label: "way",
+        help: "Number of totals (of the link and of plans) that are less than the rates committed of them.",
+        label: "direction",
         values: |s| {
             let is_over =
-                |one: &&PromisedStatus| one.committed_bits_per_second > one.most_bits_per_second;
-            let count = |way| {
-                s.counted.promised.iter().filter(|one| one.way == way).filter(is_over).count()
+                |one: &&CommitmentStatus| one.committed_bits_per_second > one.max_bits_per_second;
+            let count = |direction| {
+                s.counted
+                    .commitments
+                    .iter()
+                    .filter(|one| one.direction == direction)
+                    .filter(is_over)
+                    .count()
             };
             match s.gateway.role {
-                "hub" => ["up", "down"].map(|way| (way, count(way) as u64)).to_vec(),
+                "hub" => ["up", "down"].map(|it| (it, count(it) as u64)).to_vec(),
                 _ => Vec::new(),
             }
         },
@@ -323,149 +351,36 @@ pub(super) const WORDED: &[Worded] = &[
     Worded {
         name: "bentpipe_datagrams_dropped_total",
         kind: Counter,
-        help: "Datagrams that were not taken, by reason.",
+        help: "Datagrams rejected, by reason.",
         label: "reason",
         values: |s| words(&s.counted.association.dropped),
     },
     Worded {
-        name: "bentpipe_association_withheld_total",
+        name: "bentpipe_association_suppressed_total",
         kind: Counter,
-        help: "Cookies and Unknowns that a hub did not send: all of them have a share of its link.",
+        help: "Cookies and Unknowns suppressed by a hub's response rate limit.",
         label: "answer",
         values: |s| words(&s.counted.association.withheld),
     },
 ];
 
 pub(super) const TIMES: &[Times] = &[
-    ("bentpipe_loop_late_seconds", "How late the loop woke for what was due.", |s| &s.rounds.late),
-    ("bentpipe_resolver_seconds", "How long names took that were looked up.", |s| {
+    ("bentpipe_loop_wakeup_latency_seconds", "Delay of the loop's wake-up for timeouts.", |s| {
+        &s.rounds.late
+    }),
+    ("bentpipe_resolver_seconds", "Duration of name resolution, without the cache.", |s| {
         &s.counted.resolver.latency
     }),
-    ("bentpipe_loop_busy_seconds", "How long a round of the loop took.", |s| &s.rounds.busy),
+    ("bentpipe_loop_iteration_seconds", "Duration of a loop iteration.", |s| &s.rounds.busy),
 ];
 
-pub(super) const EACH: &[Each] = &[
-    ("bentpipe_terminal_connected", Gauge, "Whether there is a session (1) or none (0).", |t| {
-        num(u64::from(t.connected))
-    }),
-    (
-        "bentpipe_terminal_well",
-        Gauge,
-        "Whether new connections trust the path (1), or not (0); at terminals.",
-        |t| t.health.map(|health| if health == "well" { 1.0 } else { 0.0 }),
-    ),
-    (
-        "bentpipe_terminal_failures_total",
-        Counter,
-        "Times that the path failed after it was well; at terminals.",
-        |t| t.health.map(|_| t.failures as f64),
-    ),
-    ("bentpipe_terminal_session_start_time_seconds", Gauge, "Since when, since 1970.", |t| {
-        t.since_unix_seconds
-    }),
-    ("bentpipe_terminal_last_heard_time_seconds", Gauge, "When last heard, since 1970.", |t| {
-        t.heard_unix_seconds
-    }),
-    ("bentpipe_terminal_outage_seconds", Gauge, "Length of the present outage; else 0.", |t| {
-        Some(t.outage_seconds.unwrap_or(0.0))
-    }),
-    ("bentpipe_terminal_round_trip_seconds", Gauge, "Smoothed round trip.", |t| {
-        t.round_trip_seconds
-    }),
-    ("bentpipe_terminal_least_round_trip_seconds", Gauge, "Shortest round trip so far.", |t| {
-        t.least_round_trip_seconds
-    }),
-    ("bentpipe_terminal_queue_seconds", Gauge, "Delay by queues on the way out.", |t| {
-        t.queue_seconds
-    }),
-    ("bentpipe_terminal_send_rate_bytes_per_second", Gauge, "Rate it may send at now.", |t| {
-        t.rate_bits_per_second.map(|bits| bits as f64 / 8.0)
-    }),
-    (
-        "bentpipe_terminal_share_bytes_per_second",
-        Gauge,
-        "Its share of a hub's link, while it wants all that it gets.",
-        |t| t.share_bits_per_second.map(|bits| bits as f64 / 8.0),
-    ),
-    ("bentpipe_terminal_committed_bytes_per_second", Gauge, "Rate committed to it.", |t| {
-        t.committed_bits_per_second.map(|bits| bits as f64 / 8.0)
-    }),
-    ("bentpipe_terminal_granted_bytes_per_second", Gauge, "Rate that it was granted.", |t| {
-        t.granted_bits_per_second.map(|bits| bits as f64 / 8.0)
-    }),
-    ("bentpipe_terminal_beyond_grant_total", Counter, "Times that it sent more.", |t| {
-        num(t.beyond_grant)
-    }),
-    ("bentpipe_terminal_found_rate_bytes_per_second", Gauge, "Rate found on the way.", |t| {
-        t.learnt_bits_per_second.map(|bits| bits as f64 / 8.0)
-    }),
-    ("bentpipe_terminal_mtu_bytes", Gauge, "Largest IP packet sent.", |t| num(t.mtu_bytes)),
-    ("bentpipe_terminal_streams", Gauge, "Streams kept now.", |t| num(t.streams)),
-    ("bentpipe_terminal_outstanding_bytes", Gauge, "Sent, not known to have arrived.", |t| {
-        num(t.outstanding_bytes)
-    }),
-    ("bentpipe_terminal_waiting_again_packets", Gauge, "Waiting to be sent again.", |t| {
-        num(t.waiting_again)
-    }),
-    ("bentpipe_terminal_send_buffered_bytes", Gauge, "Send buffer in use.", |t| {
-        num(t.send_buffered_bytes)
-    }),
-    ("bentpipe_terminal_send_buffer_limit_bytes", Gauge, "Its bound.", |t| {
-        num(t.send_buffer_limit_bytes)
-    }),
-    ("bentpipe_terminal_receive_promised_bytes", Gauge, "Receive credit given.", |t| {
-        num(t.receive_promised_bytes)
-    }),
-    ("bentpipe_terminal_receive_limit_bytes", Gauge, "Its bound.", |t| num(t.receive_limit_bytes)),
-    ("bentpipe_terminal_receive_memory_bytes", Gauge, "Memory of received data.", |t| {
-        num(t.receive_memory_bytes)
-    }),
-    ("bentpipe_terminal_sessions_total", Counter, "XSTP sessions begun.", |t| {
-        num(t.counters.sessions)
-    }),
-    ("bentpipe_terminal_segments_sent_total", Counter, "XSTP segments sent.", |t| {
-        num(t.counters.segments_sent)
-    }),
-    ("bentpipe_terminal_segment_sent_bytes_total", Counter, "Bytes of these.", |t| {
-        num(t.counters.segment_bytes_sent)
-    }),
-    ("bentpipe_terminal_segments_received_total", Counter, "XSTP segments received.", |t| {
-        num(t.counters.segments_received)
-    }),
-    ("bentpipe_terminal_data_packets_sent_total", Counter, "Data packets, first sendings.", |t| {
-        num(t.counters.data_sent)
-    }),
-    ("bentpipe_terminal_retransmissions_total", Counter, "Data packets sent again.", |t| {
-        num(t.counters.retransmitted)
-    }),
-    ("bentpipe_terminal_duplicates_received_total", Counter, "Data packets twice.", |t| {
-        num(t.counters.duplicates)
-    }),
-    ("bentpipe_terminal_polls_sent_total", Counter, "POLLs sent.", |t| num(t.counters.polls)),
-    ("bentpipe_terminal_stats_sent_total", Counter, "STATs sent.", |t| num(t.counters.stats)),
-    ("bentpipe_terminal_ustats_sent_total", Counter, "USTATs sent.", |t| num(t.counters.ustats)),
-    ("bentpipe_terminal_outages_total", Counter, "Outages noticed.", |t| num(t.counters.outages)),
-    ("bentpipe_terminal_streams_opened_total", Counter, "Streams opened.", |t| {
-        num(t.counters.streams_opened)
-    }),
-    ("bentpipe_terminal_stream_sent_bytes_total", Counter, "Stream bytes sent, once.", |t| {
-        num(t.counters.stream_bytes_sent)
-    }),
-    ("bentpipe_terminal_stream_received_bytes_total", Counter, "Stream bytes received.", |t| {
-        num(t.counters.stream_bytes_received)
-    }),
-    ("bentpipe_terminal_bad_frames_total", Counter, "Frames that made no sense.", |t| {
-        num(t.counters.bad_frames)
-    }),
-];
-
-/// What is promised of a hub's link, by way.
-fn of_link(status: &Status, value: fn(&PromisedStatus) -> u64) -> Vec<(&'static str, u64)> {
-    let of_link = status.counted.promised.iter().filter(|one| one.plan.is_none());
-    of_link.map(|one| (one.way, value(one))).collect()
+/// Committed rates of a hub's link, by direction.
+fn of_link(status: &Status, value: fn(&CommitmentStatus) -> u64) -> Vec<(&'static str, u64)> {
+    let of_link = status.counted.commitments.iter().filter(|one| one.plan.is_none());
+    of_link.map(|one| (one.direction, value(one))).collect()
 }
 
-fn num(value: u64) -> Option<f64> {
+pub(super) fn num(value: u64) -> Option<f64> {
     Some(value as f64)
 }
 

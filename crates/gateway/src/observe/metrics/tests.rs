@@ -1,8 +1,8 @@
-//! The pages are what a strict reader of the formats takes.
+//! The pages conform to the formats, read strictly.
 
 use super::super::{
-    AssociationCounters, Counted, GatewayStatus, LoopStatus, PathCounters, ProcessStatus,
-    PromisedStatus, TerminalStatus,
+    AssociationCounters, CommitmentStatus, Counted, GatewayStatus, LoopStatus, PathCounters,
+    ProcessStatus, TerminalStatus,
 };
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,27 +16,27 @@ fn terminal(name: &str) -> TerminalStatus {
         address: "192.0.2.9:4000".into(),
         connected: true,
         since_unix_seconds: Some(1_800_000_000.5),
-        heard_unix_seconds: Some(1_800_000_100.25),
-        silent_seconds: Some(0.5),
+        last_received_unix_seconds: Some(1_800_000_100.25),
+        idle_seconds: Some(0.5),
         mode: "steady",
         plan: Some("gold".into()),
         share_bits_per_second: Some(4_000_000),
         committed_bits_per_second: Some(2_000_000),
         granted_bits_per_second: None,
-        beyond_grant: 0,
+        grant_overuse: 0,
         rate_bits_per_second: Some(10_000_000),
-        learnt_bits_per_second: None,
+        confirmed_rate_bits_per_second: None,
         round_trip_seconds: Some(0.61),
-        least_round_trip_seconds: Some(0.6),
-        queue_seconds: Some(0.0),
+        min_round_trip_seconds: Some(0.6),
+        queuing_delay_seconds: Some(0.0),
         outage_seconds: None,
         mtu_bytes: 1500,
         streams: 3,
         outstanding_bytes: 1,
-        waiting_again: 2,
+        retransmit_queue_packets: 2,
         send_buffered_bytes: 3,
         send_buffer_limit_bytes: 4,
-        receive_promised_bytes: 5,
+        receive_credit_bytes: 5,
         receive_limit_bytes: 6,
         receive_memory_bytes: 7,
         counters: PathCounters { data_sent: u64::from(u32::MAX) * 9, ..PathCounters::default() },
@@ -77,11 +77,11 @@ pub(crate) fn example() -> Status {
                 refused: 2,
                 ..Default::default()
             },
-            promised: vec![PromisedStatus {
-                way: "down",
+            commitments: vec![CommitmentStatus {
+                direction: "down",
                 plan: None,
                 committed_bits_per_second: 24_000_000,
-                most_bits_per_second: 19_000_000,
+                max_bits_per_second: 19_000_000,
             }],
             single: None,
         },
@@ -91,7 +91,7 @@ pub(crate) fn example() -> Status {
             cpu_seconds: 1.5,
             resident_bytes: Some(1),
             open_descriptors: Some(2),
-            most_descriptors: Some(3),
+            max_descriptors: Some(3),
             log_lines_dropped: 4,
         },
     }
@@ -152,11 +152,27 @@ fn the_text_format_is_kept_whatever_a_terminal_calls_itself() {
     let odd = "bentpipe_terminal_connected{terminal=\"a \\\"b\\\\\\nc} 1\\n# TYPE\"}";
     assert_eq!(samples[odd], 1.0);
     assert_eq!(samples["bentpipe_connections_refused_total{reason=\"policy\"}"], 1.0);
-    assert_eq!(samples["bentpipe_loop_late_seconds_bucket{le=\"0.0001\"}"], 1.0);
-    assert_eq!(samples["bentpipe_loop_late_seconds_bucket{le=\"1.0\"}"], 1.0);
-    assert_eq!(samples["bentpipe_loop_late_seconds_bucket{le=\"+Inf\"}"], 2.0);
+    assert_eq!(samples["bentpipe_loop_wakeup_latency_seconds_bucket{le=\"0.0001\"}"], 1.0);
+    assert_eq!(samples["bentpipe_loop_wakeup_latency_seconds_bucket{le=\"1.0\"}"], 1.0);
+    assert_eq!(samples["bentpipe_loop_wakeup_latency_seconds_bucket{le=\"+Inf\"}"], 2.0);
     let packets = "bentpipe_terminal_data_packets_sent_total{terminal=\"boat\"}";
     assert_eq!(samples[packets], (u64::from(u32::MAX) * 9) as f64, "no exponent, no rounding");
+}
+
+#[test]
+fn deprecated_names_are_written_beside_the_present_ones() {
+    let page = render(&example(), Format::Text);
+    let has = |name: &str| page.contains(&format!("# HELP {name} "));
+    // The example is not a single gateway.
+    for (former, present) in METRICS.iter().filter(|it| !it.0.contains("satellite")) {
+        assert!(has(former) && has(present), "{former}, {present}");
+    }
+    assert!(
+        page.contains("bentpipe_oversubscribed{direction=\"down\",way=\"down\"} 1\n"),
+        "{page}"
+    );
+    assert!(page.contains("\nbentpipe_missing_addresses 1\n"));
+    assert!(page.contains("\nbentpipe_waiting 1\n"));
 }
 
 #[test]
@@ -191,12 +207,14 @@ fn promtool_has_nothing_to_say() {
 const DASHBOARD: &str = include_str!("../../../../../contrib/grafana/bentpipe.json");
 const RULES: &str = include_str!("../../../../../contrib/prometheus/bentpipe.rules.yml");
 
-/// The names that a gateway has: those of HELP lines, and of a histogram's parts.
+/// The names of metrics that are not deprecated: those of HELP lines, and of a histogram's parts.
 fn known() -> BTreeSet<String> {
     let page = render(&example(), Format::Text);
     let name = |line: &str| line.split(['{', ' ']).next().unwrap_or_default().to_owned();
-    let samples = page.lines().filter(|line| !line.starts_with('#')).map(name);
+    let is_present = |name: &String| METRICS.iter().all(|(former, _)| name != former);
+    let samples = page.lines().filter(|line| !line.starts_with('#')).map(name).filter(is_present);
     let helped = page.lines().filter_map(|line| line.strip_prefix("# HELP ")).map(name);
+    let helped = helped.filter(is_present);
     samples.chain(helped).collect()
 }
 
