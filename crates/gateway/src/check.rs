@@ -4,7 +4,9 @@
 //! is in use, this user lacks a capability. The file is not wrong then, so all findings are
 //! warnings. Ports are bound briefly; nothing else is changed.
 
-use crate::{Config, HubAddress, InterceptSection, Role, SourceMode, intercept, privileges};
+use crate::{
+    Config, Deprecated, HubAddress, InterceptSection, Role, SourceMode, intercept, privileges,
+};
 use crate::{driver, engine};
 use caps::{CapSet, Capability};
 use nix::unistd::{Uid, User};
@@ -32,6 +34,9 @@ impl fmt::Display for Warning {
 /// Checks whether this machine provides what `config` needs, for the current user.
 pub fn check(config: &Config) -> Vec<Warning> {
     let mut found = Findings::default();
+    for Deprecated { former, present, .. } in &config.deprecated {
+        found.add(former, format!("deprecated, use {present}"));
+    }
     ports(&mut found, config);
     rights(&mut found, config);
     kernel(&mut found, config);

@@ -12,8 +12,8 @@ use crate::single::SingleGateway;
 use crate::state::State;
 use crate::syn_gate::{self, ActiveGate};
 use crate::{
-    Config, Error, HubAddress, HubSection, InterceptSection, LinkSection, PathSection, QuicMode,
-    Report, Role, SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
+    Config, Deprecated, Error, HubAddress, HubSection, InterceptSection, LinkSection, PathSection,
+    QuicMode, Report, Role, SourceMode, Stop, SystemEntropy, TerminalSection, privileges,
 };
 use relay::{Control, RelayConfig};
 use rt::Clock;
@@ -68,6 +68,9 @@ pub struct Gateway {
 /// As [`Gateway::open`] and [`Gateway::run`].
 pub fn run(config: &Config, file: Option<&Path>, stop: &Stop) -> Result<Report, Error> {
     crate::memory::settle();
+    for Deprecated { line, former, present } in &config.deprecated {
+        tracing::warn!(line, "configuration key {former} is deprecated, use {present}");
+    }
     match &config.role {
         Role::Terminal(_) | Role::Hub(_) => {
             let mut gateway = Gateway::open_then(config, || privileges::drop_unneeded(config))?;

@@ -45,12 +45,12 @@ pub struct Terms {
     pub weight: u32,
     /// The weight is that of all its terminals together, who divide what it brings evenly; else
     /// each terminal has the weight.
-    pub together: bool,
+    pub shared_weight: bool,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { rates: Rates::default(), weight: 1, together: false }
+        Self { rates: Rates::default(), weight: 1, shared_weight: false }
     }
 }
 
@@ -81,21 +81,21 @@ pub struct Plan {
     pub down: Rates,
     /// From terminals to the hub.
     pub up: Rates,
-    /// The weight of each terminal, or of all together: see [`Terms`].
+    /// The weight of each terminal, or of all shared_weight: see [`Terms`].
     pub weight: u32,
     /// Whether it is that of all together.
-    pub together: bool,
+    pub shared_weight: bool,
 }
 
 impl Plan {
     /// The plan on the way from the hub.
     pub fn terms_down(&self) -> Terms {
-        Terms { rates: self.down, weight: self.weight, together: self.together }
+        Terms { rates: self.down, weight: self.weight, shared_weight: self.shared_weight }
     }
 
     /// The plan on the way to the hub.
     pub fn terms_up(&self) -> Terms {
-        Terms { rates: self.up, weight: self.weight, together: self.together }
+        Terms { rates: self.up, weight: self.weight, shared_weight: self.shared_weight }
     }
 }
 

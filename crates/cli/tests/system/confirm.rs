@@ -266,7 +266,7 @@ fn forged_syn(number: u16) -> Vec<u8> {
 
 #[test]
 fn a_flood_of_syns_takes_the_places_that_there_are_and_no_more() {
-    let terminal = "[intercept.confirm]\nmost = 50\nrate = 200\n";
+    let terminal = "[intercept.confirm]\nmax_pending = 50\nrate = 200\n";
     let setup = Setup { terminal, ..CONFIRM };
     let Some(bed) = Bed::build("confirm-flood", &setup) else { return };
     let raw = Some(Protocol::from(255));
@@ -311,7 +311,7 @@ fn without_a_hub_nobody_is_told_that_he_is_connected() {
 #[test]
 fn each_port_has_its_own_manner() {
     let rules = "[[accept_rule]]\nports = [22, 4444]\naccept = \"confirm\"\n\
-                 [intercept.confirm]\nmost = 4\nwhen_full = \"early\"\n";
+                 [intercept.confirm]\nmax_pending = 4\nwhen_full = \"early\"\n";
     let setup = Setup { accept: "early", terminal: rules, ..CONFIRM };
     let Some(bed) = Bed::build("confirm-rules", &setup) else { return };
     assert_eq!(refused(&bed, SERVER.0.into(), 4444), ErrorKind::ConnectionRefused);

@@ -41,7 +41,7 @@ pub struct AcceptRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfirmSection {
     /// So many at once.
-    pub most: u32,
+    pub max_pending: u32,
     /// So many new ones a second.
     pub rate: u32,
     /// What becomes of those beyond that.
@@ -60,7 +60,7 @@ pub enum WhenFull {
 impl Default for ConfirmSection {
     /// 1,024 at once, 500 new ones a second; beyond that they are refused.
     fn default() -> Self {
-        Self { most: 1024, rate: 500, when_full: WhenFull::Refuse }
+        Self { max_pending: 1024, rate: 500, when_full: WhenFull::Refuse }
     }
 }
 
@@ -148,9 +148,10 @@ pub(super) fn read_confirm(
         [("refuse", WhenFull::Refuse), ("early", WhenFull::Early)];
     let usual = ConfirmSection::default();
     let Some(mut section) = intercept.section(reader, "confirm") else { return Some(usual) };
-    let most = section.or(reader, "most", usual.most, |r, i| i.integer(r, 1..=65_536));
+    let max_pending =
+        section.or(reader, "max_pending", usual.max_pending, |r, i| i.integer(r, 1..=65_536));
     let rate = section.or(reader, "rate", usual.rate, |r, i| i.integer(r, 1..=1_000_000));
     let when_full = section.or(reader, "when_full", usual.when_full, |r, i| i.word(r, &WHEN_FULL));
     section.finish(reader);
-    Some(ConfirmSection { most: most?, rate: rate?, when_full: when_full? })
+    Some(ConfirmSection { max_pending: max_pending?, rate: rate?, when_full: when_full? })
 }

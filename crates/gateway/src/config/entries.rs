@@ -40,6 +40,7 @@ impl Config {
             log,
             user,
             forward,
+            deprecated: _,
         } = self;
         paths.iter().for_each(|path| path_entries(all, path));
         health_entries(all, health);
@@ -235,10 +236,10 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
         terminal,
         client,
         connect,
-        first_bytes,
+        first_data_wait,
         handshake,
         keepalive,
-        vanished,
+        tcp_user_timeout,
         outage,
         drain,
         idle,
@@ -251,10 +252,10 @@ fn limit_entries(all: &mut Entries, limits: &Limits) {
     share_entries(all, "limits.terminal", *terminal);
     share_entries(all, "limits.client", *client);
     put(all, "limits.connect", connect.to_string());
-    put(all, "limits.first_bytes", first_bytes.to_string());
+    put(all, "limits.first_data_wait", first_data_wait.to_string());
     put(all, "limits.handshake", handshake.to_string());
     put(all, "limits.keepalive", keepalive.to_string());
-    put(all, "limits.vanished", vanished.to_string());
+    put(all, "limits.tcp_user_timeout", tcp_user_timeout.to_string());
     put(all, "limits.outage", outage.to_string());
     put(all, "limits.drain", drain.to_string());
     put(all, "limits.idle", optional(idle.as_ref(), "off"));
@@ -296,10 +297,10 @@ fn terminal_entries(all: &mut Entries, section: &TerminalSection) {
         include,
         exclude,
         quic,
-        confirm: ConfirmSection { most, rate, when_full },
+        confirm: ConfirmSection { max_pending, rate, when_full },
         marking,
     } = section;
-    put(all, "intercept.confirm.most", most.to_string());
+    put(all, "intercept.confirm.max_pending", max_pending.to_string());
     put(all, "intercept.confirm.rate", rate.to_string());
     let when_full = match when_full {
         WhenFull::Refuse => "refuse",
@@ -387,7 +388,7 @@ fn known_terminal_entries(all: &mut Entries, entry: &TerminalEntry) {
 }
 
 fn plan_entries(all: &mut Entries, section: &PlanSection) {
-    let PlanSection { plan: Plan { name, down, up, weight, together }, terminals } = section;
+    let PlanSection { plan: Plan { name, down, up, weight, shared_weight }, terminals } = section;
     let table = format!("plan.{name:?}");
     for (way, Rates { committed, peak, total }) in [("up", up), ("down", down)] {
         put(all, &format!("{table}.committed_{way}"), optional(committed.as_ref(), "none"));
@@ -395,7 +396,7 @@ fn plan_entries(all: &mut Entries, section: &PlanSection) {
         put(all, &format!("{table}.total_{way}"), optional(total.as_ref(), "the link's"));
     }
     put(all, &format!("{table}.weight"), weight.to_string());
-    put(all, &format!("{table}.together"), together.to_string());
+    put(all, &format!("{table}.shared_weight"), shared_weight.to_string());
     put(all, &format!("{table}.terminals"), list(terminals));
 }
 

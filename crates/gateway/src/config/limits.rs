@@ -19,11 +19,13 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
         i.parsed(r, values::MEMORY_TOTAL, values::memory_total).map(Some)
     });
     let connect = section.or(reader, "connect", usual.connect, |r, i| positive_span(r, i, hour));
-    let first_bytes = section.or(reader, "first_bytes", usual.first_bytes, |r, i| i.span(r));
+    let first_data_wait =
+        section.or(reader, "first_data_wait", usual.first_data_wait, |r, i| i.span(r));
     let handshake =
         section.or(reader, "handshake", usual.handshake, |r, i| positive_span(r, i, hour));
     let keepalive = section.or(reader, "keepalive", usual.keepalive, |r, i| whole_seconds(r, i));
-    let vanished = section.or(reader, "vanished", usual.vanished, |r, i| whole_seconds(r, i));
+    let tcp_user_timeout =
+        section.or(reader, "tcp_user_timeout", usual.tcp_user_timeout, |r, i| whole_seconds(r, i));
     let outage = section.or(reader, "outage", usual.outage, |r, i| whole_seconds(r, i));
     let expected = "a length of time from \"0s\", which stops at once, to \"1h\"";
     let drain = section.or(reader, "drain", usual.drain, |r, i| {
@@ -55,10 +57,10 @@ pub(super) fn read(reader: &mut Reader<'_>, top: &mut Section<'_>) -> Option<Lim
         terminal: terminal?,
         client: client?,
         connect: connect?,
-        first_bytes: first_bytes?,
+        first_data_wait: first_data_wait?,
         handshake: handshake?,
         keepalive: keepalive?,
-        vanished: vanished?,
+        tcp_user_timeout: tcp_user_timeout?,
         outage: outage?,
         drain: drain?,
         idle: idle?,

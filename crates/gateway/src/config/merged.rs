@@ -39,6 +39,7 @@ impl Config {
             log,
             user: _,
             forward: _,
+            deprecated: _,
         } = new;
         // Whether there are keys is decided at the start; a hub's list of them can change.
         let keyed = matches!(self.security, SecuritySection::Noise(_));

@@ -102,6 +102,19 @@ pub struct Config {
     pub user: Option<String>,
     /// What is carried as it is; nothing when `None`.
     pub forward: Option<ForwardSection>,
+    /// Keys of the file whose names are deprecated.
+    pub deprecated: Vec<Deprecated>,
+}
+
+/// A key under a deprecated name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deprecated {
+    /// The line, counted from one.
+    pub line: usize,
+    /// The deprecated name, with the names of its tables.
+    pub former: String,
+    /// The present name.
+    pub present: String,
 }
 
 /// What is carried as it is, beside the connections.
@@ -273,13 +286,13 @@ pub struct Limits {
     /// How long the hub tries to reach a server.
     pub connect: Span,
     /// How long an opening waits for the client's first bytes to ride with it.
-    pub first_bytes: Span,
+    pub first_data_wait: Span,
     /// How long a client may take to say to a proxy what it wants.
     pub handshake: Span,
     /// Idle time after which TCP asks whether the other end is still there.
     pub keepalive: Span,
     /// How long the other end of a TCP connection may leave TCP without an answer.
-    pub vanished: Span,
+    pub tcp_user_timeout: Span,
     /// How long the link may be out before the connections over it are given up.
     pub outage: Span,
     /// How long running connections may take to finish when the gateway is asked to stop.
@@ -359,10 +372,10 @@ impl Default for Limits {
             terminal: ShareLimits::default(),
             client: ShareLimits::default(),
             connect: Span::from_secs(20),
-            first_bytes: Span::from_millis(4),
+            first_data_wait: Span::from_millis(4),
             handshake: Span::from_secs(10),
             keepalive: Span::from_secs(60),
-            vanished: Span::from_secs(120),
+            tcp_user_timeout: Span::from_secs(120),
             outage: Span::from_secs(120),
             drain: Span::from_secs(10),
             idle: None,

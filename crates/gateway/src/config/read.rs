@@ -90,6 +90,7 @@ pub(super) fn config(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Co
         log: log?,
         user: user?,
         forward: forward?,
+        deprecated: reader.take_deprecated(),
     })
 }
 
@@ -117,6 +118,7 @@ fn single(reader: &mut Reader<'_>, mut top: Section<'_>) -> Option<Config> {
         log: log?,
         user: user?,
         forward: None,
+        deprecated: reader.take_deprecated(),
     })
 }
 

@@ -4,7 +4,7 @@
 //! asked for is an unknown key. All mistakes of a file are collected, not only the first.
 
 use super::values;
-use super::{ConfigError, HubAddress, Mistake};
+use super::{ConfigError, Deprecated, HubAddress, Mistake};
 use crate::intercept::LONGEST_LIST;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -12,11 +12,20 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 use units::{BitRate, Span};
 
+/// Keys whose names have changed: table with the trailing dot, deprecated name, present name.
+const RENAMED: &[(&str, &str, &str)] = &[
+    ("intercept.confirm.", "most", "max_pending"),
+    ("limits.", "first_bytes", "first_data_wait"),
+    ("limits.", "vanished", "tcp_user_timeout"),
+    ("plan.", "together", "shared_weight"),
+];
+
 /// A document being read, and the mistakes found so far.
 pub(super) struct Reader<'a> {
     file: &'a str,
     text: &'a str,
     mistakes: Vec<Mistake>,
+    deprecated: Vec<Deprecated>,
 }
 
 /// One table of the document.
@@ -39,7 +48,7 @@ pub(super) struct Item<'a> {
 impl<'a> Reader<'a> {
     /// Parses `text`; `file` is the name to use in messages.
     pub(super) fn open(file: &'a str, text: &'a str) -> Result<(Self, Section<'a>), ConfigError> {
-        let reader = Self { file, text, mistakes: Vec::new() };
+        let reader = Self { file, text, mistakes: Vec::new(), deprecated: Vec::new() };
         match DeTable::parse(text) {
             Ok(table) => Ok((
                 reader,
@@ -74,6 +83,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The deprecated keys found so far.
+    pub(super) fn take_deprecated(&mut self) -> Vec<Deprecated> {
+        std::mem::take(&mut self.deprecated)
+    }
+
     /// Notes that `key` on `line` is wrong.
     pub(super) fn mistake(&mut self, line: usize, key: &str, found: &str, expected: &str) {
         self.mistakes.push(Mistake {
@@ -97,9 +111,19 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// The value of `key`, if it is there.
-    pub(super) fn take(&mut self, reader: &Reader<'_>, key: &'static str) -> Option<Item<'a>> {
+    /// The value of `key`, if it is there, by its present name or by the deprecated one.
+    pub(super) fn take(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<Item<'a>> {
         self.known.insert(key);
+        if !self.table.contains_key(key)
+            && let Some((table, former, _)) =
+                RENAMED.iter().find(|(table, _, present)| *table == self.path && *present == key)
+            && let Some((name, value)) = self.table.remove_entry(*former)
+        {
+            let line = reader.line_at(name.span().start);
+            let [former, present] = [former, key].map(|name| format!("{table}{name}"));
+            reader.deprecated.push(Deprecated { line, former: former.clone(), present });
+            return Some(Item { key: former, line, value: value.into_inner() });
+        }
         let (name, value) = self.table.remove_entry(key)?;
         let line = reader.line_at(name.span().start);
         Some(Item { key: format!("{}{key}", self.path), line, value: value.into_inner() })

@@ -194,8 +194,8 @@ fn hub(f: &mut fmt::Formatter<'_>, section: &HubSection, link: &LinkSection) -> 
 fn plans(f: &mut fmt::Formatter<'_>, section: &HubSection) -> fmt::Result {
     let all = super::for_relay(&section.plans, &section.terminals);
     for PlanSection { plan, .. } in &section.plans {
-        let Plan { name, down, up, weight, together } = plan;
-        let whose = if *together { "of all together" } else { "of each" };
+        let Plan { name, down, up, weight, shared_weight } = plan;
+        let whose = if *shared_weight { "of all together" } else { "of each" };
         writeln!(f, "plan {name:?}, weight {weight} {whose}")?;
         for (direction, rates) in [("down", down), ("up", up)] {
             let Rates { committed, peak, total } = *rates;

@@ -70,16 +70,16 @@ fn every_key_of_a_terminal_is_read() {
         [limits]
         connections = 10
         connect = "5s"
-        first_bytes = "0ms"
+        first_data_wait = "0ms"
         handshake = "3s"
         keepalive = "30s"
-        vanished = "1m"
+        tcp_user_timeout = "1m"
     "#;
     let config = Config::parse("g.toml", text).unwrap();
     assert_eq!(config.link.rate_down, Some(BitRate::from_kbps(2_500)));
     assert_eq!((config.link.mtu, config.link.overhead), (1400, 18));
-    assert_eq!(config.limits.vanished, Span::from_secs(60));
-    assert_eq!(config.limits.first_bytes, Span::ZERO);
+    assert_eq!(config.limits.tcp_user_timeout, Span::from_secs(60));
+    assert_eq!(config.limits.first_data_wait, Span::ZERO);
     let Role::Terminal(terminal) = config.role else { panic!("a terminal") };
     assert_eq!(terminal.accept.others, AcceptMode::Confirm);
     assert_eq!(terminal.socks5.len(), 2);
@@ -292,7 +292,19 @@ fn unknown_keys_are_named_with_the_known_ones() {
 }
 
 #[test]
-fn tables_and_values_are_told_apart() {
+fn deprecated_keys_are_read_and_reported() {
+    let limits = "[limits]\nvanished = \"1m\"\n[socks5]";
+    let config = Config::parse("g.toml", &TERMINAL.replace("[socks5]", limits)).unwrap();
+    assert_eq!(config.limits.tcp_user_timeout, Span::from_secs(60));
+    let [Deprecated { former, present, .. }] = &*config.deprecated else { panic!("one key") };
+    assert_eq!((&**former, &**present), ("limits.vanished", "limits.tcp_user_timeout"));
+    let both = "[limits]\ntcp_user_timeout = \"1m\"\nvanished = \"1m\"\n[socks5]";
+    let refused = said(TERMINAL, "[socks5]", both);
+    assert!(refused.contains("limits.vanished: found a key that is not known here"), "{refused}");
+}
+
+#[test]
+fn tables_and_values_are_distinguished() {
     assert_eq!(
         said(TERMINAL, "[socks5]\nlisten = \"127.0.0.1:1080\"", "[link.peer2]"),
         "g.toml:1: (file): found no way in for clients, expected at least one of [intercept], \

@@ -69,7 +69,7 @@ fn scale(rates: &mut [u64], claims: &[Claim], among: impl Fn(&Claim) -> bool, mo
 fn share(left: u64, plans: &[Terms], claims: &[Claim], limit: &[u64], rates: &mut [u64]) {
     let base = rates.to_vec();
     // Plans that are a vessel of their own: together, or held down by their total.
-    let mut alone: Vec<bool> = plans.iter().map(|terms| terms.together).collect();
+    let mut alone: Vec<bool> = plans.iter().map(|terms| terms.shared_weight).collect();
     let mut held: Vec<Option<u64>> = vec![None; plans.len()];
     loop {
         rates.copy_from_slice(&base);

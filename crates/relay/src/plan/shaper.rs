@@ -272,7 +272,7 @@ impl<K: Copy + Ord> Shaper<K> {
         let Some(member) = self.members.get(&member) else { return };
         let group = &mut self.groups[member.plan];
         let first = group.by_tag.first().map_or(member.start, |&(first, _)| first);
-        if group.terms.together {
+        if group.terms.shared_weight {
             group.clock = group.clock.max(first);
         }
         if nobody {
@@ -317,7 +317,7 @@ impl<K: Copy + Ord> Shaper<K> {
     fn may_go_first(&self, group: &Group<K>, start: u128, all: u128) -> bool {
         let ahead = self.ahead();
         let weight = u128::from(group.terms.weight());
-        if group.terms.together {
+        if group.terms.shared_weight {
             let floor = group.by_tag.first().map_or(0, |(tag, _)| *tag).max(group.clock);
             // Several of its terminals may ask at once.
             start <= floor + ahead && group.start <= all + 4 * ahead / weight
@@ -417,7 +417,7 @@ impl<K: Copy + Ord> Group<K> {
 
     /// Where a member whose tag is `start` is on the clock of all.
     fn place(&self, start: u128) -> u128 {
-        if self.terms.together { self.start } else { self.start + start }
+        if self.terms.shared_weight { self.start } else { self.start + start }
     }
 
     /// What is committed here by now, bits per second, within the plan's total.
@@ -436,10 +436,11 @@ impl<K: Copy + Ord> Group<K> {
     /// A member that wanted nothing does: what it has not had meanwhile is not owed. `all` is the
     /// clock of all.
     fn come_back(&mut self, member: &mut Member, all: u128) {
-        if self.terms.together && self.by_tag.is_empty() {
+        if self.terms.shared_weight && self.by_tag.is_empty() {
             self.start = self.start.max(all);
         }
-        let own = if self.terms.together { self.clock } else { all.saturating_sub(self.start) };
+        let own =
+            if self.terms.shared_weight { self.clock } else { all.saturating_sub(self.start) };
         member.start = member.start.max(own);
     }
 
@@ -456,7 +457,7 @@ impl<K: Copy + Ord> Group<K> {
     fn advance(&mut self, member: &mut Member, octets: u64) {
         let work = u128::from(octets) << FRACTION;
         let weight = u128::from(self.terms.weight());
-        if self.terms.together {
+        if self.terms.shared_weight {
             member.start += work;
             self.start += work / weight;
         } else {

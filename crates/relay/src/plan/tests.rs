@@ -13,7 +13,7 @@ fn rate(bps: u64) -> BitRate {
 
 fn terms(committed: u64, peak: u64, weight: u32) -> Terms {
     let rates = Rates { committed: BitRate::new(committed), peak: BitRate::new(peak), total: None };
-    Terms { rates, weight, together: false }
+    Terms { rates, weight, shared_weight: false }
 }
 
 fn claims(of: &[(usize, u64)]) -> Vec<Claim> {
@@ -34,7 +34,7 @@ fn commitments_come_first_and_weights_share_the_rest() {
 
 #[test]
 fn a_plan_may_share_as_one_and_be_bounded_as_one() {
-    let together = Terms { together: true, ..terms(0, 0, 1) };
+    let together = Terms { shared_weight: true, ..terms(0, 0, 1) };
     let plans = [together, terms(0, 0, 1)];
     let of = claims(&[(0, ALL), (0, ALL), (1, ALL), (1, ALL)]);
     let shared = allocate(rate(12 * MBPS), &plans, &of);
@@ -59,7 +59,7 @@ fn too_many_commitments_are_met_in_proportion_and_others_live() {
 /// RLY-8.1
 #[test]
 fn who_has_had_much_beside_his_turns_is_ahead_until_others_have_had_as_much() {
-    let together = Terms { together: true, ..terms(0, 0, 2) };
+    let together = Terms { shared_weight: true, ..terms(0, 0, 2) };
     // 25 ms of 20 Mbit/s are 62,500 bytes.
     for plan in [terms(0, 0, 1), terms(0, 0, 2), together] {
         let mut shaper = Shaper::new(rate(20 * MBPS), &[terms(0, 0, 1), plan]);
@@ -78,7 +78,7 @@ fn who_has_had_much_beside_his_turns_is_ahead_until_others_have_had_as_much() {
         });
         let before = before.count() * 500;
         // Of a plan that shares as one several may ask at once.
-        let most = 62_500 * if plan.together { 4 } else { 1 };
+        let most = 62_500 * if plan.shared_weight { 4 } else { 1 };
         assert!((most - 2_500..most + 4_500).contains(&before), "{plan:?}: {before}");
         assert!(!shaper.is_ahead(now, 1) && !shaper.is_ahead(now, 3));
         for _ in 0..20 {
@@ -184,7 +184,7 @@ fn an_idle_line_owes_nothing() {
 /// it was bulk, urgent, or control.
 #[test]
 fn what_was_sent_on_an_idle_line_costs_nothing_later() {
-    let together = Terms { together: true, ..terms(0, 0, 1) };
+    let together = Terms { shared_weight: true, ..terms(0, 0, 1) };
     for plans in [[terms(0, 0, 1), terms(0, 0, 1)], [together, terms(0, 0, 1)], [together; 2]] {
         for way in [Some(Ready::Yes), Some(Ready::Urgent), None] {
             let mut load = Load::new(10 * MBPS, &plans, &[(0, 1_500), (1, 1_500), (0, 1_500)]);
@@ -216,7 +216,7 @@ fn any_terms() -> impl Strategy<Value = Terms> {
             let peak = if peak == 0 { 0 } else { peak.max(committed) };
             let mut terms = terms(committed, peak, weight);
             terms.rates.total = BitRate::new(total);
-            Terms { together, ..terms }
+            Terms { shared_weight: together, ..terms }
         },
     )
 }
@@ -265,7 +265,7 @@ proptest! {
             // Between two that share by themselves: who has more for his weight is not short.
             for (other, claim_b) in of.iter().enumerate() {
                 let terms_b = &plans[claim_b.plan];
-                let alone = !terms.together && !terms_b.together;
+                let alone = !terms.shared_weight && !terms_b.shared_weight;
                 let fits = committed <= capacity * 95 / 100;
                 let free = |t: &Terms| t.rates.total.is_none();
                 if alone && fits && free(terms) && free(terms_b) && !full[at] {
@@ -286,7 +286,7 @@ proptest! {
 #[test]
 fn what_a_total_kept_from_a_plan_is_not_owed_later() {
     for together in [false, true] {
-        let mut bounded = Terms { together, ..terms(0, 0, 1) };
+        let mut bounded = Terms { shared_weight: together, ..terms(0, 0, 1) };
         bounded.rates.total = BitRate::new(4 * MBPS);
         let plans = [bounded, terms(0, 0, 1)];
         let sizes = [&[(0, 1_500); 2][..], &[(1, 1_500); 8]].concat();

@@ -87,7 +87,7 @@ impl Model {
         Predicted { objects_per_s: rate, response_s: response }
     }
 
-    /// Of all terminals together: responses are weighted by objects.
+    /// Of all terminals shared_weight: responses are weighted by objects.
     pub fn all(&self, terminals: &[Terminal]) -> Predicted {
         let each: Vec<Predicted> =
             terminals.iter().map(|terminal| self.terminal(terminal)).collect();

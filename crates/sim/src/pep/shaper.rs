@@ -2,7 +2,7 @@
 //!
 //! Tokens come at a rate and are kept up to the bucket's size; a packet takes as many as it has
 //! bytes. What finds too few waits, and what finds too many waiting is lost. The limit counts
-//! the bucket and the queue together: where both are equal nothing waits, and the stream is
+//! the bucket and the queue shared_weight: where both are equal nothing waits, and the stream is
 //! policed.
 //!
 //! Where the clock moves in steps, tokens come in steps too, and no more than a bucket in each:

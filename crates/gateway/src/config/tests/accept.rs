@@ -88,8 +88,8 @@ fn who_waits_is_bounded() {
         terminal(&more).intercept.unwrap().confirm
     };
     assert_eq!(confirm(""), ConfirmSection::default());
-    let told = confirm("[intercept.confirm]\nmost = 10\nrate = 5\nwhen_full = \"early\"\n");
-    assert_eq!(told, ConfirmSection { most: 10, rate: 5, when_full: WhenFull::Early });
+    let told = confirm("[intercept.confirm]\nmax_pending = 10\nrate = 5\nwhen_full = \"early\"\n");
+    assert_eq!(told, ConfirmSection { max_pending: 10, rate: 5, when_full: WhenFull::Early });
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn mistake(more: &str) -> (usize, String, String) {
 fn terminals_have_the_plans_that_they_are_given() {
     let section = hub(
         "[[plan]]\nname = \"gold\"\ncommitted_down = \"2mbit\"\npeak_down = \"9mbit\"\nweight = 3\n\
-         [[plan]]\nname = \"fleet\"\ntogether = true\nterminals = [\"boat\", \"ferry\"]\n\
+         [[plan]]\nname = \"fleet\"\nshared_weight = true\nterminals = [\"boat\", \"ferry\"]\n\
          [[plan]]\nname = \"default\"\npeak_up = \"1mbit\"\n\
          [[terminal]]\nname = \"clinic\"\nplan = \"gold\"\n\
          [[terminal]]\nname = \"clinic/second\"\n[[terminal]]\nname = \"boat\"\n",
@@ -54,7 +54,7 @@ fn a_plan_that_contradicts_itself_is_refused_with_its_line() {
         ("weight = 2\ncommitted_up = \"5mbit\"", 4, "plan.committed_up", "link.rate_up"),
         ("total_up = \"1mbit\"\npeak_up = \"2mbit\"", 4, "plan.peak_up", "plan.total_up"),
         ("weight = 0", 3, "plan.weight", "1 to 1000"),
-        ("together = 1", 3, "plan.together", "true or false"),
+        ("shared_weight = 1", 3, "plan.shared_weight", "true or false"),
         ("peak_down = \"auto\"", 3, "plan.peak_down", "a rate"),
     ] {
         let (at, named, said) = mistake(&format!("[[plan]]\nname = \"gold\"\n{more}\n"));

@@ -63,7 +63,7 @@ pub(crate) fn accept_client(
                 target: Target { destination: Destination::Address(server), source: Some(client) },
                 pending_reply: Vec::new(),
             };
-            (stage, core.limits.first_bytes)
+            (stage, core.limits.first_data_wait)
         }
         Kind::Socks5 | Kind::HttpConnect => {
             let handshake = match listener.kind {

@@ -69,9 +69,9 @@ pub(crate) fn on_proxy_request(
             }
             connection.stage =
                 TerminalStage::AwaitingData { target, pending_reply: proxy_client.reply };
-            let due = now + core.limits.first_bytes;
+            let due = now + core.limits.first_data_wait;
             core.set_due(index, Some(due));
-            if !pending_input.is_empty() || core.limits.first_bytes.is_zero() {
+            if !pending_input.is_empty() || core.limits.first_data_wait.is_zero() {
                 open_now(core, now, index, pending_input);
             }
         }

@@ -19,7 +19,7 @@ impl Single {
         self.sweep_at = now + SWEEP;
         self.sweeps = self.sweeps.wrapping_add(1);
         crate::logging::report_omissions();
-        let longest = self.limits.vanished;
+        let longest = self.limits.tcp_user_timeout;
         let (mut gone, mut idlers) = (Vec::new(), Vec::new());
         let (sweeps, all) = (self.sweeps, self.pairs.len());
         for (index, pair) in self.pairs.iter_mut().filter(|(place, _)| is_due(*place, sweeps, all))

@@ -252,11 +252,11 @@ impl<S: Stage> Core<S> {
         }
     }
 
-    /// Ends connections of which a peer has not acknowledged anything for `limits.vanished`, and
+    /// Ends connections of which a peer has not acknowledged anything for `limits.tcp_user_timeout`, and
     /// those that have moved no byte for `limits.idle`.
     pub(crate) fn sweep(&mut self, now: Instant) {
         self.end_idle(now);
-        let longest = self.limits.vanished;
+        let longest = self.limits.tcp_user_timeout;
         let all = self.connections.iter_mut();
         let gone = all.filter_map(|(index, one)| one.has_vanished(now, longest).then_some(index));
         for index in gone.collect::<Vec<usize>>() {
@@ -272,8 +272,10 @@ impl<S: Stage> Core<S> {
 
     /// Returns the interval between sweeps.
     pub(crate) fn sweep_interval(&self) -> Span {
-        let shortest =
-            self.limits.idle.map_or(self.limits.vanished, |it| it.min(self.limits.vanished));
+        let shortest = self
+            .limits
+            .idle
+            .map_or(self.limits.tcp_user_timeout, |it| it.min(self.limits.tcp_user_timeout));
         (shortest / 8).clamp(Span::from_millis(250), Span::from_secs(5))
     }
 }

@@ -112,7 +112,7 @@ fn options(rng: &mut RngStream, rate: BitRate) -> Options {
         confirms: rng.chance(0.5),
         told: true,
         secret: rng.chance(0.5),
-        first_bytes: Span::from_millis(4),
+        first_data_wait: Span::from_millis(4),
         memory: rng.chance(0.5).then_some("4mb"),
         connections: if rng.chance(0.5) { 64 } else { 4096 },
         fail: ["wait", "refuse"],

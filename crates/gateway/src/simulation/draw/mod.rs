@@ -180,7 +180,7 @@ fn options(rng: &mut RngStream) -> Options {
         confirms: rng.chance(0.5),
         told: rng.chance(0.6),
         secret: rng.chance(0.5),
-        first_bytes: Span::from_millis(if rng.chance(0.3) { 0 } else { 4 }),
+        first_data_wait: Span::from_millis(if rng.chance(0.3) { 0 } else { 4 }),
         memory: rng.chance(0.3).then_some("4mb"),
         connections: 4096,
         fail: [FAIL[rng.below(3) as usize], FAIL[rng.below(2) as usize]],
@@ -194,7 +194,7 @@ fn options(rng: &mut RngStream) -> Options {
 fn reloaded(rng: &mut RngStream, options: &Options) -> Options {
     Options {
         confirms: options.confirms != rng.chance(0.5),
-        first_bytes: Span::from_millis(rng.below(10)),
+        first_data_wait: Span::from_millis(rng.below(10)),
         connections: if rng.chance(0.5) { 2048 } else { 4096 },
         ..options.clone()
     }

@@ -34,7 +34,7 @@ pub(in crate::simulation) struct Options {
     pub(in crate::simulation) told: bool,
     /// Datagrams are encrypted.
     pub(in crate::simulation) secret: bool,
-    pub(in crate::simulation) first_bytes: Span,
+    pub(in crate::simulation) first_data_wait: Span,
     /// `limits.memory`, where it is told.
     pub(in crate::simulation) memory: Option<&'static str>,
     pub(in crate::simulation) connections: u32,
@@ -193,7 +193,7 @@ fn terminal(options: &Options, number: usize, keys: &[PrivateKey]) -> String {
     text += &format!("[fail]\nunreachable = \"{unreachable}\"\nfull = \"{full}\"\n");
     text += "[socks5]\nlisten = \"127.0.0.1:1080\"\n[connect]\nlisten = \"127.0.0.1:8080\"\n";
     text += &limits(options);
-    text + &format!("first_bytes = \"{}ms\"\n", options.first_bytes.as_millis())
+    text + &format!("first_data_wait = \"{}ms\"\n", options.first_data_wait.as_millis())
 }
 
 fn hub(options: &Options, number: usize, keys: &[PrivateKey]) -> String {

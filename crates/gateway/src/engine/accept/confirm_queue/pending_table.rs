@@ -60,15 +60,15 @@ impl PendingTable {
         bounds: ConfirmSection,
         may_enter: impl FnOnce() -> Option<Owner<Arc<str>>>,
     ) -> AdmitDecision {
-        let ConfirmSection { most, rate, when_full: _ } = bounds;
+        let ConfirmSection { max_pending, rate, when_full: _ } = bounds;
         let terms = |rate, burst| Terms { connections: u32::MAX, rate: Some(rate), burst };
         let part = |whole: u32| whole.div_ceil(PART);
         let share = |whole: u32| (whole - whole / LEFT).max(1);
         let neighbours = neighbour.map(QuotaOwner::Neighbour);
         let quotas = [
-            (Some(&GLOBAL), terms(rate, most)),
-            (Some(&QuotaOwner::Client(client)), terms(part(rate), part(most))),
-            (neighbours.as_ref(), terms(share(rate), share(most))),
+            (Some(&GLOBAL), terms(rate, max_pending)),
+            (Some(&QuotaOwner::Client(client)), terms(part(rate), part(max_pending))),
+            (neighbours.as_ref(), terms(share(rate), share(max_pending))),
         ];
         let quotas =
             || quotas.iter().filter_map(|(quota_owner, terms)| Some(((*quota_owner)?, terms)));
@@ -76,7 +76,7 @@ impl PendingTable {
             return AdmitDecision::Full;
         }
         let owner = Owner { group: neighbour, client };
-        let bounds = Bounds { total: most as usize, ..Bounds::NONE };
+        let bounds = Bounds { total: max_pending as usize, ..Bounds::NONE };
         let reclaimed = match self.slots.judge(&owner, bounds) {
             slots::Verdict::Free => None,
             slots::Verdict::Reclaim(index) => Some(index),
@@ -144,7 +144,7 @@ mod tests {
     use units::Span;
 
     const BOUNDS: ConfirmSection =
-        ConfirmSection { most: 40, rate: 8, when_full: WhenFull::Refuse };
+        ConfirmSection { max_pending: 40, rate: 8, when_full: WhenFull::Refuse };
     fn ends(host: u8, number: u16) -> Ends {
         (SocketAddr::from(([10, 1, 0, host], number)), SocketAddr::from(([192, 0, 2, 1], number)))
     }
