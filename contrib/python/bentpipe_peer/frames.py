@@ -216,7 +216,10 @@ def decode_note(note: bytes) -> Iterator[tuple[int, int]]:
     """Yields the entries of a NOTE."""
     reader = Reader(note)
     while reader.left:
-        yield _varint(reader), _varint(reader)
+        key, value = _varint(reader), _credit(reader)
+        if key and (key - 1) // 2 > MAX_STREAM:
+            raise Malformed("stream number too large")
+        yield key, value
 
 
 def note_key(key: Key) -> int:
@@ -226,6 +229,14 @@ def note_key(key: Key) -> int:
 
 def _varint(reader: Reader) -> int:
     return reader.varint(max_octets=9, max_bits=63, shortest=False)
+
+
+def _credit(reader: Reader) -> int:
+    """Reads a limit or shared credit in units of 1,024 bytes (RLY-1.8)."""
+    units = _varint(reader)
+    if units >= 1 << 52:
+        raise Malformed("credit of 2^62 bytes or more")
+    return units
 
 
 def _stream_number(reader: Reader) -> int:
@@ -295,9 +306,9 @@ def _decode_other(reader: Reader, first: int) -> Frame:
             return Accept(key)
         if kind == 2:
             return Reset(key, _varint(reader), _varint(reader), reader.uint(1))
-        return Credit(key, _varint(reader))
+        return Credit(key, _credit(reader))
     if kind == 4:
-        return Shared(_varint(reader))
+        return Shared(_credit(reader))
     if kind == 5:
         return Datagram(_data(reader, first))
     if kind == 6:
@@ -311,7 +322,7 @@ def _decode_extension(reader: Reader, first: int) -> GoAway | Unknown:
     if first == 0x10:
         inner = Reader(content)
         opened = _varint(inner)
-        return GoAway(opened, bool(inner.left and inner.uint(1) & 1))
+        return GoAway(opened, bool(inner.uint(1) & 1))
     return Unknown(first, content)
 
 

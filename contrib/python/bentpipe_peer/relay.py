@@ -280,15 +280,19 @@ class Relay:
         for key, value in frames.decode_note(note):
             if key == 0:
                 self._on_shared(value)
-            else:
+                continue
+            try:
                 self._on_credit((bool((key - 1) & 1), (key - 1) >> 1), value)
+            except Malformed as error:  # It is passed over alone.
+                self._count(error)
 
     def _on_shared(self, returned: int) -> None:
         self._shared_granted = max(self._shared_granted,
                                    self.peer.shared_credit + returned * 1024)
 
     def _on_credit(self, key: Key, limit: int) -> None:
-        stream = self.streams.get(key)
+        """Takes a limit, also one that has overtaken the opening of its stream (RLY-2.1)."""
+        stream = self._known(key)
         if stream:
             stream.outward.limit = max(stream.outward.limit or 0, limit * 1024)
 
@@ -344,8 +348,7 @@ class Relay:
             case Reset():
                 self._on_reset(frame)
             case Credit(key, limit):
-                if self._known(key):
-                    self._on_credit(key, limit)
+                self._on_credit(key, limit)
             case Shared(returned):
                 self._on_shared(returned)
             case Datagram(packet):

@@ -120,7 +120,9 @@ class Sender:
                 sample = min(now - sent, 60.0)
                 self.srtt = sample if self.srtt is None else self.srtt * 7 / 8 + sample / 8
             self._polls = {c: t for c, t in self._polls.items() if c > stat.count}
+        vt_ms = self.vt_ms if n_r < self.vt_a else 0  # An overtaken STAT only extends it.
         self.on_window(n_r, stat.window)
+        self.vt_ms = max(self.vt_ms, vt_ms)
         released = self._release_below(n_r)
         at = n_r + stat.skip
         for position, length in enumerate(stat.lengths):
@@ -138,13 +140,9 @@ class Sender:
 
     def on_ustat(self, ustat: Ustat) -> list[int]:
         """Takes a USTAT (XSTP-7.4.1). One that was overtaken by a later report is still used."""
-        behind = self.vt_a - (self.vt_a - ustat.n_r) % SPACE
-        overtaken = self.distance(ustat.n_r) >= MAX_WINDOW
-        n_r = behind if overtaken else self._checked(ustat.n_r, 0)
+        n_r = self._checked(ustat.n_r, ustat.skip + sum(ustat.lengths))
         at = n_r + ustat.skip
-        if at + sum(ustat.lengths) > self.vt_s:
-            raise Malformed("T: a gap beyond VT(S)")
-        released = [] if overtaken else self._release_below(n_r)
+        released = self._release_below(n_r)
         for position, length in enumerate(ustat.lengths):
             for number in range(at, at + length) if position % 2 == 0 else ():
                 out = self.outstanding.get(number)
@@ -154,10 +152,12 @@ class Sender:
         return released
 
     def _checked(self, n_r: int, span: int) -> int:
-        """Restores N(R); refuses what reaches beyond VT(S) (XSTP-7.5.1)."""
-        number = self.vt_a + self.distance(n_r)
-        if number > self.vt_s or number + span > self.vt_s:
-            raise Malformed("S: N(R) or the list is not between VT(A) and VT(S)")
+        """Restores N(R), which may be behind VT(A) in a report that another one has overtaken;
+        refuses one before the first packet, and what reaches beyond VT(S) (XSTP-7.3.1, 7.5.1)."""
+        ahead = self.distance(n_r)
+        number = self.vt_a + (ahead if ahead < MAX_WINDOW else ahead - SPACE)
+        if number < 0 or number + span > self.vt_s:
+            raise Malformed("N(R) is before the first packet, or the list is beyond VT(S)")
         return number
 
     def _release_below(self, n_r: int) -> list[int]:

@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         match flags {
             GOAWAY => {
                 let opened = content.varint()?;
-                Ok(Frame::GoAway { opened, leaves: content.first() & 1 != 0 })
+                Ok(Frame::GoAway { opened, leaves: content.byte()? & 1 != 0 })
             }
             _ => Ok(Frame::Unknown { kind: flags }),
         }

@@ -198,15 +198,15 @@ mod tests {
         let mut room = [0; 1_400];
         open(&mut terminal).expect("opened");
         let (len, _) = terminal.fresh(&mut room).expect("the opening");
-        hub.deliver(&[0x10, 1, 0]);
+        hub.deliver(&[0x10, 2, 0, 0]);
         hub.deliver(&room[..len]);
         assert_eq!((hub.streams.len(), hub.statistics().bad_frames), (0, 1));
         let [_, mut hub] = pair();
         hub.deliver(&room[..len]);
-        hub.deliver(&[0x10, 1, 0]);
+        hub.deliver(&[0x10, 2, 0, 0]);
         assert_eq!((hub.is_draining(), hub.statistics().bad_frames), (false, 1));
-        // Octets behind the number are for later releases.
-        hub.deliver(&[0x10, 3, 1, 0xff, 0xff]);
+        // Octets behind the flags are for later releases.
+        hub.deliver(&[0x10, 3, 1, 0xfe, 0xff]);
         assert!(hub.is_draining());
     }
 

@@ -270,14 +270,14 @@ impl Streams {
         self.shared_changed();
     }
 
+    /// Takes a limit, also one that has overtaken the opening of its stream.
     fn receive_credit(&mut self, id: StreamId, limit: u64) {
-        if let Some(stream) = self.streams.get_mut(&id) {
-            if stream.send.grant(limit) {
-                self.schedule(id);
-                self.make_room_known(id);
-            }
-        } else if self.is_mine(id) && id.number() >= self.next_number {
-            self.statistics.bad_frames += 1;
+        if !self.admit(id) {
+            return;
+        }
+        if self.streams.get_mut(&id).is_some_and(|stream| stream.send.grant(limit)) {
+            self.schedule(id);
+            self.make_room_known(id);
         }
     }
 

@@ -315,6 +315,27 @@ fn two_ends_or_bytes_beyond_the_end_are_a_contradiction() {
     }
 }
 
+/// RLY-1.9, RLY-2.1, RLY-2.5
+#[test]
+fn credit_may_overtake_the_opening_of_its_stream() {
+    let mut hub = hub();
+    let limit = 1 << 20;
+    let mut note = [0; 16];
+    let mut writer = Writer::new(&mut note);
+    assert!(writer.note(Some(theirs(1)), limit));
+    let len = writer.written();
+    hub.deliver(&control(&Frame::Credit { id: theirs(0), limit }));
+    hub.noted(&note[..len]);
+    assert_eq!(events(&mut hub), [], "the streams are not shown before their openings");
+    for id in [theirs(0), theirs(1)] {
+        hub.deliver(&stream(id, 0, &[], false, false));
+        assert!(matches!(events(&mut hub)[..], [Event::Opened { .. }]));
+        assert_eq!(hub.streams[&id].send.credit(0), limit);
+    }
+    assert_eq!(hub.statistics().bad_frames, 0);
+    audit(&hub);
+}
+
 /// RLY-4.3
 #[test]
 fn a_reset_that_contradicts_what_came_resets_all_the_same() {

@@ -212,6 +212,8 @@ fn malformed() -> Vec<Value> {
         bad("an integer of ten octets", "RLY-1.8", "04 ffffffffffffffffff01"),
         bad("PIECE that is empty", "RLY-6.4", "26 01 64 00 00"),
         bad("GOAWAY without its number", "RLY-10.1, 1.10", "10 00"),
+        bad("GOAWAY without its flags", "RLY-10.1, 1.10", "10 01 05"),
+        bad("shared credit of 2^62 bytes", "RLY-1.8", "04 80808080808080 08"),
         bad("an extension frame that goes past the end", "RLY-1.10", "1f 05 00"),
         bad("PIECE beyond its packet", "RLY-6.4", "06 01 04 03 6162"),
     ]

@@ -247,7 +247,8 @@ impl PacketTable {
         }
     }
 
-    /// Processes a STAT (XSTP-7.3).
+    /// Processes a STAT (XSTP-7.3). Of one that a later report has overtaken, the window counts
+    /// only if it extends VT(MS).
     pub(crate) fn on_stat(
         &mut self,
         received_below: Seq24,
@@ -258,8 +259,10 @@ impl PacketTable {
     ) -> Result<Outcome, InvalidReport> {
         let below = self.check(received_below, runs.clone())?;
         let in_budget = self.take_stat_budget(filter.poll, total(runs.clone()));
+        let is_overtaken = below < self.oldest;
+        let limit = below + u64::from(window.min(Seq24::HALF));
+        self.limit = if is_overtaken { self.limit.max(limit) } else { limit };
         let mut outcome = self.release_below(below, upper);
-        self.limit = below + u64::from(window.min(Seq24::HALF));
         if !in_budget {
             return Ok(outcome);
         }
@@ -282,9 +285,8 @@ impl PacketTable {
         runs: impl Iterator<Item = Run>,
         filter: RetransmitFilter,
     ) -> Outcome {
-        let below =
-            self.oldest + u64::from(received_below.distance(Seq24::from_extended(self.oldest)));
         let mut outcome = Outcome::default();
+        let Some(below) = self.extend_received_below(received_below) else { return outcome };
         for run in runs.filter(|run| run.missing) {
             let (start, end) = extend(below, received_below, run);
             self.enqueue(start, end, false, &mut outcome, |entry| filter.matches(entry));
@@ -307,10 +309,7 @@ impl PacketTable {
         hold: bool,
         upper: &mut impl UpperLayer,
     ) -> Result<Outcome, InvalidReport> {
-        let below = match self.overtaken(received_below) {
-            Some(below) => self.check_list(below, received_below, gaps.clone())?,
-            None => self.check(received_below, gaps.clone())?,
-        };
+        let below = self.check(received_below, gaps.clone())?;
         let mut outcome = self.release_below(below, upper);
         let left = self.ustat_budget.checked_sub(total(gaps.clone()));
         let Some(left) = left else { return Ok(outcome) };
@@ -348,41 +347,32 @@ impl PacketTable {
         numbers <= left
     }
 
-    /// Returns N(R) as an extended sequence number, if it and the list lie between VT(A) and
-    /// VT(S).
+    /// Returns N(R) as an extended sequence number, if neither it nor the list is beyond VT(S).
     fn check(
         &self,
         received_below: Seq24,
         runs: impl Iterator<Item = Run>,
     ) -> Result<u64, InvalidReport> {
-        let ahead = received_below.distance(Seq24::from_extended(self.oldest));
-        if ahead as usize > self.table.len() {
-            return Err(InvalidReport::ReceivedBelow);
-        }
-        self.check_list(self.oldest + u64::from(ahead), received_below, runs)
-    }
-
-    /// Returns N(R) as an extended sequence number if it is behind VT(A), as that of a USTAT may
-    /// be which a later report has overtaken.
-    fn overtaken(&self, received_below: Seq24) -> Option<u64> {
-        let behind = Seq24::from_extended(self.oldest).distance(received_below);
-        let below = self.oldest.checked_sub(u64::from(behind))?;
-        (0 < behind && behind < Seq24::HALF && below >= self.first).then_some(below)
-    }
-
-    /// Returns `below`, which is `received_below` extended, if no run reaches beyond VT(S).
-    fn check_list(
-        &self,
-        below: u64,
-        received_below: Seq24,
-        runs: impl Iterator<Item = Run>,
-    ) -> Result<u64, InvalidReport> {
+        let below =
+            self.extend_received_below(received_below).ok_or(InvalidReport::ReceivedBelow)?;
         for run in runs {
             if extend(below, received_below, run).1 > self.next() {
                 return Err(InvalidReport::List);
             }
         }
         Ok(below)
+    }
+
+    /// Returns N(R) as an extended sequence number, if it is between the first packet and VT(S).
+    /// It is behind VT(A) in a report that a later one has overtaken.
+    fn extend_received_below(&self, received_below: Seq24) -> Option<u64> {
+        let ahead = received_below.distance(Seq24::from_extended(self.oldest));
+        if ahead as usize <= self.table.len() {
+            return Some(self.oldest + u64::from(ahead));
+        }
+        let behind = Seq24::from_extended(self.oldest).distance(received_below);
+        let below = self.oldest.checked_sub(u64::from(behind))?;
+        (behind < Seq24::HALF && below >= self.first).then_some(below)
     }
 
     fn release_below(&mut self, below: u64, upper: &mut impl UpperLayer) -> Outcome {

@@ -158,7 +158,8 @@ fn invalid_reports_are_rejected() {
     let mut sender = sender(10, true, |_| 0);
     stat(&mut sender, 5, &[], 1).unwrap();
     let before = (sender.oldest(), sender.next(), sender.unreleased(), sender.free_numbers());
-    assert_eq!(stat(&mut sender, 4, &[], 2), Err(InvalidReport::ReceivedBelow));
+    let before_the_first = Seq24::MODULUS - 1;
+    assert_eq!(stat(&mut sender, before_the_first, &[], 2), Err(InvalidReport::ReceivedBelow));
     assert_eq!(stat(&mut sender, 11, &[], 2), Err(InvalidReport::ReceivedBelow));
     assert_eq!(stat(&mut sender, 7, &[(MISSING, 1), (RECEIVED, 3)], 2), Err(InvalidReport::List));
     assert_eq!(stat(&mut sender, 7, &[(MISSING, u32::MAX)], 2), Err(InvalidReport::List));
@@ -183,6 +184,23 @@ fn an_overtaken_ustat_retransmits_outstanding_packets() {
     assert_eq!(ustat(3, &gap), Ok((0, 2, 5, vec![6, 7])));
     assert_eq!(ustat(3, &[(MISSING, 8)]), Err(InvalidReport::List), "it was never sent");
     assert_eq!(ustat(Seq24::MODULUS - 1, &[(MISSING, 1)]), Err(InvalidReport::ReceivedBelow));
+}
+
+/// XSTP-7.3.1, XSTP-7.5.1
+#[test]
+fn an_overtaken_stat_retransmits_outstanding_packets() {
+    let mut sender = sender(10, true, |_| 0);
+    let mut upper = ReleaseLog::default();
+    sender.on_ustat(Seq24::new(5), core::iter::empty(), false, &mut upper).unwrap();
+    let limit = sender.limit;
+    let runs = [(MISSING, 1), (RECEIVED, 2), (MISSING, 1), (RECEIVED, 2), (MISSING, 1)];
+    let (outcome, released) = stat(&mut sender, 2, &runs, 1).unwrap();
+    assert_eq!((outcome.lost, released, sender.oldest()), (2, vec![6, 7], 5));
+    assert_eq!(queue(&sender), [5, 8]);
+    assert_eq!(sender.limit, limit.max(2 + 1000));
+    sender.on_stat(Seq24::new(3), 4, core::iter::empty(), stat_for(1), &mut upper).unwrap();
+    assert_eq!(sender.limit, limit.max(2 + 1000), "an earlier window does not reduce VT(MS)");
+    assert_eq!(stat(&mut sender, 3, &[(MISSING, 8)], 1), Err(InvalidReport::List), "never sent");
 }
 
 /// XSTP-7.1.2
