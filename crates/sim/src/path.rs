@@ -6,7 +6,7 @@ pub use looking::End;
 
 use crate::faults::FaultSource;
 use crate::series::Recorders;
-use crate::{Agenda, Capture, Faults, Meter, TraceHash};
+use crate::{Capture, EventQueue, Faults, Meter, TraceHash};
 use satlink::{Admission, ConfigError, Direction, Frame, Link, LinkConfig};
 use units::{Instant, RngStream, Span};
 
@@ -81,7 +81,7 @@ pub struct Path<T, H> {
     header: usize,
     faults: Faults,
     sources: [FaultSource; 2],
-    changes: Agenda<Change>,
+    changes: EventQueue<Change>,
     offered: [Meter; 2],
     delivered: [Meter; 2],
     trace: TraceHash,
@@ -105,7 +105,7 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
             header: config.header,
             faults: config.faults,
             sources: [source("sim/faults/forward"), source("sim/faults/return")],
-            changes: Agenda::new(),
+            changes: EventQueue::new(),
             offered: meters(),
             delivered: meters(),
             trace: TraceHash::new(),
@@ -143,7 +143,7 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
 
     /// Changes the link or the faults at `at`.
     pub fn change_at(&mut self, at: Instant, change: Change) {
-        self.changes.put(at, change);
+        self.changes.push(at, change);
     }
 
     /// Runs until `end`; what is due then has happened.
@@ -197,7 +197,7 @@ impl<T: Endpoint, H: Endpoint> Path<T, H> {
             assert!(self.standing < 100_000, "at {:?} somebody is always due: {at:?}", self.now);
         }
         let now = self.now;
-        while let Some((_, change)) = self.changes.take_due(now) {
+        while let Some((_, change)) = self.changes.pop_due(now) {
             match change {
                 Change::Link(config) => {
                     self.link.reconfigure(now, &config).expect("a change must be a valid link");

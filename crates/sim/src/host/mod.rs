@@ -64,7 +64,7 @@ pub trait Transport: Streams + 'static {
 
 /// Between whom a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ends {
+pub struct StreamAddresses {
     /// Who opened it.
     pub client: Address,
     /// To whom it was opened.
@@ -84,9 +84,9 @@ pub trait StandIn: Transport {
     /// The stream that a packet belongs to, if it is known.
     fn stream_of(&self, packet: &Packet) -> Option<Self::Id>;
     /// Between whom `stream` is, as long as it is known.
-    fn ends(&self, stream: Self::Id) -> Option<Ends>;
+    fn ends(&self, stream: Self::Id) -> Option<StreamAddresses>;
     /// Opens a stream to `ends.server` in the name of `ends.client`.
-    fn open_between(&mut self, now: Instant, ends: Ends) -> Self::Id;
+    fn open_between(&mut self, now: Instant, ends: StreamAddresses) -> Self::Id;
     /// Breaks a stream off.
     fn reset(&mut self, now: Instant, stream: Self::Id);
     /// Whether this end of a stream is ended and the peer has confirmed it; so is one that is

@@ -292,8 +292,8 @@ fn kinds(packet: &Packet) -> Option<Kinds> {
 fn kind_of(packet: &Packet) -> Kind {
     match &packet.payload {
         Payload::Tcp(segment) | Payload::Stream(segment, _) => {
-            let bare = segment.span() == 0;
-            if bare { Kind::Report } else { Kind::Data }
+            let session_endpoint = segment.span() == 0;
+            if session_endpoint { Kind::Report } else { Kind::Data }
         }
         Payload::Bytes(_) => match kinds(packet) {
             Some(kinds) if REPORTS.contains(kinds) => Kind::Report,

@@ -4,7 +4,7 @@ use super::packet::{NodeId, Packet, Pool};
 use super::routes::{Port, Routes};
 use crate::capture::Way;
 use crate::faults::FaultSource;
-use crate::{Calendar, Capture, Faults, Meter, TraceHash};
+use crate::{Capture, Faults, Meter, TimerTree, TraceHash};
 use satlink::{Admission, Direction, Frame, Link};
 use units::{Instant, Span};
 
@@ -19,7 +19,7 @@ const BINS: usize = 512;
 pub(super) struct Fabric {
     pub(super) lines: Vec<Line>,
     /// When each line is due.
-    pub(super) calendar: Calendar,
+    pub(super) link_timers: TimerTree,
     pub(super) routes: Routes,
     pub(super) pool: Pool,
     pub(super) trace: Option<TraceHash>,
@@ -102,7 +102,7 @@ impl Fabric {
             Admission::Queued => {}
             Admission::Dropped(_, packet) => self.pool.put(packet.payload),
         }
-        self.calendar.set(place, line.link.poll_timeout());
+        self.link_timers.set(place, line.link.poll_timeout());
     }
 
     /// A packet that has come out of the line `place` by `now`, and which way; the line's next
@@ -110,7 +110,7 @@ impl Fabric {
     pub(super) fn arrival(&mut self, now: Instant, place: usize) -> Option<(Direction, Packet)> {
         let line = &mut self.lines[place];
         let delivery = line.link.poll_delivery(now);
-        self.calendar.set(place, line.link.poll_timeout());
+        self.link_timers.set(place, line.link.poll_timeout());
         let delivery = delivery?;
         let (direction, packet) = (delivery.direction, delivery.frame);
         line.delivered[direction as usize].count(now, packet.len() as u64);

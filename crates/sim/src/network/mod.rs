@@ -26,7 +26,7 @@ pub use too_big::TooBig;
 
 use crate::faults::FaultSource;
 use crate::series::Recorders;
-use crate::{Agenda, Calendar, Capture, Faults, Meter};
+use crate::{Capture, EventQueue, Faults, Meter, TimerTree};
 use core::any::Any;
 use fabric::{Fabric, Line};
 use satlink::{ConfigError, Direction, Link, LinkConfig};
@@ -74,11 +74,11 @@ pub struct Network {
     places: Vec<Place>,
     fabric: Fabric,
     /// When each node is due.
-    timers: Calendar,
+    timers: TimerTree,
     /// Nodes to which something happened at this instant, each once.
     touched: Vec<NodeId>,
     is_touched: Vec<bool>,
-    changes: Agenda<Change>,
+    changes: EventQueue<Change>,
     recorders: Recorders<Self>,
     now: Instant,
     standing: u32,
@@ -95,10 +95,10 @@ impl Network {
             run,
             places: Vec::new(),
             fabric: Fabric::default(),
-            timers: Calendar::new(),
+            timers: TimerTree::new(),
             touched: Vec::new(),
             is_touched: Vec::new(),
-            changes: Agenda::new(),
+            changes: EventQueue::new(),
             recorders: Recorders::default(),
             now: Instant::ZERO,
             standing: 0,
@@ -160,7 +160,7 @@ impl Network {
         let seed = RngStream::new(self.seed, self.run, &format!("sim/link/{place}")).next_u64();
         let link = Link::starting_at(config, seed, self.run, self.now)?;
         self.fabric.lines.push(Line::new(link, [first, second]));
-        self.fabric.calendar.grow(place + 1);
+        self.fabric.link_timers.grow(place + 1);
         self.fabric.routes.add_link(place as u32, [first, second]);
         Ok(LinkId(place as u32))
     }
@@ -268,7 +268,7 @@ impl Network {
         let (now, place) = (self.now, link.index());
         let line = &mut self.fabric.lines[place];
         line.link.reconfigure(now, config)?;
-        self.fabric.calendar.set(place, line.link.poll_timeout());
+        self.fabric.link_timers.set(place, line.link.poll_timeout());
         Ok(())
     }
 
@@ -307,7 +307,7 @@ impl Network {
 
     /// Does `change` at `at`, before anything else that happens then.
     pub fn change_at(&mut self, at: Instant, change: impl FnOnce(&mut Self) + 'static) {
-        self.changes.put(at, Box::new(change));
+        self.changes.push(at, Box::new(change));
     }
 
     /// Hashes everything that comes out of links from now on.
@@ -394,7 +394,7 @@ impl Network {
     fn next_at(&self) -> Instant {
         let changes = self.changes.next_at().unwrap_or(Instant::FAR_FUTURE);
         let samples = self.recorders.next_at();
-        self.fabric.calendar.earliest().min(self.timers.earliest()).min(changes).min(samples)
+        self.fabric.link_timers.earliest().min(self.timers.earliest()).min(changes).min(samples)
     }
 
     /// Goes to `at`, or stays when that is past, and does what is due.
@@ -406,7 +406,7 @@ impl Network {
             self.standing += 1;
             assert!(self.standing < STANDING, "somebody is always due");
         }
-        while let Some((_, change)) = self.changes.take_due(self.now) {
+        while let Some((_, change)) = self.changes.pop_due(self.now) {
             change(self);
         }
         self.deliver();
@@ -421,7 +421,7 @@ impl Network {
 
     /// Takes what has come out of the links to the nodes.
     fn deliver(&mut self) {
-        while let Some(place) = self.fabric.calendar.first_due(self.now) {
+        while let Some(place) = self.fabric.link_timers.first_due(self.now) {
             let Some((direction, packet)) = self.fabric.arrival(self.now, place) else { continue };
             self.passed += 1;
             match self.fabric.strike(place, direction, &packet) {

@@ -3,7 +3,7 @@
 use super::file_transfer::{Client, Server, chunks};
 use super::packet;
 use super::station::{Computer, Station, User};
-use crate::{Agenda, Pattern, TraceHash};
+use crate::{EventQueue, Pattern, TraceHash};
 use satlink::mac::csma::{Csma, CsmaConfig, CsmaCounters, CsmaError};
 use satlink::{Admission, Frame};
 use units::{Instant, RngStream, Span};
@@ -122,7 +122,7 @@ enum Due {
 struct Net {
     channel: Csma<Packet>,
     stations: [Station; 2],
-    agenda: Agenda<Due>,
+    events: EventQueue<Due>,
     now: Instant,
     standing: u32,
     frames: [u64; 2],
@@ -150,7 +150,7 @@ pub fn retrieve(radio: &Radio, size: u64, seed: u64, run: u64) -> Result<Retriev
             station(GROUND, User::Client(Client::new(pattern))),
             station(SATELLITE, User::Server(Server::new(&radio.name, pattern, size))),
         ],
-        agenda: Agenda::new(),
+        events: EventQueue::new(),
         now: Instant::ZERO,
         standing: 0,
         frames: [0; 2],
@@ -186,7 +186,7 @@ impl Net {
     fn connect(&mut self, end: Instant) -> Instant {
         let quiet = |net: &Self| {
             let open = net.stations.iter().all(Station::is_open);
-            open && net.agenda.next_at().is_none() && net.channel.counters().held.packets == 0
+            open && net.events.next_at().is_none() && net.channel.counters().held.packets == 0
         };
         self.run_while(end, quiet);
         self.now
@@ -200,7 +200,7 @@ impl Net {
                 return true;
             }
             let timeouts = self.stations.iter().filter_map(Station::poll_timeout);
-            let others = [self.channel.poll_timeout(), self.agenda.next_at()];
+            let others = [self.channel.poll_timeout(), self.events.next_at()];
             match timeouts.chain(others.into_iter().flatten()).min() {
                 Some(at) if at <= end => self.step(at),
                 Some(_) | None => return false,
@@ -220,9 +220,9 @@ impl Net {
         while let Some(heard) = self.channel.poll_delivery(now) {
             self.trace.event(now, heard.to as u64, &heard.frame.0);
             let at = self.stations[heard.to].received(now, heard.frame.len());
-            self.agenda.put(at, Due::Received(heard.to, heard.frame.0));
+            self.events.push(at, Due::Received(heard.to, heard.frame.0));
         }
-        while let Some((_, due)) = self.agenda.take_due(now) {
+        while let Some((_, due)) = self.events.pop_due(now) {
             match due {
                 Due::Received(index, packet) => self.stations[index].handle(now, &packet),
                 Due::Sent(index, packet) => {
@@ -246,7 +246,7 @@ impl Net {
     fn transmit(&mut self) {
         for (index, station) in self.stations.iter_mut().enumerate() {
             for (at, packet) in station.poll_transmit(self.now) {
-                self.agenda.put(at, Due::Sent(index, packet));
+                self.events.push(at, Due::Sent(index, packet));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! One session alone on a link, without gateways: what a controller makes of it.
 
-use crate::bare::Bare;
+use crate::session_endpoint::SessionEndpoint;
 use crate::{Change, Path, PathConfig};
 use satlink::{Direction, LinkConfig};
 use units::{Instant, Span};
@@ -15,7 +15,7 @@ const CARRIED: f64 = PACKET - HEADERS as f64 - 4.0 - 8.0;
 /// A terminal that asks, and a hub that sends: the terminal's BGN is the request.
 pub struct Alone {
     /// The two sessions and the link between them.
-    pub path: Path<Bare, Bare>,
+    pub path: Path<SessionEndpoint, SessionEndpoint>,
     link: LinkConfig,
 }
 
@@ -47,9 +47,12 @@ impl Alone {
         let setting = PathConfig { header: HEADERS, seed, ..PathConfig::new(link.clone()) };
         let terminal = Session::connect(back, Instant::ZERO, 1);
         let hub = Session::listen(config);
-        let path =
-            Path::new(&setting, Bare::new(terminal, 7, 0, false), Bare::new(hub, 7, bytes, false))
-                .expect("a valid link");
+        let path = Path::new(
+            &setting,
+            SessionEndpoint::new(terminal, 7, 0, false),
+            SessionEndpoint::new(hub, 7, bytes, false),
+        )
+        .expect("a valid link");
         Self { path, link: link.clone() }
     }
 
@@ -61,8 +64,9 @@ impl Alone {
     /// The time from the first packet to the last of `bytes` bytes in order at the terminal;
     /// `None` when that is later than `limit`.
     pub fn time_for(&mut self, bytes: u64, limit: Span) -> Option<Span> {
-        let done =
-            self.path.run_while(Instant::ZERO + limit, |path| path.terminal.ends.front() < bytes);
+        let done = self
+            .path
+            .run_while(Instant::ZERO + limit, |path| path.terminal.data.in_order() < bytes);
         done.then(|| self.path.now().since(Instant::ZERO))
     }
 
@@ -70,11 +74,11 @@ impl Alone {
     pub fn series(&mut self, until: Instant, step: Span) -> Vec<Moment> {
         let rate = self.link.forward.rate.expect("the link should have a rate");
         let mut moments = Vec::new();
-        let mut front = self.path.terminal.ends.front();
+        let mut front = self.path.terminal.data.in_order();
         while self.path.now() < until {
             let at = self.path.now() + step;
             self.path.run_until(at);
-            let now_front = self.path.terminal.ends.front();
+            let now_front = self.path.terminal.data.in_order();
             moments.push(Moment {
                 at,
                 sender: self.path.hub.session.snapshot(at),
@@ -88,7 +92,7 @@ impl Alone {
 
     /// Bytes in order between two times, as a share of what the link's first state can carry.
     pub fn share(&self, from: Instant, to: Instant) -> f64 {
-        let bytes = self.path.terminal.ends.arrived().between(from, to).bytes;
+        let bytes = self.path.terminal.data.arrived().between(from, to).bytes;
         let forward = &self.link.forward;
         let rate = forward.rate.expect("the link should have a rate").as_bps() as f64;
         let survives = (1.0 - forward.loss) * (1.0 - forward.bit_error_ratio).powf(PACKET * 8.0);

@@ -17,7 +17,7 @@ pub use bulk::{Bulk, bulk, file, full_rate_after};
 pub use outage::{Outage, outage};
 pub use requests::{Page, page, request};
 pub(crate) use storm::storm_seen;
-pub use storm::{Damage, storm};
+pub use storm::{Violation, storm};
 
 use crate::gateways::{HubSide, Terminal, acquaint};
 use crate::traffic::ConnectionPlan;

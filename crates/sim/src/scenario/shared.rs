@@ -11,9 +11,9 @@
 
 mod watch;
 
-use crate::bare::Bare;
 use crate::host::Datagrams;
 use crate::network::{Address, LinkId, Network, Node, NodeId, Outbox, Packet};
+use crate::session_endpoint::SessionEndpoint;
 use crate::tcp::{FlowPlan, TcpSink, TcpSource};
 use satlink::{Direction, DirectionConfig, LinkConfig, QueueConfig};
 use simtcp::TcpConfig;
@@ -89,12 +89,12 @@ pub struct Shared {
     pub bottleneck: LinkId,
     near: NodeId,
     link: LinkConfig,
-    ends: Vec<Ends>,
+    ends: Vec<FlowNodes>,
 }
 
 /// Where a flow's two ends are.
 #[derive(Clone, Copy, Debug)]
-enum Ends {
+enum FlowNodes {
     Xstp { sender: NodeId, receiver: NodeId },
     Tcp { sender: NodeId, receiver: NodeId },
 }
@@ -133,11 +133,11 @@ impl Shared {
     /// Bytes that arrived in order on the flow `index`, from `from` to `to`.
     pub fn bytes(&self, index: usize, from: Instant, to: Instant) -> u64 {
         let arrived = match self.ends[index] {
-            Ends::Xstp { receiver, .. } => {
-                let node = self.net.node::<Later<Datagrams<Bare>>>(receiver);
-                node.inner.endpoint.ends.arrived()
+            FlowNodes::Xstp { receiver, .. } => {
+                let node = self.net.node::<Later<Datagrams<SessionEndpoint>>>(receiver);
+                node.inner.endpoint.data.arrived()
             }
-            Ends::Tcp { sender, receiver } => {
+            FlowNodes::Tcp { sender, receiver } => {
                 let client = self.net.node::<TcpSource>(sender).address(0);
                 match self.net.node::<TcpSink>(receiver).flow(client) {
                     Some(flow) => &flow.arrived,
@@ -151,18 +151,18 @@ impl Shared {
     /// The sending session of the flow `index`; `None` where it is TCP's.
     pub fn session(&self, index: usize) -> Option<&Session> {
         match self.ends[index] {
-            Ends::Xstp { sender, .. } => {
-                Some(&self.net.node::<Datagrams<Bare>>(sender).endpoint.session)
+            FlowNodes::Xstp { sender, .. } => {
+                Some(&self.net.node::<Datagrams<SessionEndpoint>>(sender).endpoint.session)
             }
-            Ends::Tcp { .. } => None,
+            FlowNodes::Tcp { .. } => None,
         }
     }
 
     /// The sending connection of the flow `index`; `None` where it is a session, or not begun.
     pub fn connection(&self, index: usize) -> Option<&simtcp::Endpoint> {
         match self.ends[index] {
-            Ends::Xstp { .. } => None,
-            Ends::Tcp { sender, .. } => self.net.node::<TcpSource>(sender).connection(0),
+            FlowNodes::Xstp { .. } => None,
+            FlowNodes::Tcp { sender, .. } => self.net.node::<TcpSource>(sender).connection(0),
         }
     }
 
@@ -204,17 +204,17 @@ pub fn jain(values: &[f64]) -> f64 {
     if squares > 0.0 { sum * sum / (values.len() as f64 * squares) } else { 1.0 }
 }
 
-fn join(net: &mut Network, near: NodeId, far: NodeId, flow: &SharedFlow) -> Ends {
+fn join(net: &mut Network, near: NodeId, far: NodeId, flow: &SharedFlow) -> FlowNodes {
     let begin = Instant::ZERO + flow.start;
     let (sender, receiver, ends) = match &flow.carrier {
         Carrier::Xstp(config, back) => {
-            let hub = Bare::new(Session::listen(config), 7, u64::MAX, false);
+            let hub = SessionEndpoint::new(Session::listen(config), 7, u64::MAX, false);
             let sender = net.host(Datagrams::new(hub, PORT, None).with_header(HEADERS));
-            let terminal = Bare::new(Session::connect(back, begin, 1), 7, 0, false);
+            let terminal = SessionEndpoint::new(Session::connect(back, begin, 1), 7, 0, false);
             let to = Some(Address::new(sender, PORT));
             let inner = Datagrams::new(terminal, PORT, to).with_header(HEADERS);
             let receiver = net.host(Later { begin, begun: false, inner });
-            (sender, receiver, Ends::Xstp { sender, receiver })
+            (sender, receiver, FlowNodes::Xstp { sender, receiver })
         }
         Carrier::Tcp(tcp) => {
             let tcp = TcpConfig::clone(tcp);
@@ -222,7 +222,7 @@ fn join(net: &mut Network, near: NodeId, far: NodeId, flow: &SharedFlow) -> Ends
             let to = Address::new(receiver, PORT);
             let plan = FlowPlan { start: begin, stop: None, bytes: u64::MAX, to, tcp };
             let sender = net.host_with(|node| TcpSource::new(node, vec![plan]));
-            (sender, receiver, Ends::Tcp { sender, receiver })
+            (sender, receiver, FlowNodes::Tcp { sender, receiver })
         }
     };
     net.link(sender, near, &access(flow.further / 2));

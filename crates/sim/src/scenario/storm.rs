@@ -14,7 +14,7 @@ const PATIENCE: Span = Span::from_secs(120);
 
 /// A promise that a storm broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub enum Violation {
     /// The link's accounts do not balance.
     Accounts,
     /// After two minutes of calm some connections have not come to their end.
@@ -34,7 +34,7 @@ pub enum Damage {
     },
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Accounts => f.write_str("the link's accounts do not balance"),
@@ -47,7 +47,7 @@ impl fmt::Display for Damage {
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for Violation {}
 
 /// Runs clients of all kinds through a storm drawn from `seed` (loss, duplicates, overtaking,
 /// jitter, outages, corruption, truncation, replay) and then calm. Returns the run's trace.
@@ -57,7 +57,7 @@ impl std::error::Error for Damage {}
 ///
 /// # Panics
 /// When a client or server gets a byte that was not sent, or a relay breaks a rule of its own.
-pub fn storm(seed: u64) -> Result<u64, Damage> {
+pub fn storm(seed: u64) -> Result<u64, Violation> {
     storm_seen(seed).map(|seen| seen.trace)
 }
 
@@ -70,35 +70,35 @@ pub(crate) struct Seen {
     /// Bytes of responses and requests that arrived.
     pub(crate) bytes: u64,
     pub(crate) storm: Span,
-    pub(crate) healed: Span,
+    pub(crate) recovery: Span,
 }
 
 /// As [`storm`], with more about it.
-pub(crate) fn storm_seen(seed: u64) -> Result<Seen, Damage> {
+pub(crate) fn storm_seen(seed: u64) -> Result<Seen, Violation> {
     let mut rig = rig(seed);
     rig.run_until(CALM);
     if !rig.link().audit() {
-        return Err(Damage::Accounts);
+        return Err(Violation::Accounts);
     }
     rig.change_at(CALM, Change::Link(Box::new(calm().link)));
     rig.change_at(CALM, Change::Faults(Faults::default()));
     let over = |rig: &Rig| rig.terminal.client.is_done();
     if !rig.run_while(CALM + PATIENCE, |rig| !over(rig)) {
-        return Err(Damage::Stuck { streams: rig.terminal.relay.statistics().streams });
+        return Err(Violation::Stuck { streams: rig.terminal.relay.statistics().streams });
     }
-    let healed = rig.now().since(CALM);
+    let recovery = rig.now().since(CALM);
     rig.run_until(rig.now() + Span::from_secs(10));
     let connections = rig.terminal.client.lost() + rig.hub.server.lost();
     if connections > 0 {
-        return Err(Damage::Lost { connections });
+        return Err(Violation::Lost { connections });
     }
     match rig.terminal.relay.statistics().streams {
-        0 => Ok(seen(&rig, healed)),
-        streams => Err(Damage::Remembered { streams }),
+        0 => Ok(seen(&rig, recovery)),
+        streams => Err(Violation::Remembered { streams }),
     }
 }
 
-fn seen(rig: &Rig, healed: Span) -> Seen {
+fn seen(rig: &Rig, recovery: Span) -> Seen {
     let sum = |meter: &Meter| {
         meter
             .bins()
@@ -108,7 +108,7 @@ fn seen(rig: &Rig, healed: Span) -> Seen {
     let [forward, back] = Direction::BOTH.map(|direction| sum(rig.offered(direction)).0);
     let bytes = sum(rig.terminal.client.received()).1 + sum(rig.hub.server.received()).1;
     let storm = CALM.since(Instant::ZERO);
-    Seen { trace: rig.trace_hash(), packets: forward + back, bytes, storm, healed }
+    Seen { trace: rig.trace_hash(), packets: forward + back, bytes, storm, recovery }
 }
 
 fn calm() -> Setting {

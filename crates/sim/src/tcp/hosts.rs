@@ -1,6 +1,6 @@
 //! What both ends of flows have: connections by number, and when each is due.
 
-use crate::Calendar;
+use crate::TimerTree;
 use crate::network::{NodeId, Outbox};
 use simtcp::Endpoint;
 use units::Instant;
@@ -9,7 +9,7 @@ use units::Instant;
 #[derive(Debug)]
 pub(super) struct Connections {
     all: Vec<(NodeId, Endpoint)>,
-    timers: Calendar,
+    timers: TimerTree,
     /// Connections to which something happened, each once.
     awake: Vec<usize>,
     is_awake: Vec<bool>,
@@ -17,7 +17,7 @@ pub(super) struct Connections {
 
 impl Connections {
     pub(super) fn new() -> Self {
-        Self { all: Vec::new(), timers: Calendar::new(), awake: Vec::new(), is_awake: Vec::new() }
+        Self { all: Vec::new(), timers: TimerTree::new(), awake: Vec::new(), is_awake: Vec::new() }
     }
 
     /// Adds a connection with `peer`; returns its number.

@@ -18,12 +18,12 @@ pub struct Client<S> {
     waiting: usize,
     /// Connections that hold requests back.
     holding: usize,
-    ends: Ends,
+    ends: ClientClose,
 }
 
 /// When a client ends its direction of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ends {
+pub enum ClientClose {
     /// With the last response.
     #[default]
     AfterResponses,
@@ -77,13 +77,13 @@ impl<S: Copy + Ord> Client<S> {
             received: Meter::new(Span::from_millis(10)),
             exchanged: Vec::new(),
             lost: 0,
-            ends: Ends::default(),
+            ends: ClientClose::default(),
         }
     }
 
     /// The same, which end their streams otherwise.
     #[must_use]
-    pub fn ending(self, ends: Ends) -> Self {
+    pub fn ending(self, ends: ClientClose) -> Self {
         Self { ends, ..self }
     }
 
@@ -290,13 +290,16 @@ impl<S: Copy + Ord> Client<S> {
             }
         }
         let total = connection.plan.exchanges.len();
-        if self.ends == Ends::WithRequests && connection.asked == total && !connection.half_closed {
+        if self.ends == ClientClose::WithRequests
+            && connection.asked == total
+            && !connection.half_closed
+        {
             connection.half_closed = true;
             streams.end(now, stream);
         }
         if connection.answered == total && !connection.ended {
             connection.ended = true;
-            if self.ends == Ends::AfterResponses {
+            if self.ends == ClientClose::AfterResponses {
                 streams.end(now, stream);
             }
         }

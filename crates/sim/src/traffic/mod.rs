@@ -14,7 +14,7 @@ mod server;
 mod web;
 
 pub use browser::{Browser, PageRead, Reading};
-pub use client::{Client, Ends, Exchanged};
+pub use client::{Client, ClientClose, Exchanged};
 pub use constant::{ConstantRate, ConstantSink, ConstantSource, Delays};
 pub use load::WebLoad;
 pub use plan::{ConnectionPlan, Exchange, Order, Start};

@@ -7,7 +7,7 @@ mod stream;
 
 use super::{StreamEvent, Transport};
 use crate::network::{Address, NodeId, Outbox, Packet, TooBig};
-use crate::{Calendar, Streams};
+use crate::{Streams, TimerTree};
 use simtcp::{CloseReason, Endpoint, Event, HostCache, Ports, TcpConfig};
 use stand_in::HeldEnd;
 use std::collections::{BTreeMap, VecDeque};
@@ -37,7 +37,7 @@ pub struct Tcp {
     free: Vec<u32>,
     /// By the peer's address and this end's.
     by_peer: BTreeMap<(Address, Address), u32>,
-    timers: Calendar,
+    timers: TimerTree,
     /// Slots to which something happened.
     awake: Vec<u32>,
     /// What is known of peers, for openings that need it.
@@ -99,7 +99,7 @@ impl Tcp {
             slots: Vec::new(),
             free: Vec::new(),
             by_peer: BTreeMap::new(),
-            timers: Calendar::new(),
+            timers: TimerTree::new(),
             awake: Vec::new(),
             cache: HostCache::new(node.index() as u64),
             events: VecDeque::new(),

@@ -1,7 +1,7 @@
 //! TCP in another's name.
 
 use super::{Tcp, TcpId};
-use crate::host::{Ends, StandIn};
+use crate::host::{StandIn, StreamAddresses};
 use crate::network::{Packet, Payload};
 use simtcp::{Segment, State};
 use units::Instant;
@@ -66,14 +66,14 @@ impl StandIn for Tcp {
         self.slots[place as usize].as_ref().map(|slot| slot.id)
     }
 
-    fn ends(&self, stream: TcpId) -> Option<Ends> {
+    fn ends(&self, stream: TcpId) -> Option<StreamAddresses> {
         let slot = self.slot(stream)?;
         let (client, server) =
             if slot.passive { (slot.remote, slot.local) } else { (slot.local, slot.remote) };
-        Some(Ends { client, server })
+        Some(StreamAddresses { client, server })
     }
 
-    fn open_between(&mut self, _: Instant, ends: Ends) -> TcpId {
+    fn open_between(&mut self, _: Instant, ends: StreamAddresses) -> TcpId {
         self.connect(ends.client, ends.server)
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Network;
 use crate::host::{BulkReceiver, BulkSender, Host, Proxy, Xstp};
-use crate::traffic::{Client, ConnectionPlan, Ends, Server};
+use crate::traffic::{Client, ClientClose, ConnectionPlan, Server};
 use satlink::{Direction, DirectionConfig, LinkConfig};
 use simtcp::Opening;
 use units::{BitRate, Span};
@@ -171,9 +171,9 @@ fn a_reply_of_one_segment_takes_eight_packets_and_a_transaction_three() {
     };
     // SYN, SYN and ACK, ACK, request, reply with FIN, ACK, FIN, ACK.
     let apart = TcpConfig { answers_first: true, ..TcpConfig::reno() };
-    assert_eq!(packets(&apart, Ends::AfterResponses), 8);
+    assert_eq!(packets(&apart, ClientClose::AfterResponses), 8);
     // The third segment with the request, and FIN with its acknowledgement.
-    assert_eq!(packets(&TcpConfig::reno(), Ends::AfterResponses), 6);
+    assert_eq!(packets(&TcpConfig::reno(), ClientClose::AfterResponses), 6);
     let transaction = TcpConfig { opening: Opening::Transaction, ..apart };
-    assert_eq!(packets(&transaction, Ends::WithRequests), 3);
+    assert_eq!(packets(&transaction, ClientClose::WithRequests), 3);
 }

@@ -5,7 +5,7 @@ mod stand_in;
 use super::{StreamEvent, Transport};
 use crate::invariants::SessionGuard;
 use crate::network::{Address, NodeId, Outbox, Packet};
-use crate::{Calendar, Streams};
+use crate::{Streams, TimerTree};
 use stand_in::HeldEnd;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -39,7 +39,7 @@ pub struct Xstp {
     free: Vec<u32>,
     /// By the peer's address and this end's.
     by_peer: BTreeMap<(Address, Address), u32>,
-    timers: Calendar,
+    timers: TimerTree,
     /// Slots to which something happened.
     awake: Vec<u32>,
     events: VecDeque<StreamEvent<XstpStream>>,
@@ -112,7 +112,7 @@ impl Xstp {
             slots: Vec::new(),
             free: Vec::new(),
             by_peer: BTreeMap::new(),
-            timers: Calendar::new(),
+            timers: TimerTree::new(),
             awake: Vec::new(),
             events: VecDeque::new(),
             opened: 0,

@@ -1,7 +1,7 @@
 //! XSTP in another's name.
 
 use super::{Xstp, XstpStream};
-use crate::host::{Ends, StandIn};
+use crate::host::{StandIn, StreamAddresses};
 use crate::network::{Packet, Protocol};
 use units::Instant;
 use xstp::session::State;
@@ -67,14 +67,14 @@ impl StandIn for Xstp {
         self.slots[place as usize].as_ref().map(|slot| slot.id)
     }
 
-    fn ends(&self, stream: XstpStream) -> Option<Ends> {
+    fn ends(&self, stream: XstpStream) -> Option<StreamAddresses> {
         let slot = self.slot(stream)?;
         let (client, server) =
             if slot.passive { (slot.remote, slot.local) } else { (slot.local, slot.remote) };
-        Some(Ends { client, server })
+        Some(StreamAddresses { client, server })
     }
 
-    fn open_between(&mut self, now: Instant, ends: Ends) -> XstpStream {
+    fn open_between(&mut self, now: Instant, ends: StreamAddresses) -> XstpStream {
         self.connect(now, ends.client, ends.server)
     }
 

@@ -1,9 +1,9 @@
 //! What the flows and the bottleneck do over time.
 
-use super::{Ends, Later, Shared};
+use super::{FlowNodes, Later, Shared};
 use crate::Network;
-use crate::bare::Bare;
 use crate::host::Datagrams;
+use crate::session_endpoint::SessionEndpoint;
 use crate::tcp::{TcpSink, TcpSource};
 use satlink::Direction;
 use std::io::Write;
@@ -37,11 +37,14 @@ impl Shared {
                 Some(arrived(net, ends) as f64)
             });
             match ends {
-                Ends::Xstp { sender, .. } => self.net.sample_session(every, name, move |net| {
-                    let session = &net.node::<Datagrams<Bare>>(sender).endpoint.session;
-                    Some(session.snapshot(net.now()))
-                }),
-                Ends::Tcp { sender, .. } => {
+                FlowNodes::Xstp { sender, .. } => {
+                    self.net.sample_session(every, name, move |net| {
+                        let session =
+                            &net.node::<Datagrams<SessionEndpoint>>(sender).endpoint.session;
+                        Some(session.snapshot(net.now()))
+                    });
+                }
+                FlowNodes::Tcp { sender, .. } => {
                     type Variable = fn(&simtcp::Snapshot) -> Option<f64>;
                     let variables: [(&str, &'static str, Variable); 4] = [
                         ("congestion window", "bytes", |seen| Some(seen.congestion_window as f64)),
@@ -64,12 +67,12 @@ impl Shared {
 }
 
 /// Bytes in order at a flow's receiver.
-fn arrived(net: &Network, ends: Ends) -> u64 {
+fn arrived(net: &Network, ends: FlowNodes) -> u64 {
     match ends {
-        Ends::Xstp { receiver, .. } => {
-            net.node::<Later<Datagrams<Bare>>>(receiver).inner.endpoint.ends.front()
+        FlowNodes::Xstp { receiver, .. } => {
+            net.node::<Later<Datagrams<SessionEndpoint>>>(receiver).inner.endpoint.data.in_order()
         }
-        Ends::Tcp { receiver, .. } => {
+        FlowNodes::Tcp { receiver, .. } => {
             net.node::<TcpSink>(receiver).flows().iter().map(|flow| flow.bytes).sum()
         }
     }

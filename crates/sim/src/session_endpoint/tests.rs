@@ -15,12 +15,16 @@ fn setting(words: &str) -> PathConfig {
     PathConfig { header: HEADERS, ..PathConfig::new(link) }
 }
 
-fn path(setting: &PathConfig, down: u64, up: u64) -> Path<Bare, Bare> {
+fn path(setting: &PathConfig, down: u64, up: u64) -> Path<SessionEndpoint, SessionEndpoint> {
     let config = |rate: Option<BitRate>| SessionConfig::gateway(rate.expect("a rate"));
     let terminal = Session::connect(&config(setting.link.return_.rate), Instant::ZERO, 1);
     let hub = Session::listen(&config(setting.link.forward.rate));
-    Path::new(setting, Bare::new(terminal, 7, up, true), Bare::new(hub, 7, down, true))
-        .expect("a valid link")
+    Path::new(
+        setting,
+        SessionEndpoint::new(terminal, 7, up, true),
+        SessionEndpoint::new(hub, 7, down, true),
+    )
+    .expect("a valid link")
 }
 
 fn at(secs: u64) -> Instant {
@@ -33,7 +37,7 @@ fn download(words: &str) -> (f64, f64) {
     path.run_until(at(32));
     let per_second = |bytes: u64| bytes as f64 * 8.0 / 30.0;
     let back = path.offered(Direction::Return).between(at(2), at(32)).bytes;
-    (per_second(path.terminal.ends.arrived().between(at(2), at(32)).bytes), per_second(back))
+    (per_second(path.terminal.data.arrived().between(at(2), at(32)).bytes), per_second(back))
 }
 
 #[test]
@@ -60,7 +64,7 @@ fn a_jittering_way_back_costs_nothing() {
 fn a_short_transfer_takes_one_round_trip() {
     // The client speaks first, with its BGN; 10 kB come back after one round trip.
     let mut path = path(&setting(""), 10_000, 400);
-    assert!(path.run_while(at(5), |path| path.terminal.ends.front() < 10_000));
+    assert!(path.run_while(at(5), |path| path.terminal.data.in_order() < 10_000));
     assert!(path.now() < Instant::ZERO + Span::from_millis(630), "{:?}", path.now());
 }
 
@@ -94,11 +98,11 @@ fn after_any_storm_everything_has_arrived_once_and_both_ends_are_closed() {
         assert!(path.link().audit(), "seed {seed}: the link's accounts");
         let calm = setting("rate 2mbit limit 0.5bdp").link;
         path.change_at(at(20), Change::Link(Box::new(calm)));
-        let over = |path: &Path<Bare, Bare>| {
-            path.terminal.ends.front() == 3_000_000
-                && path.hub.ends.front() == 300_000
-                && path.terminal.ends.is_released()
-                && path.hub.ends.is_released()
+        let over = |path: &Path<SessionEndpoint, SessionEndpoint>| {
+            path.terminal.data.in_order() == 3_000_000
+                && path.hub.data.in_order() == 300_000
+                && path.terminal.data.is_released()
+                && path.hub.data.is_released()
         };
         let done = path.run_while(at(80), |path| !over(path));
         assert!(done, "seed {seed}: {:?} {:?}", path.terminal.session, path.hub.session);

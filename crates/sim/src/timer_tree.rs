@@ -6,13 +6,13 @@ use units::Instant;
 /// earlier time of the two below it, so the first is at the root, and a change climbs only as
 /// far as it matters. Of equal times the lowest place is first.
 #[derive(Clone, Debug)]
-pub struct Calendar {
+pub struct TimerTree {
     /// The root at 1, the children of `n` at `2n` and `2n + 1`, the places from `leaves` on.
     times: Vec<Instant>,
     leaves: usize,
 }
 
-impl Calendar {
+impl TimerTree {
     /// One place, at which nothing is due.
     pub fn new() -> Self {
         Self { times: vec![Instant::FAR_FUTURE; 2], leaves: 1 }
@@ -69,7 +69,7 @@ impl Calendar {
     }
 }
 
-impl Default for Calendar {
+impl Default for TimerTree {
     fn default() -> Self {
         Self::new()
     }
@@ -83,23 +83,23 @@ mod tests {
     #[test]
     fn the_first_is_always_the_earliest_and_of_equals_the_lowest() {
         let mut rng = RngStream::new(1, 0, "calendar");
-        let mut calendar = Calendar::new();
+        let mut tree = TimerTree::new();
         let mut plain: Vec<Option<Instant>> = Vec::new();
         for step in 0..5_000_u64 {
             if step % 100 == 0 {
                 plain.push(None);
-                calendar.grow(plain.len());
+                tree.grow(plain.len());
             }
             let place = rng.below(plain.len() as u64) as usize;
             plain[place] = rng.chance(0.9).then(|| Instant::from_nanos(rng.below(50)));
-            calendar.set(place, plain[place]);
+            tree.set(place, plain[place]);
             let first = plain.iter().flatten().min().copied();
-            assert_eq!(calendar.next_at(), first);
+            assert_eq!(tree.next_at(), first);
             if let Some(at) = first {
                 let lowest = plain.iter().position(|&time| time == Some(at));
-                assert_eq!(calendar.first_due(at), lowest);
+                assert_eq!(tree.first_due(at), lowest);
                 if at > Instant::ZERO {
-                    assert_eq!(calendar.first_due(at - Span::from_nanos(1)), None);
+                    assert_eq!(tree.first_due(at - Span::from_nanos(1)), None);
                 }
             }
         }

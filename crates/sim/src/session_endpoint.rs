@@ -16,11 +16,11 @@ const PLACE: usize = 8;
 
 /// An endpoint with one session.
 #[derive(Debug)]
-pub struct Bare {
+pub struct SessionEndpoint {
     /// The session.
     pub session: Session,
     /// What it sends and gets.
-    pub ends: Ends,
+    pub data: PacketSourceSink,
     /// Segments that were not accepted.
     pub bad: u64,
     /// What the session reported.
@@ -29,9 +29,9 @@ pub struct Bare {
     guard: SessionGuard,
 }
 
-/// The source and the sink of a [`Bare`].
+/// The source and the sink of a [`SessionEndpoint`].
 #[derive(Debug)]
-pub struct Ends {
+pub struct PacketSourceSink {
     pattern: Pattern,
     /// Bytes that the source has; bytes of it that were taken.
     source: u64,
@@ -46,11 +46,11 @@ pub struct Ends {
     now: Instant,
 }
 
-impl Bare {
+impl SessionEndpoint {
     /// A session that sends `source` bytes of the pattern numbered `tag`, and ends when they are
     /// all acknowledged if `end` says so. Both ends must have the same `tag`.
     pub fn new(session: Session, tag: u64, source: u64, end: bool) -> Self {
-        let ends = Ends {
+        let data = PacketSourceSink {
             pattern: Pattern(tag),
             source,
             taken: 0,
@@ -62,22 +62,22 @@ impl Bare {
             now: Instant::ZERO,
         };
         let guard = SessionGuard::new(session.config());
-        Self { session, ends, bad: 0, events: Vec::new(), end_at_source: end, guard }
+        Self { session, data, bad: 0, events: Vec::new(), end_at_source: end, guard }
     }
 
     fn note(&mut self, now: Instant) {
         while let Some(event) = self.session.poll_event() {
             self.events.push((now, event));
         }
-        if self.end_at_source && self.ends.taken == self.ends.source {
+        if self.end_at_source && self.data.taken == self.data.source {
             self.session.end(now);
         }
     }
 }
 
-impl Ends {
+impl PacketSourceSink {
     /// Bytes that have arrived in order.
-    pub fn front(&self) -> u64 {
+    pub fn in_order(&self) -> u64 {
         self.front
     }
 
@@ -92,7 +92,7 @@ impl Ends {
     }
 }
 
-impl UpperLayer for Ends {
+impl UpperLayer for PacketSourceSink {
     fn has_new_data(&self) -> bool {
         self.taken < self.source
     }
@@ -133,10 +133,10 @@ impl UpperLayer for Ends {
     }
 }
 
-impl Endpoint for Bare {
+impl Endpoint for SessionEndpoint {
     fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) {
-        self.ends.now = now;
-        let handled = self.session.handle_segment(now, datagram, &mut self.ends);
+        self.data.now = now;
+        let handled = self.session.handle_segment(now, datagram, &mut self.data);
         self.bad += u64::from(handled.is_err());
         self.note(now);
     }
@@ -145,7 +145,7 @@ impl Endpoint for Bare {
         self.note(now);
         let mut out = [0; 1500];
         let room = self.session.max_segment();
-        while let Some(len) = self.session.poll_transmit(now, &mut self.ends, &mut out[..room]) {
+        while let Some(len) = self.session.poll_transmit(now, &mut self.data, &mut out[..room]) {
             send(&out[..len]);
             self.guard.on_sent(now, len, &self.session);
         }
