@@ -1,4 +1,4 @@
-//! Measures what the project promises, under virtual time, and prints it beside the bounds.
+//! Measures the guaranteed figures under virtual time and prints them beside their bounds.
 //!
 //! `cargo run -p sim --example figures --release`, with seeds as arguments (default 1).
 
@@ -62,7 +62,7 @@ fn setting(words: &str, seed: u64) -> Setting {
     Setting::new("geo", words).with_seed(seed)
 }
 
-/// Goodput and return channel of plain downloads.
+/// Goodput and return-link rate of plain downloads.
 fn downloads(seed: u64) -> Vec<Row> {
     let cases = [
         ("10 Mbit/s", "", 0.98, 4.0, 1),
@@ -110,7 +110,7 @@ fn downloads(seed: u64) -> Vec<Row> {
     rows
 }
 
-/// Downloads under conditions that are not as configured.
+/// Downloads whose conditions differ from the configuration.
 fn hard_downloads(seed: u64) -> Vec<Row> {
     let clean = bulk(&setting("", seed), MINUTE, 1, false).share;
     let jitter = "return delay 300ms 100ms";
@@ -156,21 +156,21 @@ fn exchanges(seed: u64) -> Vec<Row> {
         [("page on six connections", 6, 6.3), ("page pipelined on one connection", 1, 2.4)]
     {
         let seen = page(&setting, connections);
-        // The first bound is without transmission time.
+        // The first bound excludes transmission time.
         let net = if connections == 1 { seen.took } else { seen.took - seen.transmission };
         rows.push(row(what, net, bound));
     }
     rows
 }
 
-/// A link that drops out for 10 s.
+/// An outage of 10 s.
 fn outages(seed: u64) -> Vec<Row> {
     let cases = [("10 s outage, back at full rate", ""), ("  with loss of 1 %", "loss 1%")];
     let row = |(what, words): (_, &str)| {
         let seen = outage(&setting(words, seed), Span::from_secs(10));
         let note = format!("{} connections lost, complete: {}", seen.lost, seen.complete);
         let kept = seen.lost == 0 && seen.complete;
-        let found = if kept { seen.back_after } else { f64::INFINITY };
+        let found = if kept { seen.recovered_after } else { f64::INFINITY };
         Row { what, found, bound: Bound::Below(1.6), unit: "trips", note }
     };
     cases.into_iter().map(row).collect()

@@ -1,10 +1,10 @@
-//! What is to happen, and when.
+//! An event queue.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Instant;
 
-/// Events in the order of their times; of equal times in the order in which they were put in.
+/// Events in the order of their times; events at the same time are in insertion order.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     heap: BinaryHeap<Reverse<Entry<E>>>,
@@ -19,23 +19,23 @@ struct Entry<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// Nothing is to happen.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self { heap: BinaryHeap::new(), next: 0 }
     }
 
-    /// Puts `event` down for `at`.
+    /// Schedules `event` for `at`.
     pub fn push(&mut self, at: Instant, event: E) {
         self.heap.push(Reverse(Entry { at, number: self.next, event }));
         self.next += 1;
     }
 
-    /// When the next event is due.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// The next event, if it is due by `now`.
+    /// Removes and returns the next event if it is due by `now`.
     pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, E)> {
         if self.next_at()? > now {
             return None;
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_by_time_then_by_number() {
+    fn events_are_ordered_by_time_and_then_by_insertion() {
         let mut queue = EventQueue::new();
         let at = |ns| Instant::from_nanos(ns);
         for (time, event) in [(5, 'c'), (3, 'a'), (5, 'd'), (3, 'b')] {

@@ -87,12 +87,12 @@ pub use streams::Streams;
 pub use timer_tree::TimerTree;
 pub use trace::TraceHash;
 
-/// The guide's example, as a test.
+/// Compiles and runs the example of the simulator guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/simulator.md")]
 struct Guide;
 
-/// The examples of the guide to shared return links.
+/// Compiles and runs the examples of the guide to shared return links.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/multi-access.md")]
 struct MultiAccessGuide;

@@ -1,4 +1,4 @@
-//! What both ends of flows have: connections by number, and when each is due.
+//! The connections of a host, and their timers.
 
 use crate::TimerTree;
 use crate::network::{NodeId, Outbox};
@@ -10,7 +10,7 @@ use units::Instant;
 pub(super) struct Connections {
     all: Vec<(NodeId, Endpoint)>,
     timers: TimerTree,
-    /// Connections to which something happened, each once.
+    /// Connections with an event, each once.
     awake: Vec<usize>,
     is_awake: Vec<bool>,
 }
@@ -34,7 +34,7 @@ impl Connections {
         &self.all[number].1
     }
 
-    /// A connection, to change: it will be asked what it sends.
+    /// A connection, for changes; it may send afterwards.
     pub(super) fn get_mut(&mut self, number: usize) -> &mut Endpoint {
         self.wake(number);
         &mut self.all[number].1
@@ -50,7 +50,7 @@ impl Connections {
         }
     }
 
-    /// Sends what may leave; `before` is told of each connection that is asked.
+    /// Sends all segments that may be sent; calls `before` for each connection with an event.
     pub(super) fn transmit(
         &mut self,
         now: Instant,

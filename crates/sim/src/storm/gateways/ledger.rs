@@ -128,7 +128,7 @@ impl Ledger {
         self.latest = now;
         let Some(session) = relay.session() else { return };
         self.coverage.merge(session.coverage());
-        self.watches.entry(peer).or_default().look(now, session);
+        self.watches.entry(peer).or_default().check_sent(now, session);
         let statistics = relay.statistics();
         let (held, bound) = (relay.receive_allocated() as u64, config.receive_bound());
         if held > bound {
