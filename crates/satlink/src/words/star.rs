@@ -1,4 +1,4 @@
-//! A star in words, line by line: each line begins with what it is about.
+//! The description of a star, line by line; each line starts with its subject.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -38,8 +38,8 @@ use units::Span;
 const COUNT: &str = "a whole number above 0";
 const WHOLE: &str = "a whole number";
 
-/// A star from a file; what it does not say is as in [`StarConfig::default`]. What follows `#` is
-/// a comment.
+/// Parses a star from a file; settings that are not given are those of [`StarConfig::default`]. `#`
+/// starts a comment.
 ///
 /// ```
 /// let star = satlink::words::parse_star(
@@ -58,7 +58,7 @@ const WHOLE: &str = "a whole number";
 /// ```
 ///
 /// # Errors
-/// The first word that is wrong, with its line and column, and what was expected.
+/// The first invalid token, with its line and column, and what was expected.
 pub fn parse_star(text: &str) -> Result<StarConfig, FileError> {
     let mut star = StarConfig::default();
     for (index, line) in text.lines().enumerate() {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn all_words_are_heard() {
+    fn all_keywords_are_parsed() {
         let star = parse_star(
             "forward rate 20mbit loss 1%\nconnections keep 9s\n\
              return rate 512kbit carriers 4 slots mpeg guard 10us frame 100ms\n\
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_say_where_and_what_was_expected() {
+    fn errors_have_position_and_expectation() {
         let error = |text: &str| parse_star(text).unwrap_err().to_string();
         assert_eq!(
             error("\nreturn carriers 0"),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn terminals_and_settings_that_make_no_sense_are_refused() {
+    fn invalid_terminals_and_settings_are_rejected() {
         let error = |text: &str, there: &[&str]| {
             parse_star(text).unwrap().with_terminals(&names(there)).unwrap_err().to_string()
         };
