@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_of_this_version_says_why() {
+    fn invalid_messages_are_rejected_with_a_reason() {
         let error = |text: &str| Message::parse(text.as_bytes()).unwrap_err();
         assert!(error("GET / HTTP/1.1").contains("expected value"));
         let other = r#"{"bentpipe":"mac","version":2,"terminals":[]}"#;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_and_nobody_needs_to_listen() {
+    fn messages_arrive_and_a_receiver_is_optional() {
         let path = place("counts");
         let sender = Sender::new(&path).unwrap();
         let message = Message::new("teleport", 0, vec![count("boat", 5), count("hut", 0)]);

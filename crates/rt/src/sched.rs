@@ -72,8 +72,8 @@ pub fn ask(request: &Request) -> Scheduling {
 pub fn give_back(scheduling: &Scheduling) {
     if scheduling.fifo == Grant::Granted {
         let parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: `parameters` is a valid sched_param; 0 is the calling thread. Nobody is
-        // refused less priority.
+        // SAFETY: `parameters` is a valid sched_param; 0 is the calling thread. Lowering the
+        // priority is always permitted.
         unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters) };
     }
 }

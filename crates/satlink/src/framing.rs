@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn netems_cells_cost_what_netem_says() {
+    fn cells_have_the_overhead_of_netem() {
         let atm = Framing::Cells { overhead: 8, cell_size: 48, cell_overhead: 5 };
         assert_eq!(atm.on_air(40), 53);
         assert_eq!(atm.on_air(1500), Framing::Aal5VirtualCircuit.on_air(1500));

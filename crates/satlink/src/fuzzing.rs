@@ -16,7 +16,7 @@ use units::{Instant, Span};
 pub fn words(text: &[u8]) {
     let Ok(text) = core::str::from_utf8(text) else { return };
     if let Ok(star) = words::parse_star(text) {
-        // Whether it makes sense or not, it is said and nothing else happens.
+        // An invalid description is an error without other effects.
         drop(star.with_terminals(&["a".into(), "b".into()]));
     }
     let Ok(config) = words::parse_file(text) else { return };
@@ -48,7 +48,7 @@ pub fn compression(mut octets: &[u8]) {
         let (frame, rest) = rest.split_at(usize::from(length).min(rest.len()));
         octets = rest;
         compressor.handle_request(frame);
-        // What went into it may be anything; what it takes for a packet is a packet.
+        // The input is arbitrary, and everything that decompresses is a packet.
         let packet = attacked.decompress(frame).unwrap_or_else(|_| frame.to_vec());
         if let Some(request) = attacked.poll_request() {
             compressor.handle_request(&request);

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_knows_who_is_ashore() {
+    fn sites_ashore_of_a_station() {
         let [lan, space] = links();
         let plan = Plan::several_hops(&lan, &space, 2);
         let names = |station: &str| -> Vec<&str> {

@@ -96,9 +96,9 @@ fn downloads(seed: u64) -> Vec<Row> {
         });
     }
     for (what, words) in [
-        ("10 Mbit/s, told nothing", ""),
-        ("10 Mbit/s, told nothing, 0.5 ms of chance", "forward delay 300ms 500us"),
-        ("10 Mbit/s, loss 1 %, told nothing", "loss 1%"),
+        ("10 Mbit/s, no rate configured", ""),
+        ("10 Mbit/s, no rate configured, timing errors of 0.5 ms", "forward delay 300ms 500us"),
+        ("10 Mbit/s, loss 1 %, no rate configured", "loss 1%"),
     ] {
         let setting = setting(words, seed).auto();
         let row = |what, found, bound, unit| Row { what, found, bound, unit, note: String::new() };
@@ -116,8 +116,8 @@ fn hard_downloads(seed: u64) -> Vec<Row> {
     let jitter = "return delay 300ms 100ms";
     let cases = [
         ("an upload fills the return channel", setting("", seed), true, 0.90),
-        ("told 20 % too much", setting("", seed).told(120), false, 0.8 * clean),
-        ("told 20 % too little", setting("", seed).told(80), false, 0.8 * clean - 0.001),
+        ("configured 20 % too high", setting("", seed).with_configured_percent(120), false, 0.8 * clean),
+        ("configured 20 % too low", setting("", seed).with_configured_percent(80), false, 0.8 * clean - 0.001),
         ("100 ms of jitter on the return link", setting(jitter, seed), false, 0.98 * clean),
     ];
     let row = |(what, setting, upload, share): (_, Setting, _, f64)| {

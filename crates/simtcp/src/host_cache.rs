@@ -48,7 +48,7 @@ const PEERS: usize = 4_096;
 ///     there.learn(1, &mut server);
 ///     segments.push(count);
 /// }
-/// // The second connection uses the cache: request, response, acknowledgment.
+/// // The second connection uses the cache: request, response, acknowledgement.
 /// assert_eq!(segments[1], 3);
 /// ```
 #[derive(Clone, Debug)]

@@ -42,7 +42,7 @@ impl Sent {
     }
 }
 
-/// The data delivered by an acknowledgment.
+/// The data delivered by an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivery {
     /// Octets acknowledged for the first time, cumulatively or selectively.
@@ -153,7 +153,7 @@ impl SentLog {
         }
     }
 
-    /// Handles the acknowledgment of everything below `oldest` and within `blocks`.
+    /// Handles the acknowledgement of everything below `oldest` and within `blocks`.
     pub(crate) fn on_ack(&mut self, now: Instant, oldest: u64, blocks: &[Block]) -> Delivery {
         let mut delivery = Delivery::default();
         let highest = self.board.last().map_or(0, |run| run.1);

@@ -1,4 +1,4 @@
-//! The receiving half: reassembly, window, and acknowledgments.
+//! The receiving half: reassembly, window, and acknowledgements.
 
 use crate::config::{DelayedAck, TcpConfig};
 use crate::ranges::Ranges;
@@ -17,7 +17,7 @@ pub struct Piece {
     pub len: u64,
 }
 
-/// When an acknowledgment is sent.
+/// When an acknowledgement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     Never,
@@ -50,7 +50,7 @@ pub(crate) struct Receiver {
     /// The largest segment so far.
     segment: u64,
     at_once: u32,
-    /// When data last arrived, and whether acknowledgments wait for response data.
+    /// When data last arrived, and whether acknowledgements wait for response data.
     came: Option<Instant>,
     answers: bool,
     /// TS.Recent and Last.ACK.sent (RFC 7323, section 4.3).
@@ -143,7 +143,7 @@ impl Receiver {
         let piece = Piece { content: self.content, offset: self.unread - 1, len };
         self.unread += len;
         // A small window that opened is advertised immediately (RFC 9293, section 3.8.6.2.2); a
-        // large one with the next acknowledgment.
+        // large one with the next acknowledgement.
         let known = self.told.saturating_sub(self.next);
         let free = self.free();
         if free >= 2 * known && free >= self.segment.min(self.buffer / 2) {
@@ -237,7 +237,7 @@ impl Receiver {
         assert_eq!(found, expected, "bytes that belong elsewhere (content, offset)");
     }
 
-    /// RFC 5681, section 4.2: immediate acknowledgments for data that is out of order or fills a
+    /// RFC 5681, section 4.2: immediate acknowledgements for data that is out of order or fills a
     /// gap and for every second full segment, delayed ones otherwise.
     fn schedule(&mut self, now: Instant, segment: &Segment, advanced: u64) {
         let len = u64::from(segment.payload.len);
@@ -264,12 +264,12 @@ impl Receiver {
         Instant::from_nanos((now.as_nanos() / after.as_nanos() + 1) * after.as_nanos())
     }
 
-    /// Requests an immediate acknowledgment.
+    /// Requests an immediate acknowledgement.
     pub(crate) fn acknowledge_now(&mut self) {
         self.due = Due::Now;
     }
 
-    /// Whether an acknowledgment is due.
+    /// Whether an acknowledgement is due.
     pub(crate) fn is_due(&self) -> bool {
         self.due == Due::Now
     }
@@ -305,7 +305,7 @@ impl Receiver {
         self.answers |= self.delayed.with_answers && soon;
     }
 
-    /// Notes that an acknowledgment is sent.
+    /// Notes that an acknowledgement is sent.
     pub(crate) fn acknowledged(&mut self) {
         self.due = Due::Never;
         self.pending = 0;

@@ -100,7 +100,7 @@ fn in_child(work: impl FnOnce() -> Result<(), TestbedError>) -> Option<String> {
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Some(TestbedError::last("pipe2").to_string());
     }
-    // SAFETY: both descriptors are new and nobody else's.
+    // SAFETY: both descriptors are new and have no other owner.
     let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
     // SAFETY: the caller has no threads yet, so the child's memory is whole.
     match unsafe { libc::fork() } {

@@ -171,7 +171,7 @@ impl Drop for Emulators {
     fn drop(&mut self) {
         self.running.iter().for_each(|(handle, _)| handle.stop());
         for thread in self.running.iter_mut().filter_map(|(_, thread)| thread.take()) {
-            let _ = thread.join(); // What it has to say nobody asked for.
+            let _ = thread.join(); // The result of the run is not needed.
         }
     }
 }

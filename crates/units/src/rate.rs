@@ -128,7 +128,7 @@ impl Serializer {
         self.remainder = 0;
     }
 
-    /// When the line is free again.
+    /// When the transmitter is free.
     pub const fn free_at(&self) -> Instant {
         self.free_at
     }

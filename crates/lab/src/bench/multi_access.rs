@@ -43,8 +43,7 @@ pub struct MultiAccessConfig {
     pub runs: usize,
     /// Simulated runs of each.
     pub simulated: usize,
-    /// What decides how fast the gateways send: `newreno`, as the published STP, or another
-    /// that `link.controller` takes.
+    /// Controller of the gateways, as `link.controller`; `newreno` is that of the published STP.
     pub controller: String,
     /// The seed of everything random.
     pub seed: u64,
@@ -222,8 +221,7 @@ fn beside(
 }
 
 fn simulated(star: &Star, config: &MultiAccessConfig) -> Column {
-    let seen: Vec<StarReport> =
-        (0..config.simulated).map(|run| star.run(config.seed, run as u64)).collect();
+    let seen: Vec<_> = (0..config.simulated).map(|run| star.run(config.seed, run as u64)).collect();
     column_of(&seen)
 }
 

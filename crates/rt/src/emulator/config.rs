@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_say_what_was_expected() {
+    fn invalid_words_are_errors_with_expectation() {
         let error = |text: &str| parse(text).unwrap_err().to_string();
         assert!(error("eth0").contains("expected two interfaces"));
         assert!(error("udp 127.0.0.1:1").contains("udp LISTEN TARGET"));

@@ -194,7 +194,7 @@ impl Bell {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new, and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -224,7 +224,7 @@ mod tests {
     use units::BitRate;
 
     #[test]
-    fn lines_change_what_they_name_and_no_more() {
+    fn lines_change_only_the_named_parameters() {
         let start = words::parse_link("delay 300ms rate 10mbit").unwrap();
         let (handle, orders) = pair(&start, Clock::from_here()).unwrap();
         handle.line("set forward rate 5mbit # slower").unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_says_what_is_wrong_and_changes_nothing() {
+    fn invalid_line_is_an_error_without_effect() {
         let (handle, orders) = pair(&LinkConfig::default(), Clock::from_here()).unwrap();
         let error = |line: &str| handle.line(line).unwrap_err().to_string();
         assert_eq!(error("sett rate 1mbit"), "found \"sett\", expected set, outage or stop");

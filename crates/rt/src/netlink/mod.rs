@@ -282,7 +282,7 @@ impl Netlink {
             if matches!(self.route_type(address), Ok(Some(RouteType::Local))) {
                 return Ok(());
             }
-            #[expect(clippy::disallowed_methods, reason = "the kernel tells nobody")]
+            #[expect(clippy::disallowed_methods, reason = "the kernel sends no event")]
             std::thread::sleep(Duration::from_millis(1));
         }
         let call = format!("RTM_GETROUTE ({address})");
@@ -415,7 +415,7 @@ impl Netlink {
         self.request(call, message, NLM_F_REQUEST | NLM_F_ACK).map(drop)
     }
 
-    /// Sends one request and collects the responses before its acknowledgment.
+    /// Sends one request and collects the responses before its acknowledgement.
     fn request(
         &mut self,
         call: &str,
@@ -444,7 +444,7 @@ impl Netlink {
         }
     }
 
-    /// Parses the messages of one datagram; true if the acknowledgment was among them.
+    /// Parses the messages of one datagram; true if the acknowledgement was among them.
     fn read_answers(
         &self,
         call: &str,

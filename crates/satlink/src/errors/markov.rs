@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_delay_comes_with_its_chance() {
+    fn second_delay_has_its_probability() {
         for chance in [0.0, 0.2, 1.0] {
             let mut model = model();
             model.states[1].second_delay = chance;

@@ -352,7 +352,7 @@ impl<F: Frame> Aloha<F> {
         if !self.packets.contains_key(&packet) {
             return;
         }
-        // The hub's acknowledgment takes a round trip.
+        // The hub's acknowledgement takes a round trip.
         let heard = at + self.config.way + self.config.way;
         if self.again < 1.0 && !self.terminals[terminal].0.chance(self.again) {
             self.leave(heard, packet);

@@ -6,10 +6,10 @@
 //!                    └─ the first packet of an empty queue sends a request by random access ─▲
 //! ```
 //!
-//! A request or an acknowledgment is sent without a plan; a transfer sends one capacity request and
-//! then has slots. When the random carriers are overloaded, the hub announces once per frame the
-//! probability with which packets, requests and retransmissions may use them; all others use the
-//! dedicated carriers and send requests in sync bursts.
+//! A request or an acknowledgement is sent without a plan; a transfer sends one capacity request
+//! and then has slots. When the random carriers are overloaded, the hub announces once per frame
+//! the probability with which packets, requests and retransmissions may use them; all others use
+//! the dedicated carriers and send requests in sync bursts.
 //!
 //! Source: Recommendation ITU-R S.1711, section 4.1.2.2 and figure 41 (RA and DA channels); it
 //! specifies neither which packets use which channel nor the behaviour under load.

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn packets_take_the_slots_implied_by_the_paper() {
         let atm = SlotFormat::Atm;
-        // A pure acknowledgment, a request of 43 octets with TCP's header, a full segment.
+        // A pure acknowledgement, a request of 43 octets with TCP's header, a full segment.
         assert_eq!([40, 83, 576].map(|bytes| atm.slots_for(bytes)), [1, 2, 13]);
         assert_eq!([176, 177].map(|bytes| SlotFormat::Mpeg.slots_for(bytes)), [1, 2]);
         assert_eq!((atm.on_air(), SlotFormat::Mpeg.on_air()), (53, 188));

@@ -2,26 +2,26 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `forward WORDS` | the words of a direction: what all terminals hear |
-//! | `return WORDS` | the return link that they share |
-//! | `terminals WORDS` | every terminal that has no line of its own behind this one |
+//! | `forward WORDS` | a direction: the broadcast forward link |
+//! | `return WORDS` | the shared return link |
+//! | `terminals WORDS` | all terminals without a later line of their own |
 //! | `terminal NAME WORDS` | one terminal |
-//! | `connections keep TIME` | how long a number of connections is believed that the hub told |
+//! | `connections keep TIME` | how long an announced number of connections is valid |
 //!
 //! The words of the return link, in any order:
 //!
 //! | words | meaning |
 //! |---|---|
-//! | `rate RATE`, `carriers N` | of one carrier; how many |
-//! | `slots atm\|mpeg`, `guard TIME`, `frame TIME` | what a slot carries, time between two bursts, time between two plans |
-//! | `placement spread\|contiguous` | where the slots of one terminal lie |
-//! | `ask none\|absolute\|volume\|rate` | how terminals ask for slots |
-//! | `free none\|equal\|weighted` | slots that nobody asked for |
-//! | `order arrival`, `order short-first BYTES` | what goes first in a terminal |
-//! | `scheduler hub\|board`, `hub TIME`, `lead TIME` | where it stands; from the satellite to the hub; time to take a plan in |
-//! | `sync N\|off`, `silence N\|off` | frames between a terminal's own bursts; frames after which one that is not heard loses its slots |
-//! | `limit N` | packets that wait in a terminal |
-//! | `lose bursts\|requests\|plans SHARE` | what goes wrong |
+//! | `rate RATE`, `carriers N` | rate of one carrier; number of carriers |
+//! | `slots atm\|mpeg`, `guard TIME`, `frame TIME` | slot format; guard time; frame duration |
+//! | `placement spread\|contiguous` | position of a terminal's slots |
+//! | `ask none\|absolute\|volume\|rate` | category of capacity requests |
+//! | `free none\|equal\|weighted` | assignment of unrequested slots |
+//! | `order arrival`, `order short-first BYTES` | service order in a terminal |
+//! | `scheduler hub\|board`, `hub TIME`, `lead TIME` | its location; delay from the satellite to the hub; time to process a plan |
+//! | `sync N\|off`, `silence N\|off` | interval of sync bursts in frames; frames of silence after which a terminal loses its slots |
+//! | `limit N` | maximum packets queued in a terminal |
+//! | `lose bursts\|requests\|plans SHARE` | loss probabilities |
 //!
 //! Those of a terminal: `weight N`, `constant N` and `most N` slots of a frame, `up TIME` to the
 //! satellite, `late TIME`, and `off` for one that is not logged on at first.

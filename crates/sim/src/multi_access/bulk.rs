@@ -6,7 +6,7 @@ use satlink::mac::mf_tdma::Order;
 use units::{Instant, Span};
 use xstp::session::LowRatePolicy;
 
-/// How acknowledgments are sent on a full return link.
+/// How acknowledgements are sent on a full return link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
     /// As published: in the terminal's queue, in FIFO order.
@@ -14,8 +14,8 @@ pub enum Design {
     /// As published, and the terminals' sessions are paced at their share of the terminal's grants,
     /// so that packets queue in the sessions and not in the MAC.
     Paced,
-    /// Acknowledgments have a queue with priority, and one slot of constant-rate assignment in each
-    /// frame.
+    /// Acknowledgements have a queue with priority, and one slot of constant-rate assignment in
+    /// each frame.
     Separate,
     /// `Paced` and `Separate`.
     SeparatePaced,

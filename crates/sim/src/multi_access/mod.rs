@@ -86,7 +86,7 @@ pub struct Star {
     pub caps: Option<(BitRate, BitRate)>,
     /// Rate of the local networks, and their one-way delay.
     pub lan: (BitRate, Span),
-    /// How acknowledgments are sent on the return link.
+    /// How acknowledgements are sent on the return link.
     pub reports: Reports,
     /// The transport of the users' data.
     pub stack: Stack,

@@ -2,9 +2,10 @@
 //!
 //! A request waits for slots of its terminal and crosses the satellite; then the object returns.
 //! Free slots are evenly spaced, so a terminal with `m` slots in a frame of `T` has one every `g =
-//! T/m`. The terminal is a queue with the service time `g` per cell. Request and acknowledgments of
-//! an object are `c` cells. With `n` clients of mean think time `Z` this is the machine-repairman
-//! model, solved by mean value analysis (Reiser and Lavenberg 1980), one client at a time:
+//! T/m`. The terminal is a queue with the service time `g` per cell. Request and acknowledgements
+//! of an object are `c` cells. With `n` clients of mean think time `Z` this is the
+//! machine-repairman model, solved by mean value analysis (Reiser and Lavenberg 1980), one client
+//! at a time:
 //!
 //! ```text
 //!   R(n) = D + (b-1)·g + c·g·Q(n-1)      response time; b: cells of the request. Later cells delay

@@ -82,7 +82,7 @@ impl Uplink {
     }
 }
 
-/// How acknowledgments are sent on the return link.
+/// How acknowledgements are sent on the return link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reports {
     /// STATs of one terminal within this time share a packet. `None`: one packet each.
@@ -180,7 +180,7 @@ impl Satellite {
     }
 
     fn up(&mut self, now: Instant, terminal: usize, packet: Packet) {
-        // TCP acknowledgments are not merged: the hub has nothing that would separate them.
+        // TCP acknowledgements are not merged: the hub has nothing that would separate them.
         let sharing = self.reports.shared.filter(|span| !span.is_zero());
         let sharing = sharing.filter(|_| packet.segment().is_none());
         match (sharing, kind_of(&packet)) {
@@ -268,7 +268,7 @@ impl Node for Satellite {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A STAT or USTAT without data, or a pure TCP acknowledgment: may be merged and may overtake
+    /// A STAT or USTAT without data, or a pure TCP acknowledgement: may be merged and may overtake
     /// data.
     Report,
     /// Everything else. A POLL must not overtake the data before it, which would be reported

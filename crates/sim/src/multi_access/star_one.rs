@@ -147,7 +147,7 @@ fn with_headers(satellite: &SessionConfig, payload: BitRate) -> BitRate {
     payload.mul_ratio(full as u64, satellite.payload_size() as u64)
 }
 
-/// Web users whose requests and acknowledgments have the volume that a platform's terminals sent.
+/// Web users whose requests and acknowledgements have the volume that a platform's terminals sent.
 fn element_asking(cluster: Cluster, load: f64) -> RequestModel {
     let sent = cluster.sent_on_a_day * f64::from(cluster.platforms) / f64::from(cluster.terminals);
     let every = UP_FOR_AN_ELEMENT * 86_400.0 / (sent * load);

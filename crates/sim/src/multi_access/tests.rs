@@ -27,7 +27,7 @@ fn response_times_follow_from_delay_and_slots() {
     }
     assert!(equal.objects() > fixed.objects() + 300);
     assert!(equal.mean_response_s() < 0.5 * fixed.mean_response_s());
-    // Eight acknowledgments of 40 bytes and a request of 83, compared with a request of 82 and a
+    // Eight acknowledgements of 40 bytes and a request of 83, compared with a request of 82 and a
     // STAT.
     let per_object = |report: &StarReport| report.up as f64 / report.objects() as f64;
     assert!((395.0..425.0).contains(&per_object(&fixed)), "{}", per_object(&fixed));
@@ -52,7 +52,7 @@ fn model_agrees_with_the_simulation_after_slow_start() {
 }
 
 #[test]
-fn separate_acknowledgment_queue_isolates_downloads_from_uploads() {
+fn separate_acknowledgement_queue_isolates_downloads_from_uploads() {
     let duration = Span::from_secs(60);
     let [published, paced, separate] =
         [Design::Published, Design::Paced, Design::Separate].map(|design| {

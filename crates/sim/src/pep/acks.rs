@@ -1,8 +1,8 @@
-//! Acknowledgments on a low-rate return link: filtering, reconstruction and spacing.
+//! Acknowledgements on a low-rate return link: filtering, reconstruction and spacing.
 //!
-//! * filtering: of the queued acknowledgments a [`Shaper`](super::Shaper) sends only the latest;
-//! * [reconstruction](AckRebuilder): filtered acknowledgments are regenerated;
-//! * [spacing](AckSpacer): acknowledgments that arrive in a burst are spread over time.
+//! * filtering: of the queued acknowledgements a [`Shaper`](super::Shaper) sends only the latest;
+//! * [reconstruction](AckRebuilder): filtered acknowledgements are regenerated;
+//! * [spacing](AckSpacer): acknowledgements that arrive in a burst are spread over time.
 //!
 //! RFC 3135, sections 3.1.1 and 3.1.4; ITU-R S.1711 Annex 2, section 4.2. These elements read TCP
 //! headers and apply to TCP only.
@@ -16,14 +16,14 @@ use units::{Instant, Span};
 /// Maximum number of connections with state in an element; the least recently used is discarded.
 const FLOWS: usize = 4_096;
 
-/// The acknowledgment number of `packet` if it is a pure acknowledgment.
+/// The acknowledgement number of `packet` if it is a pure acknowledgement.
 pub(super) fn pure_ack(packet: &Packet) -> Option<u64> {
     let segment = packet.segment()?;
     let plain = segment.span() == 0 && !segment.flags.reset && segment.options.probe.is_none();
     segment.acknowledgement.filter(|_| plain)
 }
 
-/// Whether `new` makes the acknowledgment `old` redundant. A duplicate does not: the sender counts
+/// Whether `new` makes the acknowledgement `old` redundant. A duplicate does not: the sender counts
 /// duplicates.
 pub(super) fn supersedes(new: &Packet, old: &Packet) -> bool {
     (new.from, new.to) == (old.from, old.to)
@@ -62,9 +62,9 @@ impl<T: Copy> Flows<T> {
     }
 }
 
-/// Regenerates acknowledgments between two received ones, one per `stride` octets, so that a sender
-/// that counts acknowledgments opens its window as if none had been filtered. Without a spacer
-/// behind it they are sent in a burst.
+/// Regenerates acknowledgements between two received ones, one per `stride` octets, so that a
+/// sender that counts acknowledgements opens its window as if none had been filtered. Without a
+/// spacer behind it they are sent in a burst.
 #[derive(Debug)]
 pub struct AckRebuilder {
     stride: u64,
@@ -76,8 +76,8 @@ pub struct AckRebuilder {
 }
 
 impl AckRebuilder {
-    /// For acknowledgments to the side `toward`. `stride` is the number of octets per
-    /// acknowledgment of the receiver, two segments; at most `most` are generated at a time.
+    /// For acknowledgements to the side `toward`. `stride` is the number of octets per
+    /// acknowledgement of the receiver, two segments; at most `most` are generated at a time.
     ///
     /// # Panics
     /// If `stride` is zero.
@@ -86,7 +86,7 @@ impl AckRebuilder {
         Self { stride, most, toward, flows: Flows::default(), made: 0 }
     }
 
-    /// Number of acknowledgments generated.
+    /// Number of acknowledgements generated.
     pub fn made(&self) -> u64 {
         self.made
     }
@@ -135,23 +135,23 @@ impl Element for AckRebuilder {
     }
 }
 
-/// Forwards the acknowledgments of each connection in order at a minimum interval, so that they
+/// Forwards the acknowledgements of each connection in order at a minimum interval, so that they
 /// cause no bursts (RFC 3135, section 3.1.1). Other packets are not delayed.
 #[derive(Debug)]
 pub struct AckSpacer {
     gap: Span,
     most: usize,
     toward: Toward,
-    /// When the last acknowledgment of a connection is or was sent.
+    /// When the last acknowledgement of a connection is or was sent.
     flows: Flows<Instant>,
     waiting: BTreeMap<(Instant, u64), Packet>,
     order: u64,
 }
 
 impl AckSpacer {
-    /// For acknowledgments to the side `toward`. With `most` queued the oldest of the connection is
-    /// sent to make room. `gap` is the time in which the link transmits the data of one
-    /// acknowledgment.
+    /// For acknowledgements to the side `toward`. With `most` queued the oldest of the connection
+    /// is sent to make room. `gap` is the time in which the link transmits the data of one
+    /// acknowledgement.
     pub fn new(toward: Toward, gap: Span, most: usize) -> Self {
         let (flows, waiting) = (Flows::default(), BTreeMap::new());
         Self { gap, most, toward, flows, waiting, order: 0 }

@@ -10,8 +10,8 @@
 //! segments are structs here, so their compression is modelled with RFC 2507's compressed TCP
 //! header, which encodes changes since the previous packet (section 6): packets have the compressed
 //! length, and the loss of a packet damages the next ones. A full header repairs the context. It is
-//! sent with a decreasing sequence number, as of a retransmission, with a duplicate acknowledgment,
-//! and on a header request (section 10.2).
+//! sent with a decreasing sequence number, as of a retransmission, with a duplicate
+//! acknowledgement, and on a header request (section 10.2).
 
 use super::{Element, Output, Toward};
 use crate::capture;

@@ -6,7 +6,7 @@
 //! | splitting in two or three segments | [`Split`] | S.1711 Annex 2, 3.1 and 3.2; RFC 3135, 2.4 |
 //! | spoofing: early acknowledgements, local retransmission | [`Spoofer`] | S.1711 Annex 2, 4.1; RFC 3135, 3.1.2 and 3.1.3 |
 //! | acknowledgements filtered | [`Shaper::filtering_acks`] | RFC 3135, 3.1.4 |
-//! | and made again | [`AckRebuilder`] | S.1711 Annex 2, 4.2; RFC 3135, 3.1.4 |
+//! | acknowledgements regenerated | [`AckRebuilder`] | S.1711 Annex 2, 4.2; RFC 3135, 3.1.4 |
 //! | acknowledgements spaced | [`AckSpacer`] | S.1711 Annex 2, 4.2; RFC 3135, 3.1.1 |
 //! | shaping by a token bucket | [`Shaper`] | S.1711 Annex 3, 3.3.2 |
 //! | header compression | [`HeaderCompressor`], [`HeaderDecompressor`] | S.1711 Annex 2, table 3; RFC 3135, 3.3 |

@@ -48,7 +48,7 @@ pub struct Shaped {
     pub passed: u64,
     /// Packets dropped at a full queue.
     pub dropped: u64,
-    /// Acknowledgments made redundant by a later one.
+    /// Acknowledgements made redundant by a later one.
     pub filtered: u64,
     /// Maximum octets queued.
     pub max_queued: u64,
@@ -73,7 +73,7 @@ impl Shaper {
         }
     }
 
-    /// Returns the shaper with acknowledgment filtering: of the queued acknowledgments of a
+    /// Returns the shaper with acknowledgement filtering: of the queued acknowledgements of a
     /// connection only the latest is kept (RFC 3135, section 3.1.4; RFC 3449). Its rate has to be
     /// that of the return link, because in a queue behind it nothing is filtered.
     #[must_use]

@@ -76,7 +76,7 @@ impl Setting {
 
     /// Returns the setting with a configured forward rate of `percent` of the real one.
     #[must_use]
-    pub fn told(mut self, percent: u64) -> Self {
+    pub fn with_configured_percent(mut self, percent: u64) -> Self {
         self.rates[0] = self.rates[0].mul_ratio(percent, 100);
         self
     }

@@ -107,7 +107,7 @@ impl UpperLayer for Packets {
     fn fill_retransmission(&mut self, _: Seq24, handle: u64, room: &mut [u8]) -> usize {
         let Some(&(place, len)) = self.kept.get(&handle) else {
             self.error.get_or_insert(format!(
-                "packet {handle} is retransmitted after its acknowledgment"
+                "packet {handle} is retransmitted after its acknowledgement"
             ));
             return 0;
         };

@@ -195,7 +195,7 @@ fn path_mtu_is_discovered_and_cached() {
         assert_eq!(first.snapshot().segment, 1_060 - options);
         assert!(net.too_big() > 0 && first.counters().retransmitted_segments > 0);
         assert_eq!((first.counters().timeouts, first.counters().recoveries), (0, 0));
-        assert_eq!(second.counters().retransmitted_segments, 0, "what the first one learnt");
+        assert_eq!(second.counters().retransmitted_segments, 0, "cached path MTU");
     }
 }
 

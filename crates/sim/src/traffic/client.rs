@@ -312,7 +312,7 @@ impl<S: Copy + Ord> Client<S> {
 
     fn read(&mut self, index: usize, now: Instant, bytes: &[u8]) -> usize {
         let connection = &mut self.connections[index];
-        let &(head, place) = connection.responses.front().expect("bytes that nobody asked for");
+        let &(head, place) = connection.responses.front().expect("octets of a request");
         let check = connection.check.get_or_insert_with(|| StreamCheck::new(head.answer()));
         let left = head.response - check.received();
         let count = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));

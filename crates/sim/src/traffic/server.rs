@@ -44,7 +44,7 @@ impl<S: Copy + Ord> Server<S> {
     }
 
     /// Returns servers with a processing delay before each response, and again before they end a
-    /// connection. Acknowledgments are not delayed.
+    /// connection. Acknowledgements are not delayed.
     #[must_use]
     pub fn pausing(self, pause: Span) -> Self {
         Self { pause, ..self }

@@ -21,7 +21,7 @@ pub enum Opening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecoveryKind {
-    /// Three duplicates; ends with the first new acknowledgment (RFC 2001, section 4; RFC 5681,
+    /// Three duplicates; ends with the first new acknowledgement (RFC 2001, section 4; RFC 5681,
     /// section 3.2).
     Reno,
     /// Three duplicates, then a segment for each partial acknowledgement (RFC 6582).
@@ -32,8 +32,8 @@ pub enum RecoveryKind {
     /// NewReno that retransmits what SACK blocks show to be lost (Henderson & Katz 1999, appendix,
     /// rules 1 to 7); rules 1 to 4 without SACK at the peer.
     SackNewReno,
-    /// Reno with a fine-grained timer: a duplicate, or one of the first two acknowledgments after a
-    /// retransmission, checks whether the oldest segment has timed out (Brakmo & Peterson 1995,
+    /// Reno with a fine-grained timer: a duplicate, or one of the first two acknowledgements after
+    /// a retransmission, checks whether the oldest segment has timed out (Brakmo & Peterson 1995,
     /// section III.A).
     Vegas,
     /// SACK-based recovery (RFC 6675); NewReno without SACK at the peer.
@@ -45,12 +45,12 @@ pub enum RecoveryKind {
 /// When NewReno restarts the retransmission timer during recovery (RFC 6582, section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RepairTimer {
-    /// At the first partial acknowledgment only: a recovery of many segments ends in a timeout and
+    /// At the first partial acknowledgement only: a recovery of many segments ends in a timeout and
     /// slow start. RFC 6582, section 3.2, step 3.
     #[default]
     Impatient,
-    /// At each partial acknowledgment, as at all that acknowledges new data (RFC 6298, rule 5.3): a
-    /// recovery takes a round trip per segment.
+    /// At each partial acknowledgement, as at all that acknowledges new data (RFC 6298, rule 5.3):
+    /// a recovery takes a round trip per segment.
     SlowButSteady,
 }
 

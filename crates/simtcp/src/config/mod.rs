@@ -24,14 +24,14 @@ pub struct TcpConfig {
     /// Maximum segment size received, in octets after the headers without options: the MTU less 40
     /// (RFC 6691).
     pub max_segment: u16,
-    /// Window before the first acknowledgment.
+    /// Window before the first acknowledgement.
     pub initial_window: InitialWindow,
-    /// Maximum window growth per acknowledgment in slow start, in segments; `None`: all
+    /// Maximum window growth per acknowledgement in slow start, in segments; `None`: all
     /// acknowledged data (RFC 5681, section 3.1: 1; RFC 3465, section 2.2: 2; Linux: all).
     pub slow_start_limit: Option<u32>,
     /// Congestion avoidance counts acknowledged octets (RFC 3465, section 2.1). Otherwise each
-    /// acknowledgment opens the window by SMSS²/cwnd (RFC 2581, equation 2), and delayed
-    /// acknowledgments halve its growth.
+    /// acknowledgement opens the window by SMSS²/cwnd (RFC 2581, equation 2), and delayed
+    /// acknowledgements halve its growth.
     pub byte_counting: bool,
     /// Window after an idle time longer than the retransmission timeout.
     pub after_idle: AfterIdle,
@@ -66,7 +66,7 @@ pub struct TcpConfig {
     pub timestamps: Option<Span>,
     /// SACK blocks (RFC 2018).
     pub sack: bool,
-    /// The third segment of a handshake and the acknowledgment of a FIN are sent standalone, as by
+    /// The third segment of a handshake and the acknowledgement of a FIN are sent standalone, as by
     /// a kernel that responds before the application runs. Otherwise they are piggybacked on what
     /// the application writes at the same time.
     pub answers_first: bool,

@@ -10,11 +10,11 @@ use units::Span;
 
 /// Segments that a Linux receiver acknowledges one by one: as long as its advertised window grows,
 /// by two segments per arrival, from 1/2 to 5/8 of its buffer, as observed with a maximum buffer of
-/// 32 MB (`tcp_rmem`). This matters to HyStart, which evaluates closely spaced acknowledgments.
+/// 32 MB (`tcp_rmem`). This matters to HyStart, which evaluates closely spaced acknowledgements.
 const WHILE_THE_WINDOW_GROWS: u32 = 1_448;
 
 impl TcpConfig {
-    /// Reno: fast retransmit, and fast recovery that ends with the first new acknowledgment (RFC
+    /// Reno: fast retransmit, and fast recovery that ends with the first new acknowledgement (RFC
     /// 2001, section 4; RFC 5681, section 3.2), without options.
     pub fn reno() -> Self {
         Self { recovery: RecoveryKind::Reno, ..Self::new_reno() }
@@ -160,9 +160,9 @@ impl TcpConfig {
     }
 
     /// The same recovery and window in a stack of 1999 like BSD/OS 3.0, which Henderson & Katz
-    /// measured: an initial window of one segment, growth per acknowledgment and not per octet (RFC
-    /// 2001), no limited transmit, clock ticks of 500 ms for retransmission and 200 ms for delayed
-    /// acknowledgments (4.4BSD), Nagle's algorithm, buffers of 240 KB.
+    /// measured: an initial window of one segment, growth per acknowledgement and not per octet
+    /// (RFC 2001), no limited transmit, clock ticks of 500 ms for retransmission and 200 ms for
+    /// delayed acknowledgements (4.4BSD), Nagle's algorithm, buffers of 240 KB.
     #[must_use]
     pub fn of_1999(self) -> Self {
         Self {

@@ -33,14 +33,14 @@ pub struct DelayedAck {
     /// The delay ends at the next multiple of `after`, as with one timer for all connections of a
     /// host: 4.4BSD's of 200 ms causes delays of 0 to 200 ms.
     pub ticks: bool,
-    /// While the application responds to requests within `after`, all acknowledgments may wait for
+    /// While the application responds to requests within `after`, all acknowledgements may wait for
     /// the next data, until a delayed one had to be sent standalone. As Linux from 2.4 on
     /// (`pingpong`).
     pub with_answers: bool,
 }
 
 impl DelayedAck {
-    /// Immediate acknowledgment of every segment.
+    /// Immediate acknowledgement of every segment.
     pub const OFF: Self =
         Self { every: 1, after: Span::ZERO, at_once: 0, ticks: false, with_answers: false };
 
@@ -64,7 +64,7 @@ pub enum AfterIdle {
     /// Halved for each elapsed retransmission timeout down to the initial window; the threshold
     /// becomes 3/4 of the old window (RFC 2861, section 3.2). Linux.
     Decay,
-    /// It is kept, and paced over a round trip until acknowledgments arrive (Visweswaraiah &
+    /// It is kept, and paced over a round trip until acknowledgements arrive (Visweswaraiah &
     /// Heidemann, USC 97-661, 1997: rate-based pacing).
     Paced,
 }

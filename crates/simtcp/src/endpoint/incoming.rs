@@ -196,7 +196,7 @@ impl Endpoint {
                 self.receiver.acknowledge_now();
                 self.answer_again(now);
             }
-            // Its acknowledgment still counts: it may respond to a probe, or to a SYN that crossed
+            // Its acknowledgement still counts: it may respond to a probe, or to a SYN that crossed
             // the peer's.
             let opens = segment.flags.syn && self.state != State::SynReceived;
             if segment.flags.reset || opens {

@@ -108,7 +108,7 @@ pub struct Endpoint {
     syn_due: bool,
     /// An RST is to be sent.
     reset_due: bool,
-    /// The acknowledgment that is due is sent standalone, before anything else.
+    /// The acknowledgement that is due is sent standalone, before anything else.
     alone: bool,
     /// Options enabled at both ends.
     timestamps: bool,

@@ -160,7 +160,7 @@ fn connection_to_an_unresponsive_peer_times_out() {
 }
 
 #[test]
-fn single_segment_has_a_delayed_acknowledgment() {
+fn single_segment_has_a_delayed_acknowledgement() {
     let (mut client, mut server) = open(&TcpConfig::new_reno());
     client.write(3 * 1_460);
     let sent: Vec<Segment> = core::iter::from_fn(|| client.poll_transmit(at(10))).collect();
@@ -178,7 +178,7 @@ fn single_segment_has_a_delayed_acknowledgment() {
 }
 
 #[test]
-fn responses_carry_acknowledgments_until_one_is_late() {
+fn responses_carry_acknowledgements_until_one_is_late() {
     let delayed_ack = DelayedAck { at_once: 100, with_answers: true, ..DelayedAck::USUAL };
     let (mut client, mut server) = open(&TcpConfig { delayed_ack, ..TcpConfig::new_reno() });
     let mut ask = |server: &mut Endpoint, ms| {
@@ -196,7 +196,7 @@ fn responses_carry_acknowledgments_until_one_is_late() {
     assert_eq!(ask(&mut server, 300), None);
     server.write(50);
     assert_eq!(server.poll_transmit(at(310)).expect("an answer").acknowledgement, Some(201));
-    // No response in time: the acknowledgment is sent standalone, and later ones immediately.
+    // No response in time: the acknowledgement is sent standalone, and later ones immediately.
     assert_eq!(ask(&mut server, 600), None);
     server.handle_timeout(at(800));
     assert_eq!(server.poll_transmit(at(800)).expect("late").acknowledgement, Some(301));
@@ -277,7 +277,7 @@ fn segments_of_no_connection_do_nothing() {
     let mut listening = Endpoint::listen(&TcpConfig::cubic(), 80, 3);
     listening.handle_segment(at(10), &data);
     assert_eq!((listening.state(), listening.poll_transmit(at(10))), (State::Listen, None));
-    // An acknowledgment of data that was never sent is answered and ignored.
+    // An acknowledgement of data that was never sent is answered and ignored.
     let beyond = Segment { acknowledgement: Some(5_000), payload: Default::default(), ..data };
     server.handle_segment(at(10), &beyond);
     assert_eq!(server.poll_transmit(at(10)).unwrap().acknowledgement, Some(1));

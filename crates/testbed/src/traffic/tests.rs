@@ -57,15 +57,15 @@ fn a_request_gets_its_response() {
 }
 
 #[test]
-fn failures_are_told() {
-    let nobody = {
+fn failures_are_reported() {
+    let no_server = {
         let server = FileServer::start(None, any_port()).unwrap();
         server.address()
     };
-    let got = download(Way::Direct, nobody, file(1, 10), SOON, &Progress::default());
+    let got = download(Way::Direct, no_server, file(1, 10), SOON, &Progress::default());
     assert!(got.error.is_some() && !got.complete, "{got:?}");
     assert_eq!(got.goodput(Span::from_secs(1)), 0.0);
-    assert!(load_page(Way::Direct, nobody, 6).error.is_some());
+    assert!(load_page(Way::Direct, no_server, 6).error.is_some());
 }
 
 #[test]

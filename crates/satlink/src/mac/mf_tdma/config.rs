@@ -34,7 +34,7 @@ pub enum AskIn {
 pub enum Order {
     /// First in, first out.
     Arrival,
-    /// [Control packets](super::Class::Control), such as acknowledgments, have priority over data.
+    /// [Control packets](super::Class::Control), such as acknowledgements, have priority over data.
     ControlFirst,
 }
 

@@ -4,7 +4,7 @@
 //!  scheduler   plan f            plan f+1          plan f+2          every period
 //!     │          ╲                  ╲ ▲               ╲
 //!     │           ╲ 270 ms           ╲│ request        ╲
-//!  terminal        ● hears it         ● asks in a slot  ●
+//!  terminal        ● receives it      ● request in slot ●
 //!     │              10 ms ╲
 //!     ▼ frame f as heard    ┌─┬─┬─┬─┬─┬─┐  slots of 53 or 188 bytes, guard times between,
 //!       at the scheduler    │3│1│2│3│1│…│  on each of the carriers
@@ -64,7 +64,7 @@ use units::{Instant, RngStream, Span};
 pub enum Class {
     /// Data.
     Data,
-    /// Acknowledgments and other control packets.
+    /// Acknowledgements and other control packets.
     Control,
 }
 

@@ -31,7 +31,7 @@ impl HeldFin {
         if let Some(fin) = &mut self.held
             && segment.acknowledgement >= fin.acknowledgement
         {
-            // Its acknowledgment of the other direction is kept current.
+            // Its acknowledgement of the other direction is kept current.
             fin.acknowledgement = segment.acknowledgement;
             fin.window = segment.window;
             fin.options.timestamps = segment.options.timestamps;

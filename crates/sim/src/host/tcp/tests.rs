@@ -172,7 +172,7 @@ fn short_reply_takes_eight_packets_and_a_transaction_three() {
     // SYN, SYN and ACK, ACK, request, reply with FIN, ACK, FIN, ACK.
     let apart = TcpConfig { answers_first: true, ..TcpConfig::reno() };
     assert_eq!(packets(&apart, ClientClose::AfterResponses), 8);
-    // With the request on the third segment, and the FIN on its acknowledgment.
+    // With the request on the third segment, and the FIN on its acknowledgement.
     assert_eq!(packets(&TcpConfig::reno(), ClientClose::AfterResponses), 6);
     let transaction = TcpConfig { opening: Opening::Transaction, ..apart };
     assert_eq!(packets(&transaction, ClientClose::WithRequests), 3);

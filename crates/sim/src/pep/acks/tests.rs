@@ -1,4 +1,4 @@
-//! Treatment of acknowledgments: constructed traces, and a transfer over a low-rate return link.
+//! Treatment of acknowledgements: constructed traces, and a transfer over a low-rate return link.
 
 use super::*;
 use crate::Network;
@@ -13,7 +13,7 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// An acknowledgment of `number` from node 1, with `len` octets of data.
+/// An acknowledgement of `number` from node 1, with `len` octets of data.
 fn ack(port: u16, number: u64, len: u32) -> Packet {
     let [left, right] = [0, 1].map(NodeId::numbered);
     let segment = Segment {
@@ -33,14 +33,14 @@ fn numbers(out: &mut Output) -> Vec<u64> {
     out.drain(..).filter_map(|(_, packet)| packet.segment()?.acknowledgement).collect()
 }
 
-/// A return link that takes 10 ms per 40-octet acknowledgment.
+/// A return link that takes 10 ms per 40-octet acknowledgement.
 fn channel() -> Shaper {
     let config = TokenBucket { rate: BitRate::from_bps(32_000), bucket: 40, limit: 4_000 };
     Shaper::new(config, Toward::Left).filtering_acks()
 }
 
 #[test]
-fn only_the_latest_queued_acknowledgment_is_sent() {
+fn only_the_latest_queued_acknowledgement_is_sent() {
     let (mut shaper, mut out) = (channel(), Output::new());
     for packet in [ack(80, 1_000, 0), ack(80, 2_000, 0), ack(80, 3_000, 0), ack(80, 4_000, 0)] {
         shaper.pass(at(0), Toward::Left, packet, &mut out);
@@ -84,7 +84,7 @@ fn duplicates_data_and_other_connections_are_not_filtered() {
 }
 
 #[test]
-fn filtered_acknowledgments_are_regenerated_and_spaced() {
+fn filtered_acknowledgements_are_regenerated_and_spaced() {
     let rebuilder = AckRebuilder::new(Toward::Left, 2_000, 10);
     let spacer = AckSpacer::new(Toward::Left, Span::from_millis(5), 100);
     // Towards the left the spacer is behind the rebuilder.
@@ -150,7 +150,7 @@ enum With {
 /// filter's counters.
 fn transfer(with: With) -> (f64, Shaped, u64) {
     let link = |words: &str| -> LinkConfig { satlink::words::parse_link(words).expect("words") };
-    // A sender whose window grows with each acknowledgment, as in 1999.
+    // A sender whose window grows with each acknowledgement, as in 1999.
     let tcp = TcpConfig { byte_counting: false, receive_buffer: 200_000, ..TcpConfig::sack() };
     let mut net = Network::new(5, 0);
     let sink = net.host_with(|node| Host::new(Tcp::server(node, &tcp, 80), BulkReceiver::new(3)));
@@ -184,21 +184,21 @@ fn transfer(with: With) -> (f64, Shaped, u64) {
     assert!(seen.is_done() && seen.received() == 4_000_000, "{with:?}");
     let took = seen.streams().next().and_then(|stream| stream.ended).expect("it ended");
     let counts = net.node::<Inline<Shaper>>(terminal).element.counts();
-    let acknowledgment_octets = net.delivered(space, Direction::Return).total().bytes;
-    (took.since(at(0)).as_secs_f64(), counts, acknowledgment_octets)
+    let acknowledgement_octets = net.delivered(space, Direction::Return).total().bytes;
+    (took.since(at(0)).as_secs_f64(), counts, acknowledgement_octets)
 }
 
 #[test]
 fn filtering_allows_a_fast_download_over_a_low_rate_return_link() {
     let (plain, waiting, _) = transfer(With::Nothing);
-    let (filtered, counts, acknowledgment_octets) = transfer(With::Filter);
+    let (filtered, counts, acknowledgement_octets) = transfer(With::Filter);
     let (rebuilt, ..) = transfer(With::FilterAndRebuild);
-    // 4 Mbit/s cause 171 acknowledgments per second of at least 40 octets, 55 kbit/s.
+    // 4 Mbit/s cause 171 acknowledgements per second of at least 40 octets, 55 kbit/s.
     assert!(waiting.passed > 1_300 && waiting.max_queued > 2_000, "{waiting:?}");
     assert!(counts.passed < 200 && counts.max_queued <= 40, "{counts:?}");
     assert!(
-        counts.filtered > 1_000 && acknowledgment_octets < 12_000,
-        "{counts:?} {acknowledgment_octets}"
+        counts.filtered > 1_000 && acknowledgement_octets < 12_000,
+        "{counts:?} {acknowledgement_octets}"
     );
     assert!(filtered < 0.2 * plain && filtered < 9.5, "{plain} {filtered} {rebuilt}");
     assert!(rebuilt < filtered, "{plain} {filtered} {rebuilt}");

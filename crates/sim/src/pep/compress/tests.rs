@@ -39,7 +39,7 @@ fn tcp_headers_have_the_lengths_of_rfc_2507() {
     let packet = |segment| Packet::tcp(left, right, Box::new(segment));
     let mut compressor = HeaderCompressor::new(Toward::Right);
     let mut decompressor = HeaderDecompressor::new(Toward::Right);
-    // Full; then 1,460 further: 4 + 3; the same acknowledgment; the next, 200 further: 4 + 1.
+    // Full; then 1,460 further: 4 + 3; the same acknowledgement; the next, 200 further: 4 + 1.
     let steps = [
         (segment(1, 1, 1_460), 40),
         (segment(1_461, 1, 1_460), 7),

@@ -41,7 +41,7 @@ pub(super) struct Connection {
     kept: BTreeMap<u64, Kept>,
     bytes: u64,
     sent: u64,
-    /// The receiver's acknowledgment number and window.
+    /// The receiver's acknowledgement number and window.
     acknowledged: u64,
     edge: u64,
     duplicates: u32,
@@ -52,9 +52,9 @@ pub(super) struct Connection {
     offers: [Option<Option<u8>>; 2],
     /// The sequence numbers of these SYNs.
     firsts: [u64; 2],
-    /// The receiver's last segment; early acknowledgments are modelled on it.
+    /// The receiver's last segment; early acknowledgements are modelled on it.
     model: Option<Segment>,
-    /// The sender's last acknowledgment and window of the other direction.
+    /// The sender's last acknowledgement and window of the other direction.
     latest: Option<(Option<u64>, u16)>,
     /// The timestamp to be echoed to the sender.
     echo: u32,
@@ -198,7 +198,7 @@ impl Connection {
         packet.segment().copied().map(|segment| (packet, segment))
     }
 
-    /// The early acknowledgment of `segment`; never one of its FIN.
+    /// The early acknowledgement of `segment`; never one of its FIN.
     pub(super) fn early(&mut self, segment: &Segment) -> Option<Segment> {
         // A FIN without data is acknowledged by the receiver only.
         (segment.payload.len > 0).then(|| self.make())?
@@ -228,15 +228,15 @@ impl Connection {
         u16::try_from(self.free() >> self.shift()).unwrap_or(u16::MAX)
     }
 
-    /// Limits the sender's acknowledgment of the other direction to numbers that the receiver has
+    /// Limits the sender's acknowledgement of the other direction to numbers that the receiver has
     /// reached.
     pub(super) fn acknowledges(&mut self, segment: &mut Segment) {
         self.latest = Some((segment.acknowledgement, segment.window));
         segment.sequence = segment.sequence.min(self.sent);
     }
 
-    /// Rewrites the acknowledgment in data of the receiver, or in its acknowledgment of the FIN, to
-    /// the early one.
+    /// Rewrites the acknowledgement in data of the receiver, or in its acknowledgement of the FIN,
+    /// to the early one.
     pub(super) fn answers(&mut self, segment: &mut Segment) {
         if !self.end_is_acknowledged() {
             segment.acknowledgement = Some(self.without_fin(self.received));
@@ -250,7 +250,7 @@ impl Connection {
         self.fin.is_some_and(|fin| self.acknowledged > fin)
     }
 
-    /// Handles an acknowledgment of the receiver.
+    /// Handles an acknowledgement of the receiver.
     pub(super) fn acknowledged(&mut self, now: Instant, segment: &Segment) {
         let Some(number) = segment.acknowledgement else { return };
         self.timeouts = 0;
@@ -336,14 +336,14 @@ impl Connection {
     pub(super) fn gives_up(&self) -> Option<(Packet, [Segment; 2])> {
         let first = self.kept.get(&self.acknowledged).filter(|_| self.timeouts > TIMEOUTS)?;
         let mut on_data = *first.packet.segment()?;
-        let mut on_acknowledgment = self.model?;
+        let mut on_acknowledgement = self.model?;
         on_data.sequence = self.acknowledged;
         on_data.payload = Payload::default();
         on_data.flags = Flags { reset: true, ..Flags::default() };
-        on_acknowledgment.flags = on_data.flags;
-        on_acknowledgment.acknowledgement = Some(self.without_fin(self.received));
-        on_acknowledgment.options.sack = SackBlocks::default();
-        Some((first.packet.clone(), [on_data, on_acknowledgment]))
+        on_acknowledgement.flags = on_data.flags;
+        on_acknowledgement.acknowledgement = Some(self.without_fin(self.received));
+        on_acknowledgement.options.sack = SackBlocks::default();
+        Some((first.packet.clone(), [on_data, on_acknowledgement]))
     }
 
     /// The next segment that may be sent to the receiver, and whether it is a retransmission.
@@ -389,7 +389,7 @@ impl Connection {
         kept.sent = Some(now);
         let mut packet = kept.packet.clone();
         packet.change_segment(|segment| {
-            // The acknowledgment of the other direction is updated.
+            // The acknowledgement of the other direction is updated.
             if let Some((acknowledgement, window)) = latest {
                 segment.acknowledgement = segment.acknowledgement.max(acknowledgement);
                 segment.window = window;

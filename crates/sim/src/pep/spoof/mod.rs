@@ -1,15 +1,15 @@
 //! Spoofing: the gateway acknowledges data early to the sender, suppresses the receiver's
-//! acknowledgments, and retransmits what is lost behind it.
+//! acknowledgements, and retransmits what is lost behind it.
 //!
 //! ```text
 //!   sender ── data ──▶ [Spoofer] ── data, retransmissions ──▶ receiver
-//!          ◀─ early ──          ◀── acknowledgments end here ─
+//!          ◀─ early ──          ◀── acknowledgements end here ─
 //! ```
 //!
 //! ITU-R S.1711 Annex 2, section 4.1; RFC 3135, sections 3.1.2 and 3.1.3; Henderson and Katz 1999,
 //! section 6.1. There is one connection: sequence numbers, window scales and options are those of
 //! its ends, and the handshake is end to end. A FIN is never acknowledged early; the receiver's
-//! acknowledgment of it is forwarded.
+//! acknowledgement of it is forwarded.
 //!
 //! The data in flight behind the gateway is limited by the receiver's window and by the gateway's
 //! own, not by a congestion window: the link must be dedicated to the gateway. Its rate is limited
@@ -52,9 +52,9 @@ type Flow = (Address, Address);
 /// Counters of a [`Spoofer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spoofed {
-    /// Early acknowledgments sent.
+    /// Early acknowledgements sent.
     pub early: u64,
-    /// Acknowledgments of receivers suppressed.
+    /// Acknowledgements of receivers suppressed.
     pub suppressed: u64,
     /// Segments retransmitted by the gateway.
     pub retransmitted: u64,
@@ -142,7 +142,7 @@ impl Spoofer {
     }
 
     /// Handles a packet of the receiver.
-    fn on_acknowledgment(&mut self, now: Instant, mut packet: Packet, out: &mut Output) {
+    fn on_acknowledgement(&mut self, now: Instant, mut packet: Packet, out: &mut Output) {
         let (flow, reverse) = ((packet.to, packet.from), self.toward.reverse());
         let Some(segment) = packet.segment().copied() else {
             out.push_back((reverse, packet));
@@ -179,8 +179,8 @@ impl Spoofer {
     /// Resets both ends of a connection after too many timeouts of its receiver.
     fn give_up(&mut self, flow: Flow, out: &mut Output) -> bool {
         let given = self.connections.get(&flow).and_then(Connection::gives_up);
-        let Some((packet, [on_data, on_acknowledgment])) = given else { return false };
-        let payload = like(&packet.payload, on_acknowledgment);
+        let Some((packet, [on_data, on_acknowledgement])) = given else { return false };
+        let payload = like(&packet.payload, on_acknowledgement);
         let answer = Packet { from: packet.to, to: packet.from, payload, ..packet.clone() };
         out.push_back((self.toward, Packet { payload: like(&packet.payload, on_data), ..packet }));
         out.push_back((self.toward.reverse(), answer));
@@ -206,7 +206,7 @@ impl Element for Spoofer {
         if toward == self.toward {
             self.on_data(now, packet, out);
         } else {
-            self.on_acknowledgment(now, packet, out);
+            self.on_acknowledgement(now, packet, out);
         }
     }
 

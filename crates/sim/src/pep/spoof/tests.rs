@@ -1,4 +1,4 @@
-//! Early acknowledgment with constructed segments and in a network.
+//! Early acknowledgement with constructed segments and in a network.
 
 use super::*;
 use crate::Network;
@@ -95,7 +95,7 @@ fn zero_round_trip_causes_no_endless_loop() {
     let mut hand = ByHand::new();
     let first = hand.open()[0];
     hand.pass(at(1), Toward::Right, first);
-    // The acknowledgment arrives at the same instant: the round trip is zero.
+    // The acknowledgement arrives at the same instant: the round trip is zero.
     hand.receiver.handle_segment(at(1), &first);
     hand.receiver.handle_timeout(at(1_000));
     let truth = hand.receiver.poll_transmit(at(1_000)).expect("an acknowledgement");
@@ -110,7 +110,7 @@ fn zero_round_trip_causes_no_endless_loop() {
 }
 
 #[test]
-fn data_is_acknowledged_early_and_the_receivers_acknowledgment_suppressed() {
+fn data_is_acknowledged_early_and_the_receivers_acknowledgement_suppressed() {
     let mut hand = ByHand::new();
     let first = hand.open()[0];
     let left = hand.pass(at(1), Toward::Right, first);
@@ -166,7 +166,7 @@ fn three_duplicates_cause_a_retransmission() {
             left.into_iter().filter(|(toward, _)| *toward == Toward::Right).map(|(_, it)| it),
         );
     }
-    // The first is lost; each later one causes a duplicate acknowledgment. The first of these does
+    // The first is lost; each later one causes a duplicate acknowledgement. The first of these does
     // not count, because its window differs from that of the SYN.
     let mut answers = Vec::new();
     for segment in segments[1..].iter().chain(&on_data[..2]) {
